@@ -39,6 +39,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'parts of a workspace, such as production; API keys belong to one',
     load: async () => (await import('./commands/environments.ts')).addEnvironments,
   },
+  agents: {
+    about: 'agents of an environment: what they are called, which are listed',
+    load: async () => (await import('./commands/agents.ts')).addAgents,
+  },
   keys: {
     about: 'API keys, with which agents record and read',
     load: async () => (await import('./commands/keys.ts')).addKeys,

@@ -77,6 +77,43 @@ test('workspaces and environments are renamed, archived, restored, and an archiv
   assert.match(await text('workspaces', 'list'), /^after /m)
 })
 
+test('agents are listed, renamed, archived and restored', async () => {
+  type Agents = { items: { id: string; agentId: string | null; name: string; reportedName: string }[] }
+  const list = async (...flags: string[]) => (await json<Agents>('agents', 'list', ...flags, ...WHERE)).items
+  const [first] = await list()
+  assert.ok(first?.agentId)
+  const renamed = await text('agents', 'rename', first.agentId, 'Called so', ...WHERE)
+  assert.match(renamed, /is now called Called so/)
+  const names = (await list()).filter(({ id }) => id === first.id).map(({ name, reportedName }) => [name, reportedName])
+  assert.deepEqual(names, [['Called so', first.reportedName]])
+  assert.match(await text('runs', 'list', '--agent', 'Called so', ...WHERE), /Called so/)
+  assert.match(await text('agents', 'archive', 'Called so', ...WHERE), /^Agent Called so is archived/)
+  assert.equal(
+    (await list()).some(({ id }) => id === first.id),
+    false,
+  )
+  assert.match(await text('agents', 'list', '--archived', ...WHERE), /^Called so .* 2\S+$/m)
+  await text('agents', 'restore', first.id, ...WHERE)
+  await text('agents', 'rename', first.id, first.reportedName, ...WHERE)
+  assert.equal((await list()).find(({ id }) => id === first.id)?.name, first.reportedName)
+  assert.match((await refused('agents', 'archive', 'nobody', ...WHERE)).stderr, /Unknown agent "nobody"/)
+})
+
+test('archived prompts and policies are listed on demand', async () => {
+  await text('workspaces', 'create', 'shelf')
+  for (const [noun, file, rest] of [
+    ['prompts', 'old.md', []],
+    ['policies', 'old.cel', ['--severity', 'LOW', '--action', 'WARN']],
+  ] as const) {
+    const source = path.join(server.dataDir, file)
+    writeFileSync(source, 'true')
+    await text(noun, 'create', 'old', '--file', source, '-w', 'shelf', ...rest)
+    await text(noun, 'archive', 'old', '-w', 'shelf')
+    assert.doesNotMatch(await text(noun, 'list', '-w', 'shelf'), /^old/m)
+    assert.match(await text(noun, 'list', '-w', 'shelf', '--archived'), /^old +\S+ +archived/m)
+  }
+})
+
 test('with several workspaces, one must be given', async () => {
   await text('workspaces', 'create', 'other', '--if-not-exists')
   const which = await refused('environments', 'create', 'x')

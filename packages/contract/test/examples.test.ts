@@ -93,6 +93,10 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   // Requests of agents, and the work of operators on them.
   const recorded = await send<{ success: boolean }>('recordEvents')
   assert.equal(recorded.success, true)
+  const { items: agents } = (
+    await service.operator<{ items: { id: string }[] }>(`/environments/${environmentId}/agents`)
+  ).body
+  await send('renameAgent', { params: { ...here, agentId: agents[0]?.id ?? '' } })
   await send('submitIssueRecord')
   const headers = { 'x-service-client-id': 'billing-1' }
   const { id: approvalId } = await send('createApproval', { headers })

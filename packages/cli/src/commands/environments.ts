@@ -50,7 +50,7 @@ export function addEnvironments(environments: Command): void {
     example: 'acme/staging',
     archiving: 'its API keys are refused',
     restoring: 'its API keys work again, and it is not deleted',
-    inWorkspace: false,
+    within: null,
     async find(client, given) {
       const { environment, name } = await findPlace(client, given, '<environment>', true)
       return { params: { environmentId: environment.id }, name }

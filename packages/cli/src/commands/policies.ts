@@ -22,7 +22,7 @@ export function addPolicies(policies: Command): void {
     example: 'refunds',
     archiving: 'it can no longer be deployed. Refused while it is deployed',
     restoring: 'it can be deployed again',
-    inWorkspace: true,
+    within: 'workspace',
     async find(client, given, { workspace }) {
       const { id: workspaceId } = await findWorkspace(client, workspace)
       const { id, name } = await findItem(client, workspaceId, 'policy', given)
@@ -35,7 +35,8 @@ export function addPolicies(policies: Command): void {
 
 function addReading(policies: Command): void {
   inWorkspace(policies.command('list').description('list policies and where they are deployed'))
-    .addHelpText('after', '\nExample:\n  tacho policies list --workspace acme')
+    .option('--archived', 'archived ones too')
+    .addHelpText('after', '\nExamples:\n  tacho policies list --workspace acme\n  tacho policies list --archived')
     .action(listPolicies)
 
   inWorkspace(policies.command('show <policy>').description('show a policy'))

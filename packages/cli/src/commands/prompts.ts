@@ -23,7 +23,8 @@ interface WriteOptions extends WorkspaceOptions {
 
 export function addPrompts(prompts: Command): void {
   inWorkspace(prompts.command('list').description('list prompts and where they are deployed'))
-    .addHelpText('after', '\nExample:\n  tacho prompts list --workspace acme')
+    .option('--archived', 'archived ones too')
+    .addHelpText('after', '\nExamples:\n  tacho prompts list --workspace acme\n  tacho prompts list --archived')
     .action(list)
 
   inWorkspace(prompts.command('show <prompt>').description('print a prompt unchanged; by name or id'))
@@ -65,7 +66,7 @@ export function addPrompts(prompts: Command): void {
     example: 'greeting',
     archiving: 'it can no longer be deployed. Refused while it is deployed',
     restoring: 'it can be deployed again',
-    inWorkspace: true,
+    within: 'workspace',
     async find(client, given, { workspace }) {
       const { id: workspaceId } = await findWorkspace(client, workspace)
       const { id, name } = await findItem(client, workspaceId, 'prompt', given)
@@ -81,10 +82,11 @@ function inWorkspace(command: Command): Command {
   return asOperator(command).option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
 }
 
-async function list(options: WorkspaceOptions): Promise<void> {
+async function list(options: WorkspaceOptions & { archived?: true }): Promise<void> {
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
-  const items = await allItems(client.listPrompts, { params: { workspaceId: workspace.id } })
+  const query = options.archived ? { archived: 'true' as const } : {}
+  const items = await allItems(client.listPrompts, { params: { workspaceId: workspace.id }, query })
   const places = await inForce(client, workspace, 'prompt')
   if (options.json) {
     return printJson({
@@ -103,10 +105,10 @@ async function list(options: WorkspaceOptions): Promise<void> {
       { title: 'AUTHOR' },
       { title: 'WRITTEN', as: 'time' },
     ],
-    items.map(({ promptId, name, newest }) => [
+    items.map(({ promptId, name, newest, archivedAt }) => [
       name,
       newest.version,
-      spokenPlaces(places.get(promptId)),
+      archivedAt === null ? spokenPlaces(places.get(promptId)) : 'archived',
       spokenBytes(newest.contentBytes),
       newest.author,
       newest.createdAt,

@@ -33,7 +33,7 @@ export function addWorkspaces(workspaces: Command): void {
     example: 'acme',
     archiving: 'the API keys of its environments are refused',
     restoring: 'its API keys work again',
-    inWorkspace: false,
+    within: null,
     async find(client, given) {
       const { id, name } = await findWorkspace(client, given, true)
       return { params: { workspaceId: id }, name }

@@ -13,15 +13,20 @@ export interface WorkspaceOptions extends ServerOptions {
   workspace?: string
 }
 
+interface ListOptions extends WorkspaceOptions {
+  archived?: true
+}
+
 interface ShowOptions extends WorkspaceOptions {
   number?: string
   history?: true
 }
 
-export async function listPolicies(options: WorkspaceOptions): Promise<void> {
+export async function listPolicies(options: ListOptions): Promise<void> {
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
-  const items = await allItems(client.listPolicies, { params: { workspaceId: workspace.id } })
+  const query = options.archived ? { archived: 'true' as const } : {}
+  const items = await allItems(client.listPolicies, { params: { workspaceId: workspace.id }, query })
   const places = await inForce(client, workspace, 'policy')
   if (options.json) {
     return printJson({
@@ -40,10 +45,10 @@ export async function listPolicies(options: WorkspaceOptions): Promise<void> {
       { title: 'ACTION', as: 'word' },
       { title: 'NAME', isOptional: true },
     ],
-    items.map(({ policyId, newest }) => [
+    items.map(({ policyId, newest, archivedAt }) => [
       policyId,
       newest.version,
-      spokenPlaces(places.get(policyId)),
+      archivedAt === null ? spokenPlaces(places.get(policyId)) : 'archived',
       newest.severity,
       newest.action,
       newest.name,

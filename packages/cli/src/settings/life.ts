@@ -1,12 +1,14 @@
 /** `rename`, `archive` and `restore`: the same for everything that can be put away. */
 import type { Command } from 'commander'
 import type { OperatorClient } from '../calls/operator-client.ts'
-import { asOperator, connect, type ServerOptions } from './options.ts'
+import { asOperator, connect, inEnvironment, type EnvironmentOptions, type ServerOptions } from './options.ts'
 import { printable, printJson, printLine } from '../terminal/output.ts'
 
 export interface WorkspaceOptions extends ServerOptions {
   workspace?: string
 }
+
+interface PlaceOptions extends WorkspaceOptions, EnvironmentOptions {}
 
 interface Thing<Params> {
   params: Params
@@ -24,10 +26,10 @@ export interface Life<Params> {
   archiving: string
   /** What restoring does. */
   restoring: string
-  /** Whether its name is unique in a workspace that `--workspace` names. */
-  inWorkspace: boolean
+  /** What its name is unique in, named by a flag; null: the name says it. */
+  within: 'workspace' | 'environment' | null
   /** Finds an archived one too. */
-  find(client: OperatorClient, given: string, options: WorkspaceOptions): Promise<Thing<Params>>
+  find(client: OperatorClient, given: string, options: PlaceOptions): Promise<Thing<Params>>
   rename?: (client: OperatorClient, given: { params: Params; body: { name: string } }) => Promise<unknown>
   archive: Act<Params>
   restore: Act<Params>
@@ -37,8 +39,10 @@ export function addLife<Params>(command: Command, life: Life<Params>): void {
   const { noun, example, archiving, restoring, find, rename, archive, restore } = life
   const of = `${command.name()} `
   const add = (name: string, about: string) => {
-    const added = asOperator(command.command(name).description(about))
-    return life.inWorkspace
+    const made = command.command(name).description(about)
+    if (life.within === 'environment') return inEnvironment(made)
+    const added = asOperator(made)
+    return life.within === 'workspace'
       ? added.option('-w, --workspace <workspace>', 'name or id; optional if there is only one')
       : added
   }
@@ -47,7 +51,7 @@ export function addLife<Params>(command: Command, life: Life<Params>): void {
   if (rename) {
     add(`rename <${noun}> <name>`, `give the ${noun} another name`)
       .addHelpText('after', examples(`rename ${example} other-name`))
-      .action(async (given: string, to: string, options: WorkspaceOptions) => {
+      .action(async (given: string, to: string, options: PlaceOptions) => {
         const client = connect(options)
         const { params, name } = await find(client, given, options)
         print(
@@ -60,7 +64,7 @@ export function addLife<Params>(command: Command, life: Life<Params>): void {
   const change = (verb: 'archive' | 'restore', about: string, act: Act<Params>, done: string) =>
     add(`${verb} <${noun}>`, about)
       .addHelpText('after', examples(`${verb} ${example}`))
-      .action(async (given: string, options: WorkspaceOptions) => {
+      .action(async (given: string, options: PlaceOptions) => {
         const client = connect(options)
         const { params, name } = await find(client, given, options)
         print(await act(client, { params }), `${title(name)} ${done}.`, options)
@@ -73,7 +77,7 @@ export function addLife<Params>(command: Command, life: Life<Params>): void {
   }
 }
 
-function print(reply: unknown, text: string, { json }: ServerOptions): void {
+function print(reply: unknown, text: string, { json }: PlaceOptions): void {
   if (json) printJson(reply)
   else printLine(text)
 }

@@ -26,6 +26,7 @@ import {
   OperatorRunsQuery,
 } from './run.ts'
 import { retentionRoutes } from './retention-routes.ts'
+import { agentRoutes } from './agent-routes.ts'
 import { runViewRoutes } from './run-view-routes.ts'
 import { meRoutes } from './me-routes.ts'
 import { operatorRoutes } from './operator-routes.ts'
@@ -291,6 +292,7 @@ export const OPERATOR_ROUTES = {
   ...deploymentRoutes,
   ...simulationRoutes,
   ...webhookRoutes,
+  ...agentRoutes,
   ...runViewRoutes,
   ...retentionRoutes,
   ...searchRoutes,

@@ -64,7 +64,7 @@ export function rowLine(table: ExportedTable, row: ExportedRow): string {
 }
 
 export function runLine(run: RunRow): string {
-  const { traits, uncosted, agentExternalId: _id, agentName: _name, ...facts } = run
+  const { traits, uncosted, agentExternalId: _id, agentName: _name, agentDisplayName: _display, ...facts } = run
   // Events give these, unless their payloads were removed.
   const known = Object.entries({ ...facts, ...(run.payloadsRemoved > 0 && { traits, uncosted }) }).filter(
     ([, value]) => value !== null,

@@ -32,6 +32,7 @@ interface Estimator {
 export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunActivity): OperatorRun {
   return {
     ...toRun(row),
+    agent: { id: row.agentId, name: row.agentDisplayName ?? row.agentName },
     sessionId: row.sessionId,
     agentId: row.agentExternalId,
     ...estimator.ofCalls(readUncosted(row.uncosted), row.startedAt),

@@ -26,6 +26,8 @@ export interface RunRow {
   agentId: string
   agentExternalId: string | null
   agentName: string
+  /** What an operator called the agent. */
+  agentDisplayName: string | null
   promptTokens: number
   completionTokens: number
   totalTokens: number

@@ -27,6 +27,7 @@ import type { IssueRecordStore } from './issue-records.ts'
 import type { IssueStore } from './issues.ts'
 import type { IdempotencyStore } from './idempotency.ts'
 import type { RetentionStore } from './retention.ts'
+import type { AgentStore } from './agents.ts'
 import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { SearchStore } from './search.ts'
@@ -48,6 +49,7 @@ export interface Storage
     PackingStore,
     ExportStore,
     RunStore,
+    AgentStore,
     RunViewStore,
     RetentionStore,
     SearchStore,

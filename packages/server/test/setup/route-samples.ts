@@ -129,6 +129,7 @@ export async function populate(service: Service, name: string): Promise<Populate
   const approvalId = idOf(await api('/firewall-approvals', { body: approval }))
   const record = await api('/issue-records', { body: issueRecord({ runId, eventId }) })
   await reviewed(service, environmentId)
+  const agents = await service.operator<{ items: { id: string }[] }>(`${environment}/agents`)
   const issues = await service.operator<{ items: { id: string }[] }>(`${environment}/issues`)
   const policy = { policyId: `policy-of-${name}`, condition: 'true', severity: 'LOW', action: 'WARN' }
   assert.equal((await service.operator(`${workspace}/policies`, { body: policy })).status, 201)
@@ -148,6 +149,7 @@ export async function populate(service: Service, name: string): Promise<Populate
       eventId,
       approvalId,
       webhookId,
+      agentId: agents.body.items[0]?.id ?? '',
       recordId: (record.body as { recordId: string }).recordId,
       issueId: issues.body.items[0]?.id ?? '',
       operatorId: people.body.items[0]?.id ?? '',

@@ -28,6 +28,7 @@ import { issueChangesRoutes } from './issue-changes.ts'
 import { operatorIssueRecordsRoutes } from './issue-records.ts'
 import { issuesRoutes } from './issues.ts'
 import { retentionRoutes } from './retention.ts'
+import { agentsRoutes } from './agents.ts'
 import { runViewsRoutes } from './run-views.ts'
 import { restoresRoutes } from './restores.ts'
 import { operatorRunsRoutes } from './runs.ts'
@@ -60,6 +61,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   sessionsRoutes(app, deps, attempts)
   secondFactorRoutes(app, deps, attempts)
   operatorRunsRoutes(app, deps)
+  agentsRoutes(app, deps)
   runViewsRoutes(app, deps)
   retentionRoutes(app, deps)
   searchRoutes(app, deps)

@@ -47,6 +47,7 @@ import { expiredRunsActs } from './retention/expired-runs.ts'
 import { previewActs } from './retention/preview.ts'
 import { retentionActs } from './retention/retention.ts'
 import { revisionActs } from './revision.ts'
+import { agentListActs } from './agent-list.ts'
 import { runViewsActs } from './run-views.ts'
 import { runsActs } from './runs.ts'
 import { searchActs } from './search/search.ts'
@@ -119,6 +120,7 @@ export const ACTS: Acts<ActMethods> = {
   ...expiredRowsActs,
   ...previewActs,
   ...revisionActs,
+  ...agentListActs,
   ...runViewsActs,
   ...runsActs,
   ...searchActs,

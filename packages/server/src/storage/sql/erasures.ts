@@ -160,6 +160,10 @@ async function forgetAgent(sql: Sql, environmentId: string, subject: string, cre
     ]) {
       await sql.run(`DELETE FROM ${counted} AND environment_id = ? AND hour < ?`, [agentId, environmentId, hour])
     }
+    await eraseDetails(sql, environmentId, [agentId])
+    const unnamed =
+      'UPDATE agents SET display_name = NULL WHERE environment_id = ? AND id = ? AND display_name IS NOT NULL'
+    await sql.run(unnamed, [environmentId, agentId])
     const used =
       'SELECT id FROM runs WHERE environment_id = ? AND agent_id = ? ORDER BY started_at DESC, id DESC LIMIT 1'
     if ((await sql.get(used, [environmentId, agentId])) !== null) continue

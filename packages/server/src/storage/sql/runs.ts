@@ -14,7 +14,7 @@ export const runsActs = {
 
 const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.status,
   r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
-  a.external_id AS "agentExternalId", a.name AS "agentName", r.prompt_tokens AS "promptTokens",
+  a.external_id AS "agentExternalId", a.name AS "agentName", a.display_name AS "agentDisplayName", r.prompt_tokens AS "promptTokens",
   r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
   r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.last_event_at AS "lastEventAt",
   r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
@@ -112,7 +112,7 @@ function namedRuns(environmentId: string, prefix: string): RunSource {
   return { text: `(${runs}) named`, params: [environmentId, ...texts, LIMITS.searchedRunIds] }
 }
 
-/** Agents with that external id or name. No index has the names of agents with an external id. */
+/** Agents with that external id or name, reported or given. No index has the names of agents with an external id. */
 async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
   // Not IN, for which SQLite would scan every agent.
   const ofKey = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
@@ -122,10 +122,10 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
     environmentId,
     agentKey(null, name),
   ])
-  const newest = 'SELECT id, name FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT ?'
+  const newest = 'SELECT id, name, display_name FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT ?'
   const byName = await sql.all<{ id: string }>(
-    `SELECT id FROM (${newest}) named WHERE name = ? ORDER BY id DESC LIMIT ?`,
-    [environmentId, LIMITS.searchedAgents, name, LIMITS.searchedAgentsOfName],
+    `SELECT id FROM (${newest}) named WHERE name = ? OR display_name = ? ORDER BY id DESC LIMIT ?`,
+    [environmentId, LIMITS.searchedAgents, name, name, LIMITS.searchedAgentsOfName],
   )
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }

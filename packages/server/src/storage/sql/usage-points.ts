@@ -173,7 +173,7 @@ function sessionRuns(environmentId: string, from: number, to: number): Source {
 async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): Promise<string | null> {
   if (key === '') return ''
   const text = {
-    agent: 'SELECT name FROM agents WHERE environment_id = ? AND id = ?',
+    agent: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = ? AND id = ?',
     model: 'SELECT model AS name FROM models WHERE environment_id = ? AND model_key = ?',
     tool: 'SELECT tool AS name FROM tools WHERE environment_id = ? AND tool_key = ?',
     session: 'SELECT session_id AS name FROM runs WHERE environment_id = ? AND session_key = ? LIMIT 1',

@@ -125,7 +125,7 @@ async function readUsage(
     WHERE environment_id = ? AND (hour, agent_id, model_key) > (?, ?, ?) AND hour <= ?
     GROUP BY hour, agent_id, model_key HAVING SUM(events) > 0
     ORDER BY hour, agent_id, model_key LIMIT ?`
-  const text = `SELECT u.hour, u.agent_id AS "agentId", u.model_key AS "modelKey", a.name AS "agentName",
+  const text = `SELECT u.hour, u.agent_id AS "agentId", u.model_key AS "modelKey", COALESCE(a.display_name, a.name) AS "agentName",
       COALESCE(m.model, '') AS model, events, "promptTokens", "completionTokens", "totalTokens", "costNanos"
     FROM (${sums}) u
     JOIN agents a ON a.environment_id = ? AND a.id = u.agent_id

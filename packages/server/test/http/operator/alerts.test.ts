@@ -166,3 +166,22 @@ test('waiting requests of one agent are measured by its external id', async () =
   }, 'every alert is checked')
   assert.deepEqual(Object.fromEntries(values), { a: true, b: false, c: false })
 })
+
+test('an alert of an archived environment is not checked', async () => {
+  const { environmentId } = await service.newTenant('archived')
+  const place = `/environments/${environmentId}`
+  assert.equal((await service.operator(`${place}/archive`, { method: 'POST' })).status, 200)
+  const rule = { kind: 'no_runs', threshold: 60, windowMinutes: 60, holdMinutes: 0 }
+  replyOf('createAlert', await service.operator(`${place}/alerts`, { body: { ...rule, name: 'archived' } }))
+  replyOf('createAlert', await create({ ...rule, name: 'in use' }))
+  const alerts = async (list: string) => replyOf('listAlerts', await service.operator(list)).items
+  // Due later than the other one, and checked after it.
+  await eventually(async () => {
+    const used = (await alerts(at('alerts'))).find(({ name }) => name === 'in use')
+    return used?.checkedAt ? used : null
+  }, 'the other alert is checked')
+  assert.deepEqual(
+    (await alerts(`${place}/alerts`)).map(({ name, checkedAt }) => [name, checkedAt]),
+    [['archived', null]],
+  )
+})

@@ -357,6 +357,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       const whole = { ...window, stepMs: to - from }
       await storage.readUsagePoints(tenant, whole, { limit: 50, sort: 'tokens', after: null })
     }
+    await storage.listAgents(env, { limit: 50, after: null }, false)
     await storage.readVersionResults(env, ['00000000-0000-0000-0000-000000000007'], 50)
     const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
     for (const place of [

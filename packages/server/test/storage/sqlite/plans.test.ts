@@ -311,6 +311,8 @@ test('no statement reads a whole table', async () => {
         })
       }),
     )),
+    await plansOf('listAgents', 'env', page, false),
+    await plansOf('changeAgent', 'env', UUID, { archivedAt: 1 }, []),
     await plansOf('findApiKey', 'key'),
     await plansOf('listApiKeys', 'env', page),
     await plansOf('listEnvironments', 'workspace', page),

@@ -76,5 +76,53 @@ export function agentsSuite(open: OpenStorage) {
       const ids = await Promise.all(runs.map(async (runId) => (await runOf(storage(), env, runId)).agentId))
       assert.equal(new Set(ids).size, 1)
     })
+
+    test('has the name that an operator gave it, until it gets the reported one back', async () => {
+      const env = newId()
+      await append(storage(), env, event({ agentId: 'a', agentName: 'reported' }))
+      const { agentId: id } = await runOf(storage(), env)
+      const rename = (displayName: string) => storage().changeAgent(env, id, { displayName }, [])
+      assert.equal((await rename('given'))?.displayName, 'given')
+      await append(storage(), env, event({ agentId: 'a', agentName: 'reported later', time: NOON + 1 }))
+      const row = await runOf(storage(), env)
+      assert.deepEqual([row.agentName, row.agentDisplayName], ['reported later', 'given'])
+      const { rows } = await storage().listRuns(env, { agent: 'given' }, { limit: 10, after: null })
+      assert.equal(rows.length, 1)
+      assert.equal((await rename('reported later'))?.displayName, null)
+      assert.equal(await storage().changeAgent(newId(), id, { displayName: 'x' }, []), null)
+    })
+
+    test('is archived until a run of it starts later; pages have any size', async () => {
+      const env = newId()
+      for (const agentId of ['a', 'b', 'c']) await append(storage(), env, event({ agentId, runId: agentId }))
+      const list = async (withArchived: boolean, limit = 10) => {
+        const found: (string | null)[] = []
+        for (let after: string | null = null; ;) {
+          const rows = await storage().listAgents(env, { limit, after }, withArchived)
+          found.push(...rows.map(({ externalId, archivedAt }) => (archivedAt === null ? externalId : `-${externalId}`)))
+          after = rows.at(-1)?.id ?? null
+          if (after === null) return found
+        }
+      }
+      const archive = async (runId: string, archivedAt: number | null) => {
+        const { agentId } = await runOf(storage(), env, runId)
+        return storage().changeAgent(env, agentId, { archivedAt }, [])
+      }
+      assert.equal((await archive('b', NOON + 5))?.archivedAt, NOON + 5)
+      // The first time stays.
+      assert.equal((await archive('b', NOON + 9))?.archivedAt, NOON + 5)
+      for (const limit of [1, 2, 10]) {
+        assert.deepEqual(await list(false, limit), ['a', 'c'])
+        assert.deepEqual(await list(true, limit), ['a', '-b', 'c'])
+      }
+      await append(storage(), env, event({ agentId: 'b', runId: 'b', time: NOON + 100 }))
+      assert.deepEqual(await list(false), ['a', 'c'])
+      await append(storage(), env, event({ agentId: 'b', runId: 'next', time: NOON + 6 }))
+      assert.deepEqual(await list(false), ['a', 'b', 'c'])
+      assert.equal((await archive('b', NOON + 9))?.archivedAt, NOON + 9)
+      await archive('b', null)
+      assert.deepEqual(await list(true), ['a', 'b', 'c'])
+      assert.deepEqual(await storage().listAgents(newId(), { limit: 10, after: null }, true), [])
+    })
   })
 }

@@ -138,7 +138,8 @@ async function listAffectedAgents(
   page: PageBySeen,
 ): Promise<Page<AffectedAgentRow>> {
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
-  const text = 'SELECT id, agent_key AS "agentKey", name FROM agents WHERE environment_id = ? AND agent_key IN'
+  const text = `SELECT id, agent_key AS "agentKey", COALESCE(display_name, name) AS name
+    FROM agents WHERE environment_id = ? AND agent_key IN`
   const agents = await matching<{ id: string; agentKey: string; name: string }>(
     sql,
     text,

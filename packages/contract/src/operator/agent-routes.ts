@@ -1,0 +1,45 @@
+import { BODY_ERRORS } from '../body-errors.ts'
+import { LIMITS } from '../limits.ts'
+import type { OperatorRoute } from './access.ts'
+import { Agent, AgentName, AgentPage, AgentParams } from './agent.ts'
+import { EnvironmentParams } from './environment.ts'
+import { ArchivableQuery } from './workspace.ts'
+
+const AGENTS = '/environments/{environmentId}/agents'
+const AGENT = `${AGENTS}/{agentId}` as const
+const common = { tag: 'Runs', scopes: [], status: 200 } as const
+const act = { ...common, method: 'POST', access: 'admin', params: AgentParams, reply: Agent } as const
+
+export const agentRoutes = {
+  listAgents: {
+    ...common,
+    method: 'GET',
+    access: 'viewer',
+    path: AGENTS,
+    summary: 'List the agents of an environment with a stored run, in the order in which they were first seen',
+    params: EnvironmentParams,
+    query: ArchivableQuery,
+    reply: AgentPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  renameAgent: {
+    ...act,
+    path: `${AGENT}/rename`,
+    summary: 'Give an agent a name that operators see instead of the reported one',
+    bodyBytes: LIMITS.operatorBodyBytes,
+    body: AgentName,
+    errors: ['not_found', ...BODY_ERRORS],
+  },
+  archiveAgent: {
+    ...act,
+    path: `${AGENT}/archive`,
+    summary: 'Hide an agent from the list of agents until a run of it starts; it can record as before',
+    errors: ['not_found'],
+  },
+  restoreAgent: {
+    ...act,
+    path: `${AGENT}/restore`,
+    summary: 'Show an archived agent in the list of agents again',
+    errors: ['not_found'],
+  },
+} as const satisfies Record<string, OperatorRoute>

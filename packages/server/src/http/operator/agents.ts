@@ -1,0 +1,54 @@
+import type { Agent } from '@tacho/contract/operator/agent.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isoTime, nullableIsoTime } from '../../domain/run.ts'
+import type { AgentChange, AgentRow } from '../../storage/agents.ts'
+import type { PageById } from '../../storage/page.ts'
+import type { Deps } from '../deps.ts'
+import { nameRefusal } from '../field.ts'
+import { refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { listById } from './list-by-id.ts'
+
+export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listAgents, deps, ({ query, request }) => {
+    const { id } = environmentOf(request)
+    const withArchived = query.archived === 'true'
+    const read = (page: PageById) => storage.listAgents(id, page, withArchived)
+    return listById(cursors, ['agents', id, withArchived], query, read, toAgent)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.renameAgent, deps, ({ params, body: { name }, request }) => {
+    return nameRefusal(name) ?? change(request, params.agentId, 'rename', now(), { displayName: name }, { name })
+  })
+
+  for (const verb of ['archive', 'restore'] as const) {
+    serveRoute(app, OPERATOR_ROUTES[`${verb}Agent`], deps, ({ params, request }) => {
+      const at = now()
+      return change(request, params.agentId, verb, at, { archivedAt: verb === 'archive' ? at : null })
+    })
+  }
+
+  async function change(
+    request: FastifyRequest,
+    agentId: string,
+    verb: string,
+    at: number,
+    to: AgentChange,
+    detail: Record<string, unknown> = {},
+  ) {
+    const id = agentId.toLowerCase()
+    const audit = [auditOf(request, at, `agent.${verb}`, { kind: 'agent', id }, detail)]
+    const row = await storage.changeAgent(environmentOf(request).id, id, to, audit)
+    return row === null ? refuse('not_found', 'The agent does not exist') : toAgent(row)
+  }
+}
+
+function toAgent({ id, externalId, reportedName, displayName, archivedAt, lastRunAt }: AgentRow): Agent {
+  const times = { archivedAt: nullableIsoTime(archivedAt), lastRunAt: isoTime(lastRunAt) }
+  return { id, agentId: externalId, name: displayName ?? reportedName, reportedName, ...times }
+}

@@ -1,0 +1,69 @@
+/**
+ * Agents as operators see them.
+ *
+ *   shown --archived--> archived --restored, or a run starts--> shown
+ *
+ * Recording never reads or writes it: an archived agent counts as shown once a run of it started later. An agent without a
+ * stored run is not found: its names may be those of an erased run.
+ */
+import type { AgentChange, AgentRow, AgentStore } from '../agents.ts'
+import type { AuditEntry } from '../audit.ts'
+import type { PageById } from '../page.ts'
+import { read, write, type Acts } from './act.ts'
+import { insertAudit } from './audit.ts'
+import type { Sql } from './sql.ts'
+import { BEFORE_ALL } from './usage.ts'
+
+export const agentListActs = {
+  listAgents: read(listAgents),
+  changeAgent: write(changeAgent),
+} satisfies Acts<AgentStore>
+
+/** Its newest run, by an index. */
+const LAST_RUN = 'SELECT MAX(r.started_at) FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id'
+const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRunAt",
+    CASE WHEN "lastRunAt" > archived_at THEN NULL ELSE archived_at END AS "archivedAt"
+  FROM (SELECT a.id, a.external_id AS "externalId", a.name AS "reportedName", a.display_name AS "displayName",
+    a.archived_at, (${LAST_RUN}) AS "lastRunAt" FROM agents a WHERE a.environment_id = ?`
+
+const HAS_RUN = '"lastRunAt" IS NOT NULL'
+
+function listAgents(
+  sql: Sql,
+  environmentId: string,
+  { limit, after }: PageById,
+  withArchived: boolean,
+): Promise<AgentRow[]> {
+  const shown = withArchived ? '' : ' AND (archived_at IS NULL OR "lastRunAt" > archived_at)'
+  const text = `${AGENTS} AND a.id > ?) named WHERE ${HAS_RUN}${shown} ORDER BY id LIMIT ?`
+  return sql.all(text, [environmentId, environmentId, after ?? BEFORE_ALL, limit])
+}
+
+async function changeAgent(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  change: AgentChange,
+  audit: AuditEntry[],
+): Promise<AgentRow | null> {
+  const agent = await sql.get<AgentRow>(`${AGENTS} AND a.id = ?) named WHERE ${HAS_RUN}`, [
+    environmentId,
+    environmentId,
+    id,
+  ])
+  if (agent === null) return null
+  const changed = 'displayName' in change ? renamed(agent, change.displayName) : { ...agent, ...change }
+  const isSame =
+    'displayName' in change
+      ? changed.displayName === agent.displayName
+      : (changed.archivedAt === null) === (agent.archivedAt === null)
+  if (isSame) return agent
+  const text = 'UPDATE agents SET display_name = ?, archived_at = ? WHERE environment_id = ? AND id = ?'
+  await sql.run(text, [changed.displayName, changed.archivedAt, environmentId, id])
+  await insertAudit(sql, audit)
+  return changed
+}
+
+function renamed(agent: AgentRow, name: string): AgentRow {
+  return { ...agent, displayName: name === agent.reportedName ? null : name }
+}
