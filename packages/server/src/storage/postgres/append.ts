@@ -267,7 +267,7 @@ function operations(
     const last = new Map<RunState, number>()
     const seqs = events.map((placed) => {
       const { run, event } = placed
-      if (stored.has(keyOf(event))) return null
+      if (stored.size > 0 && stored.has(keyOf(event))) return null
       const seq = (last.get(run) ?? run.lastSeq) + 1
       last.set(run, seq)
       copy?.add(placed, seq)
