@@ -8,6 +8,7 @@ import type {
   ErasureStore,
 } from '../storage/erasures.ts'
 import type { EventStore } from '../storage/events.ts'
+import { valuesAt } from './json-slices.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { toolUseOf } from './tool-use.ts'
 import { latencyOf, usageOf } from './usage.ts'
@@ -84,7 +85,7 @@ async function examine(
       counted.events++
       const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
       const mayMatch = !isFound && field !== null && subject !== null
-      if (mayMatch && mayContain(payload, subject)) isFound = hasValue(withNumbersAsWritten(payload), field, subject)
+      if (mayMatch && mayContain(payload, subject)) isFound = hasValue(payload, field, subject)
       const data = isCall || eventType === 'POLICY_DECISION' ? (JSON.parse(payload) as Record<string, unknown>) : {}
       if (usageFrom !== null && time < usageFrom && run.usesPrompts === 0) continue
       counted.usage.push({
@@ -106,21 +107,11 @@ async function examine(
 /** Without an escape, a text of JSON is as it is written. */
 const mayContain = (payload: string, id: string): boolean => payload.includes(id) || payload.includes('\\')
 
-/** Node has the source text of values; the type does not know it yet. */
-const { parse } = JSON as {
-  parse(text: string, reviver: (key: string, value: unknown, context: { source: string }) => unknown): unknown
+/** Whether a value at these keys is the id: a text, or a number as it is written, because a double has fewer digits. */
+function hasValue(payload: string, keys: readonly string[], id: string): boolean {
+  return valuesAt(payload, keys).some((value) =>
+    value.startsWith('"') ? JSON.parse(value) === id : value === id && IS_NUMBER.test(id),
+  )
 }
 
-/** A double would make ids beyond 2^53 equal to others. */
-function withNumbersAsWritten(payload: string): unknown {
-  return parse(payload, (_, value, { source }) => (typeof value === 'number' ? source : value))
-}
-
-/** Whether the value at these keys is the id. Lists on the way are searched through. */
-function hasValue(value: unknown, keys: readonly string[], id: string): boolean {
-  if (Array.isArray(value)) return value.some((item) => hasValue(item, keys, id))
-  const [key, ...rest] = keys
-  if (key === undefined) return value === id
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
-  return hasValue((value as Record<string, unknown>)[key], rest, id)
-}
+const IS_NUMBER = /^-?\d/

@@ -48,19 +48,57 @@ export function memberSlices(text: string, names: readonly string[]): (JsonSlice
   return membersOf(text, text.indexOf('{'), names).slices
 }
 
+/** Texts of all values under these keys, outermost first, in no order. Lists are searched through; every duplicate key counts. */
+export function valuesAt(text: string, keys: readonly string[]): string[] {
+  const found: string[] = []
+  const open = [{ at: skipSpace(text, 0), depth: 0 }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { at, depth } = next
+    const code = text.charCodeAt(at)
+    if (code === OPEN_BRACKET) eachItem(text, at, (start) => open.push({ at: start, depth }))
+    else if (depth === keys.length) found.push(text.slice(at, valueEnd(text, at).end))
+    else if (code === OPEN_BRACE) {
+      eachMember(text, at, keys.slice(depth, depth + 1), (_, { start }) => open.push({ at: start, depth: depth + 1 }))
+    }
+  }
+  return found
+}
+
+function eachItem(text: string, open: number, take: (start: number) => void): void {
+  let at = skipSpace(text, open + 1)
+  while (text.charCodeAt(at) !== CLOSE_BRACKET) {
+    take(at)
+    at = skipSpace(text, valueEnd(text, at).end)
+    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
+  }
+}
+
 function membersOf(text: string, open: number, names: readonly string[]) {
   const slices: (JsonSlice | null)[] = names.map(() => null)
+  const end = eachMember(text, open, names, (place, slice) => {
+    slices[place] = slice
+  })
+  return { slices, end }
+}
+
+/** Passes on the members with one of the names. Returns the end of the object. */
+function eachMember(
+  text: string,
+  open: number,
+  names: readonly string[],
+  take: (place: number, slice: JsonSlice) => void,
+): number {
   let at = skipSpace(text, open + 1)
   while (text.charCodeAt(at) !== CLOSE_BRACE) {
     const keyEnd = stringEnd(text, at)
     const place = placeOf(text, at, keyEnd, names)
     const start = skipSpace(text, text.indexOf(':', keyEnd) + 1)
     const { end, levels } = valueEnd(text, start)
-    if (place >= 0) slices[place] = { start, end, levels }
+    if (place >= 0) take(place, { start, end, levels })
     at = skipSpace(text, end)
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
   }
-  return { slices, end: at + 1 }
+  return at + 1
 }
 
 /** Index of the key from `start` to `end` in the names; -1 if it is not there. */

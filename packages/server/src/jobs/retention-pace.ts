@@ -16,7 +16,8 @@ export interface Pace {
 
 const LEAST = 500
 const MOST = 5_000
-const SHORT_MS = 25
+/** Commits of the embedded engine wait for a slice. On PostgreSQL it delays none, and most of it is round trips. */
+const SHORT_MS = { sqlite: 25, postgres: 200 } as const
 const LONG_MS = 40
 /** Pauses, in times of the slice. Busy: events waited for their commit when it began. */
 const WHILE_BUSY = 12
@@ -43,7 +44,7 @@ export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: 
       const removed = await remove(most)
       const took = storage.gauges().actMs - before.actMs
       const recording = isRecording()
-      const part = took / (recording ? SHORT_MS : LONG_MS)
+      const part = took / (recording ? SHORT_MS[storage.engine] : LONG_MS)
       // A slice that removed little says nothing about a full one.
       if (part > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / part)))
       else if (removed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))

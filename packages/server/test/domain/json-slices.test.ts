@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { payloadSlices } from '../../src/domain/json-slices.ts'
+import { payloadSlices, valuesAt } from '../../src/domain/json-slices.ts'
 
 const payloadsOf = (text: string): (string | null)[] => {
   JSON.parse(text)
@@ -61,5 +61,41 @@ test('any JSON, with any spacing, gives what JSON.parse gives', () => {
         )
       },
     ),
+  )
+})
+
+test('values are found under keys, through lists, and under every duplicate key', () => {
+  const at = (text: string, ...keys: string[]) => valuesAt(text, keys).toSorted()
+  assert.deepEqual(at('{"user":{"id":"a"},"user":{"id":1.0,"id":"b"}}', 'user', 'id'), ['"a"', '"b"', '1.0'])
+  assert.deepEqual(at(' { "us\\u0065r" : [ { "id" : [ [ 1 ] , 2 ] } , 3 , {"id":{}} ] } ', 'user', 'id'), [
+    '1',
+    '2',
+    '{}',
+  ])
+  assert.deepEqual(at('{"a":{"user":{"id":"a"}},"user":"b","user":null}', 'user', 'id'), [])
+  assert.deepEqual(at('{}', 'user'), [])
+})
+
+test('values under keys are those that JSON.parse finds, if no key is twice in an object', () => {
+  const expected = (value: unknown, [key, ...rest]: string[]): unknown[] => {
+    if (Array.isArray(value)) return value.flatMap((item) => expected(item, key === undefined ? [] : [key, ...rest]))
+    if (key === undefined) return [value]
+    const isObject = typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    return isObject ? expected((value as Record<string, unknown>)[key], rest) : []
+  }
+  const tree = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5, withCrossShrink: true },
+      fc.constantFrom('x', '"', 1, null),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('a', 'b', '"'), tie('value'), { maxKeys: 3 }),
+    ),
+  })).value
+  fc.assert(
+    fc.property(tree, fc.array(fc.constantFrom('a', 'b', '"'), { minLength: 1, maxLength: 3 }), (value, keys) => {
+      const found = valuesAt(JSON.stringify(value, null, 1), keys).map((text) => JSON.stringify(JSON.parse(text)))
+      const sought = expected(value, keys).map((one) => JSON.stringify(one))
+      assert.deepEqual(found.toSorted(), sought.toSorted())
+    }),
   )
 })

@@ -16,8 +16,8 @@ export const FOR_EVER = Number.MAX_SAFE_INTEGER
 /** For a run that grew while an erasure counted it: refuses all events until the run is removed, which sets a time. */
 export const HELD = FOR_EVER - 1
 
-/** `approval` and `record` name single approvals and issue records, so that a retry does not bring them back. */
-export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record'
+/** `approval`, `record` and `issue` name single ones, so that a retry or an import does not bring them back. */
+export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue'
 
 /** `id` of an agent, approval or record: the key of its row. */
 export const erasedKey = (kind: NamedKind, id: string): string => textKey(`${kind}\0${id}`)
@@ -108,6 +108,13 @@ export async function isErased(
   if (agentId !== null) keys.push(erasedKey('agent', agentKey(agentId, '')))
   const until = await erasedUntil(sql, environmentId, keys)
   return [...until.values()].some((last) => time <= last)
+}
+
+/** Whether a row with this key and time was erased. An erasure waits until the transaction ends. */
+export async function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
+  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  const until = await erasedUntil(sql, environmentId, [key])
+  return time <= (until.get(key) ?? -Infinity)
 }
 
 /** Drops clients that were erased after they were seen. A concurrent erasure waits until the transaction ends. */

@@ -184,7 +184,10 @@ async function settle(sql: Sql, environmentId: string, issueId: string): Promise
     'SELECT id FROM issues WHERE environment_id = ? AND merged_into = ? ORDER BY id',
     [environmentId, issueId],
   )
-  for (const id of [issueId, ...merged.map((issue) => issue.id)]) {
+  const ids = [issueId, ...merged.map((issue) => issue.id)]
+  const keys = ids.map((id) => ({ key: erasedKey('issue', id), until: FOR_EVER }))
+  await addErasedKeys(sql, environmentId, keys)
+  for (const id of ids) {
     await sql.run('DELETE FROM issue_activity WHERE environment_id = ? AND issue_id = ?', [environmentId, id])
     await sql.run('DELETE FROM issues WHERE environment_id = ? AND id = ?', [environmentId, id])
     await sql.run(`DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = ? AND environment_id = ?`, [

@@ -16,7 +16,7 @@ import { agentKeyOf } from './approvals/approval-rows.ts'
 import { nextRevision } from './approvals/approvals.ts'
 import { lockConfiguration } from './configuration/configurations.ts'
 import { findEnvironment } from './environments.ts'
-import { erasedKey, isErased } from './erased-keys.ts'
+import { erasedKey, isErased, isKeyErased } from './erased-keys.ts'
 import { arrivedEvents } from './events.ts'
 import { insertRows } from './insert-rows.ts'
 import { agentKey, requestKey, textKey } from './keys.ts'
@@ -131,6 +131,11 @@ async function isOwnPrompt(
 }
 
 async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<boolean> {
+  if (table === 'issue') return isKeyErased(sql, environmentId, erasedKey('issue', String(row['id'])), 0)
+  if (table === 'agent') {
+    const key = erasedKey('agent', String(computed(table, row)['agent_key']))
+    return isKeyErased(sql, environmentId, key, Number(row['nameTime']))
+  }
   if (table !== 'approval' && table !== 'issueRecord') return false
   const { request_key: request, record_key: record } = computed(table, row)
   const textOrNull = (member: string) => row[member]?.toString() ?? null

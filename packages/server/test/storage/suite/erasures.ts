@@ -9,7 +9,7 @@ import type { Storage } from '../../../src/storage/storage.ts'
 import { ask, request } from './approval-sample.ts'
 import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
-import { append, event, HOUR, llmCall, newId, NOON, outcome } from './sample.ts'
+import { append, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome } from './sample.ts'
 
 const LATER = NOON + 60_000
 const AGENT = '00000000-0000-0000-0000-000000000000'
@@ -145,6 +145,8 @@ export function erasuresSuite(open: OpenStorage) {
       assert.equal(await erased('7'), 1)
       await append(storage(), env, event({ runId: 'escaped', payload: '{"user":{"id":"caf\\u00e9"}}' }))
       assert.equal(await erased('café'), 1)
+      await append(storage(), env, event({ runId: 'twice', payload: '{"user":{"id":"a"},"user":{"id":"b"}}' }))
+      assert.equal(await erased('a'), 1, 'the first of two equal keys')
       assert.deepEqual(await runIds(storage(), env), ['kept'])
     })
 
@@ -252,6 +254,39 @@ export function erasuresSuite(open: OpenStorage) {
       const named = { runId: 'gone', createdAt: LATER + HOUR }
       assert.equal((await storage().createApproval(request(env, named))).outcome, 'erased')
       assert.equal(await storage().receiveIssueRecord(issueRecord(env, { ...named, detectedAt: LATER + HOUR })), null)
+    })
+
+    test('holds for an import of an older export', async () => {
+      const env = await newEnvironment(storage())
+      await append(
+        storage(),
+        env,
+        event({ agentId: 'gone', agentName: 'Grace' }),
+        event({ runId: 'b', agentId: 'kept' }),
+      )
+      await storage().createApproval(request(env, { agentId: 'gone' }))
+      await reviewed(storage(), issueRecord(env, { agentId: 'gone' }))
+      const tables = ['agent', 'approval', 'issueRecord', 'issue'] as const
+      const exported = []
+      for (const table of tables) {
+        const { rows } = await storage().readExported(env, table, null, 10)
+        exported.push({ table, rows: rows.filter((row) => row['externalId'] !== 'kept') })
+      }
+      assert.deepEqual(await storage().restoreRows(env, 'agent', exported[0]!.rows), {
+        outcome: 'restored',
+        written: 0,
+      })
+      await erase(storage(), env, { kind: 'agent', subject: 'gone' })
+      for (const { table, rows } of exported) {
+        assert.equal(rows.length, 1, table)
+        assert.deepEqual(await storage().restoreRows(env, table, rows), { outcome: 'erased', index: 0 }, table)
+        const left = await storage().readExported(env, table, null, 10)
+        assert.deepEqual(
+          left.rows.filter((row) => row['externalId'] !== 'kept'),
+          [],
+          table,
+        )
+      }
     })
 
     test('takes approvals and issue records that are sent again while it works', async () => {
