@@ -14,6 +14,7 @@ export interface RunFilterOptions extends EnvironmentOptions {
   to?: string
   minCost?: string
   minLength?: number
+  stalled?: true
   errors?: true
   approvals?: true
   tool?: string
@@ -28,6 +29,7 @@ export function withRunFilters(command: Command): Command {
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
     .option('--session <id>', 'runs of one session')
     .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
+    .option('--stalled', 'running runs without an event for the time of the stalled rule')
     .option('--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d')
     .option('--to <when>', 'runs started before: a time, or a duration ago')
     .option('--min-cost <amount>', 'runs that cost at least this, such as 0.25', parseCost)
@@ -46,6 +48,7 @@ export function runQuery(options: RunFilterOptions, now: number) {
     ...(options.search === undefined ? {} : { q: options.search }),
     ...(options.session === undefined ? {} : { sessionId: options.session }),
     ...(options.status === undefined ? {} : { status: options.status }),
+    ...(options.stalled && { activity: 'STALLED' as const }),
     ...(options.minCost === undefined ? {} : { minCost: options.minCost }),
     ...(options.minLength === undefined ? {} : { minLengthMs: options.minLength }),
     ...(options.errors && { hasErrors: 'true' as const }),

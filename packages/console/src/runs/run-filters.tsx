@@ -3,8 +3,8 @@ import { useMemo, useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
 import { duration, exact } from '../ui/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
-import { COST_PATTERN, SINCE, STATUSES, type RunsSearch, type Since } from './search.ts'
 import { statusWord } from './run-status.tsx'
+import { COST_PATTERN, SINCE, STATUS_FILTERS, type RunsSearch, type Since } from './search.ts'
 
 export const SEARCH_ID = 'search-runs'
 const SINCE_WORDS: Record<Since, string> = {
@@ -56,7 +56,7 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         label="Status"
         all="Any status"
         value={search.status}
-        options={STATUSES.map((status) => [status, statusWord(status)])}
+        options={STATUS_FILTERS.map((status) => [status, status === 'STALLED' ? 'Stalled' : statusWord(status)])}
         onChange={(status) => set({ status })}
       />
       <Choice

@@ -5,6 +5,9 @@ import { textOf } from '../ui/search.ts'
 /** The contract's list stands in a file of schemas, which a page must not load. */
 export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const satisfies readonly RunStatus[]
 
+/** A stalled run is a running one. */
+export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
+
 /** Length of time that the list goes back to, in hours. */
 export const SINCE = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 } as const
 export type Since = keyof typeof SINCE
@@ -13,7 +16,7 @@ export interface RunsSearch {
   q?: string
   agent?: string
   sessionId?: string
-  status?: RunStatus
+  status?: (typeof STATUS_FILTERS)[number]
   since?: Since
   /** A window of start times, as ISO 8601; it counts before `since`. */
   from?: string
@@ -58,7 +61,7 @@ const isWithin = (text: string | undefined, most: number): boolean => Number(tex
 
 export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
   const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, ...texts } = textOf(search, NAMES)
-  const knownStatus = STATUSES.find((one) => one === status)
+  const knownStatus = STATUS_FILTERS.find((one) => one === status)
   return {
     ...texts,
     ...(isTime(from) && { from }),

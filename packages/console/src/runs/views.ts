@@ -20,6 +20,7 @@ export const viewsQuery = (environmentId: string) =>
 export function filterOf({
   columns: _,
   since: __,
+  status,
   minCost,
   hasErrors,
   hasApprovals,
@@ -27,6 +28,7 @@ export function filterOf({
 }: RunsSearch): RunFilter {
   const query: OperatorRunsQuery = {
     ...filter,
+    ...(status === 'STALLED' ? { activity: status } : status && { status }),
     // Never with an exponent.
     ...(minCost !== undefined && { minCost: minCost.toFixed(9) }),
     ...(hasErrors && { hasErrors: 'true' }),
@@ -40,12 +42,16 @@ export function toView(search: RunsSearch): Omit<NewRunView, 'name'> {
   return { query: filterOf(search), lastHours, columns: columnsIn(search.columns) }
 }
 
-export function toSearch({ query: { agentId, ...query }, lastHours, columns }: RunView, now: number): RunsSearch {
+export function toSearch(
+  { query: { agentId, activity, ...query }, lastHours, columns }: RunView,
+  now: number,
+): RunsSearch {
   const since = (Object.keys(SINCE) as Since[]).find((one) => SINCE[one] === lastHours)
   // A length that the list does not offer counts from now.
   const isOther = lastHours !== null && since === undefined && query.from === undefined
   return readRunsSearch({
     ...query,
+    ...(activity && { status: activity }),
     ...(agentId !== undefined && { agent: agentId }),
     ...(since !== undefined && { since }),
     ...(isOther && { from: new Date(now - lastHours * HOUR_MS).toISOString() }),

@@ -72,6 +72,11 @@ export const RUN_FILTERS = {
     Type.String({ minLength: 1, maxLength: LIMITS.textChars, description: 'External session id' }),
   ),
   status: Type.Optional(RunStatus),
+  activity: Type.Optional(
+    Type.Enum(['STALLED'], {
+      description: `RUNNING runs that are stalled: no event for the time of the stalled rule, and no pending request. ${SIFTED}`,
+    }),
+  ),
   from: Type.Optional(time('Runs started at or after this time')),
   to: Type.Optional(time('Runs started before this time')),
   q: Type.Optional(

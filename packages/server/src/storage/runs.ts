@@ -68,6 +68,8 @@ export interface RunFilter {
   to?: number | undefined
   /** Only runs of the newest requests for approval, of which this many are examined. */
   approvalsLookedAt?: number | undefined
+  /** Only runs that are stalled at this time. Needs `sift`. */
+  stalledAt?: number | undefined
   /** Conditions without an index: each run is checked. */
   sift?: RunSift | undefined
 }

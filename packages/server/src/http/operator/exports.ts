@@ -36,7 +36,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
   serveRoute(app, OPERATOR_ROUTES.exportEnvironment, deps, async ({ query, request, reply }) => {
     const { after, ...given } = query
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
-    const filter = runFilterOf(given)
+    const filter = runFilterOf(given, now())
     if (isRefusal(filter)) return filter
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
@@ -57,7 +57,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
   serveRoute(app, OPERATOR_ROUTES.exportParquet, deps, async ({ query, request, reply }) => {
     const { table, ...given } = query
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
-    const filter = runFilterOf(given)
+    const filter = runFilterOf(given, now())
     if (isRefusal(filter)) return filter
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {

@@ -6,14 +6,17 @@ import type { RunFilter, RunSift } from '../../storage/runs.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
 import { timeOf } from '../field.ts'
 
-export function runFilterOf(query: RunFilterQuery): RunFilter | Refusal {
-  const { status, sessionId, agent, q, agentId } = query
+export function runFilterOf(query: RunFilterQuery, now: number): RunFilter | Refusal {
+  const { activity, sessionId, agent, q, agentId } = query
   const from = query.from === undefined ? undefined : timeOf('from', query.from)
   const to = query.to === undefined ? undefined : timeOf('to', query.to)
   if (isRefusal(from)) return from
   if (isRefusal(to)) return to
   const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
-  const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q }
+  // Only a running run is stalled.
+  const { status = activity && 'RUNNING' } = query
+  const stalledAt = activity && now
+  const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q, stalledAt }
   return { ...found, approvalsLookedAt, sift: siftOf(query) }
 }
 
@@ -25,8 +28,8 @@ export function isFindable({ sessionId, agent, search, sift }: RunFilter): boole
 
 /** The filters that no index answers; undefined if none is given. */
 function siftOf(query: RunFilterQuery): RunSift | undefined {
-  const { minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
-  const given = [minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId]
+  const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
+  const given = [activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId]
   if (given.every((value) => value === undefined)) return undefined
   return {
     runsLookedAt: LIMITS.runsLookedAt,

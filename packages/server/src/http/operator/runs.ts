@@ -20,7 +20,7 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
     const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const filter = runFilterOf(query)
+    const filter = runFilterOf(query, now())
     if (isRefusal(filter)) return filter
     const environment = environmentOf(request)
     const { agentId, agent, sessionId, status, from, to, search, approvalsLookedAt, sift } = filter
@@ -31,6 +31,7 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
       agent,
       sessionId,
       status,
+      query.activity,
       from,
       to,
       search,

@@ -18,7 +18,7 @@ import { agentKeyOf } from './approvals/approval-rows.ts'
 import { announce } from './deliveries.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import type { Sql } from './sql.ts'
-import { stalledBefore } from './stalled.ts'
+import { stalledBefore } from './stalled-rule.ts'
 import { enqueueWork, postponeWork, RESTARTS } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
 

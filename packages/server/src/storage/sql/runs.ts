@@ -6,6 +6,7 @@ import { firstRows } from './first-rows.ts'
 import { agentKey, textKey } from './keys.ts'
 import { prefixRange } from './prefix-range.ts'
 import type { Sql, SqlValue } from './sql.ts'
+import { stalledRuns } from './stalled-rule.ts'
 
 export const runsActs = {
   findRun: look(findRun),
@@ -172,8 +173,10 @@ async function pageOfRuns(
   const withAgents = (some: string) => `SELECT ${COLUMNS} FROM (${some}) r ${WITH_AGENT} ${order('r.')}`
   if (sift === undefined) return sql.page(withAgents(runs), [...params, page.limit + 1], page.limit)
   params.push(sift.runsLookedAt)
-  const sifted = `SELECT * FROM (${runs}) page WHERE ${SIFT[sql.dialect]} ${order('')} LIMIT ?`
-  const values = [...params, ...siftValues(sift), page.limit + 1]
+  const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
+  const matches = stalled === null ? SIFT[sql.dialect] : `${SIFT[sql.dialect]} AND ${stalled.text}`
+  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT ?`
+  const values = [...params, ...siftValues(sift), ...(stalled?.params ?? []), page.limit + 1]
   const found = await sql.page<RunRow>(withAgents(sifted), values, page.limit)
   if (found.more) return found
   // Runs that do not match were examined too; continue after them.

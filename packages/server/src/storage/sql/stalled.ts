@@ -6,13 +6,14 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { RunPlace } from '../runs.ts'
-import { DEFAULT_STALLED_RULE, type ClosedRuns, type StalledRuleRow, type StalledStore } from '../stalled.ts'
+import { type ClosedRuns, type StalledRuleRow, type StalledStore } from '../stalled.ts'
 import { look, read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
 import { eventEnvironment } from './events.ts'
 import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
+import { readStalledRule } from './stalled-rule.ts'
 import { addHours, countRun, type HourChange } from './usage.ts'
 import { enqueueWork, RESTARTS } from './work.ts'
 
@@ -22,17 +23,6 @@ export const stalledActs = {
   findWaitingRuns: look(findWaitingRuns),
   closeStalledRuns: write(closeStalledRuns),
 } satisfies Acts<StalledStore>
-
-export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
-  const text = 'SELECT idle_minutes AS "idleMinutes", close_as AS "closeAs" FROM stalled_rules WHERE environment_id = ?'
-  return sql.get<StalledRuleRow>(text, [environmentId])
-}
-
-/** Running runs whose last event is before this time are stalled. */
-export async function stalledBefore(sql: Sql, environmentId: string, now: number): Promise<number> {
-  const { idleMinutes } = (await readStalledRule(sql, environmentId)) ?? DEFAULT_STALLED_RULE
-  return now - idleMinutes * 60_000
-}
 
 async function changeStalledRule(
   sql: Sql,

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import type { OperatorRun, OperatorRunPage } from '@tacho/contract/operator/run.ts'
 import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { event, startService, type Service } from '../../setup/service.ts'
+import { event, startService, type Answer, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 /** Run r<i> starts i seconds after this. */
@@ -154,6 +154,7 @@ test('a running run is active, stalled by the rule of its environment, or waits 
   const sent = [
     ['fresh', 1],
     ['silent', 20],
+    ['quiet', 25],
     ['waiting', 20],
   ] as const
   const body = sent.map(([runId, minutes]) => event({ runId, timestamp: ago(minutes) }))
@@ -168,12 +169,27 @@ test('a running run is active, stalled by the rule of its environment, or waits 
       const { body: one } = await service.operator<OperatorRun>(`${home}/runs/${run.runId}`)
       assert.equal(one.activity, run.activity)
     }
+    // The filter and the list agree, also page by page.
+    const stalled = listed.filter(({ activity }) => activity === 'STALLED').map(({ runId }) => runId)
+    const filtered: string[] = []
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const query: string = `activity=STALLED&limit=1${cursor && `&cursor=${cursor}`}`
+      const { body }: Answer<OperatorRunPage> = await service.operator(`${home}/runs?${query}`)
+      filtered.push(...body.items.map(({ runId }) => runId))
+      cursor = body.nextCursor
+    }
+    assert.deepEqual(filtered, stalled)
     return Object.fromEntries(listed.map(({ runId, activity }) => [runId, activity]))
   }
   const rule = (given?: object) =>
     service.operator<StalledRule>(`${home}/stalled-rule${given ? '/change' : ''}`, given && { body: given })
   assert.deepEqual((await rule()).body, { idleMinutes: 15, closeAs: null, source: 'default' })
-  assert.deepEqual(await activities(), { fresh: 'ACTIVE', silent: 'STALLED', waiting: 'WAITING_FOR_APPROVAL' })
+  assert.deepEqual(await activities(), {
+    fresh: 'ACTIVE',
+    silent: 'STALLED',
+    quiet: 'STALLED',
+    waiting: 'WAITING_FOR_APPROVAL',
+  })
   for (const bad of [{}, { idleMinutes: 4 }, { idleMinutes: 43_201 }, { closeAs: 'COMPLETED' }, { other: 1 }]) {
     assert.equal((await rule(bad)).status, 400, JSON.stringify(bad))
   }

@@ -341,6 +341,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { agent: 'Support bot' },
       { sift },
       { sift, status: 'FAILED' },
+      { sift, status: 'RUNNING', stalledAt: NOON + HOUR },
       { approvalsLookedAt: 100 },
       { approvalsLookedAt: 100, search: SOME_RUNS },
     ] as const

@@ -80,6 +80,8 @@ test('a filter that no index answers is applied to a bounded number of runs, in 
       assert.match(plan, /INDEX runs_by_status /)
       assertIndexed(plan)
     }
+    const stalled = { sift, status: 'RUNNING', stalledAt: 5 }
+    for (const plan of await plansOf('listRuns', 'env', stalled, { limit: 10, after })) assertIndexed(plan)
   }
 })
 

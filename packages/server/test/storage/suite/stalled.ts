@@ -101,6 +101,14 @@ export function stalledSuite(open: OpenStorage) {
       await ask(storage(), env, { runId: 'waits', createdAt: NOON, expiresAt: later + MINUTE })
       // An import: it names old times, and still goes on.
       await storage().appendEvents(batch(env, [event({ runId: 'import', time: NOON })], { receivedAt: later }))
+      const listed = async (stalledAt: number) => {
+        const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 9 }
+        const { rows } = await storage().listRuns(env, { stalledAt, sift }, { limit: 9, after: null })
+        return rows.map(({ runId }) => runId).toSorted()
+      }
+      assert.deepEqual(await listed(NOON + IDLE * MINUTE), [])
+      assert.deepEqual(await listed(later), ['dead', 'import'])
+      assert.deepEqual(await listed(later + MINUTE), ['dead', 'import', 'waits'])
       assert.deepEqual(await storage().findWaitingRuns(env, ['dead', 'waits'], later), ['waits'])
       assert.deepEqual(await close(env, later), ['dead'])
       // The request has expired.
