@@ -16,7 +16,7 @@ export interface CrashStore {
   query(text: string): Promise<Record<string, unknown>[]>
 }
 
-const KILLS = 4
+const KILLS = 5
 /** More events than several slices remove. */
 const LARGE = 700
 const SMALL = 5
@@ -61,7 +61,7 @@ export async function checkKilledRemovals({ place, open, query }: CrashStore): P
   await storage.close()
 
   const killed: (string | null)[] = []
-  for (let kill = 0; kill < KILLS; kill++) killed.push(await removeUntil(place, 1 + kill * 3))
+  for (let kill = 0; kill < KILLS; kill++) killed.push(await removeUntil(place, 1 + kill))
   assert.ok(killed.includes('SIGKILL'))
   assert.equal(await removeUntil(place, Infinity), null)
 
@@ -97,7 +97,7 @@ export async function checkKilledRemovals({ place, open, query }: CrashStore): P
   await again.close()
 }
 
-/** Returns the signal that ended the process; null: it was done. */
+/** Kills the process while it works on a slice. Returns the signal that ended the process; null: it was done. */
 async function removeUntil(place: string, slices: number): Promise<string | null> {
   const program = path.join(import.meta.dirname, 'remover.ts')
   const child = spawn(process.execPath, [program, place], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -1,6 +1,6 @@
 /**
- * Retention, erasure and the deletion of environments on a store, until all is done. Prints a line for each slice, so that
- * removal-crash.ts can kill it in the middle.
+ * Retention, erasure and the deletion of environments on a store, until all is done. Prints a line when a slice begins, so that
+ * removal-crash.ts can kill it in the middle of one.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { deleteEnvironments } from '../../../src/jobs/delete-environments.ts'
@@ -31,10 +31,9 @@ const storage = new Proxy(opened, {
   get(target, name) {
     const member: unknown = Reflect.get(target, name)
     if (typeof member !== 'function') return member
-    return async (...args: unknown[]) => {
-      const result: unknown = await Reflect.apply(member, target, args)
+    return (...args: unknown[]): unknown => {
       if (SLICES.has(name)) process.stdout.write(`${String(name)}\n`)
-      return result
+      return Reflect.apply(member, target, args)
     }
   },
 })
