@@ -28,7 +28,7 @@ export const agentRoutes = {
     summary: 'Give an agent a name that operators see instead of the reported one',
     bodyBytes: LIMITS.operatorBodyBytes,
     body: AgentName,
-    errors: ['not_found', ...BODY_ERRORS],
+    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   archiveAgent: {
     ...act,

@@ -5,8 +5,16 @@ import type { PageById } from './page.ts'
 export interface AgentStore {
   /** Those with a stored run, in the order in which they were first seen. */
   listAgents(environmentId: string, page: PageById, withArchived: boolean): Promise<AgentRow[]>
-  /** Null: the environment has no such agent. Nothing is written or audited if it is so already. */
-  changeAgent(environmentId: string, id: string, change: AgentChange, audit: AuditEntry[]): Promise<AgentRow | null>
+  /**
+   * Null: the environment has no such agent. `no_id`: its name is what identifies it. Nothing is written or audited if it is
+   * so already.
+   */
+  changeAgent(
+    environmentId: string,
+    id: string,
+    change: AgentChange,
+    audit: AuditEntry[],
+  ): Promise<AgentRow | 'no_id' | null>
 }
 
 export interface AgentRow {

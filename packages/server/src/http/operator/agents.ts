@@ -12,6 +12,8 @@ import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { listById } from './list-by-id.ts'
 
+const NO_ID = refuse('conflict', 'Events identify the agent by its name; send an agentId to rename it')
+
 export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 
@@ -44,6 +46,7 @@ export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
     const id = agentId.toLowerCase()
     const audit = [auditOf(request, at, `agent.${verb}`, { kind: 'agent', id }, detail)]
     const row = await storage.changeAgent(environmentOf(request).id, id, to, audit)
+    if (row === 'no_id') return NO_ID
     return row === null ? refuse('not_found', 'The agent does not exist') : toAgent(row)
   }
 }

@@ -45,13 +45,14 @@ async function changeAgent(
   id: string,
   change: AgentChange,
   audit: AuditEntry[],
-): Promise<AgentRow | null> {
+): Promise<AgentRow | 'no_id' | null> {
   const agent = await sql.get<AgentRow>(`${AGENTS} AND a.id = ?) named WHERE ${HAS_RUN}`, [
     environmentId,
     environmentId,
     id,
   ])
   if (agent === null) return null
+  if ('displayName' in change && agent.externalId === null) return 'no_id'
   const changed = 'displayName' in change ? renamed(agent, change.displayName) : { ...agent, ...change }
   const isSame =
     'displayName' in change

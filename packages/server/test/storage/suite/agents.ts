@@ -81,14 +81,20 @@ export function agentsSuite(open: OpenStorage) {
       const env = newId()
       await append(storage(), env, event({ agentId: 'a', agentName: 'reported' }))
       const { agentId: id } = await runOf(storage(), env)
-      const rename = (displayName: string) => storage().changeAgent(env, id, { displayName }, [])
-      assert.equal((await rename('given'))?.displayName, 'given')
+      const rename = async (displayName: string) => {
+        const row = await storage().changeAgent(env, id, { displayName }, [])
+        return row === 'no_id' ? row : row?.displayName
+      }
+      assert.equal(await rename('given'), 'given')
       await append(storage(), env, event({ agentId: 'a', agentName: 'reported later', time: NOON + 1 }))
       const row = await runOf(storage(), env)
       assert.deepEqual([row.agentName, row.agentDisplayName], ['reported later', 'given'])
       const { rows } = await storage().listRuns(env, { agent: 'given' }, { limit: 10, after: null })
       assert.equal(rows.length, 1)
-      assert.equal((await rename('reported later'))?.displayName, null)
+      assert.equal(await rename('reported later'), null)
+      await append(storage(), env, event({ agentName: 'no id', runId: 'no id' }))
+      const named = await runOf(storage(), env, 'no id')
+      assert.equal(await storage().changeAgent(env, named.agentId, { displayName: 'x' }, []), 'no_id')
       assert.equal(await storage().changeAgent(newId(), id, { displayName: 'x' }, []), null)
     })
 
@@ -106,7 +112,8 @@ export function agentsSuite(open: OpenStorage) {
       }
       const archive = async (runId: string, archivedAt: number | null) => {
         const { agentId } = await runOf(storage(), env, runId)
-        return storage().changeAgent(env, agentId, { archivedAt }, [])
+        const row = await storage().changeAgent(env, agentId, { archivedAt }, [])
+        return row === 'no_id' ? null : row
       }
       assert.equal((await archive('b', NOON + 5))?.archivedAt, NOON + 5)
       // The first time stays.
