@@ -125,6 +125,7 @@ function expected(sent: NewEvent[]) {
         endedAt: end?.time ?? null,
         agentExternalId: list[0]?.agentId,
         agentName: newestName(list[0]?.agentId ?? null),
+        agentDisplayName: null,
         eventCount: list.length,
         differingRetries: 0,
         errorCount: list.filter(({ isError }) => isError).length,

@@ -33,6 +33,7 @@ export function runsSuite(open: OpenStorage) {
         agentId: run.agentId,
         agentExternalId: 'a',
         agentName: 'Support bot',
+        agentDisplayName: null,
         promptTokens: 0,
         completionTokens: 0,
         totalTokens: 0,
