@@ -1,0 +1,218 @@
+/** The server of one process: its parts, and the jobs beside it. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { isIPv6, type AddressInfo } from 'node:net'
+import type { FastifyBaseLogger } from 'fastify'
+import { createApp } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/credential.ts'
+import { cursors } from '../domain/cursor.ts'
+import { createDrain } from './drain.ts'
+import { createFirstTenant, firstTenantText } from '../maintenance/first-tenant.ts'
+import { createConfigurationClients } from '../http/configuration-clients.ts'
+import { createConfigurationCache } from '../http/configuration-cache.ts'
+import { createCredentialCache } from '../http/credential-cache.ts'
+import { createJudge } from '../http/judge.ts'
+import { createMetrics } from '../http/metrics.ts'
+import { createRateLimit } from '../http/rate-limit.ts'
+import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
+import { BodyMemory } from '../http/read-body.ts'
+import { ReplyMemory } from '../http/reply-memory.ts'
+import { checkAlerts } from '../jobs/check-alerts.ts'
+import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
+import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
+import { closeStalled } from '../jobs/close-stalled.ts'
+import { deleteEnvironments } from '../jobs/delete-environments.ts'
+import { erase } from '../jobs/erase.ts'
+import { flushConfigurationClients } from '../jobs/flush-configuration-clients.ts'
+import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
+import { deleteExpired } from '../jobs/delete-expired.ts'
+import { followControlRevision } from '../jobs/follow-control-revision.ts'
+import { indexSearch } from '../jobs/index-search.ts'
+import { packPayloads } from '../jobs/pack-payloads.ts'
+import { reopenIssues } from '../jobs/reopen-issues.ts'
+import { queueRetention, retain } from '../jobs/retain.ts'
+import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
+import { simulate } from '../jobs/simulate.ts'
+import { createWebhookSender } from '../jobs/webhook-sender.ts'
+import { createWorkRunner } from '../jobs/work.ts'
+import { createPriceTable } from '../prices/price-table.ts'
+import { storagePlace } from './open-storage.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { WorkerLink } from './worker-link.ts'
+
+export interface RunningServer {
+  /** The listening address, as a client on this machine writes it. */
+  url: string
+  /** Drains and closes the store. Can be called repeatedly. */
+  close(): Promise<void>
+}
+
+export interface StartOptions {
+  /** Prints text for people: the address, and the first credentials of a new store. */
+  print?: (text: string) => void
+  log?: FastifyBaseLogger | undefined
+  /** The clock, in milliseconds since 1970. */
+  now?: () => number
+  /** Called when the store has failed permanently and the process should end. */
+  onTrouble?: (error: Error) => void
+  /** The link to the parent process, in a worker. */
+  link?: WorkerLink | null
+}
+
+/** Serves on an open store. Rejects if the port cannot be opened; the caller closes the store. */
+export async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
+  const { log, print = () => undefined, now = Date.now, link = null } = options
+  const version = readVersion()
+  const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
+  const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
+  let listensOn = ''
+  const operatorTokens = createCredentialCache({
+    parse: parseOperatorToken,
+    load: (id) => storage.findOperatorToken(id),
+  })
+  const configurations = createConfigurationCache({ storage })
+  const memory = new BodyMemory(config.bodyMemory)
+  const replies = new ReplyMemory(config.replyMemory)
+  const judge = createJudge()
+  const prices = createPriceTable()
+  const metrics = createMetrics({ version, storage, memory, replies, workers: link })
+  link?.measure(metrics.registry)
+  const warnAbout = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
+  const owner = randomUUID()
+  const sender = createWebhookSender(config.webhookNetworks)
+  const storeNow = () => now() + storage.clockOffsetMs()
+  const configurationClients = createConfigurationClients({ now: storeNow })
+  const work = createWorkRunner({
+    storage,
+    handlers: [
+      reviewIssueRecords({ storage, now, random: randomBytes }),
+      reopenIssues({ storage, now: storeNow, random: randomBytes }),
+      simulate({ storage, now }),
+      retain({ storage, owner, now: storeNow }),
+      indexSearch({ storage, owner, now: storeNow }),
+      erase({ storage, now: storeNow }),
+      deleteEnvironments({ storage, owner, now: storeNow }),
+      closeStalled({ storage, owner, now: storeNow }),
+      checkAlerts({ storage, prices, owner, now: storeNow }),
+      deliverWebhooks({ storage, sender, owner, now: storeNow }),
+    ],
+    owner,
+    now: storeNow,
+    onError: (error, kind) => warnAbout(kind)(error),
+  })
+  let draining = false
+  const app = createApp(
+    {
+      config,
+      version,
+      storage,
+      keys,
+      operatorTokens,
+      sessions,
+      signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
+      publicUrl: () => config.publicUrl ?? forPeople(listensOn),
+      configurations,
+      configurationClients,
+      cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),
+      rateLimit: createRateLimit({ requestsPerSecond: config.rateLimit, nodes: () => storage.nodes() }),
+      judge,
+      memory,
+      replies,
+      work,
+      checkWebhookUrl: sender.check,
+      metrics,
+      prices,
+      now,
+      draining: () => draining,
+    },
+    log,
+  )
+  const drain = createDrain(app)
+  await app.ready()
+  const first = await createFirstTenant(storage, config, now())
+  const url = await listen(app.server, config).catch(async (error: unknown) => {
+    // The store is no longer new, so show the credentials now or never.
+    if (first) print(firstTenantText(first, null, config.publicUrl))
+    await app.close()
+    throw error
+  })
+  listensOn = url
+  work.start()
+  const jobs = [
+    work,
+    expireOverdueApprovals({ storage, now, onError: warnAbout('expire approvals') }),
+    followControlRevision({
+      storage,
+      listeners: [keys, operatorTokens, sessions, configurations],
+      onError: warnAbout('follow control revision'),
+    }),
+    queueRetention({
+      storage,
+      now: storeNow,
+      wake: () => work.wake('retain'),
+      onError: warnAbout('queue retention'),
+    }),
+    deleteExpired({ storage, now, onError: warnAbout('delete expired rows') }),
+    ...(packs(config, storage) ? [packPayloads({ storage, now: storeNow, onError: warnAbout('pack payloads') })] : []),
+    flushCredentialUses({
+      storage,
+      sources: [
+        { kind: 'api_key', credentials: keys },
+        { kind: 'operator_token', credentials: operatorTokens },
+        { kind: 'session', credentials: sessions },
+      ],
+      onError: warnAbout('flush credential uses'),
+    }),
+    flushConfigurationClients({
+      storage,
+      clients: configurationClients,
+      now: storeNow,
+      onError: warnAbout('flush configuration clients'),
+    }),
+  ]
+  print(`Tacho ${version} listens on ${url}; its data is in ${storagePlace(config)}\n`)
+  if (first) print(`\n${firstTenantText(first, url, config.publicUrl ?? forPeople(url))}`)
+  log?.info({ version, url, pid: process.pid }, 'ready')
+
+  async function stop(): Promise<void> {
+    draining = true
+    await drain.run(config.drainTimeout)
+    await Promise.all(jobs.map((job) => job.stop()))
+    await Promise.all([judge.close(), prices.close(), sender.close()])
+    await storage.close()
+  }
+  let stopped: Promise<void> | null = null
+  return { url, close: () => (stopped ??= stop()) }
+}
+
+/** On PostgreSQL, packing saves a third of the space and writes each event once more. */
+function packs({ packPayloads: choice }: Config, { engine }: Storage): boolean {
+  return choice === 'auto' ? engine === 'sqlite' : choice === 'on'
+}
+
+function signInOptions(config: Config) {
+  const { publicUrl, oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret } = config
+  const isSetUp = issuer !== null && clientId !== null && clientSecret !== null
+  const { oidcDomain: domain, oidcDomainRole: domainRole } = config
+  return { publicUrl, identityProvider: isSetUp ? { issuer, clientId, clientSecret, domain, domainRole } : null }
+}
+
+/** Not the framework's function, which listens twice for `localhost`. */
+async function listen(server: Server, { host, port }: Config): Promise<string> {
+  server.listen({ host, port })
+  await once(server, 'listening')
+  const { address, port: actual } = server.address() as AddressInfo
+  const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address] ?? address
+  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${actual}`
+}
+
+/** As the documents write it: a browser has one cookie for `localhost` and another for 127.0.0.1. */
+const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
+
+function readVersion(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(file) as { version: string }).version
+}
