@@ -23,8 +23,8 @@ export async function startServer(config: Config, options: StartOptions = {}): P
   const opening = openStorage(config, { log, onTrouble })
   try {
     // The store's threads load their modules while this thread loads the rest of its own: a fifth of the start.
-    const [storage, { serve }] = await Promise.all([opening, import('./server.ts')])
-    return await serve(config, storage, options)
+    const [storage, { serveStore }] = await Promise.all([opening, import('./server.ts')])
+    return await serveStore(config, storage, options)
   } catch (error) {
     await (await opening).close()
     throw error

@@ -63,7 +63,7 @@ export interface StartOptions {
 }
 
 /** Serves on an open store. Rejects if the port cannot be opened; the caller closes the store. */
-export async function serve(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
+export async function serveStore(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
   const { log, print = () => undefined, now = Date.now, link = null } = options
   const version = readVersion()
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
