@@ -87,6 +87,29 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('an agent is renamed and archived; archived ones are shown on demand', async () => {
+    await tacho.service.record(run('kept', 'put-away', null, 'COMPLETED', 4_000))
+    const { page, close } = await tacho.open(`${tacho.home}/agents/put-away`)
+    const more = page.getByRole('button', { name: 'More', exact: true })
+    await more.click()
+    await page.getByRole('button', { name: 'Rename…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox').fill('Tidy name')
+    await dialog.getByRole('button', { name: 'Rename' }).click()
+    await page.getByRole('heading', { name: 'Tidy name' }).waitFor()
+    await more.click()
+    const archived = page.waitForResponse((response) => response.url().endsWith('/archive') && response.ok())
+    await page.getByRole('button', { name: 'Archive' }).click()
+    await archived
+    await page.goto(`${tacho.home}/agents`)
+    const row = page.getByRole('row').filter({ hasText: 'Tidy name' })
+    await page.getByRole('button', { name: 'Show archived' }).click()
+    await row.getByText('Archived').waitFor()
+    await page.getByRole('button', { name: 'Hide archived' }).click()
+    await row.waitFor({ state: 'detached' })
+    await close()
+  })
+
   test('search is switched on by an admin, finds a step by its payload, marks the hit and leads to the step', async () => {
     await tacho.service.record([
       event({ runId: 'refunded', payload: { text: `Please refund order-4711 ${HARM}` } }),

@@ -2,7 +2,6 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
-import { EraseMenu } from '../data/erase-menu.tsx'
 import { groupRuns } from '../runs/group.ts'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import type { RunsSearch } from '../runs/search.ts'
@@ -23,6 +22,7 @@ import {
   useAgentRuns,
   useVersionNames,
 } from './queries.ts'
+import { AgentMenu } from './agent-menu.tsx'
 import { usedBy } from './used.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
@@ -52,7 +52,7 @@ export function AgentPage() {
           <bdi className="min-w-0 truncate font-mono text-sm text-soft">{newest.agentId}</bdi>
         )}
         <Copy text={id} label="Copy id" />
-        <EraseMenu place={place} subject={{ kind: 'agent', id }} className="ml-auto" />
+        <AgentMenu place={place} id={id} agent={newest.agent} className="ml-auto" />
       </div>
       <Numbers runs={data.items} isAll={data.nextCursor === null} agent={id} />
       <Days environmentId={environmentId} agentId={newest.agent.id} agent={id} />

@@ -1,5 +1,6 @@
 /** What the page of an agent reads. An agent is named by its external id, or by its name if it has none. */
 import { allItems } from '@tacho/client/items.ts'
+import type { Agent } from '@tacho/contract/operator/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { costsOf, wholeCost } from '../ui/cost.tsx'
@@ -85,3 +86,29 @@ export function useAgentApprovals(environmentId: string, agentId: string) {
     refetchInterval: REFRESH_MS,
   })
 }
+
+const AGENTS_PAGE = 200
+/** Bounds what a page reads. */
+const MOST_AGENTS = 1_000
+
+/** The agents that the service lists, archived ones too. */
+export function useAgents(environmentId: string, isWanted = true) {
+  return useQuery({
+    queryKey: agentsKey(environmentId),
+    queryFn: async ({ signal }) => {
+      const agents: Agent[] = []
+      let cursor: string | undefined
+      do {
+        const query = { archived: 'true', limit: AGENTS_PAGE, cursor } as const
+        const page = await api.listAgents({ params: { environmentId }, query }, { signal })
+        agents.push(...page.items)
+        cursor = page.nextCursor ?? undefined
+      } while (cursor !== undefined && agents.length < MOST_AGENTS)
+      return agents
+    },
+    enabled: isWanted,
+    refetchInterval: REFRESH_MS,
+  })
+}
+
+export const agentsKey = (environmentId: string) => ['agents', environmentId]

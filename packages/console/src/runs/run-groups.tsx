@@ -1,10 +1,14 @@
 /** Agents and sessions: what their newest runs came to. Each leads to its page. */
+import type { Agent } from '@tacho/contract/operator/agent.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
+import { useAgents } from '../agents/queries.ts'
 import { api } from '../api.ts'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
+import { Button } from '../ui/button.tsx'
+import { Chip } from '../ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { Cost } from '../ui/cost.tsx'
 import { compact, counted, duration, number } from '../ui/format.ts'
@@ -29,7 +33,12 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const { data, error, refetch } = useNewestRuns(place.environment.id)
-  const groups = useMemo(() => groupRuns(data?.runs ?? [], by), [data, by])
+  const [hasArchived, setArchived] = useState(false)
+  const agents = useAgents(place.environment.id, by === 'agent')
+  const archived = useMemo(() => archivedKeys(agents.data ?? []), [agents.data])
+  const all = useMemo(() => groupRuns(data?.runs ?? [], by), [data, by])
+  const isShown = ({ key }: RunGroup) => by !== 'agent' || hasArchived || !archived.has(key)
+  const groups = all.filter(isShown)
   useTitle(title)
   const pageOf = ({ key }: RunGroup) =>
     by === 'agent'
@@ -48,7 +57,8 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
         <>
           <Link {...pageOf(group)} title={group.name} className={ROW_LINK}>
             <bdi>{group.name}</bdi>
-          </Link>
+          </Link>{' '}
+          {by === 'agent' && archived.has(group.key) && <Chip tone="amber">Archived</Chip>}
           {group.key !== group.name && <bdi className="block truncate font-mono text-xs text-soft">{group.key}</bdi>}
         </>
       ),
@@ -64,13 +74,20 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
   ]
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
-      <h1 className="pt-5 text-xl font-semibold">{title}</h1>
+      <div className="flex flex-wrap items-center justify-between gap-3 pt-5">
+        <h1 className="text-xl font-semibold">{title}</h1>
+        {by === 'agent' && archived.size > 0 && (
+          <Button look="quiet" aria-pressed={hasArchived} onClick={() => setArchived(!hasArchived)}>
+            {hasArchived ? 'Hide archived' : 'Show archived'}
+          </Button>
+        )}
+      </div>
       <RunsTabs />
       {error ? (
         <Trouble error={error} retry={() => void refetch()} />
       ) : !data ? (
         <PagePending />
-      ) : groups.length === 0 ? (
+      ) : all.length === 0 ? (
         <Nothing by={by} />
       ) : (
         <>
@@ -84,6 +101,11 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
       )}
     </div>
   )
+}
+
+/** Keys of the groups of archived agents. */
+function archivedKeys(agents: readonly Agent[]): ReadonlySet<string> {
+  return new Set(agents.flatMap(({ agentId, name, archivedAt }) => (archivedAt === null ? [] : [agentId ?? name])))
 }
 
 function Failed({ group: { failed, runs, running } }: { group: RunGroup }) {
