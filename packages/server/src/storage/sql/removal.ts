@@ -75,8 +75,10 @@ export async function removeRuns(
   await insertRows(sql, 'removed_runs', rows)
   for (const chunk of chunksOf(runs.map(({ id }) => id))) {
     await sql.run(`DELETE FROM runs WHERE environment_id = ? AND id IN (${PLACES})`, [environmentId, ...chunk])
-    await sql.run(`DELETE FROM version_runs WHERE environment_id = ? AND run IN (${PLACES})`, [environmentId, ...chunk])
   }
+  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  const ofRun = 'DELETE FROM version_runs WHERE environment_id = ? AND run = ?'
+  await Promise.all(runs.map(({ id }) => sql.run(ofRun, [environmentId, id])))
   await takeOut(sql, environmentId, runs, counted)
   await removeSimulations(sql, environmentId, runs)
   if (erasureId !== null) {

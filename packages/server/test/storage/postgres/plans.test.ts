@@ -60,6 +60,8 @@ const OPERATOR_ROWS = 1_000 * SCALE
 const MOST_ROWS = 500
 /** Blocks that one statement may read, indexes included. */
 const MOST_PAGES = 2_000
+/** A search reads index pages for each of several hours. A plan without the index of words reads millions. */
+const MOST_SEARCH_PAGES = 10_000
 
 interface Plan {
   'Node Type': string
@@ -237,10 +239,9 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   async function search() {
     const parsed = parseSearchQuery('needle')
     assert.ok(parsed.ok)
-    const span = { clauses: parsed.clauses, from: NOON - 100 * HOUR, to: NOON + HOUR, limit: 50 }
+    const span = { clauses: parsed.clauses, from: NOON - 10 * HOUR, to: NOON + HOUR, limit: 50 }
     await storage.searchEvents(env, { ...span, after: null })
     await storage.searchEvents(env, { ...span, after: { time: NOON + 3, run: 1_010_007, tie: 3 } })
-    await storage.readUnindexed(env)
   }
 
   async function useAsOperator() {
@@ -437,7 +438,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       if (!named.has(text)) await client.query(`DEALLOCATE ${name}`)
       const plan = rows[0]['QUERY PLAN'][0].Plan as Plan
       const pages = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
-      if (pages > MOST_PAGES) faults.push(`${pages} pages: ${text}`)
+      const most = planner === null ? MOST_PAGES : MOST_SEARCH_PAGES
+      if (pages > most) faults.push(`${pages} pages: ${text}`)
       faults.push(...nodesOf(plan).flatMap((node) => faultsOf(node, text)))
     }
     assert.deepEqual([...new Set(faults)], [])
