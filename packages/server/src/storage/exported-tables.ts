@@ -38,14 +38,14 @@ function table(name: string, of: TableParts['of'], keys: number, columns: string
 const bare = (word: string): string => word.replace(/[#?]+$/, '')
 
 export const EXPORTED_TABLES: Readonly<Record<ExportedTable, TableParts>> = {
-  prompt: table('prompts', 'workspace', 1, 'id name created_at# newest#'),
+  prompt: table('prompts', 'workspace', 1, 'id name created_at# newest# archived_at#?'),
   promptVersion: table(
     'prompt_versions',
     'prompts',
     2,
     'prompt_id number# id author created_at# note? content_hash content_bytes# content',
   ),
-  policy: table('policies', 'workspace', 1, 'id created_at# newest#'),
+  policy: table('policies', 'workspace', 1, 'id created_at# newest# archived_at#?'),
   policyVersion: table(
     'policy_versions',
     'workspace',
@@ -61,7 +61,7 @@ export const EXPORTED_TABLES: Readonly<Record<ExportedTable, TableParts>> = {
   ),
   configuration: table('configurations', 'environment', 1, 'publication# revision body', 'body'),
   runView: table('run_views', 'environment', 1, 'id name query last_hours#? columns created_at#', 'query columns'),
-  agent: table('agents', 'environment', 1, 'id external_id? name name_time#'),
+  agent: table('agents', 'environment', 1, 'id external_id? name name_time# display_name? archived_at#?'),
   model: table('models', 'environment', 1, 'model_key model'),
   approval: table(
     'approvals',

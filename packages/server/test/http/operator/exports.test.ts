@@ -98,7 +98,26 @@ async function filled(service: Service): Promise<{ environmentId: string; worksp
     { kind: 'prompt', id: ids['promptId'], version: '2' },
   ]
   await operator(`${at}/deployments`, { items })
+  await archiveSome(service, workspaceId, environmentId)
   return { environmentId, workspaceId, apiKey }
+}
+
+/** Archives a prompt, a policy, and an agent with a given name. */
+async function archiveSome(service: Service, workspaceId: string, environmentId: string): Promise<void> {
+  const act = async (path: string, body: object) => {
+    const { status, text } = await service.operator(path, { body })
+    assert.ok(status < 300, text)
+  }
+  const at = `/workspaces/${workspaceId}`
+  const prompt = await service.operator<{ promptId: string }>(`${at}/prompts`, { body: { name: 'old', content: 'x' } })
+  await act(`${at}/prompts/${prompt.body.promptId}/archive`, {})
+  await act(`${at}/policies`, { policyId: 'old', condition: 'true', severity: 'LOW', action: 'WARN' })
+  await act(`${at}/policies/old/archive`, {})
+  const agents = `/environments/${environmentId}/agents`
+  const { items } = (await service.operator<{ items: { id: string; agentId: string | null }[] }>(agents)).body
+  const agent = items.find(({ agentId }) => agentId === 'a-1') ?? assert.fail('no agent a-1')
+  await act(`${agents}/${agent.id}/rename`, { name: 'Refunds' })
+  await act(`${agents}/${agent.id}/archive`, {})
 }
 
 const pathOf = ({ environmentId }: Exported, query = '') => `/environments/${environmentId}/export${query}`
@@ -155,6 +174,7 @@ async function views({ service, environmentId }: Exported): Promise<string[]> {
     '/deployments',
     '/deployments/changes',
     '/run-views',
+    '/agents?archived=true',
   ]
   paths.push(`/usage/points?${range}&step=day&by=agent`, `/usage/points?${range}&step=day&by=model`)
   const answers = await Promise.all(paths.map((path) => service.operator(`/environments/${environmentId}${path}`)))
@@ -208,6 +228,22 @@ test('an export has every table of an environment, and events as they were sent,
     [null, 'later', 'other', null, null, null],
   )
   assert.equal(ofType(whole, 'run').find(({ runId }) => runId === 'mixed')?.['differingRetries'], 1)
+})
+
+test('an export says what is archived, and which names operators gave', () => {
+  const archived = (type: string) => ofType(whole, type).filter(({ archivedAt }) => typeof archivedAt === 'number')
+  assert.deepEqual(
+    archived('prompt').map(({ name }) => name),
+    ['old'],
+  )
+  assert.deepEqual(
+    archived('policy').map(({ id }) => id),
+    ['old'],
+  )
+  assert.deepEqual(
+    archived('agent').map(({ externalId, displayName }) => [externalId, displayName]),
+    [['a-1', 'Refunds']],
+  )
 })
 
 test('the last line has the counts and the checksum of all lines but the marks', () => {
@@ -325,8 +361,8 @@ test('an import can be repeated; it refuses an environment that has other rows',
 test('an import neither reads nor changes a prompt of another workspace', async () => {
   const { service } = source
   const target = { service, ...(await service.newTenant('another')) }
-  const versions = ofType(whole, 'promptVersion')
-  const { promptId } = versions[0] ?? assert.fail('no prompt')
+  const { promptId } = ofType(whole, 'promptVersion')[0] ?? assert.fail('no prompt')
+  const versions = ofType(whole, 'promptVersion').filter((version) => version['promptId'] === promptId)
   const rows = [
     { ...versions[0], type: 'promptVersion', number: 99, id: '00000000-0000-4000-8000-000000000099' },
     { ...ofType(whole, 'deployment').find(({ kind }) => kind === 'prompt') },
