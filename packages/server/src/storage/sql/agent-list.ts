@@ -11,6 +11,7 @@ import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
 import { read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
+import { keepRemovalsWaiting } from './erased-keys.ts'
 import type { Sql } from './sql.ts'
 import { BEFORE_ALL } from './usage.ts'
 
@@ -46,6 +47,7 @@ async function changeAgent(
   change: AgentChange,
   audit: AuditEntry[],
 ): Promise<AgentRow | 'no_id' | null> {
+  if (sql.dialect === 'postgres') await lockAgent(sql, environmentId, id)
   const agent = await sql.get<AgentRow>(`${AGENTS} AND a.id = ?) named WHERE ${HAS_RUN}`, [
     environmentId,
     environmentId,
@@ -53,7 +55,7 @@ async function changeAgent(
   ])
   if (agent === null) return null
   if ('displayName' in change && agent.externalId === null) return 'no_id'
-  const changed = 'displayName' in change ? renamed(agent, change.displayName) : { ...agent, ...change }
+  const changed = 'displayName' in change ? renamed(agent, change.displayName) : archived(agent, change.archivedAt)
   const isSame =
     'displayName' in change
       ? changed.displayName === agent.displayName
@@ -63,6 +65,17 @@ async function changeAgent(
   await sql.run(text, [changed.displayName, changed.archivedAt, environmentId, id])
   await insertAudit(sql, audit)
   return changed
+}
+
+/** Until the transaction ends. Otherwise a concurrent change is lost, and an erasure misses a name in the audit log. */
+async function lockAgent(sql: Sql, environmentId: string, id: string): Promise<void> {
+  await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  await sql.get('SELECT id FROM agents WHERE environment_id = ? AND id = ? FOR UPDATE', [environmentId, id])
+}
+
+/** Not before its newest run, whose clock can be ahead: that run would show the agent at once. */
+function archived(agent: AgentRow, at: number | null): AgentRow {
+  return { ...agent, archivedAt: at === null ? null : Math.max(at, agent.lastRunAt) }
 }
 
 function renamed(agent: AgentRow, name: string): AgentRow {

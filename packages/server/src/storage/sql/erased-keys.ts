@@ -16,10 +16,13 @@ export const FOR_EVER = Number.MAX_SAFE_INTEGER
 /** For a run that grew while an erasure counted it: refuses all events until the run is removed, which sets a time. */
 export const HELD = FOR_EVER - 1
 
-/** `approval`, `record` and `issue` name single ones, so that a retry or an import does not bring them back. */
-export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue'
+/**
+ * `approval`, `record`, `issue` and `agentRow` name single ones, so that a retry or an import does not bring them back. The
+ * name of an agent can be from an event that is ahead of the erasure, while later events of the agent are recorded.
+ */
+export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
 
-/** `id` of an agent, approval or record: the key of its row. */
+/** `id` of an agent, approval or record: the key of its row; of an issue or a row of an agent: its id. */
 export const erasedKey = (kind: NamedKind, id: string): string => textKey(`${kind}\0${id}`)
 
 /** Any number; separates these locks from those of others in the same database. */

@@ -168,6 +168,7 @@ async function forgetAgent(sql: Sql, environmentId: string, subject: string, cre
       'SELECT id FROM runs WHERE environment_id = ? AND agent_id = ? ORDER BY started_at DESC, id DESC LIMIT 1'
     if ((await sql.get(used, [environmentId, agentId])) !== null) continue
     await sql.run('DELETE FROM agents WHERE environment_id = ? AND id = ?', [environmentId, agentId])
+    await addErasedKeys(sql, environmentId, [{ key: erasedKey('agentRow', agentId), until: FOR_EVER }])
   }
   const text = `UPDATE envelopes SET agent_id = CASE WHEN agent_id IS NULL THEN NULL ELSE '${ERASED}' END,
       agent_name = '${ERASED}' WHERE environment_id = ? AND ${ENVELOPES.agent} AND envelope_key LIKE 'erased:%'`

@@ -133,6 +133,7 @@ async function isOwnPrompt(
 async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<boolean> {
   if (table === 'issue') return isKeyErased(sql, environmentId, erasedKey('issue', String(row['id'])), 0)
   if (table === 'agent') {
+    if (await isKeyErased(sql, environmentId, erasedKey('agentRow', String(row['id'])), 0)) return true
     const key = erasedKey('agent', String(computed(table, row)['agent_key']))
     return isKeyErased(sql, environmentId, key, Number(row['nameTime']))
   }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { AgentChange } from '../../../src/storage/agents.ts'
+import { auditEntry } from './configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, newId, NOON, runOf } from './sample.ts'
 
@@ -130,6 +132,35 @@ export function agentsSuite(open: OpenStorage) {
       await archive('b', null)
       assert.deepEqual(await list(true), ['a', 'b', 'c'])
       assert.deepEqual(await storage().listAgents(newId(), { limit: 10, after: null }, true), [])
+    })
+
+    test('is archived although the clock of a run is ahead', async () => {
+      const env = newId()
+      await append(storage(), env, event({ agentId: 'a', time: NOON + 100 }))
+      const { agentId: id } = await runOf(storage(), env)
+      const shown = async () => (await storage().listAgents(env, { limit: 10, after: null }, false)).length
+      const archived = await storage().changeAgent(env, id, { archivedAt: NOON }, [])
+      assert.deepEqual(await storage().listAgents(env, { limit: 10, after: null }, true), [archived])
+      assert.equal(await shown(), 0)
+      await append(storage(), env, event({ agentId: 'a', runId: 'next', time: NOON + 101 }))
+      assert.equal(await shown(), 1)
+    })
+
+    test('keeps each of several changes at the same time, and notes each once', async () => {
+      const env = newId()
+      await append(storage(), env, event({ agentId: 'a' }))
+      const { agentId: id } = await runOf(storage(), env)
+      const change = (to: AgentChange) => storage().changeAgent(env, id, to, [auditEntry(env)])
+      for (let round = 1; round <= 10; round++) {
+        const name = `name ${round}`
+        const archivedAt = round % 2 === 1 ? NOON + round : null
+        const same = [{ displayName: name }, { archivedAt }]
+        await Promise.all([...same, ...same, ...same].map(change))
+        const [row] = await storage().listAgents(env, { limit: 1, after: null }, true)
+        assert.deepEqual([row?.displayName, row?.archivedAt], [name, archivedAt])
+        const { rows } = await storage().listAudit(env, { limit: 100, after: null })
+        assert.equal(rows.length, 2 * round)
+      }
     })
   })
 }

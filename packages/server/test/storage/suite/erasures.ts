@@ -261,7 +261,8 @@ export function erasuresSuite(open: OpenStorage) {
       await append(
         storage(),
         env,
-        event({ agentId: 'gone', agentName: 'Grace' }),
+        // Its clock is ahead of the erasure.
+        event({ agentId: 'gone', agentName: 'Grace', time: LATER + HOUR / 60 }),
         event({ runId: 'b', agentId: 'kept' }),
       )
       await storage().createApproval(request(env, { agentId: 'gone' }))
