@@ -97,10 +97,21 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await dialog.getByRole('textbox').fill('Tidy name')
     await dialog.getByRole('button', { name: 'Rename' }).click()
     await page.getByRole('heading', { name: 'Tidy name' }).waitFor()
+    const problem = { type: 'about:blank', title: 'Conflict', status: 409, code: 'conflict', detail: 'It is locked' }
+    const body = JSON.stringify({ ...problem, requestId: 'refused' })
+    await page.route('**/archive', (route) =>
+      route.fulfill({ status: 409, contentType: 'application/problem+json', body }),
+    )
+    await more.click()
+    await page.getByRole('button', { name: 'Archive' }).click()
+    const refusal = page.getByRole('alert').filter({ hasText: 'It is locked.' })
+    await refusal.waitFor()
+    await page.unroute('**/archive')
     await more.click()
     const archived = page.waitForResponse((response) => response.url().endsWith('/archive') && response.ok())
     await page.getByRole('button', { name: 'Archive' }).click()
     await archived
+    await refusal.waitFor({ state: 'detached' })
     await page.goto(`${tacho.home}/agents`)
     const row = page.getByRole('row').filter({ hasText: 'Tidy name' })
     await page.getByRole('button', { name: 'Show archived' }).click()

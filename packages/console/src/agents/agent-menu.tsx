@@ -6,6 +6,7 @@ import type { Place } from '../queries.ts'
 import { NameDialog } from '../settings/name-dialog.tsx'
 import { MenuItem } from '../ui/menu.tsx'
 import { Popover } from '../ui/popover.tsx'
+import { Refused } from '../ui/refused.tsx'
 import { agentsKey, useAgents } from './queries.ts'
 
 interface Props {
@@ -43,6 +44,7 @@ export function AgentMenu({ place, id, agent, className }: Props) {
         {listed && <MenuItem onClick={() => moving.mutate()}>{isArchived ? 'Restore' : 'Archive'}</MenuItem>}
         <MenuItem onClick={() => setOpen('erase')}>Erase this agent…</MenuItem>
       </Popover>
+      <Refused error={moving.error} className="w-full" />
       {open === 'rename' && (
         <NameDialog
           title="Rename the agent"
