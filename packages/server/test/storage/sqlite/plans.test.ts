@@ -173,6 +173,8 @@ test('tool calls over all runs come from their index; only equal times are sorte
   }
   const [plan] = await plansOf('countToolCalls', 'env', 1, 9)
   assert.match(plan ?? '', /COVERING INDEX tool_calls_by_time/)
+  assert.match(plan ?? '', /SEARCH e USING INDEX tool_calls_by_time .*SEARCH g USING PRIMARY KEY/)
+  assertIndexed(plan ?? '')
   for (const steps of await plansOf('listRunSteps', 'env', 'run', {
     limit: 1,
     pageBytes: 1,

@@ -114,6 +114,7 @@ export function erasuresSuite(open: OpenStorage) {
         assert.equal(await storage().findRun(env, 'gone'), null)
         assert.equal(await storage().readTimeline(env, 'gone', { limit: 10, pageBytes: 1_000 }), null)
         assert.deepEqual(await runIds(storage(), env), ['kept'])
+        assert.equal(await storage().countToolCalls(env, 0, NOON * 2), 1)
         const left = [
           { model: '', events: 1, totalTokens: 0, costNanos: 0 },
           { model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 },

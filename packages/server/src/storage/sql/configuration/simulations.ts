@@ -131,10 +131,18 @@ async function removeWork(sql: Sql, environmentId: string, id: string): Promise<
 
 // --- recorded calls. `event_type` is a literal, so that the planner finds the index of tool calls.
 
+/** Events of removed runs wait for their deletion. */
+const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = ? AND g.number = e.run)'
+
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
-  const text = `SELECT COUNT(*) AS count FROM events
-    WHERE environment_id = ${eventEnvironment(sql)} AND event_type = 'TOOL_CALL' AND time >= ? AND time < ?`
-  return (await sql.get<{ count: number }>(text, [environmentId, from, to]))?.count ?? 0
+  const stored = `SELECT COUNT(*) FROM events e
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?`
+  // Without removed runs, the index alone has the count.
+  const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = ?)
+    THEN (${stored} AND ${NOT_REMOVED}) ELSE (${stored}) END AS count`
+  const window = [environmentId, from, to]
+  const row = await sql.get<{ count: number }>(text, [environmentId, ...window, environmentId, ...window])
+  return row?.count ?? 0
 }
 
 async function listToolCalls(
@@ -147,10 +155,9 @@ async function listToolCalls(
   const params: SqlValue[] = [environmentId, after?.time ?? from, to]
   if (after) params.push(after.time, after.seq)
   params.push(environmentId)
-  // Events of removed runs wait for their deletion.
   const rest = `WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
       AND e.time >= ? AND e.time < ?${further}
-      AND NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = ? AND g.number = e.run)
+      AND ${NOT_REMOVED}
     ORDER BY e.time, e.run, e.seq LIMIT ?`
   const start = after ? WITH_RUN : ''
   // Sizes first, so that no payload is read that does not fit on the page.
