@@ -9,6 +9,18 @@ import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
 
+const HOUR_MS = 3_600_000
+
+/** Four runs that started within the hour: one failed, two completed, one is running. */
+const nightShift = (hour: number) =>
+  ['failed', 'good', 'better', 'running'].flatMap((name) => {
+    const of = { runId: `night ${name}`, agentName: 'Night shift', timestamp: hour + 60_000 }
+    const call = event({ ...of, eventType: 'LLM_CALL', payload: { model: 'small', cost: 0, latency: 2_000 } })
+    if (name === 'running') return [call]
+    const status = name === 'failed' ? 'FAILED' : 'COMPLETED'
+    return [call, event({ ...of, eventType: 'SESSION_OUTCOME', payload: { status } })]
+  })
+
 describe('costs and data', { skip: withoutChromium }, () => {
   let tacho: TestConsole
   let viewer: Person
@@ -86,10 +98,27 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await row('This month').getByText('2.50 of 3.00').waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
     await assertLooks(page, 'settings alerts')
+    const hour = (Math.floor(Date.now() / HOUR_MS) - 7) * HOUR_MS
+    await tacho.service.record(nightShift(hour))
     await page.goto(tacho.home)
     const urgent = page.getByRole('list', { name: 'Alerts' })
     await urgent.getByText('High cost').waitFor()
+    const bars = page.getByRole('list', { name: 'Runs per hour' }).getByRole('link')
+    const bar = bars.and(page.getByRole('link', { name: /, 4 runs: 1 failed, 2 completed, 1 running$/ }))
+    await bar.waitFor()
+    const agent = page.getByRole('table', { name: 'Agents, 24 h' }).getByRole('row').filter({ hasText: 'Night shift' })
+    // A latency is at most 9 % from the exact one, which is 2 s.
+    await agent.filter({ hasText: /^Night shift433 %(1[.][89]|2[.][0-2]) s/ }).waitFor()
     await assertLooks(page, 'overview with alerts')
+    await agent.getByTitle('1 of 3 ended runs failed').click()
+    await page.waitForURL(/runs[?].*status=FAILED/)
+    await page.waitForFunction(() => document.querySelectorAll('[role=row] a').length === 1)
+    await page.getByRole('link', { name: 'night failed' }).waitFor()
+    await page.goBack()
+    await bar.click()
+    await page.waitForURL(/runs[?]from=.*&to=/)
+    await page.waitForFunction(() => document.querySelectorAll('[role=row] a').length === 4)
+    await page.goBack()
     await urgent.getByRole('link', { name: 'This month' }).click()
     const act = async (of: string, name: string) => {
       await row(of)

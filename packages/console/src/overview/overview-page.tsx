@@ -4,24 +4,18 @@ import type { ReactNode } from 'react'
 import { UrgentAlerts } from '../alerts/urgent.tsx'
 import { useRequester } from '../approvals/requester.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
-import { RunStatusChip, statusWord } from '../runs/run-status.tsx'
+import { RunStatusChip } from '../runs/run-status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
-import { addCosts, Cost, costText, NO_COSTS } from '../ui/cost.tsx'
-import { compact, counted } from '../ui/format.ts'
-import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { counted } from '../ui/format.ts'
+import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
-import {
-  useNewestRuns,
-  useOpenIssues,
-  useRunsOfDay,
-  useUsageOfDay,
-  useWaitingApprovals,
-  type Count,
-} from './queries.ts'
+import { AgentsOfDay } from './agents-of-day.tsx'
+import { Card, Nothing } from './card.tsx'
+import { useNewestRuns, useOpenIssues, useWaitingApprovals, type Count } from './queries.ts'
+import { RunsOfDay } from './runs-of-day.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
-const AGENTS_SHOWN = 8
 
 export function OverviewPage() {
   const { place } = route.useRouteContext()
@@ -45,43 +39,24 @@ export function OverviewPage() {
       <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">
         <WaitingApprovals />
         <OpenIssues />
-        <Usage />
+        <AgentsOfDay />
         <NewestRuns />
       </div>
     </div>
   )
 }
 
-function RunsOfDay() {
+function WaitingApprovals() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
-  return (
-    <section aria-label="Runs of the last 24 hours" className="mt-4 overflow-hidden rounded-xl border border-line">
-      <div className="grid grid-cols-2 gap-px bg-line sm:grid-cols-4">
-        {useRunsOfDay(place.environment.id).map(({ status, count }) => (
-          <Link
-            key={status}
-            to="/w/$workspace/$environment/runs"
-            params={params}
-            search={{ status, since: '24h' }}
-            className="bg-page px-4 py-3 hover:bg-hover"
-          >
-            <span className="text-sm text-soft">{statusWord(status)}, 24 h</span>
-            <span className="tabular mt-0.5 block text-xl font-semibold">
-              {count ? countText(count) : <Skeleton className="h-7 w-12" />}
-            </span>
-          </Link>
-        ))}
-      </div>
-    </section>
-  )
-}
-
-function WaitingApprovals() {
-  const { place } = route.useRouteContext()
   const { data, error } = useWaitingApprovals(place.environment.id)
+  const note = data && (
+    <Link to="/w/$workspace/$environment/approvals" params={params} className="link">
+      {countText(data)} waiting
+    </Link>
+  )
   return (
-    <Card title="Waiting for approval" note={data && countText(data)} error={error}>
+    <Card title="Waiting for approval" note={note} error={error}>
       {data?.items.length === 0 && <Nothing>No agent waits for a decision.</Nothing>}
       {data?.items.map((approval) => (
         <Waiting key={approval.id} approval={approval} />
@@ -113,8 +88,13 @@ function OpenIssues() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useOpenIssues(place.environment.id)
+  const note = data && (
+    <Link to="/w/$workspace/$environment/issues" params={params} className="link">
+      {countText(data)} open
+    </Link>
+  )
   return (
-    <Card title="Open issues" note={data && countText(data)} error={error}>
+    <Card title="Open issues" note={note} error={error}>
       {data?.items.length === 0 && (
         <Nothing>No issue is open. Clients report issues; a run that fails makes none by itself.</Nothing>
       )}
@@ -137,41 +117,12 @@ function OpenIssues() {
   )
 }
 
-function Usage() {
-  const params = route.useParams()
-  const { place } = route.useRouteContext()
-  const { data, error } = useUsageOfDay(place.environment.id)
-  const tokensOfAll = (data ?? []).reduce((sum, { tokens }) => sum + tokens, 0)
-  const costOfAll = (data ?? []).reduce((sum, { cost }) => addCosts(sum, cost), NO_COSTS)
-  return (
-    <Card title="Tokens and cost, 24 h" note={data && `${compact(tokensOfAll)} · ${costText(costOfAll)}`} error={error}>
-      {data?.length === 0 && <Nothing>No model was called in the last 24 hours.</Nothing>}
-      {data?.slice(0, AGENTS_SHOWN).map(({ id, name, tokens, cost }) => (
-        <div key={id} className={ROW}>
-          <Link
-            to="/w/$workspace/$environment/runs"
-            params={params}
-            search={{ agent: name, since: '24h' }}
-            className="min-w-0 flex-1 truncate after:absolute after:inset-0"
-          >
-            <bdi>{name}</bdi>
-          </Link>
-          <span className="tabular w-20 text-right text-soft">{compact(tokens)}</span>
-          <span className="tabular w-20 text-right">
-            <Cost of={cost} />
-          </span>
-        </div>
-      ))}
-    </Card>
-  )
-}
-
 function NewestRuns() {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const { data, error } = useNewestRuns(place.environment.id)
   return (
-    <Card title="Newest runs" error={error}>
+    <Card title="Newest runs" error={error} className="lg:col-span-2">
       {data?.items.map((run) => (
         <Row
           key={run.id}
@@ -227,29 +178,6 @@ function Row({ link, name, note, aside }: RowProps) {
       <span className="flex shrink-0 items-center gap-3 text-soft">{aside}</span>
     </div>
   )
-}
-
-interface CardProps {
-  title: string
-  note?: string | undefined
-  error: unknown
-  children: ReactNode
-}
-
-function Card({ title, note, error, children }: CardProps) {
-  return (
-    <section aria-label={title}>
-      <div className="flex items-baseline justify-between gap-3 border-b border-edge px-1 pb-1.5">
-        <h2 className="font-semibold whitespace-nowrap">{title}</h2>
-        <span className="tabular truncate text-sm text-soft">{note}</span>
-      </div>
-      {error ? <Nothing>This could not be read. It is tried again by itself.</Nothing> : children}
-    </section>
-  )
-}
-
-function Nothing({ children }: { children: ReactNode }) {
-  return <p className="px-1 py-3 text-sm text-soft">{children}</p>
 }
 
 function countText({ count, isMore }: Count): string {

@@ -1,14 +1,18 @@
-/** The queries of the overview: the newest rows of each kind, and counts that end at one page. */
+/** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of the day. */
 import { allItems } from '@tacho/client/items.ts'
-import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query'
+import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { STATUSES } from '../runs/search.ts'
-import { addCosts, costsOf, NO_COSTS, wholeCost, type Costs } from '../ui/cost.tsx'
+import { costsOf, wholeCost } from '../ui/cost.tsx'
 
 const REFRESH_MS = 5_000
-const USAGE_REFRESH_MS = 30_000
-const HOUR_MS = 3_600_000
+const DAY_REFRESH_MS = 15_000
+export const HOUR_MS = 3_600_000
+const HOURS = 24
 const PAGE = 200
+/** LIMITS.usagePointsPage, which is in a larger file. */
+const POINTS_PAGE = 2_000
 
 /** At least so many; exactly so many unless there is more. */
 export interface Count {
@@ -43,21 +47,6 @@ export function useOpenIssues(environmentId: string) {
   })
 }
 
-/** Runs that started in the last 24 hours, counted by status. */
-export function useRunsOfDay(environmentId: string) {
-  return useQueries({
-    queries: STATUSES.map((status) => ({
-      queryKey: ['overview', 'runs', environmentId, status],
-      queryFn: async () => {
-        const from = new Date(Date.now() - 24 * HOUR_MS).toISOString()
-        return countOf(await api.listOperatorRuns({ params: { environmentId }, query: { status, from, limit: PAGE } }))
-      },
-      refetchInterval: REFRESH_MS,
-    })),
-    combine: (results) => STATUSES.map((status, index) => ({ status, count: results[index]?.data ?? null })),
-  })
-}
-
 export function useNewestRuns(environmentId: string) {
   return useQuery({
     queryKey: ['overview', 'newest runs', environmentId],
@@ -66,34 +55,52 @@ export function useNewestRuns(environmentId: string) {
   })
 }
 
-export interface AgentUsage {
-  id: string
-  name: string
-  events: number
-  tokens: number
-  cost: Costs
+/** Runs by status. */
+export type Outcomes = Record<RunStatus, number>
+
+export interface Hour {
+  /** Milliseconds. */
+  from: number
+  /** Of the runs that started in this hour. */
+  outcomes: Outcomes
 }
 
-/** Usage of the last 24 hours, by agent, the dearest first. */
-export function useUsageOfDay(environmentId: string) {
+/** The current hour and the 23 before it: runs by hour, and the agents that recorded something, the dearest first. */
+export function useDay(environmentId: string) {
   return useQuery({
-    queryKey: ['overview', 'usage', environmentId],
-    queryFn: async () => {
-      const now = Date.now()
-      const [from, to] = [new Date(now - 23 * HOUR_MS).toISOString(), new Date(now).toISOString()]
-      const hours = await allItems(api.readUsage, { params: { environmentId }, query: { from, to, limit: PAGE } })
-      const agents = new Map<string, AgentUsage>()
-      for (const hour of hours) {
-        const { agent, events, usage } = hour
-        const sum = agents.get(agent.id) ?? { ...agent, events: 0, tokens: 0, cost: NO_COSTS }
-        sum.events += events
-        sum.tokens += usage.totalTokens
-        sum.cost = addCosts(sum.cost, costsOf(hour))
-        agents.set(agent.id, sum)
-      }
-      return [...agents.values()].sort((a, b) => wholeCost(b.cost) - wholeCost(a.cost) || b.tokens - a.tokens)
+    queryKey: ['overview', 'day', environmentId],
+    queryFn: async ({ signal }) => {
+      const to = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
+      const start = to - (HOURS - 1) * HOUR_MS
+      const from = new Date(start).toISOString()
+      // Latencies of hours cannot be added up, so the server sums up the whole time too.
+      const read = (step: 'hour' | 'window') =>
+        allItems((input) => api.readUsagePoints(input, { signal }), {
+          params: { environmentId },
+          query: { from, to: new Date(to).toISOString(), by: 'agent' as const, step, limit: POINTS_PAGE },
+        })
+      const [points, agents] = await Promise.all([read('hour'), read('window')])
+      const byHour = Map.groupBy(points, (point) => Date.parse(point.from))
+      const hours = Array.from({ length: HOURS }, (_, hour): Hour => {
+        const time = start + hour * HOUR_MS
+        return { from: time, outcomes: outcomesOf(byHour.get(time) ?? []) }
+      })
+      const cost = (point: UsagePoint) => wholeCost(costsOf(point))
+      agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
+      return { from, hours, outcomes: outcomesOf(agents), agents }
     },
-    refetchInterval: USAGE_REFRESH_MS,
+    refetchInterval: DAY_REFRESH_MS,
     placeholderData: keepPreviousData,
   })
+}
+
+function outcomesOf(points: readonly UsagePoint[]): Outcomes {
+  const sum: Outcomes = { RUNNING: 0, COMPLETED: 0, FAILED: 0, CANCELLED: 0 }
+  for (const { runs, completed, failed, cancelled } of points) {
+    sum.RUNNING += runs - completed - failed - cancelled
+    sum.COMPLETED += completed
+    sum.FAILED += failed
+    sum.CANCELLED += cancelled
+  }
+  return sum
 }

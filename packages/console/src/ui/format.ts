@@ -10,6 +10,8 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
   second: '2-digit',
   hour12: false,
 })
+/** `14:00`, also where the reader's language has half days. */
+const HOUR_OF_DAY = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
 
 export function bytes(count: number): string {
   if (count < 1_000) return `${count} B`
@@ -24,4 +26,5 @@ export function percentiles(latency: { p50Ms: number; p95Ms: number } | null): s
 
 export const exact = (time: number): string => EXACT.format(time)
 export const clock = (time: number): string => CLOCK.format(time)
+export const hourOfDay = (time: number): string => HOUR_OF_DAY.format(time)
 export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`

@@ -1,0 +1,91 @@
+/** The agents of the last 24 hours: how often they fail, how long their calls take, and what they cost. */
+import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { Cost, costsOf, costText, sumCosts } from '../ui/cost.tsx'
+import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { compact, duration, number } from '../ui/format.ts'
+import { Skeleton } from '../ui/states.tsx'
+import { Card, Nothing } from './card.tsx'
+import { useDay } from './queries.ts'
+
+const route = getRouteApi('/w/$workspace/$environment')
+const SHOWN = 8
+
+export function AgentsOfDay() {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const { data, error } = useDay(place.environment.id)
+  const runs = { to: '/w/$workspace/$environment/runs', params } as const
+  const of = ({ name }: UsagePoint) => ({ agent: name ?? '', from: data?.from ?? '' })
+  const columns: Column<UsagePoint>[] = [
+    {
+      head: 'Agent',
+      main: true,
+      cell: (agent) => (
+        <Link {...runs} search={of(agent)} title={agent.name ?? ''} className={ROW_LINK}>
+          <bdi>{agent.name}</bdi>
+        </Link>
+      ),
+    },
+    { head: 'Runs', right: true, wide: true, cell: (agent) => number(agent.runs) },
+    {
+      head: 'Failed',
+      right: true,
+      cell: (agent) =>
+        agent.failed === 0 ? (
+          rateText(agent)
+        ) : (
+          <Link
+            {...runs}
+            search={{ ...of(agent), status: 'FAILED' }}
+            title={`${number(agent.failed)} of ${number(endedOf(agent))} ended runs failed`}
+            className="link relative text-red"
+          >
+            {rateText(agent)}
+          </Link>
+        ),
+    },
+    { head: 'Model p95', right: true, cell: ({ llmLatency }) => llmLatency && duration(llmLatency.p95Ms) },
+    {
+      head: 'Tool p95',
+      right: true,
+      wide: true,
+      cell: ({ toolLatency }) => toolLatency && duration(toolLatency.p95Ms),
+    },
+    { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
+    { head: 'Cost', right: true, cell: (agent) => <Cost of={costsOf(agent)} /> },
+  ]
+  const note = data && (
+    <Link to="/w/$workspace/$environment/usage" params={params} search={{ since: '24h' }} className="link">
+      {data.agents.length > SHOWN && `${SHOWN} of ${number(data.agents.length)} agents · `}
+      {compact(data.agents.reduce((sum, { usage }) => sum + usage.totalTokens, 0))} tokens · cost{' '}
+      {costText(sumCosts(data.agents))}
+    </Link>
+  )
+  return (
+    <Card title="Agents, 24 h" note={note} error={data ? null : error} className="min-w-0 lg:col-span-2">
+      {!data ? (
+        <Skeleton className="mt-2 h-24" />
+      ) : data.agents.length === 0 ? (
+        <Nothing>No agent recorded anything in the last 24 hours.</Nothing>
+      ) : (
+        <DataTable
+          label="Agents, 24 h"
+          columns={columns}
+          items={data.agents.slice(0, SHOWN)}
+          keyOf={({ key }) => key}
+        />
+      )}
+    </Card>
+  )
+}
+
+const endedOf = ({ completed, failed, cancelled }: UsagePoint): number => completed + failed + cancelled
+
+/** Failed runs among those that ended; empty if none ended. */
+function rateText(agent: UsagePoint): string {
+  const ended = endedOf(agent)
+  if (ended === 0) return ''
+  const percent = Math.round((100 * agent.failed) / ended)
+  return percent === 0 && agent.failed > 0 ? '< 1 %' : `${percent} %`
+}
