@@ -135,6 +135,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       .getByRole('row')
       .filter({ hasText: 'version 2' })
     await row.getByText('1 (50 %)').first().waitFor()
+    await page.getByText('Cost is what senders reported; Usage by prompt version estimates the rest.').waitFor()
     await close()
   })
 

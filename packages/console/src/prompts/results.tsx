@@ -33,7 +33,8 @@ export function Results({ environment, promptId }: { environment: { id: string; 
       <DataTable label="Results by version" columns={COLUMNS} items={data.items} keyOf={({ versionId }) => versionId} />
       <p className="mt-2 text-sm text-soft">
         Of events in {environment.name} that name a version: tokens, cost, errors and latency are those of these events,
-        outcome and length those of their runs.
+        outcome and length those of their runs. Cost is what senders reported; Usage by prompt version estimates the
+        rest.
         {used.some(({ runs }) => runs === MOST_RUNS) && ` Of each version, the newest ${number(MOST_RUNS)} runs count.`}
       </p>
     </section>

@@ -115,7 +115,11 @@ export const PromptResult = Type.Object(
     firstAt: nullableTime('When the first of these runs used the version; null if none did'),
     lastAt: nullableTime('When the last one began to'),
   },
-  { $id: 'PromptResult', description: 'What the runs of one prompt version did' },
+  {
+    $id: 'PromptResult',
+    description:
+      'What the runs of one prompt version did. usage.cost is what senders reported; the points of usage by prompt version estimate the rest',
+  },
 )
 export type PromptResult = Static<typeof PromptResult>
 
