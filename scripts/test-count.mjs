@@ -1,5 +1,5 @@
 // Counts the tests that the processes of a run report. A file counts as failed unless it reports a test and comes to its end:
-// a process that is killed or exits early reports nothing by itself.
+// a process that is killed or exits early reports nothing by itself. In a run of tests of some names, a file may have none.
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -9,10 +9,11 @@ const FILES_PROGRAM = fileURLToPath(new URL('test-files.mjs', import.meta.url))
  * @param {import('node:test').TestsStream} tests
  * @param {{ passed: number, failed: number }} count to add to
  * @param {{ program: string, files: string[] }[]} groups
+ * @param {{ byName?: boolean }} [options] `byName`: only tests of some names run
  * @returns {{ durations: { file: string, ms: number }[], finish(): string[] }} `finish` counts the files that did not come to
  *   their end, and returns them
  */
-export function countTests(tests, count, groups) {
+export function countTests(tests, count, groups, { byName = false } = {}) {
   const unfinished = new Set(groups.flatMap(({ files }) => files))
   const durations = []
   // The reports of a process arrive together, so these are tests of one file.
@@ -38,7 +39,7 @@ export function countTests(tests, count, groups) {
   }
 
   function end(file, ms) {
-    if (tested > 0 && unfinished.delete(file)) durations.push({ file, ms })
+    if ((tested > 0 || byName) && unfinished.delete(file)) durations.push({ file, ms })
     tested = 0
   }
 

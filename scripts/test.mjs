@@ -91,7 +91,7 @@ async function runTests() {
     // For a whole file if it shares its process: on a machine ten times slower, it may take minutes.
     execArgv: ['--test-timeout=900000', '--import=./scripts/test-end.mjs'],
   })
-  const counted = countTests(tests, count, groups)
+  const counted = countTests(tests, count, groups, { byName: options.name.length > 0 })
   const reporter = process.env.CI ? dot : new spec()
   const output = tests.compose(reporter)
   output.pipe(process.stdout, { end: false })

@@ -5,10 +5,15 @@ import { json } from 'node:stream/consumers'
 import { countTests } from '../test-count.mjs'
 
 const results = {}
-for (const [name, groups] of Object.entries(await json(process.stdin))) {
+for (const [name, { groups, names }] of Object.entries(await json(process.stdin))) {
   const count = { passed: 0, failed: 0 }
-  const tests = run({ files: groups.map(({ program }) => program), concurrency: 2, isolation: 'process' })
-  const counted = countTests(tests, count, groups)
+  const tests = run({
+    files: groups.map(({ program }) => program),
+    concurrency: 2,
+    isolation: 'process',
+    testNamePatterns: names,
+  })
+  const counted = countTests(tests, count, groups, { byName: names.length > 0 })
   tests.resume()
   await once(tests, 'end')
   const unfinished = counted.finish()

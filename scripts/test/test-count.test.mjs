@@ -22,16 +22,22 @@ const FAULTS = {
   'an exit after the last test': `after(() => { setTimeout(() => process.exit(1), 50) }); test('ok', () => {})`,
 }
 
-const alone = write('alone', GOOD)
+const single = (name, text) => {
+  const file = write(name, text)
+  return { program: file, files: [file] }
+}
+const all = (...groups) => ({ groups, names: [] })
 const scenarios = {
-  good: [{ program: alone, files: [alone] }, together(write('first', GOOD), write('second', GOOD))],
+  good: all(single('alone', GOOD), together(write('first', GOOD), write('second', GOOD))),
+  'by name': { groups: [single('named', GOOD), single('none', GOOD.replaceAll('one', 'other'))], names: ['one'] },
+  'a kill, by name': { groups: [single('killed', FAULTS['a kill'])], names: ['is killed'] },
   ...Object.fromEntries(
     Object.entries(FAULTS).flatMap(([fault, text]) => {
-      const file = write(fault.replaceAll(' ', '-'), text)
-      const group = together(write(`${fault}-before`, GOOD), file, write(`${fault}-after`, GOOD))
+      const one = single(fault.replaceAll(' ', '-'), text)
+      const group = together(write(`${fault}-before`, GOOD), one.program, write(`${fault}-after`, GOOD))
       return [
-        [`${fault}, alone`, [{ program: file, files: [file] }]],
-        [`${fault}, among others`, [group]],
+        [`${fault}, alone`, all(one)],
+        [`${fault}, among others`, all(group)],
       ]
     }),
   ),
@@ -40,6 +46,11 @@ const results = countAll()
 
 test('passed tests are counted once, skipped ones and the file itself not', () => {
   assert.deepEqual(results.good, { passed: 9, failed: 0, unfinished: [] })
+})
+
+test('in a run of tests of some names, a file without any has not failed, but a killed one has', () => {
+  assert.deepEqual(results['by name'], { passed: 1, failed: 0, unfinished: [] })
+  assert.ok(results['a kill, by name'].failed > 0)
 })
 
 for (const fault of Object.keys(FAULTS)) {
