@@ -105,7 +105,8 @@ function eachMember(
 function placeOf(text: string, start: number, end: number, names: readonly string[]): number {
   const written = end - start - 2
   const plain = names.findIndex((name) => written === name.length && text.startsWith(name, start + 1))
-  if (plain >= 0) return plain
+  // A name with a backslash is written with an escape.
+  if (plain >= 0 && !names[plain]?.includes('\\')) return plain
   // The key can contain escapes: "p\u0061yload".
   const key = text.slice(start, end)
   return key.includes('\\') ? names.indexOf(JSON.parse(key) as string) : -1

@@ -74,6 +74,8 @@ test('values are found under keys, through lists, and under every duplicate key'
   ])
   assert.deepEqual(at('{"a":{"user":{"id":"a"}},"user":"b","user":null}', 'user', 'id'), [])
   assert.deepEqual(at('{}', 'user'), [])
+  // A key of six characters, and the escape of another key that is written like it.
+  assert.deepEqual(at('{"\\u0041":1,"\\\\u0041":2,"A":3}', '\\u0041'), ['2'])
 })
 
 test('values under keys are those that JSON.parse finds, if no key is twice in an object', () => {
