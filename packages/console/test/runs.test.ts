@@ -128,8 +128,9 @@ describe('runs', { skip: withoutChromium }, () => {
       assert.equal(await page.locator('img, #root script, #root iframe').count(), 0, where)
       assert.notEqual(await page.title(), '1', where)
     }
-    await page.getByRole('region', { name: 'Waiting for approval' }).getByRole('link').waitFor()
-    await page.getByRole('region', { name: 'Open issues' }).getByRole('link').first().click()
+    const listed = (region: string) => page.getByRole('region', { name: region }).getByRole('link', { name: '<img' })
+    await listed('Waiting for approval').waitFor()
+    await listed('Open issues').first().click()
     await page.getByRole('heading', { name: 'Why these are grouped' }).waitFor()
     await page.getByRole('button', { name: 'Show what was reported' }).click()
     await page.getByText('Evidence').waitFor()
