@@ -19,6 +19,8 @@ type Told = Pick<Problem, 'tone' | 'word' | 'why'> & { text: (label: string) => 
 
 /** Payloads that are read to find failed tools, blocked calls and the words of errors. */
 const PAYLOADS_READ = 150
+/** Below the connections of a browser: the payload of a step that a person opens need not wait for all of these. */
+const READ_AT_ONCE = 4
 const MAY_TELL = new Set(['TOOL_CALL', 'POLICY_DECISION', 'ERROR'])
 const NOTHING: ReadonlyMap<string, Told> = new Map()
 
@@ -45,12 +47,17 @@ function toldQuery(cache: QueryClient, environmentId: string, runId: string, loo
   return queryOptions({
     queryKey: ['problems', environmentId, runId, looked.length, looked.at(-1)?.eventId],
     queryFn: async (): Promise<ReadonlyMap<string, Told>> => {
-      const read = async ({ eventId, eventType, label }: Step) => {
-        const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, eventId))
-        return [eventId, toldBy(eventType, label, isObject(event.payload) ? event.payload : {})] as const
+      const told = new Map<string, Told>()
+      const waiting = looked.values()
+      const readInTurn = async () => {
+        for (const { eventId, eventType, label } of waiting) {
+          const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, eventId))
+          const said = toldBy(eventType, label, isObject(event.payload) ? event.payload : {})
+          if (said) told.set(eventId, said)
+        }
       }
-      const told = await Promise.all(looked.map(read))
-      return new Map(told.flatMap(([eventId, said]) => (said ? [[eventId, said]] : [])))
+      await Promise.all(Array.from({ length: READ_AT_ONCE }, readInTurn))
+      return told
     },
     // Keep the reasons of earlier steps on screen while new steps of the same run are read.
     placeholderData: (before, query) => (query?.queryKey[2] === runId ? before : undefined),
