@@ -3,7 +3,7 @@
  *
  * The size follows the time that slices take: one must be short, because commits of events wait for it, but not so short
  * that its own commit is most of it. The pause follows what else the store does: while events wait for their commit, slices
- * take at most a thirteenth of the time. Together with the log and the pages that they cause, this costs recording less
+ * take at most a nineteenth of the time. Together with the log and the pages that they cause, this costs recording less
  * than a tenth. The time a slice waits for its turn does not count: otherwise a busy store would remove nothing.
  */
 import { setTimeout as wait } from 'node:timers/promises'
@@ -20,8 +20,8 @@ const MOST = 5_000
 const SHORT_MS = { sqlite: 25, postgres: 200 } as const
 const LONG_MS = 40
 /** Pauses, in times of the slice. Busy: events waited for their commit when it began. */
-const WHILE_BUSY = 12
-const WHILE_RECORDING = 5
+const WHILE_BUSY = 18
+const WHILE_RECORDING = 8
 const WHILE_IDLE = 0.5
 /** A disk that is slow for a moment does not stop the removal for long. */
 const LONGEST_PAUSE_MS = 5_000
