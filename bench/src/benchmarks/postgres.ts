@@ -62,10 +62,7 @@ export const postgresStored: Benchmark = {
   part: 'postgres',
   about: [`${WHOLE_RUNS} ${FULL_AND_EMPTY}`],
   onDemand: true,
-  run: async (setting) => {
-    await using databases = await startDatabases(setting.plan)
-    return await measureStored(setting, serversOf(setting.place, databases.create))
-  },
+  run: onDatabases((setting, create) => measureStored(setting, serversOf(setting.place, create))),
 }
 
 export const postgresSearched: Benchmark = {
@@ -73,10 +70,7 @@ export const postgresSearched: Benchmark = {
   title: 'Recording on PostgreSQL with search on',
   part: 'postgres',
   about: [SEARCHED],
-  run: async (setting) => {
-    await using databases = await startDatabases(setting.plan)
-    return await measureSearched(setting, serversOf(setting.place, databases.create))
-  },
+  run: onDatabases((setting, create) => measureSearched(setting, serversOf(setting.place, create))),
 }
 
 export const postgresReads: Benchmark = {
@@ -101,13 +95,11 @@ export const postgresRetention: Benchmark = {
   title: 'Removing old runs from PostgreSQL while recording',
   part: 'postgres',
   about: [RETAINED],
-  run: async (setting) => {
-    await using databases = await startDatabases(setting.plan)
+  run: onDatabases(async (setting, create) => {
     // After a kill, the lease of the dead node has to end first, which takes minutes.
     const killsAt = setting.plan.size === 'quick' ? [] : KILLS_AT
-    const url = await databases.create()
-    return await measureRetention(setting, { ...retainedStore(setting.place, url), killsAt })
-  },
+    return measureRetention(setting, { ...retainedStore(setting.place, await create()), killsAt })
+  }),
 }
 
 export const postgresRetentionFull: Benchmark = {
@@ -122,10 +114,7 @@ export const postgresErasure: Benchmark = {
   title: 'Erasing a session among a million runs on PostgreSQL',
   part: 'postgres',
   about: [ERASED],
-  run: async (setting) => {
-    await using databases = await startDatabases(setting.plan)
-    return await measureErasure(setting, retainedStore(setting.place, await databases.create()))
-  },
+  run: onDatabases(async (setting, create) => measureErasure(setting, retainedStore(setting.place, await create()))),
 }
 
 function retainedStore(place: string, url: string): Omit<RetainedStore, 'killsAt'> {
@@ -188,7 +177,7 @@ one process. The database and the load generator run on the same machine, so two
 }
 
 /** Starts servers, each on a database of its store's name. */
-function serversOf(place: string, createDatabase: () => Promise<string>) {
+function serversOf(place: string, createDatabase: CreateDatabase) {
   const urls = new Map<string, Promise<string>>()
   return async (store: string) => {
     const url = urls.get(store) ?? createDatabase()
@@ -222,6 +211,16 @@ async function record(setting: Setting, shape: Shape): Promise<Result> {
   const beside = [{ what: 'events, beside COPY', bare: by('copy') }]
   const name = 'events, beside INSERT'
   return await measureRecording(setting, { server, plot, name, bare: by('insert'), beside, budgets })
+}
+
+type CreateDatabase = () => Promise<string>
+
+/** A benchmark that gets a function to create databases, which exist until it ends. */
+function onDatabases(measure: (setting: Setting, create: CreateDatabase) => Promise<Result>): Benchmark['run'] {
+  return async (setting) => {
+    await using databases = await startDatabases(setting.plan)
+    return await measure(setting, databases.create)
+  }
 }
 
 /** A PostgreSQL that syncs its commits to disk. Quick benchmarks use that of the test run. */

@@ -75,7 +75,7 @@ test('list shows pending approvals by deadline; others on request, filtered and 
   assert.match(await text('list', '--tool', 'list', '--status', 'rejected'), new RegExp(`REJECTED +${late}`))
   const all = await json<{ items: ApprovalCard[] }>('list', '--tool', 'list', '--status', 'ALL')
   assert.equal(all.items.length, 2)
-  assert.equal(await text('list', '--tool', 'nobody'), '')
+  assert.equal(await text('list', '--tool', 'no_such_tool'), '')
 })
 
 test('show prints all details, escaped, with what happened afterwards', async () => {

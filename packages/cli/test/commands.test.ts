@@ -96,7 +96,7 @@ test('agents are listed, renamed, archived and restored', async () => {
   await text('agents', 'restore', first.id, ...WHERE)
   await text('agents', 'rename', first.id, first.reportedName, ...WHERE)
   assert.equal((await list()).find(({ id }) => id === first.id)?.name, first.reportedName)
-  assert.match((await refused('agents', 'archive', 'nobody', ...WHERE)).stderr, /Unknown agent "nobody"/)
+  assert.match((await refused('agents', 'archive', 'no-such-agent', ...WHERE)).stderr, /Unknown agent "no-such-agent"/)
 })
 
 test('archived prompts and policies are listed on demand', async () => {
@@ -411,7 +411,10 @@ test('an export continues after an interruption, and its import is exported agai
   const content = readFileSync(whole, 'utf8')
   assert.equal(content.split('\n').filter((line) => !/^\{"type":"(mark|end)"|^$/.test(line)).length, lines)
   assert.ok((counts['event'] ?? 0) > 100)
-  assert.equal((await server.tacho(['export', ...WHERE, '--agent', 'nobody'])).stdout.includes('"type":"run"'), false)
+  assert.equal(
+    (await server.tacho(['export', ...WHERE, '--agent', 'no-such-agent'])).stdout.includes('"type":"run"'),
+    false,
+  )
   assert.equal((await refused('export', ...WHERE, '-o', whole)).code, 1)
 
   // Interrupted within a line, after a mark; and compressed, before the first mark.

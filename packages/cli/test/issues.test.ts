@@ -82,7 +82,7 @@ test('issues are listed and filtered; show prints the facts', async () => {
     await text('list', '--agent', 'refunds', '--run', 'run-1', '--unassigned', '--state', 'open'),
     new RegExp(id),
   )
-  assert.equal(await text('list', '--agent', 'nobody'), '')
+  assert.equal(await text('list', '--agent', 'no-such-agent'), '')
   const shown = await text('show', id)
   for (const line of [
     /^OPEN {2}tool_blocked · refund · policy refund-limit$/m,

@@ -29,7 +29,7 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['runs', 'list', '--status', 'DONE'],
     ['runs', 'list', '--from', 'yesterday'],
     ['retention', 'set'],
-    // Cannot be undone, and nobody can be asked.
+    // These cannot be undone, and without a terminal there is no way to ask.
     ['keys', 'revoke', 'x'],
     ['retention', 'set', '--inherit', '--runs', '90'],
     ['retention', 'preview', '--runs', '0'],

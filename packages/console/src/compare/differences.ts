@@ -6,7 +6,7 @@ import { eventQuery, type Step } from '../runs/run-queries.ts'
 import { duration, money } from '../ui/format.ts'
 import type { Pair } from './align.ts'
 
-/** Pairs whose payloads are read. The others are told apart by their sizes. */
+/** For this many pairs, payloads are read and compared. For later pairs, only payload sizes are compared. */
 const PAIRS_READ = 75
 /** A smaller difference in time says nothing. */
 const LATER_MS = 100
@@ -14,7 +14,7 @@ const LATER_MS = 100
 type Both = { a: Step; b: Step }
 const isBoth = (pair: Pair): pair is Both => pair.a !== null && pair.b !== null
 
-/** The words of what was read, by event id in the first run. */
+/** The differences of each pair, in words, by the id of its event in the first run. */
 export function useDifferences(environmentId: string, a: string, b: string, pairs: readonly Pair[]) {
   const cache = useQueryClient()
   const looked = useMemo(() => pairs.filter(isBoth).slice(0, PAIRS_READ), [pairs])

@@ -44,7 +44,7 @@ export function EnvironmentsPage() {
       cache.invalidateQueries({ queryKey: ['workspaces'] }),
     ])
   }
-  /** The address of this page has the name of what was renamed. */
+  /** After a rename, the address of this page must have the new name. */
   const goTo = (to: { workspace?: string; environment?: string }) =>
     navigate({ to: '/w/$workspace/$environment/settings/environments', params: { ...names, ...to }, replace: true })
   const leave = () => navigate({ to: '/', search: {} })

@@ -28,7 +28,7 @@ export function deleteEnvironments({ storage, owner, now }: DeleteEnvironmentsOp
         return most
       })
     }
-    // After a deletion there is none left.
+    // A finished deletion has removed this item. It is still there if the environment was restored.
     await storage.finishWork(hold(id))
   }
 

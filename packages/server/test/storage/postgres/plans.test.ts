@@ -387,7 +387,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     })
     await search()
     await eraseOne({ kind: 'run', subject: `run ${++erased}` })
-    await eraseOne({ kind: 'session', subject: 'session of nobody' })
+    await eraseOne({ kind: 'session', subject: 'session without runs' })
   }
 
   /** With the deletion, in two slices. */

@@ -67,7 +67,7 @@ export function environmentDeletionSuite(open: OpenStorage) {
       let slices = 0
       for (let table: number | null = 0; table !== null; slices++) {
         table = await storage().deleteFromEnvironment(id, { table, most: 7 }, LATER)
-        // From the first slice on, nobody finds it, and its name is free. It cannot be restored either.
+        // After the first slice, no reader finds it, its name can be used again, and it cannot be restored.
         assert.equal(await storage().findEnvironment(id), null)
         assert.equal(await archive(id, null), null)
         const page = { limit: 10, after: null }
