@@ -98,6 +98,25 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a drag zooms, so the left edge is a later time, and opens nothing', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
+    const plot = page.locator('.plot .u-over').first()
+    const box = await plot.boundingBox()
+    assert.ok(box)
+    const { x, y, width } = box
+    await page.mouse.move(x + width * 0.4, y + 40)
+    await page.mouse.down()
+    await page.mouse.move(x + width * 0.9, y + 40, { steps: 5 })
+    await page.mouse.up()
+    assert.match(page.url(), /\/usage\?/)
+    await page.mouse.click(x + 3, y + 40)
+    await page.waitForURL('**/runs?from=*')
+    const from = Date.parse(new URL(page.url()).searchParams.get('from') ?? '')
+    const hoursAgo = (Date.now() - from) / 3_600_000
+    assert.ok(hoursAgo > 11 && hoursAgo < 17, `${hoursAgo} hours ago`)
+    await close()
+  })
+
   test('the rollout shows what is in force in each environment, and the changes', async () => {
     const { newPolicy, deploy, promote, staging } = await configurationCalls(tacho.service)
     await newPolicy({ policyId: 'limit' })
