@@ -253,6 +253,8 @@ describe('settings', { skip: withoutChromium }, () => {
     await dialog.getByLabel('Minutes without an event').fill('60')
     await dialog.getByRole('radio', { name: /^They are closed as failed/ }).check()
     await dialog.getByRole('button', { name: 'Save' }).click()
+    // The dialog has the same words as the page, so it must be gone first.
+    await dialog.waitFor({ state: 'hidden' })
     await page.getByText('They are closed as failed').waitFor()
     const rule = await tacho.service.operator(`/environments/${tacho.service.environmentId}/stalled-rule`)
     assert.deepEqual(rule.body, { idleMinutes: 60, closeAs: 'FAILED', source: 'environment' })
