@@ -8,8 +8,8 @@ interface Entry {
   args?: string
   about: string
   hidden?: true
-  /** Adds options, subcommands and actions. */
-  load(): Promise<(command: Command) => void>
+  /** Adds options, subcommands and actions. Completion makes programs of its own. */
+  load(): Promise<(command: Command, make: typeof createProgram) => void>
 }
 
 /** In the order of the help. Only the named command is loaded, to start quickly. */
@@ -222,7 +222,7 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
   const named = commandIn(args)
   for (const [name, { args: usage = '', about, hidden = false, load }] of Object.entries(COMMANDS)) {
     const command = program.command(`${name} ${usage}`, { hidden }).description(about)
-    if (name === named) (await load())(command)
+    if (name === named) (await load())(command, createProgram)
   }
   return program
 }
@@ -270,9 +270,4 @@ async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-async function main(): Promise<void> {
-  process.exitCode = await run(process.argv.slice(2))
-}
-
-// Not awaited: completion imports this module, which must have been evaluated then.
-if (import.meta.main) void main()
+if (import.meta.main) process.exitCode = await run(process.argv.slice(2))

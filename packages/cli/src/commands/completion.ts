@@ -1,5 +1,4 @@
 import type { Command, Option } from 'commander'
-import { createProgram } from '../main.ts'
 import { printLine } from '../terminal/output.ts'
 
 /** Each asks `tacho complete` for the words that fit, so that the script never grows old. */
@@ -40,9 +39,12 @@ Examples:
     .action(script)
 }
 
-export function addComplete(command: Command): void {
+type MakeProgram = (args: readonly string[]) => Promise<Command>
+
+export function addComplete(command: Command, makeProgram: MakeProgram): void {
   command.action(async (words: string[]) => {
-    for (const found of await completions(words)) printLine(found)
+    const program = await makeProgram(words.slice(0, -1))
+    for (const found of completions(program, words)) printLine(found)
   })
 }
 
@@ -51,10 +53,10 @@ function script(shell: string): void {
 }
 
 /** What the last word can become: a command, a flag, or a value of the flag before it. */
-async function completions(words: readonly string[]): Promise<string[]> {
+function completions(program: Command, words: readonly string[]): string[] {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
-  let command: Command = await createProgram(before)
+  let command = program
   for (const word of before) command = command.commands.find((known) => known.name() === word) ?? command
   const flag = findFlag(command, before.at(-1) ?? '')
   return candidates(command, flag, typed).filter((word) => word.startsWith(typed))

@@ -4,8 +4,8 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Cost, costsOf, costText, sumCosts } from '../ui/cost.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { compact, duration, number } from '../ui/format.ts'
+import { Nothing, Section } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
-import { Card, Nothing } from './card.tsx'
 import { useDay } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -63,7 +63,7 @@ export function AgentsOfDay() {
     </Link>
   )
   return (
-    <Card title="Agents, 24 h" note={note} error={data ? null : error} className="min-w-0 lg:col-span-2">
+    <Section title="Agents, 24 h" note={note} error={data ? null : error} className="min-w-0 lg:col-span-2">
       {!data ? (
         <Skeleton className="mt-2 h-24" />
       ) : data.agents.length === 0 ? (
@@ -76,7 +76,7 @@ export function AgentsOfDay() {
           keyOf={({ key }) => key}
         />
       )}
-    </Card>
+    </Section>
   )
 }
 

@@ -7,11 +7,11 @@ import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
+import { Nothing, Section } from '../ui/section.tsx'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { AgentsOfDay } from './agents-of-day.tsx'
-import { Card, Nothing } from './card.tsx'
 import { useNewestRuns, useOpenIssues, useWaitingApprovals, type Count } from './queries.ts'
 import { RunsOfDay } from './runs-of-day.tsx'
 
@@ -56,12 +56,12 @@ function WaitingApprovals() {
     </Link>
   )
   return (
-    <Card title="Waiting for approval" note={note} error={error}>
+    <Section title="Waiting for approval" note={note} error={error} className="">
       {data?.items.length === 0 && <Nothing>No agent waits for a decision.</Nothing>}
       {data?.items.map((approval) => (
         <Waiting key={approval.id} approval={approval} />
       ))}
-    </Card>
+    </Section>
   )
 }
 
@@ -94,7 +94,7 @@ function OpenIssues() {
     </Link>
   )
   return (
-    <Card title="Open issues" note={note} error={error}>
+    <Section title="Open issues" note={note} error={error} className="">
       {data?.items.length === 0 && (
         <Nothing>No issue is open. Clients report issues; a run that fails makes none by itself.</Nothing>
       )}
@@ -113,7 +113,7 @@ function OpenIssues() {
           aside={<Time at={issue.lastSeenAt} />}
         />
       ))}
-    </Card>
+    </Section>
   )
 }
 
@@ -122,7 +122,7 @@ function NewestRuns() {
   const { place } = route.useRouteContext()
   const { data, error } = useNewestRuns(place.environment.id)
   return (
-    <Card title="Newest runs" error={error} className="lg:col-span-2">
+    <Section title="Newest runs" error={error} className="lg:col-span-2">
       {data?.items.map((run) => (
         <Row
           key={run.id}
@@ -143,7 +143,7 @@ function NewestRuns() {
           }
         />
       ))}
-    </Card>
+    </Section>
   )
 }
 

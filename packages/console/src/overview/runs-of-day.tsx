@@ -4,8 +4,8 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { statusWord } from '../runs/run-status.tsx'
 import { STATUSES } from '../runs/search.ts'
 import { counted, hourOfDay, number } from '../ui/format.ts'
+import { Nothing, Unread } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
-import { Nothing } from './card.tsx'
 import { HOUR_MS, useDay, type Hour, type Outcomes } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -46,13 +46,7 @@ export function RunsOfDay() {
         ))}
       </div>
       <div className="px-4 py-2">
-        {data ? (
-          <Hours hours={data.hours} />
-        ) : error ? (
-          <Nothing>This could not be read. It is tried again by itself.</Nothing>
-        ) : (
-          <Skeleton className="h-24" />
-        )}
+        {data ? <Hours hours={data.hours} /> : error ? <Unread /> : <Skeleton className="h-24" />}
       </div>
     </section>
   )

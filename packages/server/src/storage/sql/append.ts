@@ -250,7 +250,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       const { first, event, receivedAt, envelope } = candidate
       if (first !== candidate) continue
       const run = runs.get(event.runId)
-      if (run === undefined) throw new Error('Every requested run is opened')
+      if (run === undefined) throw new Error('A run was not opened before its events')
       firsts.push(candidate)
       placed.push({ run, event, receivedAt, envelope })
     }
