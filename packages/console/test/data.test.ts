@@ -172,7 +172,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await page.getByText(/In all: 1 run removed/).waitFor()
     await page.getByRole('button', { name: 'Follow the workspace again…' }).click()
     await dialog.getByRole('button', { name: 'Follow the workspace' }).click()
-    await page.getByText('Nothing is set').waitFor()
+    await page.getByRole('region', { name: 'Kept for' }).getByText('Nothing is set').waitFor()
     await page.goto(`${tacho.home}/runs/old`)
     await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()
     await page.goto(`${tacho.home}/runs/pinned`)
@@ -256,6 +256,8 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click()
     const archived = environments.getByRole('row').filter({ hasText: 'staging' }).getByText('Archived')
     await archived.waitFor()
+    // The header has read its names again when the dialog is gone.
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
     assert.deepEqual(await page.getByLabel('Environment').getByRole('option').allTextContents(), ['development'])
     await act('staging', 'Rename…')
     await page.getByRole('textbox', { name: 'Name' }).fill('old staging')

@@ -6,7 +6,7 @@ import { newPerson } from '../../server/test/http/operator/browser.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, HARM, pressBoth, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('agents and sessions', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -67,8 +67,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
       (await page.getByRole('row').filter({ hasText: name }).getByRole('cell').allTextContents()).slice(1, -1)
     await page.getByRole('row').filter({ hasText: 'billing' }).waitFor()
     assert.deepEqual(await cells('support'), ['3', '1', '1 (50 %)', '1', '1 m 00 s', '300', '0.75'])
-    await page.keyboard.press('g')
-    await page.keyboard.press('e')
+    await pressBoth(page, 'g', 'e')
     await page.waitForURL('**/sessions')
     await page.getByRole('row').filter({ hasText: 'other' }).waitFor()
     assert.deepEqual(await cells('talk'), ['2', '1', '1 (50 %)', '0', '1 m 00 s', '200', '0.50'])

@@ -61,21 +61,28 @@ describe('runs', { skip: withoutChromium }, () => {
       ERROR: { message: HARM },
       [HARM.slice(0, 50)]: { deep: JSON.parse(`${'['.repeat(150)}1${']'.repeat(150)}`), file: 'QUJD'.repeat(20_000) },
     }
-    const events = Object.entries(payloads).map(([eventType, payload]) =>
-      event({ runId: HARM, sessionId: HARM, agentName: HARM, label: HARM, eventType, payload }),
+    const start = Date.now() - 1_000
+    const events = Object.entries(payloads).map(([eventType, payload], at) =>
+      event({ runId: HARM, sessionId: HARM, agentName: HARM, label: HARM, eventType, payload, timestamp: start + at }),
     )
     assert.equal((await tacho.service.record(events)).body.accepted, events.length)
     const { page, close } = await tacho.open(`${tacho.home}/runs`)
     await page.getByRole('link', { name: '<img' }).click()
     await page.getByRole('heading', { level: 1, name: '<img' }).waitFor()
-    for (const key of ['c', 'b', 't']) {
+    for (const [key, view] of [
+      ['c', 'Transcript'],
+      ['b', 'Table'],
+      ['t', 'Timeline'],
+    ] as const) {
       await page.keyboard.press(key)
+      await page.getByRole('button', { name: view, pressed: true }).waitFor()
       await page.getByRole('listitem').first().waitFor()
-      for (const _ of events) {
+      for (const { eventId } of events) {
         await page.keyboard.press('j')
-        await step(page).getByText('Event id').waitFor()
+        await step(page).getByText(String(eventId), { exact: true }).waitFor()
       }
       await page.keyboard.press('Escape')
+      await step(page).waitFor({ state: 'detached' })
     }
     assert.equal(await page.locator('img, #root script').count(), 0)
     assert.notEqual(await page.title(), '1')
@@ -200,6 +207,8 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.keyboard.press(']')
     await step(page).getByRole('heading', { name: 'It broke' }).waitFor()
     await page.keyboard.press('[')
+    // The next key goes on from the step that is open.
+    await step(page).getByRole('heading', { name: 'pay' }).waitFor()
     await page.keyboard.press('[')
     await step(page).getByRole('heading', { name: 'refund' }).waitFor()
     const colourOf = (text: Locator) => text.evaluate((element) => getComputedStyle(element).color)
@@ -238,7 +247,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.getByRole('row').filter({ hasText: 'quiet' }).waitFor()
     assert.equal(await page.getByRole('row').filter({ hasText: 'live' }).count(), 0)
     await page.getByRole('link', { name: 'quiet' }).click()
-    await page.getByText('no event for 16 m').waitFor()
+    await page.getByText(/no event for 1[6-9] m/).waitFor()
     await tacho.service.record([event({ runId: 'quiet' })])
     await page.getByText(/^● ?Running$/).waitFor()
     await page.goto(`${tacho.home}/runs/live?step=live-1`)

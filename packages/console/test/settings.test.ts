@@ -10,7 +10,7 @@ import { codeOf, newPerson, openBrowser } from '../../server/test/http/operator/
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
-import { assertLooks, EMAIL, HARM, PASSWORD, startConsole, type TestConsole } from './setup/console.ts'
+import { assertLooks, EMAIL, HARM, PASSWORD, pressBoth, startConsole, type TestConsole } from './setup/console.ts'
 
 describe('settings', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -37,8 +37,7 @@ describe('settings', { skip: withoutChromium }, () => {
   test('a key is made by keyboard for a purpose, shown once, works, and is revoked', async () => {
     const { page, close } = await tacho.open()
     await page.getByRole('link', { name: 'Settings' }).waitFor()
-    await page.keyboard.press('g')
-    await page.keyboard.press(',')
+    await pressBoth(page, 'g', ',')
     await page.waitForURL('**/settings/api-keys')
     await page.getByRole('button', { name: 'New key' }).waitFor()
     await page.keyboard.press('n')
@@ -58,6 +57,8 @@ describe('settings', { skip: withoutChromium }, () => {
     assert.deepEqual(made?.scopes, ['events:write', 'config:read', 'policies:read'])
     assert.ok(Math.abs(Date.parse(made?.expiresAt ?? '') - Date.now() - 30 * 86_400_000) < 3_600_000)
     const act = async (name: string) => {
+      // A key acts in the dialog for as long as that is open.
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
       await row
         .filter({ hasText: made?.id ?? '' })
         .getByRole('button', { name: /^Actions/ })
@@ -104,7 +105,6 @@ describe('settings', { skip: withoutChromium }, () => {
 
   test('a person is invited by a link, accepts, gets another role, and is removed', async () => {
     const { page, close } = await tacho.open(settings('/people'))
-    await page.getByRole('row').filter({ hasText: EMAIL }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Invite a person' }).click()
     await page.getByLabel('E-mail').fill('bob@example.com')
     await page.getByRole('radio', { name: /^Approver/ }).check()
@@ -119,6 +119,7 @@ describe('settings', { skip: withoutChromium }, () => {
     await page.reload()
     const row = page.getByRole('table', { name: 'People' }).getByRole('row').filter({ hasText: 'bob@example.com' })
     await row.getByText('Approver').waitFor()
+    assert.equal(await page.getByRole('row').filter({ hasText: EMAIL }).count(), 0)
     await row.getByRole('button', { name: 'Role of bob@example.com' }).click()
     await page.getByRole('radio', { name: /^Admin/ }).check()
     await page.getByRole('dialog').getByRole('button', { name: 'Change role' }).click()
@@ -172,6 +173,7 @@ describe('settings', { skip: withoutChromium }, () => {
       .getByText(/^whsec_/)
       .waitFor()
     await page.getByRole('button', { name: 'I have it' }).click()
+    await page.getByRole('row').filter({ hasText: '/hook' }).waitFor()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/settings/webhooks/*')
@@ -191,6 +193,8 @@ describe('settings', { skip: withoutChromium }, () => {
     await dialog.getByRole('checkbox', { name: /^issue.opened/ }).check()
     await dialog.getByRole('checkbox', { name: /^approval.decided/ }).uncheck()
     await dialog.getByRole('button', { name: 'Change webhook' }).click()
+    // It has the names of all messages.
+    await dialog.waitFor({ state: 'detached' })
     await page.getByRole('heading', { name: '/moved' }).waitFor()
     await page.getByText('issue.opened', { exact: true }).waitFor()
     assert.equal(await page.getByText('approval.decided', { exact: true }).count(), 0)

@@ -2,7 +2,7 @@
  * Keys of a page. A name is a key (`j`, `?`, `Escape`), one with Ctrl or Command (`mod+k`), or two after each other (`g r`).
  * Nothing happens while a person types, or while a dialog is open.
  */
-import { useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
+import { useLayoutEffect, useRef, type RefObject } from 'react'
 
 export type Keys = Readonly<Record<string, (() => void) | NamedAct>>
 
@@ -30,11 +30,11 @@ export function useKeys(keys: Keys): void {
   useLayoutEffect(() => {
     latest.current = keys
   })
-  useEffect(() => {
+  useLayoutEffect(() => {
     bound.add(latest)
     return () => void bound.delete(latest)
   }, [])
-  useEffect(() => {
+  useLayoutEffect(() => {
     let first: { key: string; at: number } | null = null
     function onKeyDown(event: KeyboardEvent): void {
       if (event.defaultPrevented || event.altKey || document.querySelector('dialog[open]')) return

@@ -152,6 +152,11 @@ export async function assertLooks(page: Page, where: string): Promise<void> {
   if (wide) await page.setViewportSize(wide)
 }
 
+/** Two keys after each other, sent together: the page forgets the first one after a second. */
+export async function pressBoth(page: Page, first: string, second: string): Promise<void> {
+  await Promise.all([page.keyboard.press(first), page.keyboard.press(second)])
+}
+
 /** Text that would do harm, were it taken for anything else than text. */
 export const HARM = '<img src=x onerror="document.title=1"><script>alert(1)</script> \u202Eevil\u202C'
 

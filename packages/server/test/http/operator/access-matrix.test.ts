@@ -63,7 +63,9 @@ async function estateOf(engine: string, flags: Record<string, string>): Promise<
   const newToken = async (who: Role | 'foreign') => {
     const path = `/workspaces/${(who === 'foreign' ? foreign : own).workspaceId}/tokens`
     const body = { name: who, role: who === 'foreign' ? 'owner' : who }
-    return (await service.operator<{ token: string }>(path, { body })).body.token
+    const made = await whenFree(() => service.operator<{ token: string }>(path, { body }))
+    assert.equal(made.status, 201, made.text)
+    return made.body.token
   }
   const used = new Map<Caller, { uses: number; token: Promise<string> }>()
   const tokenOf = (who: Caller) => {
@@ -104,18 +106,22 @@ async function ask({ service }: Estate, token: string | undefined, row: Row, ids
       },
       ...(body ? { body: JSON.stringify(bodyOf(row.route)) } : {}),
     })
-  let reply = await send()
-  // Exports of other rows have all places: they end when their streams do.
-  while (reply.status === 503) {
-    await reply.body?.cancel()
-    await wait(5)
-    reply = await send()
-  }
+  const reply = await whenFree(send)
   // A successful stream never ends.
   if (reply.status < 400) await reply.body?.cancel()
   const text = reply.status < 400 ? '' : await reply.text()
   const known = Object.values(ids).reduce((left, id) => (id === '1' ? left : left.replaceAll(id, '<id>')), text)
   return [reply.status, known.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<id>')]
+}
+
+/** Sends again while the server is at capacity: exports of other rows have all places, or the database is busy. */
+async function whenFree<Reply extends { status: number; body: unknown }>(send: () => Promise<Reply>): Promise<Reply> {
+  for (;;) {
+    const reply = await send()
+    if (reply.status !== 503) return reply
+    if (reply.body instanceof ReadableStream) await reply.body.cancel()
+    await wait(5)
+  }
 }
 
 async function forEachRow(of: readonly Row[], work: (row: Row) => Promise<void>): Promise<void> {
