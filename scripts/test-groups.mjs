@@ -9,7 +9,7 @@ const FILES_PER_PROCESS = 8
 const ALONE = [
   'packages/sdk-integrations/', // instruments modules
   'packages/server/test/storage/sqlite/cache-memory', // measures the heap
-  'packages/cli/test/same-decisions', // sets an environment variable, as does the next
+  'packages/guards/test/same-decisions', // sets an environment variable, as does the next
   'packages/sdk-conformance/test/python',
 ]
 
@@ -20,6 +20,7 @@ const FIRST = [
   'bench/',
   'packages/console/',
   'packages/cli/test/',
+  'packages/guards/',
   'packages/server/test/process/',
   'packages/server/test/storage/postgres/',
   'packages/server/test/http/operator/',

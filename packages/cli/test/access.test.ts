@@ -7,11 +7,7 @@ import { ended, OPERATOR_TOKEN, runTacho, startServer } from './tacho.ts'
 const server = await startServer()
 after(() => server.stop())
 
-async function text(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await server.tacho(args)
-  assert.equal(code, 0, stderr)
-  return stdout
-}
+const { text } = server
 
 test('a workspace token is the only output on stdout, works with its role, and can be revoked', async () => {
   await text('workspaces', 'create', 'acme')

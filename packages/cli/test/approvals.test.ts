@@ -20,19 +20,9 @@ const HASH = 'ab'.repeat(32)
 const server = await startServer()
 after(() => server.stop())
 
-async function json<Value>(...args: string[]): Promise<Value> {
-  const { code, stdout, stderr } = await server.tacho(['approvals', ...args, '--json'])
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout) as Value
-}
-
+const json = <Value>(...args: string[]) => server.json<Value>('approvals', ...args)
+const text = (...args: string[]) => server.text('approvals', ...args)
 const run = (...args: string[]): Promise<Ended> => server.tacho(['approvals', ...args])
-
-async function text(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await run(...args)
-  assert.equal(code, 0, stderr)
-  return stdout
-}
 
 let count = 0
 

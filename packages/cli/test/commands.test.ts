@@ -1,81 +1,16 @@
+/** Commands on what the demo recorded. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { ended, OPERATOR_TOKEN, runTacho, serveFrom, startServer, startTacho, type Ended } from './tacho.ts'
+import { ended, runTacho, startServer, startTacho } from './tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
-/** Recorded once for most tests. */
 const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
-
-/** Runs a command that must succeed, and returns its JSON. */
-async function json<Value>(...args: string[]): Promise<Value> {
-  const { code, stdout, stderr } = await server.tacho([...args, '--json'])
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout) as Value
-}
-
-/** Runs a command that must succeed, and returns its text. */
-async function text(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await server.tacho(args)
-  assert.equal(code, 0, stderr)
-  return stdout
-}
-
-async function refused(...args: string[]): Promise<Ended> {
-  const result = await server.tacho(args)
-  assert.equal(result.stdout, '')
-  // A slow command also tells its progress.
-  assert.match(result.stderr, /^(\w+: [\d,]+ lines\n)*tacho: .*\n$/)
-  return result
-}
-
+const { json, text, refused } = server
 const WHERE = ['--environment', 'default/development']
-
-test('workspaces and environments are created and listed; --if-not-exists accepts existing ones', async () => {
-  assert.match(await text('workspaces', 'create', 'acme'), /^Workspace acme created \(/)
-  const again = await refused('workspaces', 'create', 'acme')
-  assert.equal(again.code, 1)
-  assert.match(again.stderr, /\(conflict, request [0-9a-f-]{36}\)/)
-  const workspace = await json<{ id: string }>('workspaces', 'create', 'acme', '--if-not-exists')
-  const { items } = await json<{ items: { id: string; name: string }[] }>('workspaces', 'list')
-  assert.equal(items.find(({ name }) => name === 'acme')?.id, workspace.id)
-
-  assert.match(await text('environments', 'create', 'prod/eu', '-w', 'acme'), /^Environment acme\/prod\/eu created/)
-  assert.match(await text('environments', 'create', 'prod/eu', '-w', workspace.id, '--if-not-exists'), /already exists/)
-  assert.match(await text('environments', 'list'), /^acme\/prod\/eu +[0-9a-f-]{36}/m)
-  // Names with a slash work too.
-  await json('keys', 'list', '--environment', 'acme/prod/eu')
-})
-
-test('workspaces and environments are renamed, archived, restored, and an archived environment is deleted', async () => {
-  await text('workspaces', 'create', 'life')
-  await text('environments', 'create', 'old', '-w', 'life')
-  assert.match(
-    await text('environments', 'rename', 'life/old', 'staging'),
-    /^Environment life\/old is now called staging/,
-  )
-  const early = await refused('environments', 'delete', 'life/staging', '--yes')
-  assert.match(early.stderr, /archive it first/)
-  assert.match(await text('environments', 'archive', 'life/staging'), /^Environment life\/staging is archived/)
-  assert.doesNotMatch(await text('environments', 'list'), /life\/staging/)
-  const unasked = await server.tacho(['environments', 'delete', 'life/staging'])
-  assert.deepEqual([unasked.code, unasked.stderr], [1, 'Nothing was changed; add --yes to delete the environment.\n'])
-  assert.match(await text('environments', 'delete', 'life/staging', '--yes'), /is deleted at 2.*\nTo keep it: tacho /)
-  assert.match(await text('environments', 'list', '--archived'), /^life\/staging +\S+ +\S+ +2\S+ +2\S+$/m)
-  assert.match(await text('environments', 'restore', 'life/staging'), /is in use again/)
-  assert.match(await text('environments', 'list', '--archived'), /^life\/staging +\S+ +\S+ +no +never$/m)
-  assert.match(await text('workspaces', 'rename', 'life', 'after'), /^Workspace life is now called after/)
-  await text('workspaces', 'archive', 'after')
-  assert.doesNotMatch(await text('workspaces', 'list'), /after/)
-  assert.match(await text('workspaces', 'list', '--archived'), /^after +\S+ +\S+ +2/m)
-  await text('workspaces', 'restore', 'after')
-  assert.match(await text('workspaces', 'list'), /^after /m)
-})
 
 test('agents are listed, renamed, archived and restored', async () => {
   type Agents = { items: { id: string; agentId: string | null; name: string; reportedName: string }[] }
@@ -97,64 +32,6 @@ test('agents are listed, renamed, archived and restored', async () => {
   await text('agents', 'rename', first.id, first.reportedName, ...WHERE)
   assert.equal((await list()).find(({ id }) => id === first.id)?.name, first.reportedName)
   assert.match((await refused('agents', 'archive', 'no-such-agent', ...WHERE)).stderr, /Unknown agent "no-such-agent"/)
-})
-
-test('archived prompts and policies are listed on demand', async () => {
-  await text('workspaces', 'create', 'shelf')
-  for (const [noun, file, rest] of [
-    ['prompts', 'old.md', []],
-    ['policies', 'old.cel', ['--severity', 'LOW', '--action', 'WARN']],
-  ] as const) {
-    const source = path.join(server.dataDir, file)
-    writeFileSync(source, 'true')
-    await text(noun, 'create', 'old', '--file', source, '-w', 'shelf', ...rest)
-    await text(noun, 'archive', 'old', '-w', 'shelf')
-    assert.doesNotMatch(await text(noun, 'list', '-w', 'shelf'), /^old/m)
-    assert.match(await text(noun, 'list', '-w', 'shelf', '--archived'), /^old +\S+ +archived/m)
-  }
-})
-
-test('with several workspaces, one must be given', async () => {
-  await text('workspaces', 'create', 'other', '--if-not-exists')
-  const which = await refused('environments', 'create', 'x')
-  assert.equal(which.code, 2)
-  assert.match(which.stderr, /More than one workspace exists\. Set --workspace: choose from "default"/)
-  const unknown = await refused('runs', 'list', '--environment', 'default/nowhere')
-  assert.equal(unknown.code, 2)
-  assert.match(unknown.stderr, /Unknown environment "default\/nowhere"/)
-})
-
-test('a key is the only output on stdout, works, and can be revoked', async () => {
-  const made = await server.tacho([
-    'keys',
-    'create',
-    ...WHERE,
-    '--name',
-    'demo',
-    '--scopes',
-    'events:write',
-    '--expires',
-    '90d',
-  ])
-  assert.match(made.stdout, /^tacho_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
-  assert.match(made.stderr, /with events:write, until 2/)
-  const key = made.stdout.trim()
-  const demo = await runTacho(['demo', '--seed', 'key-test', '--json'], { ...server.variables, TACHO_API_KEY: key })
-  assert.equal(demo.code, 0, demo.stderr)
-  const id = key.split('_')[1] ?? ''
-  assert.match(await text('keys', 'revoke', id, '--yes', ...WHERE), /was revoked at/)
-  assert.match(await text('keys', 'list', ...WHERE), new RegExp(`^${id} +demo +revoked`, 'm'))
-  const late = await runTacho(['demo'], { ...server.variables, TACHO_API_KEY: key })
-  assert.equal(late.code, 1)
-  assert.match(late.stderr, /\(unauthenticated, request/)
-  assert.ok(!late.stderr.includes(key))
-})
-
-test('a key in JSON has its scopes, rate and expiry', async () => {
-  const line = ['keys', 'create', ...WHERE, '--name', 'k', '--scopes', 'all', '--rate', '7', '--expires', '2099-01-01']
-  const key = await json<Record<string, unknown>>(...line)
-  assert.deepEqual(key['scopes'], ['events:write', 'config:read', 'policies:read', 'usage:read'])
-  assert.deepEqual([key['requestsPerSecond'], key['expiresAt']], [7, '2099-01-01T00:00:00.000Z'])
 })
 
 test('demo shows runs, approvals, issues, a prompt with two versions and policies; the same seed adds nothing', async () => {
@@ -398,144 +275,6 @@ test('doctor explains a rejected event', async () => {
   const { code, stdout } = await server.tacho(['doctor', '--run', 'refusals', '--event', 'long', ...WHERE])
   assert.equal(code, 1)
   assert.match(stdout, /was rejected at .*\n.*\(too_long\)\.\n/)
-})
-
-test('an export continues after an interruption, and its import is exported again byte for byte', async () => {
-  const whole = path.join(server.directory, 'whole.jsonl')
-  const { counts, lines } = await json<{ counts: Record<string, number>; lines: number }>(
-    'export',
-    ...WHERE,
-    '-o',
-    whole,
-  )
-  const content = readFileSync(whole, 'utf8')
-  assert.equal(content.split('\n').filter((line) => !/^\{"type":"(mark|end)"|^$/.test(line)).length, lines)
-  assert.ok((counts['event'] ?? 0) > 100)
-  assert.equal(
-    (await server.tacho(['export', ...WHERE, '--agent', 'no-such-agent'])).stdout.includes('"type":"run"'),
-    false,
-  )
-  assert.equal((await refused('export', ...WHERE, '-o', whole)).code, 1)
-
-  // Interrupted within a line, after a mark; and compressed, before the first mark.
-  const mark = content.indexOf('{"type":"mark"')
-  assert.ok(mark > 0)
-  const resumed = path.join(server.directory, 'resumed.jsonl')
-  writeFileSync(`${resumed}.partial`, content.slice(0, content.indexOf('\n', mark) + 20))
-  assert.match((await refused('export', ...WHERE, '-o', resumed)).stderr, /continue it with --resume/)
-  await text('export', ...WHERE, '-o', resumed, '--resume')
-  assert.equal(readFileSync(resumed, 'utf8') === content, true)
-  const packed = path.join(server.directory, 'packed.jsonl.zst')
-  writeFileSync(`${packed}.partial`, zstdCompressSync(content).subarray(0, 5_000))
-  await text('export', ...WHERE, '-o', packed, '--resume')
-  assert.equal(zstdDecompressSync(readFileSync(packed)).toString() === content, true)
-
-  await text('environments', 'create', 'archive', '-w', 'default')
-  const into = ['--environment', 'default/archive']
-  const damaged = path.join(server.directory, 'damaged.jsonl')
-  writeFileSync(damaged, content.replace('"type":"run"', '"type":"run" '))
-  assert.match((await refused('restore-export', damaged, ...into)).stderr, /damaged before or in line \d+/)
-  writeFileSync(damaged, content.slice(0, -100))
-  assert.equal((await refused('restore-export', damaged, ...into)).code, 1)
-  assert.match((await refused('restore-export', packed, ...into)).stderr, /not empty/)
-  assert.match(await text('restore-export', packed, ...into, '--resume'), /lines written into default\/archive/)
-  const again = (await server.tacho(['export', ...into])).stdout
-  const comparable = (some: string) =>
-    // The names and the checksums that contain them; a pending approval may have expired since.
-    some.split('\n').filter((line) => !/^\{"type":"(export|mark|end|approval)"/.test(line))
-  assert.deepEqual(comparable(again), comparable(content))
-  assert.match(await text('restore-export', resumed, ...into, '--resume'), /^0 lines written/)
-})
-
-test('a run is written into one HTML file, which is never overwritten', async () => {
-  const file = path.join(server.directory, 'run.html')
-  const { bytes } = await json<{ bytes: number }>('runs', 'export', 'demo-tour-01', '--html', file, ...WHERE)
-  const page = readFileSync(file, 'utf8')
-  assert.equal(Buffer.byteLength(page), bytes)
-  assert.match(page, /^<!doctype html>[^]*demo-tour-01[^]*Payloads are not included[^]*<\/html>\n$/)
-  const whole = path.join(server.directory, 'whole.html')
-  assert.match(
-    await text('runs', 'export', 'demo-tour-01', '--html', whole, '--payloads', ...WHERE),
-    /^Run written to /,
-  )
-  assert.match(readFileSync(whole, 'utf8'), /<pre/)
-  assert.match((await refused('runs', 'export', 'demo-tour-01', '--html', file, ...WHERE)).stderr, /already exists/)
-  const none = path.join(server.directory, 'none.html')
-  assert.match((await refused('runs', 'export', 'nothing', '--html', none, ...WHERE)).stderr, /Unknown run/)
-  assert.equal(existsSync(none), false)
-})
-
-test('events and runs are written as Parquet', async () => {
-  const file = path.join(server.directory, 'events.parquet')
-  const { table, bytes } = await json<{ table: string; bytes: number }>(
-    'export',
-    '--parquet',
-    'events',
-    '-o',
-    file,
-    ...WHERE,
-  )
-  assert.equal(table, 'events')
-  const written = readFileSync(file)
-  assert.deepEqual(
-    [written.length, written.toString('latin1', 0, 4), written.toString('latin1', bytes - 4)],
-    [bytes, 'PAR1', 'PAR1'],
-  )
-  const refusal = async (...args: string[]) => (await refused('export', '--parquet', ...args, ...WHERE)).stderr
-  assert.match(await refusal('events', '-o', file), /already exists/)
-  assert.match(await refusal('runs', '-o', `${file}.2`, '--resume'), /cannot continue a Parquet file/)
-})
-
-test('a backup can be restored to another data directory; neither is ever overwritten', async () => {
-  const file = path.join(server.directory, 'backup.db')
-  const { bytes } = await json<{ bytes: number }>('backup', file)
-  assert.equal(readFileSync(file).length, bytes)
-  assert.equal((await refused('backup', file)).code, 1)
-  assert.equal((await refused('backup', path.join(server.directory, 'no', 'such'))).code, 1)
-
-  const dataDir = path.join(server.directory, 'restored')
-  assert.match(await text('restore', file, '--data-dir', dataDir), /is now the store in/)
-  assert.equal((await refused('restore', file, '--data-dir', dataDir)).code, 1)
-  assert.match(
-    (await refused('restore', file, '--data-dir', server.dataDir, '--replace')).stderr,
-    /open in another process/,
-  )
-  const replaced = await json<{ replaced: string }>('restore', file, '--data-dir', dataDir, '--replace')
-  assert.ok(existsSync(replaced.replaced))
-
-  const copy = await serveFrom(dataDir)
-  try {
-    const { code, stderr } = await runTacho(['runs', 'show', 'demo-tour-02', ...WHERE], {
-      ...server.variables,
-      TACHO_URL: copy.url,
-    })
-    assert.equal(code, 0, stderr)
-  } finally {
-    await copy.stop()
-  }
-  const lost = await json<{ operatorToken: string; revokedOperatorTokens: number }>(
-    'recover',
-    '--data-dir',
-    dataDir,
-    '--revoke-old',
-  )
-  assert.equal(lost.revokedOperatorTokens, 1)
-  assert.match(await text('recover', '--data-dir', dataDir, '--api-key-for', 'default/development'), /API key +tacho_/)
-  const again = await serveFrom(dataDir)
-  try {
-    const ask = (token: string): Promise<Ended> =>
-      runTacho(['workspaces', 'list'], { TACHO_URL: again.url, TACHO_OPERATOR_TOKEN: token })
-    assert.deepEqual([(await ask(lost.operatorToken)).code, (await ask(OPERATOR_TOKEN)).code], [0, 1])
-  } finally {
-    await again.stop()
-  }
-})
-
-test('a token can come from a file', async () => {
-  const file = path.join(server.directory, 'token')
-  writeFileSync(file, `${OPERATOR_TOKEN}\n`)
-  const { code } = await runTacho(['workspaces', 'list', '--url', server.url, '--token-file', file])
-  assert.equal(code, 0)
 })
 
 test('a closed output ends the command silently', async () => {

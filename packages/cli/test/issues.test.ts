@@ -2,30 +2,15 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueSummary } from '@tacho/contract/operator/issue.ts'
-import { API_KEY, startServer, type Ended } from './tacho.ts'
+import { API_KEY, startServer } from './tacho.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 
 const server = await startServer()
 after(() => server.stop())
 
-async function json<Value>(...args: string[]): Promise<Value> {
-  const { code, stdout, stderr } = await server.tacho(['issues', ...args, '--json'])
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout) as Value
-}
-
-async function text(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await server.tacho(['issues', ...args])
-  assert.equal(code, 0, stderr)
-  return stdout
-}
-
-async function refused(...args: string[]): Promise<Ended> {
-  const result = await server.tacho(['issues', ...args])
-  assert.equal(result.stdout, '')
-  assert.match(result.stderr, /^tacho: .*\n/)
-  return result
-}
+const json = <Value>(...args: string[]) => server.json<Value>('issues', ...args)
+const text = (...args: string[]) => server.text('issues', ...args)
+const refused = (...args: string[]) => server.refused('issues', ...args)
 
 let count = 0
 async function report(detectionType: string, more: object = {}): Promise<void> {

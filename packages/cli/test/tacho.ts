@@ -1,10 +1,11 @@
 /** The real program and server for tests: temporary folders, free ports, full cleanup. */
+import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { text } from 'node:stream/consumers'
+import { text as readText } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
 const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
@@ -43,7 +44,7 @@ export async function runTacho(args: readonly string[], variables: Variables = {
 
 export async function ended(child: ChildProcess): Promise<Ended> {
   if (!child.stdout || !child.stderr) throw new Error('a child without pipes')
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  const [stdout, stderr] = await Promise.all([readText(child.stdout), readText(child.stderr), once(child, 'close')])
   return { code: child.exitCode, stdout, stderr }
 }
 
@@ -54,6 +55,12 @@ export interface TestServer {
   directory: string
   /** Runs a command line against this server, with its operator token and API key. */
   tacho: (args: readonly string[], stdin?: string) => Promise<Ended>
+  /** Runs a command that must succeed, and returns its text. */
+  text: (...args: string[]) => Promise<string>
+  /** The same with --json. */
+  json: <Value>(...args: string[]) => Promise<Value>
+  /** Runs a command that must be refused with a sentence. */
+  refused: (...args: string[]) => Promise<Ended>
   variables: Variables
   stop: () => Promise<void>
 }
@@ -67,12 +74,27 @@ export async function startServer(variables: Variables = {}): Promise<TestServer
     throw error
   })
   const client = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
+  const tacho: TestServer['tacho'] = (args, stdin) => runTacho(args, client, stdin)
+  const text: TestServer['text'] = async (...args) => {
+    const { code, stdout, stderr } = await tacho(args)
+    assert.equal(code, 0, stderr)
+    return stdout
+  }
   return {
     url: server.url,
     dataDir,
     directory,
     variables: client,
-    tacho: (args, stdin) => runTacho(args, client, stdin),
+    tacho,
+    text,
+    json: async <Value>(...args: string[]) => JSON.parse(await text(...args, '--json')) as Value,
+    async refused(...args) {
+      const result = await tacho(args)
+      assert.equal(result.stdout, '')
+      // A slow command also tells its progress.
+      assert.match(result.stderr, /^(\w+: [\d,]+ lines\n)*tacho: .*\n$/)
+      return result
+    },
     async stop() {
       await server.stop()
       rmSync(directory, { recursive: true })

@@ -16,8 +16,8 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
-import { startGuardedServer, type GuardedServer, type RecordedEvent } from './guarded-server.ts'
-import { API_KEY, ended, runTacho, startTacho, type Ended } from './tacho.ts'
+import { startGuardedServer, type GuardedServer, type RecordedEvent } from '../guarded-server.ts'
+import { API_KEY, ended, runTacho, startTacho, type Ended } from '../../../cli/test/tacho.ts'
 
 type Agent = 'claude-code' | 'codex'
 

@@ -5,9 +5,9 @@ import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { ended, runTacho, startServer, startTacho, type TestServer } from './tacho.ts'
+import { ended, runTacho, startServer, startTacho, type TestServer } from '../../cli/test/tacho.ts'
 
-const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../cli/bin/tacho', import.meta.url))
 
 let server: TestServer
 let client: Client

@@ -15,10 +15,10 @@ import type { DecisionVectors } from '../../policy/vectors/decisions.ts'
 import { eventually } from '../../server/test/setup/eventually.ts'
 import { Tacho, ToolBlockedError } from '@tacho/sdk'
 import { startGuardedServer, type GuardedServer } from './guarded-server.ts'
-import { API_KEY } from './tacho.ts'
+import { API_KEY } from '../../cli/test/tacho.ts'
 
-const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
-const SCRIPTED = fileURLToPath(new URL('mcp-guard-server.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../cli/bin/tacho', import.meta.url))
+const SCRIPTED = fileURLToPath(new URL('mcp/scripted-server.ts', import.meta.url))
 const FILE = new URL('../../policy/vectors/decisions.json', import.meta.url)
 const { agent, policies, calls } = JSON.parse(readFileSync(FILE, 'utf8')) as DecisionVectors
 /** In the form in which decisions are compared: by call, only those that a policy matched. */

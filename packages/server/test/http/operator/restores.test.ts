@@ -1,0 +1,277 @@
+/** Imports of exports: the same on each engine, and from one to the other. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import {
+  exported,
+  filled,
+  linesOf,
+  ofType,
+  requestsOf,
+  restore,
+  send,
+  typeOf,
+  type Exported,
+} from '../../setup/export-service.ts'
+import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { event, startService } from '../../setup/service.ts'
+import { refusalOf } from './contract.ts'
+
+let databases: TestDatabases
+let source: Exported & { workspaceId: string }
+let whole: string
+before(async () => {
+  databases = await testDatabases()
+  const service = await startService({ webhookNetworks: '127.0.0.0/8' })
+  source = { service, ...(await filled(service)) }
+  whole = await exported(source)
+})
+after(async () => {
+  try {
+    await source.service.close()
+  } finally {
+    await databases.close()
+  }
+})
+
+/** What people see of the environment, beyond the lines. */
+async function views({ service, environmentId }: Exported): Promise<string[]> {
+  const range = `from=${new Date(Date.now() - 86_400_000).toISOString()}&to=${new Date(Date.now() + 7_200_000).toISOString()}`
+  const paths = [
+    '/runs',
+    `/usage?${range}`,
+    '/issues',
+    '/approvals',
+    '/deployments',
+    '/deployments/changes',
+    '/run-views',
+    '/agents?archived=true',
+  ]
+  paths.push(`/usage/points?${range}&step=day&by=agent`, `/usage/points?${range}&step=day&by=model`)
+  const answers = await Promise.all(paths.map((path) => service.operator(`/environments/${environmentId}${path}`)))
+  return answers.map(({ status, text }, index) => {
+    assert.equal(status, 200, `${paths[index]}: ${text}`)
+    return text.replaceAll(environmentId, '<environment>').replaceAll(/"nextCursor":"[^"]+"/g, '')
+  })
+}
+
+test(
+  'an export that is imported into an empty installation is exported again byte for byte, on and between both engines',
+  { timeout: 600_000 },
+  async () => {
+    const expected = await views(source)
+    let text = whole
+    // From the embedded engine into itself: the import that is repeated, below.
+    for (const engine of ['postgres', 'postgres', 'sqlite']) {
+      const database = engine === 'postgres' ? await databases.create() : null
+      const service = await startService(database ? { databaseUrl: database.url } : {})
+      try {
+        const target = { service, ...(await service.newTenant('acme')) }
+        await restore(target, requestsOf(text))
+        text = await exported(target)
+        assert.equal(text === whole, true, `${engine}: ${firstDifference(text, whole)}`)
+        assert.deepEqual(await views(target), expected)
+      } finally {
+        await service.close()
+        await database?.drop()
+      }
+    }
+  },
+)
+
+function firstDifference(one: string, other: string): string {
+  const [left, right] = [one.split('\n'), other.split('\n')]
+  const at = left.findIndex((line, index) => line !== right[index])
+  return `${left[at]?.slice(0, 500)}\n${right[at]?.slice(0, 500)}`
+}
+
+test('an import can be repeated; it refuses an environment that has other rows', async () => {
+  const service = await startService()
+  const target = { service, ...(await service.newTenant('acme')) }
+  const requests = requestsOf(whole)
+  const { written, known } = await restore(target, requests.slice(0, 2))
+  assert.ok(written > 0)
+  assert.equal(known, 0)
+  assert.deepEqual(refusalOf(await send(target, requests[0] ?? [])), [409, 'conflict'])
+  await restore(target, requests, true)
+  assert.equal((await restore(target, requests, true)).written, 0)
+  assert.equal((await exported(target)) === whole, true)
+
+  const events = linesOf(whole).filter((line) => typeOf(line) === 'run' || typeOf(line) === 'event')
+  const [run = '', one = ''] = events
+  const changed = one.replace(/"label":"[^"]*"/, '"label":"changed"')
+  const refused = async (lines: string[], reason: RegExp) => {
+    const { status, text } = await send(target, lines, true)
+    assert.ok(status === 409 || status === 400, text)
+    assert.match(text, reason)
+  }
+  await refused([run, changed], /lines\[0\]: event .* is stored with other content/)
+  await refused([run.replace(/"id":"./, '"id":"f'), one], /another run has its id/)
+  await refused([one], /without the line of its run/)
+  await refused([run, one.replace('"eventId":"', '"eventId":7,"was":"')], /lines\[1\] is not a valid event/)
+  await refused(['{"type":"export","version":2}'], /another version/)
+  await refused(['{"type":"runs"}'], /unknown type/)
+  await refused(['{"type":'], /not a line of an export/)
+  const agent = linesOf(whole).find((line) => typeOf(line) === 'agent') ?? ''
+  await refused([agent.replace(/"name":"[^"]*"/, '"name":"changed"')], /another agent is stored/)
+  const [place] = one.match(/"payload.*$/) ?? ['']
+  const payload = (text: string) => one.replace(place, text)
+  await refused([run, payload('"payloadText":"{"}')], /lines\[1\] has an invalid payload/)
+  await refused([run, payload('"payloadText":"[]"}')], /lines\[1\]/)
+  await refused(
+    [run, payload(`"payloadText":${JSON.stringify(`${'['.repeat(90_000)}${']'.repeat(90_000)}`)}}`)],
+    /lines\[1\]/,
+  )
+  await refused([run, one.replace(/"receivedAt":\d+/, '"receivedAt":1e20')], /lines\[1\]/)
+  await refused([run, one.replace(/"timestamp":\d+/, '"timestamp":-1')], /lines\[1\]/)
+  await refused([run, one.replace(/"receivedAt":\d+/, '"receivedAt":-1')], /lines\[1\]/)
+  await refused(['{"type":"constructor"}'], /unknown type/)
+  await refused(['{"type":"__proto__","__proto__":{"type":"run"}}'], /unknown type/)
+  const record = linesOf(whole).find((line) => typeOf(line) === 'issueRecord') ?? ''
+  await refused([record.replace(/"payload(Text)?":.*$/, '"payloadText":"{","evidence":{}}')], /invalid payload/)
+  await refused([record.replace(/"id":"[^"]*"/, '"id":"constructor"')], /invalid id|another issueRecord/)
+  // What readers could not read.
+  for (const [type, member] of [
+    ['run', 'status'],
+    ['approval', 'status'],
+    ['issue', 'state'],
+    ['issueRecord', 'recordKind'],
+    ['deployment', 'kind'],
+  ] as const) {
+    const line = { ...ofType(whole, type)[0], [member]: 'constructor' }
+    await refused([JSON.stringify(line)], new RegExp(`lines\\[0\\] has an invalid ${member}`))
+  }
+  // What no table can hold.
+  const { createdAt, ...request } = ofType(whole, 'approval')[0] ?? assert.fail('no approval')
+  for (const wrong of [{}, { createdAt: 'now' }, { createdAt: null }]) {
+    await refused([JSON.stringify({ ...request, ...wrong })], /lines\[0\] has an invalid createdAt/)
+  }
+  await refused([JSON.stringify({ ...request, createdAt, toolName: 7 })], /lines\[0\] has an invalid toolName/)
+  await refused(['{"type":"prompt"}'], /lines\[0\] has an invalid id/)
+  const bare = { ...(JSON.parse(run) as object), payloadsRemoved: 1 }
+  for (const traits of ['tool:{', 'tool:7', 7]) {
+    await refused([JSON.stringify({ ...bare, traits })], /lines\[0\] has invalid traits/)
+  }
+  for (const uncosted of ['{', '7', '[7]', '[["m","x"]]', '[["m",-1]]', 7]) {
+    await refused([JSON.stringify({ ...bare, uncosted })], /lines\[0\] has an invalid uncosted/)
+  }
+  // Nothing of the refused lines was written.
+  assert.equal((await exported(target)) === whole, true)
+  await service.close()
+})
+
+test('an import neither reads nor changes a prompt of another workspace', async () => {
+  const { service } = source
+  const target = { service, ...(await service.newTenant('another')) }
+  const { promptId } = ofType(whole, 'promptVersion')[0] ?? assert.fail('no prompt')
+  const versions = ofType(whole, 'promptVersion').filter((version) => version['promptId'] === promptId)
+  const rows = [
+    { ...versions[0], type: 'promptVersion', number: 99, id: '00000000-0000-4000-8000-000000000099' },
+    { ...ofType(whole, 'deployment').find(({ kind }) => kind === 'prompt') },
+    { ...ofType(whole, 'deploymentChange').find(({ kind }) => kind === 'prompt') },
+  ]
+  for (const row of rows) {
+    const { status, text } = await send(target, [JSON.stringify(row)], true)
+    assert.equal(status, 409, text)
+    assert.match(text, /lines\[0\]: the workspace does not have its prompt/)
+  }
+  const deployed = await service.operator<{ items: object[] }>(`/environments/${target.environmentId}/deployments`)
+  assert.deepEqual(deployed.body.items, [])
+  const listed = `/workspaces/${source.workspaceId}/prompts/${String(promptId)}/versions`
+  assert.equal((await service.operator<{ items: object[] }>(listed)).body.items.length, versions.length)
+})
+
+test('an import that is damaged on the wire is refused, and writes nothing', async () => {
+  const { service } = source
+  const { environmentId } = await service.newTenant('damaged')
+  const path = `${service.url}/operator/v1/environments/${environmentId}/import`
+  const text = JSON.stringify({ lines: linesOf(whole).slice(0, 500) })
+  const headers = { authorization: `Bearer ${service.operatorToken}`, 'content-type': 'application/json' }
+  const packed = gzipSync(text)
+  const garbage = Buffer.from(packed)
+  garbage.fill(0xff, packed.length >> 1)
+  const bodies: [Buffer, string, number, string][] = [
+    [garbage, 'gzip', 400, 'invalid_encoding'],
+    [packed.subarray(0, packed.length - 20), 'gzip', 400, 'invalid_encoding'],
+    [Buffer.from(text), 'gzip', 400, 'invalid_encoding'],
+    [Buffer.from(text.slice(0, text.length >> 1)), 'identity', 400, 'invalid_json'],
+    [gzipSync(Buffer.alloc(LIMITS.restoreBodyBytes + 1, ' ')), 'gzip', 413, 'body_too_large'],
+    [zstdCompressSync(Buffer.alloc(20 * LIMITS.restoreBodyBytes)), 'zstd', 413, 'body_too_large'],
+    [Buffer.from(text), 'constructor', 415, 'unsupported_media_type'],
+    [
+      Buffer.from(JSON.stringify({ lines: Array(LIMITS.restoredLines + 1).fill('{}') })),
+      'identity',
+      400,
+      'invalid_request',
+    ],
+  ]
+  for (const [body, encoding, status, code] of bodies) {
+    const sent = { method: 'POST', headers: { ...headers, 'content-encoding': encoding }, body: new Uint8Array(body) }
+    const reply = await fetch(path, sent)
+    assert.deepEqual([reply.status, ((await reply.json()) as { code: string }).code], [status, code], encoding)
+  }
+  // The connection ends in the middle of the body.
+  const cut = request(path, { method: 'POST', headers: { ...headers, 'content-length': text.length } })
+  cut.on('error', () => undefined)
+  cut.write(text.slice(0, text.length >> 1))
+  await once(cut, 'socket')
+  cut.destroy()
+  assert.doesNotMatch(await exported({ service, environmentId }), /"type":"(run|event|agent)"/)
+})
+
+const REAL_RUNS = fileURLToPath(new URL('../../../../../../shared/data/tau-airline/runs.jsonl', import.meta.url))
+
+test(
+  '150 real runs are imported into an empty installation and exported again byte for byte',
+  { skip: existsSync(REAL_RUNS) ? false : 'there are no real runs here', timeout: 240_000 },
+  async () => {
+    const { service } = source
+    const real = { service, ...(await service.newTenant('real')) }
+    const key = await service.newKey({ scopes: ['events:write'], environmentId: real.environmentId })
+    const kinds = new Map([
+      ['assistant', 'LLM_CALL'],
+      ['tool', 'TOOL_CALL'],
+      ['user', 'USER_INPUT'],
+    ])
+    const base = Date.now() - 3_600_000
+    let events: object[] = []
+    for (const [index, line] of readFileSync(REAL_RUNS, 'utf8').trim().split('\n').entries()) {
+      const { messages, reward } = JSON.parse(line) as { messages: { role: string }[]; reward: number }
+      const runId = `conversation ${index}`
+      const steps = messages.map((message, at) => {
+        const usage = message.role === 'assistant' ? { usage: { promptTokens: at, completionTokens: 7 } } : {}
+        return event({
+          runId,
+          timestamp: base + at,
+          eventType: kinds.get(message.role) ?? 'AGENT_STEP',
+          payload: { ...message, ...usage },
+        })
+      })
+      const status = reward === 1 ? 'COMPLETED' : 'FAILED'
+      steps.push(event({ runId, timestamp: base + steps.length, eventType: 'SESSION_OUTCOME', payload: { status } }))
+      events.push(...steps)
+    }
+    for (; events.length > 0; events = events.slice(100)) {
+      const { body } = await service.record(events.slice(0, 100), key)
+      assert.equal(body.success, true)
+    }
+    const text = await exported(real)
+    assert.equal(ofType(text, 'run').length, 150)
+    const database = await databases.create()
+    const empty = await startService({ databaseUrl: database.url })
+    try {
+      const target = { service: empty, ...(await empty.newTenant('real')) }
+      await restore(target, requestsOf(text, LIMITS.restoredLines))
+      const again = await exported(target)
+      assert.equal(again === text, true, firstDifference(again, text))
+    } finally {
+      await empty.close()
+      await database.drop()
+    }
+  },
+)

@@ -1,0 +1,135 @@
+/** An environment with rows in every table that an export has, its export, and its import elsewhere. */
+import assert from 'node:assert/strict'
+import { issueRecord, reviewed } from './issue-service.ts'
+import { populate } from './route-samples.ts'
+import { event, type Answer, type Service } from './service.ts'
+
+export interface Exported {
+  service: Service
+  environmentId: string
+}
+
+/** JSON texts that an encoder would change. */
+export const PAYLOADS = [
+  '{"z":1.0,"a":-0,"n":12345678901234567890,"u":"\\u00fc \\u0000","z":2,"__proto__":{}}',
+  '{\n  "pretty": [\r\n 1,\t2 ],\n "type": "end", "payload": "\\"payload\\":" }',
+  '{"spanId":"in the payload","payloadText":"own"}',
+  '{ }',
+]
+
+/** A tenant with rows in every table that an export has. */
+export async function filled(service: Service): Promise<{ environmentId: string; workspaceId: string; apiKey: string }> {
+  const { workspaceId, environmentId, apiKey, ids } = await populate(service, 'acme')
+  const record = (events: unknown) => service.record(events, apiKey)
+  const now = Date.now()
+  for (const [index, payload] of PAYLOADS.entries()) {
+    const sent = event({ runId: `exact ${index}`, timestamp: now - index, payload: 0, sessionId: `s${index}` })
+    const { body } = await record(`[${JSON.stringify(sent).replace('"payload":0', `"payload":${payload}`)}]`)
+    assert.equal(body.accepted, 1)
+  }
+  const run = (runId: string, change: Record<string, unknown>) => event({ runId, agentId: 'a-1', ...change })
+  const call = { model: 'm-1', usage: { promptTokens: 3, completionTokens: 4 }, cost: 0.1, latency: 120 }
+  const first = run('mixed', {
+    timestamp: now,
+    eventType: 'LLM_CALL',
+    payload: { ...call, promptVersionId: ids['promptId'] },
+  })
+  // Arrives out of order, in several requests, with a differing retry, a second session and a second outcome.
+  await record([first, run('mixed', { timestamp: now - 9_000, sessionId: 'later' })])
+  await record([{ ...first, label: 'differs' }, run('mixed', { sessionId: 'other', spanId: 's', parentSpanId: 'p' })])
+  const failed = run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' }, timestamp: now + 5 })
+  await record([
+    failed,
+    run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' }, timestamp: now }),
+  ])
+  await record([run('mixed', { eventType: 'ERROR', payload: { message: 'no' }, agentName: 'renamed' })])
+  for (let sent = 0; sent < 13; sent++) {
+    const step = (index: number) => ({
+      runId: 'long',
+      eventType: 'TOOL_CALL',
+      payload: { toolName: `tool ${index % 7}` },
+    })
+    await record(Array.from({ length: 100 }, (_, index) => event({ ...step(index), timestamp: now - index * sent })))
+  }
+  const operator = async (path: string, body: object) => {
+    const answer = await service.operator<Record<string, string>>(path, { body })
+    assert.ok(answer.status < 300, answer.text)
+    return answer.body
+  }
+  const at = `/environments/${environmentId}`
+  await operator(`${at}/approvals/${ids['approvalId']}/decision`, { decision: 'APPROVED', reason: 'fine' })
+  await operator(`${at}/issues/${ids['issueId']}/comments`, { text: 'Seen\nbefore' })
+  const pretty = JSON.stringify(issueRecord({ runId: 'mixed', payload: { toolName: 'pay' } }), null, 1)
+  await service.api('/issue-records', { body: pretty, headers: { 'x-api-key': apiKey } })
+  await reviewed(service, environmentId)
+  await operator(`/workspaces/${workspaceId}/prompts/${ids['promptId']}/versions`, { content: 'Hello\r\n ü\u2028' })
+  await operator(`${at}/runs/long/pin`, {})
+  const items = [
+    { kind: 'policy', id: ids['policyId'], version: '1' },
+    { kind: 'prompt', id: ids['promptId'], version: '2' },
+  ]
+  await operator(`${at}/deployments`, { items })
+  await archiveSome(service, workspaceId, environmentId)
+  return { environmentId, workspaceId, apiKey }
+}
+
+/** Archives a prompt, a policy, and an agent with a given name. */
+async function archiveSome(service: Service, workspaceId: string, environmentId: string): Promise<void> {
+  const act = async (path: string, body: object) => {
+    const { status, text } = await service.operator(path, { body })
+    assert.ok(status < 300, text)
+  }
+  const at = `/workspaces/${workspaceId}`
+  const prompt = await service.operator<{ promptId: string }>(`${at}/prompts`, { body: { name: 'old', content: 'x' } })
+  await act(`${at}/prompts/${prompt.body.promptId}/archive`, {})
+  await act(`${at}/policies`, { policyId: 'old', condition: 'true', severity: 'LOW', action: 'WARN' })
+  await act(`${at}/policies/old/archive`, {})
+  const agents = `/environments/${environmentId}/agents`
+  const { items } = (await service.operator<{ items: { id: string; agentId: string | null }[] }>(agents)).body
+  const agent = items.find(({ agentId }) => agentId === 'a-1') ?? assert.fail('no agent a-1')
+  await act(`${agents}/${agent.id}/rename`, { name: 'Refunds' })
+  await act(`${agents}/${agent.id}/archive`, {})
+}
+
+export const pathOf = ({ environmentId }: Exported, query = '') => `/environments/${environmentId}/export${query}`
+
+export async function exported(from: Exported, query = ''): Promise<string> {
+  const answer = await from.service.operator(pathOf(from, query))
+  assert.equal(answer.status, 200, answer.text)
+  return answer.text
+}
+
+export const linesOf = (text: string): string[] => text.split('\n').slice(0, -1)
+export const typeOf = (line: string): string => (JSON.parse(line) as { type: string }).type
+export const ofType = (text: string, type: string) =>
+  linesOf(text)
+    .filter((line) => typeOf(line) === type)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+/** The line of its run comes before the events of each request. */
+export function requestsOf(text: string, most = 700): string[][] {
+  const requests: string[][] = []
+  let run: string | null = null
+  for (const line of linesOf(text)) {
+    if (typeOf(line) === 'run') run = line
+    const last = requests.at(-1)
+    if (last && last.length < most) last.push(line)
+    else requests.push(run !== null && typeOf(line) === 'event' ? [run, line] : [line])
+  }
+  return requests
+}
+
+export async function restore(into: Exported, requests: string[][], resume = false) {
+  const sums = { written: 0, known: 0 }
+  for (const lines of requests) {
+    const answer = await send(into, lines, resume)
+    assert.equal(answer.status, 200, answer.text)
+    sums.written += answer.body.written
+    sums.known += answer.body.known
+  }
+  return sums
+}
+
+export function send(into: Exported, lines: string[], resume = false): Promise<Answer<{ written: number; known: number }>> {
+  return into.service.operator(`/environments/${into.environmentId}/import`, { body: { lines, resume } })
+}
