@@ -90,7 +90,9 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     // Of three hours, because a new one can begin meanwhile.
     const hours = [0, 1, 2].map((ago) => (Math.floor(Date.now() / HOUR_MS) - ago) * HOUR_MS)
     const runIn = (hour: number | string) => `at ${new Date(hour).toISOString()}`
-    await tacho.service.record(hours.map((hour) => event({ runId: runIn(hour), agentId: 'support', agentName: 'support', timestamp: hour })))
+    await tacho.service.record(
+      hours.map((hour) => event({ runId: runIn(hour), agentId: 'support', agentName: 'support', timestamp: hour })),
+    )
     const { page, close } = await tacho.open(`${tacho.home}/usage?since=24h`)
     const box = await page.locator('.plot .u-over').boundingBox()
     assert.ok(box)

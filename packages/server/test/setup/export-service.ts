@@ -18,7 +18,9 @@ export const PAYLOADS = [
 ]
 
 /** A tenant with rows in every table that an export has. */
-export async function filled(service: Service): Promise<{ environmentId: string; workspaceId: string; apiKey: string }> {
+export async function filled(
+  service: Service,
+): Promise<{ environmentId: string; workspaceId: string; apiKey: string }> {
   const { workspaceId, environmentId, apiKey, ids } = await populate(service, 'acme')
   const record = (events: unknown) => service.record(events, apiKey)
   const now = Date.now()
@@ -130,6 +132,10 @@ export async function restore(into: Exported, requests: string[][], resume = fal
   return sums
 }
 
-export function send(into: Exported, lines: string[], resume = false): Promise<Answer<{ written: number; known: number }>> {
+export function send(
+  into: Exported,
+  lines: string[],
+  resume = false,
+): Promise<Answer<{ written: number; known: number }>> {
   return into.service.operator(`/environments/${into.environmentId}/import`, { body: { lines, resume } })
 }

@@ -7,7 +7,17 @@ import { text as readText } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { exported, filled, linesOf, ofType, pathOf, PAYLOADS, send, typeOf, type Exported } from '../../setup/export-service.ts'
+import {
+  exported,
+  filled,
+  linesOf,
+  ofType,
+  pathOf,
+  PAYLOADS,
+  send,
+  typeOf,
+  type Exported,
+} from '../../setup/export-service.ts'
 import { event, startService } from '../../setup/service.ts'
 import { refusalOf } from './contract.ts'
 
