@@ -26,7 +26,7 @@ export interface SearchStore {
 
   /** Marks the next older runs, if few marked ones are left. Returns the settings; null: search is off. */
   markOlderRuns(environmentId: string): Promise<SearchSettingsRow | null>
-  /** Events of marked runs that are not yet indexed, newest runs first; bounded. */
+  /** Events of marked runs that are not yet indexed, the latest marks first; bounded. */
   readUnindexed(environmentId: string): Promise<UnindexedRun[]>
   /** Adds them to the index. */
   indexEvents(environmentId: string, runs: UnindexedRun[]): Promise<void>

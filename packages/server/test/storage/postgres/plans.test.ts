@@ -60,8 +60,6 @@ const OPERATOR_ROWS = 1_000 * SCALE
 const MOST_ROWS = 500
 /** Blocks that one statement may read, indexes included. */
 const MOST_PAGES = 2_000
-/** A search reads index pages for each of several hours. A plan without the index of words reads millions. */
-const MOST_SEARCH_PAGES = 10_000
 
 interface Plan {
   'Node Type': string
@@ -221,12 +219,15 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     )
   }
 
-  /** Ten indexed events of each run, of which few have the word. */
+  /** Ten indexed events of each run, of which few have the word. Few runs wait. */
   async function fillSearch() {
+    await storage.createWorkspace({ id: workspace, name: workspace, createdAt: NOON }, [])
+    await storage.createEnvironment({ id: env, workspaceId: workspace, name: 'production', createdAt: NOON }, [])
+    await storage.switchSearch(env, true, NOON, [])
     const hash = hashOf('needle', seedOf({ dialect: 'postgres' }, env, NOON))
     await client.query(
       `INSERT INTO search_runs (environment_id, run, id, indexed_seq, marks, marked_at)
-        SELECT environment_id, number, id, 10, 1, CASE WHEN number % 100 = 0 THEN ${NOON} END FROM runs`,
+        SELECT environment_id, number, id, 10, 1, CASE WHEN number % 1000 = 0 THEN ${NOON} END FROM runs`,
     )
     await client.query(
       `INSERT INTO search_entries (environment_id, run, seq, time, words)
@@ -239,9 +240,13 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   async function search() {
     const parsed = parseSearchQuery('needle')
     assert.ok(parsed.ok)
-    const span = { clauses: parsed.clauses, from: NOON - 10 * HOUR, to: NOON + HOUR, limit: 50 }
+    const span = { clauses: parsed.clauses, from: NOON - 10 * 24 * HOUR, to: NOON + HOUR, limit: 50 }
     await storage.searchEvents(env, { ...span, after: null })
     await storage.searchEvents(env, { ...span, after: { time: NOON + 3, run: 1_010_007, tie: 3 } })
+    // What its job reads.
+    await storage.readUnindexed(env)
+    await storage.readSearchSettings(env)
+    await storage.markOlderRuns(env)
   }
 
   async function useAsOperator() {
@@ -398,6 +403,9 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     for (const limit of [EVENTS_OF_RUN / 2, 100]) await storage.deleteErased(env, erasure.id, limit, NOON + HOUR)
   }
 
+  /** The rows of an erased run are deleted already: plans are checked with those of another one. */
+  const ofOther = (value: unknown) => (value === 1_000_000 + erased ? 1_000_000 + erased + RUNS / 2 : value)
+
   interface Planned {
     text: string
     values: readonly unknown[]
@@ -417,7 +425,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
         // Rows of a plain INSERT are there already.
         const isPlanned = /^(WITH|SELECT|UPDATE|DELETE)/.test(text) || /^INSERT.*SELECT/s.test(text)
         if (isPlanned && USED.test(text))
-          found.set(`${text} ${JSON.stringify(values.slice(1))}`, { text, values, planner })
+          found.set(`${text} ${JSON.stringify(values)}`, { text, values: values.map(ofOther), planner })
       }
     }
     return [...found.values()]
@@ -438,8 +446,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       if (!named.has(text)) await client.query(`DEALLOCATE ${name}`)
       const plan = rows[0]['QUERY PLAN'][0].Plan as Plan
       const pages = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
-      const most = planner === null ? MOST_PAGES : MOST_SEARCH_PAGES
-      if (pages > most) faults.push(`${pages} pages: ${text}`)
+      if (pages > MOST_PAGES) faults.push(`${pages} pages: ${text}`)
       faults.push(...nodesOf(plan).flatMap((node) => faultsOf(node, text)))
     }
     assert.deepEqual([...new Set(faults)], [])

@@ -48,7 +48,7 @@ const place = { time: 5, seq: 5 }
 
 function assertIndexed(plan: string) {
   // A scan of a subquery's rows reads one page or one run.
-  assert.doesNotMatch(plan, /SCAN (?!page|named|CONSTANT ROW|\(subquery|run\b|r\b|u\b)/, plan)
+  assert.doesNotMatch(plan, /SCAN (?!page|named|CONSTANT ROW|\(subquery|marked\b|run\b|r\b|u\b)/, plan)
 }
 
 test('a page of runs comes in order from the index of its filter, with any time range and cursor', async () => {
@@ -265,6 +265,37 @@ test('a page of issues and of issue records comes in order from the index of its
   }
 })
 
+test('the search reads its index in order, and its job only what waits', async () => {
+  const env = newId()
+  db.prepare("INSERT INTO workspaces (id, name, created_at) VALUES ('w', 'w', 1)").run()
+  db.prepare("INSERT INTO environments (id, workspace_id, name, created_at) VALUES (?, 'w', 'e', 1)").run(env)
+  await plansOf('switchSearch', env, true, NOON, [])
+  const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)), () => undefined)
+  await commit([batch(env, [llmCall({}, { label: 'needle' })])])
+  const waiting = [
+    ...(await plansOf('readSearchSettings', env)),
+    ...(await plansOf('markOlderRuns', env)),
+    ...(await plansOf('readUnindexed', env)),
+  ].filter((plan) => plan.includes('search_runs'))
+  assert.equal(waiting.length, 3)
+  for (const plan of waiting) assert.match(plan, /SEARCH search_runs USING .*INDEX search_runs_marked /, plan)
+  const portion = await runAct(sqliteSql(db), 'readUnindexed', [env])
+  const plans = await plansOf('indexEvents', env, portion)
+  const clauses = [{ field: null, words: ['needle'], isExcluded: false }]
+  for (const after of [null, { time: NOON * 2, run: 1, tie: 1 }]) {
+    const found = await plansOf('searchEvents', env, { clauses, from: 1, to: NOON * 2, limit: 10, after })
+    assert.ok(found.length > 2, 'the event was found and compared')
+    // M: the words; > and <: the range of places; no sorter: FTS5 returns them in descending order.
+    assert.match(found[0] ?? '', /^SCAN search_words VIRTUAL TABLE INDEX \d+:M1><; SEARCH s USING INTEGER PRIMARY KEY/)
+    plans.push(...found.slice(1))
+  }
+  plans.push(...(await plansOf('switchSearch', env, false, NOON, [])), ...(await plansOf('removeIndexed', env)))
+  for (const plan of plans) {
+    assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    assertIndexed(plan)
+  }
+})
+
 test('work is taken and counted by index, and the count is bounded', async () => {
   const hold = { kind: 'simulate', owner: 'o', subjectIds: ['s'] }
   const plans = [
@@ -386,7 +417,12 @@ test('an erasure and its removal find every row by an index', async () => {
     const runs = db.prepare<[string], { number: number }>('SELECT number FROM runs WHERE environment_id = ?').all(env)
     assert.equal(runs.length, 1)
     const { time, eventType, usage, latencyMs, promptUse } = call
-    const counted = { events: 1, usage: [{ time, eventType, usage, latencyMs, promptUse, toolUse }], agentFrom: null }
+    const counted = {
+      runEvents: 1,
+      events: 1,
+      usage: [{ time, eventType, usage, latencyMs, promptUse, toolUse }],
+      agentFrom: null,
+    }
     const slice = { runs: runs.map(({ number }) => ({ number, counted })), searchedTo: 1e9, searched: 1 }
     plans.push(...(await plansOf('removeErased', env, erasure.id, slice, NOON)))
     plans.push(...(await plansOf('concludeErasure', env, erasure.id, NOON)))

@@ -39,7 +39,7 @@ CREATE TABLE approval_feeds (
   environment_id TEXT NOT NULL PRIMARY KEY,
   revision INTEGER NOT NULL,
   next_deadline INTEGER -- no pending approval expires before it; NULL: none is pending
-) STRICT, WITHOUT ROWID;
+, removed_revision INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
 
 CREATE INDEX approval_feeds_by_deadline ON approval_feeds (next_deadline) WHERE next_deadline IS NOT NULL;
 
@@ -715,7 +715,7 @@ CREATE TABLE search_runs (
   PRIMARY KEY (environment_id, run)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX search_runs_marked ON search_runs (environment_id, run) WHERE marked_at IS NOT NULL;
+CREATE INDEX search_runs_marked ON search_runs (environment_id, marked_at, run) WHERE marked_at IS NOT NULL;
 
 CREATE TABLE search_settings (
   environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),

@@ -72,7 +72,7 @@ const PAGE_ROWS = 25
 async function readUnindexed(sql: Sql, environmentId: string): Promise<UnindexedRun[]> {
   const marked = await sql.all<Omit<UnindexedRun, 'isComplete' | 'events'>>(
     `SELECT run, id, marks, indexed_seq AS "indexedSeq" FROM search_runs
-      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY run DESC LIMIT ?`,
+      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY marked_at DESC, run DESC LIMIT ?`,
     [environmentId, PORTION_RUNS],
   )
   const portion: UnindexedRun[] = []

@@ -42,7 +42,7 @@ export async function readSearchSettings(sql: Sql, environmentId: string): Promi
   if (row === null) return null
   const waiting = await sql.get<{ runs: number; since: number | null }>(
     `SELECT COUNT(*) AS runs, MIN(marked_at) AS since FROM (SELECT marked_at FROM search_runs
-      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY run LIMIT ?) AS marked`,
+      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY marked_at LIMIT ?) AS marked`,
     [environmentId, LIMITS.searchRunsCounted],
   )
   return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
