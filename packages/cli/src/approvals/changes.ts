@@ -11,21 +11,30 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 10_000
 const REMEMBERED = 10_000
 
+/** An operator erased the approval: nothing of it may be shown any longer. */
+export interface ErasedApproval {
+  id: string
+  status: 'ERASED'
+}
+
+type Change = OperatorApproval | ErasedApproval
+
 /**
- * Every pending approval, then every new or changed one, each state once. Ends only with the signal. `tell` says why it
- * reconnects.
+ * Every pending approval, then every new, changed or erased one, each state once. Ends only with the signal. `tell` says
+ * why it reconnects.
  */
 export async function* approvalChanges(
   client: OperatorClient,
   environmentId: string,
   signal?: AbortSignal,
   tell: (trouble: string) => void = (trouble) => void process.stderr.write(`${trouble}\n`),
-): AsyncGenerator<OperatorApproval> {
+): AsyncGenerator<Change> {
   const seen = new Map<string, string>()
-  const isNews = ({ id, status }: Pick<OperatorApproval, 'id' | 'status'>) => seen.get(id) !== status
+  const isNews: IsNews = ({ id, status }) => seen.get(id) !== status
+  const pending = () => [...seen].filter(([, status]) => status === 'PENDING').map(([id]) => id)
   for (let attempt = 0; ; attempt++) {
     try {
-      for await (const approvals of streamed(client, environmentId, isNews, signal)) {
+      for await (const approvals of streamed(client, environmentId, { isNews, pending }, signal)) {
         attempt = 0
         for (const approval of approvals.filter(isNews)) {
           seen.delete(approval.id)
@@ -44,27 +53,45 @@ export async function* approvalChanges(
   }
 }
 
-type IsNews = (hint: Pick<OperatorApproval, 'id' | 'status'>) => boolean
+type IsNews = (hint: Pick<Change, 'id' | 'status'>) => boolean
+
+/** What the reader of the stream has already. */
+interface Known {
+  isNews: IsNews
+  pending: () => string[]
+}
 
 /** The approvals of one connection, until it ends. */
 async function* streamed(
   client: OperatorClient,
   environmentId: string,
-  isNews: IsNews,
+  { isNews, pending }: Known,
   signal: AbortSignal | undefined,
-): AsyncGenerator<OperatorApproval[]> {
+): AsyncGenerator<Change[]> {
   const params = { environmentId }
+  const read = (id: string) => readApproval(client, environmentId, id)
   const { value } = answered(client.url, await client.whole.streamApprovals({ params }, { signal }))
   for await (const message of value) {
     if (message.event === 'snapshot') {
       const { items, more } = message.data
-      yield more ? await allItems(client.listApprovals, { params, query: { status: 'PENDING' } }) : items
+      const all = more ? await allItems(client.listApprovals, { params, query: { status: 'PENDING' } }) : items
+      const listed = new Set(all.map(({ id }) => id))
+      const others = pending().filter((id) => !listed.has(id))
+      yield [...all, ...(await Promise.all(others.map(read)))]
     } else if (message.event === 'changed') {
-      const read = ({ id }: { id: string }) => client.readApproval({ params: { environmentId, approvalId: id } })
-      yield await Promise.all(message.data.items.filter(isNews).map(read))
+      yield await Promise.all(message.data.items.filter(isNews).map(({ id }) => read(id)))
     } else if (message.event === 'end' && message.data.reason === 'access_ended') {
       throw failed('The operator token was revoked or has expired.')
     }
+  }
+}
+
+async function readApproval(client: OperatorClient, environmentId: string, approvalId: string): Promise<Change> {
+  try {
+    return await client.readApproval({ params: { environmentId, approvalId } })
+  } catch (error) {
+    if (error instanceof Refused && error.result.status === 404) return { id: approvalId, status: 'ERASED' }
+    throw error
   }
 }
 

@@ -4,7 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { Refused, type OperatorClient } from '../calls/operator-client.ts'
 import { approvalChanges } from './changes.ts'
-import { atTime, EMPTY_SCREEN, pressed, screenLines, withApproval, type Act, type Key, type Screen } from './screen.ts'
+import {
+  atTime,
+  EMPTY_SCREEN,
+  pressed,
+  screenLines,
+  withApproval,
+  type Act,
+  type Key,
+  type Screen,
+  withoutApproval,
+} from './screen.ts'
 
 export interface Terminal {
   input: NodeJS.ReadableStream & { setRawMode?: (isRaw: boolean) => unknown }
@@ -84,7 +94,8 @@ export async function runScreen(
   async function follow(): Promise<void> {
     const tell = (notice: string) => show({ ...screen, notice })
     for await (const approval of approvalChanges(client, environmentId, leaving.signal, tell)) {
-      show(withApproval(screen, approval, Date.now()))
+      if (approval.status === 'ERASED') show(withoutApproval(screen, approval.id, Date.now()))
+      else show(withApproval(screen, approval, Date.now()))
     }
   }
 

@@ -68,6 +68,14 @@ export function withApproval(screen: Screen, approval: OperatorApproval, now: nu
   return selecting({ ...screen, pending, notice }, screen, now)
 }
 
+/** Leaves out what was erased. */
+export function withoutApproval(screen: Screen, id: string, now: number): Screen {
+  if (!screen.pending.has(id)) return screen
+  const pending = new Map(screen.pending)
+  pending.delete(id)
+  return selecting({ ...screen, pending, notice: 'A request was erased.' }, screen, now)
+}
+
 /** Leaves out what has expired. */
 export function atTime(screen: Screen, now: number): Screen {
   const dead = [...screen.pending.values()].filter(({ expiresAt }) => Date.parse(expiresAt) <= now)

@@ -7,7 +7,9 @@ import { approvalLine } from './lines.ts'
 
 /** Prints each new or changed approval on a line, until interrupted. */
 export async function watch(client: OperatorClient, environmentId: string, asJson: boolean): Promise<void> {
-  for await (const approval of approvalChanges(client, environmentId)) printApproval(approval, asJson)
+  for await (const approval of approvalChanges(client, environmentId)) {
+    if (approval.status !== 'ERASED') printApproval(approval, asJson)
+  }
 }
 
 function printApproval(approval: OperatorApproval, asJson: boolean): void {

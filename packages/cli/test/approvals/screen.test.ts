@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
-import { atTime, EMPTY_SCREEN, pressed, screenLines, withApproval, type Screen } from '../../src/approvals/screen.ts'
+import {
+  atTime,
+  EMPTY_SCREEN,
+  pressed,
+  screenLines,
+  withApproval,
+  withoutApproval,
+  type Screen,
+} from '../../src/approvals/screen.ts'
 import { widthOf } from '../../src/terminal/cut.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
@@ -55,6 +63,13 @@ test('a request that is decided elsewhere leaves the screen with its outcome', (
   const decided = withApproval(screen, approval('a', 1, 'REJECTED'), NOW)
   assert.deepEqual([decided.selected, decided.notice], ['b', 'tool-a was rejected.'])
   assert.match(text(withApproval(decided, approval('b', 5, 'APPROVED'), NOW)), /Nothing waits for a decision/)
+})
+
+test('an erased request leaves the screen, with all that it showed', () => {
+  const screen = withAll(approval('a', 1), approval('b', 5))
+  const erased = withoutApproval(screen, 'a', NOW)
+  assert.deepEqual([erased.selected, erased.notice], ['b', 'A request was erased.'])
+  assert.doesNotMatch(text(erased), /tool-a/)
 })
 
 test('one key decides the selected request, another its whole group, and others nothing', () => {

@@ -215,7 +215,10 @@ export const ApprovalSnapshot = Type.Object(
     items: Type.Array(OperatorApproval, { description: 'Pending requests, oldest deadline first' }),
     more: Type.Boolean({ description: 'Whether more are pending; read them from the list' }),
   },
-  { $id: 'ApprovalSnapshot', description: '`snapshot`: the pending requests when the stream opens' },
+  {
+    $id: 'ApprovalSnapshot',
+    description: '`snapshot`: the pending requests when the stream opens, and after approvals were erased',
+  },
 )
 export type ApprovalSnapshot = Static<typeof ApprovalSnapshot>
 

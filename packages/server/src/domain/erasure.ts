@@ -76,7 +76,7 @@ async function examine(
 ): Promise<{ counted: CountedEvents | null } | null> {
   // The agent's usage before this hour is deleted as a whole.
   if (usageFrom !== null && run.lastEventAt < usageFrom && run.usesPrompts === 0) return { counted: null }
-  const counted: CountedEvents = { events: 0, usage: [], agentFrom: usageFrom }
+  const counted: CountedEvents = { runEvents: run.events, events: 0, usage: [], agentFrom: usageFrom }
   let isFound = run.isFound
   let after: { time: number; seq: number } | null = null
   for (;;) {

@@ -10,6 +10,8 @@ import type { ApprovalRow, ApprovalStore, ChangePlace } from '../storage/approva
 export interface Follower {
   /** New and changed approvals, in change order. */
   changed(rows: ApprovalRow[]): void
+  /** Approvals were removed: read again. It may have been others. */
+  removed(): void
   /** No more changes follow, because the process drains. */
   ended(): void
 }
@@ -124,9 +126,12 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   async function lookOnce(): Promise<void> {
     if (topics.size === 0) return
     const revisions = await storage.approvalRevisions([...topics.keys()])
-    for (const { environmentId, revision } of revisions) {
+    for (const { environmentId, revision, removedRevision } of revisions) {
       const topic = topics.get(environmentId)
-      if (topic?.place && topic.place.revision < revision) await read(environmentId, topic, topic.place, revision)
+      if (!topic?.place) continue
+      // First: if the read fails, the next look repeats both.
+      if (topic.place.revision < removedRevision) for (const follower of followersOf(topic)) follower.removed()
+      if (topic.place.revision < revision) await read(environmentId, topic, topic.place, revision)
     }
   }
 
@@ -155,10 +160,12 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
     close() {
       closed = true
       clearTimeout(timer)
-      for (const { all, byId } of topics.values()) {
-        for (const follower of [...all, ...[...byId.values()].flatMap((group) => [...group])]) follower.ended()
-      }
+      for (const topic of topics.values()) for (const follower of followersOf(topic)) follower.ended()
     },
     size: () => followers,
   }
+}
+
+function followersOf({ all, byId }: Topic): Follower[] {
+  return [...all, ...[...byId.values()].flatMap((group) => [...group])]
 }

@@ -46,14 +46,14 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       const row = await current.find(environmentId, id)
       return row?.clientId === headers[CLIENT_ID_HEADER] ? row : null
     }
-    if (query.wait === undefined) {
-      const row = await find()
-      return row ? toApproval(row) : NO_APPROVAL
+    if (query.wait !== undefined) {
+      await waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
+      // The key may have expired or been revoked during the wait.
+      const key = await currentKey(keys, request, now())
+      if (isRefusal(key)) return key
     }
-    const row = await waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
-    // The key may have expired or been revoked during the wait.
-    const key = await currentKey(keys, request, now())
-    if (isRefusal(key)) return key
+    // The last step, so that an erasure before it is not missed.
+    const row = await find()
     return row ? toApproval(row) : NO_APPROVAL
   })
 
@@ -65,26 +65,26 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     response: ServerResponse
   }
 
-  /** The approval as soon as it is no longer PENDING; the current row after a timeout, a disconnect or at drain. */
-  async function waitWhilePending({ environmentId, id, find, ms, response }: Wait): Promise<ApprovalRow | null> {
+  /** Until the approval is decided, expired or erased, its time is up, the client has left, or the process drains. */
+  async function waitWhilePending({ environmentId, id, find, ms, response }: Wait): Promise<void> {
     const until = performance.now() + ms
-    const news = Promise.withResolvers<ApprovalRow | null>()
     let over = false
+    let wake: () => void = () => undefined
+    const look = () => wake()
     const end = () => {
       over = true
-      news.resolve(null)
+      wake()
     }
-    // Follow first, then read, so no change in between is missed.
-    const changed = ([row]: ApprovalRow[]) => row && row.status !== 'PENDING' && news.resolve(row)
     response.once('close', end)
-    const unfollow = await feed.follow(environmentId, { changed, ended: end }, id)
+    const unfollow = await feed.follow(environmentId, { changed: look, removed: look, ended: end }, id)
     try {
       for (;;) {
+        // Before the read, so no change after it is missed.
+        const news = new Promise<void>((resolve) => (wake = resolve))
         const row = await find()
         const left = until - performance.now()
-        if (!row || row.status !== 'PENDING' || over || left <= 0) return row
-        const changed = await within(news.promise, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1))
-        if (changed) return changed
+        if (!row || row.status !== 'PENDING' || over || left <= 0) return
+        await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1))
       }
     } finally {
       response.off('close', end)
@@ -93,13 +93,10 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   }
 }
 
-/** Resolves with the promise's value, or with null after `milliseconds`. */
-async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
-  const { promise: late, resolve } = Promise.withResolvers<null>()
-  const timer = setTimeout(resolve, ms, null)
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
+/** Resolves with the promise, or after `milliseconds`. */
+async function within(promise: Promise<void>, ms: number): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  await Promise.race([promise, late])
+  clearTimeout(timer)
 }

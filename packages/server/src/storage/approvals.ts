@@ -133,6 +133,8 @@ export type Decided =
 export interface ApprovalRevision {
   environmentId: string
   revision: number
+  /** The revision at which approvals were last removed; 0: never. */
+  removedRevision: number
 }
 
 export interface ChangePlace {

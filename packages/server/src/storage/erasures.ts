@@ -103,7 +103,9 @@ export interface Erasable {
 
 /** What the events of a run added to usage. */
 export interface CountedEvents {
-  /** How many events the run had when they were counted. */
+  /** What the run said it had before they were counted. If it says so still, it got no events since. */
+  runEvents: number
+  /** How many there were. */
   events: number
   usage: Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse' | 'toolUse'>[]
   /** The agent's usage before this hour is deleted as a whole, so only that of prompt versions is taken out; null: all. */

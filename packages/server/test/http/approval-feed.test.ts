@@ -9,6 +9,7 @@ import { createApprovalFeed, type Follower } from '../../src/http/approval-feed.
 import type { ApprovalRow } from '../../src/storage/approvals.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { StorageError, type Storage } from '../../src/storage/storage.ts'
+import { newErasure } from '../storage/suite/erasures.ts'
 import { ask, decision } from '../storage/suite/approval-sample.ts'
 import { eventually } from '../setup/eventually.ts'
 
@@ -31,8 +32,13 @@ function openFeed(given: Partial<Parameters<typeof createApprovalFeed>[0]> = {})
 function listener() {
   const heard: ApprovalRow[] = []
   let ends = 0
-  const follower: Follower = { changed: (rows) => heard.push(...rows), ended: () => (ends += 1) }
-  return { heard, follower, ends: () => ends }
+  let removals = 0
+  const follower: Follower = {
+    changed: (rows) => heard.push(...rows),
+    removed: () => (removals += 1),
+    ended: () => (ends += 1),
+  }
+  return { heard, follower, ends: () => ends, removals: () => removals }
 }
 
 test('a change by another node arrives once and complete', async () => {
@@ -68,6 +74,22 @@ test('a follower of one approval receives only its changes, and nothing of anoth
     [one.id],
   )
   assert.deepEqual(elsewhere.heard, [])
+  for (const end of unfollow) end()
+})
+
+test('a removal by another node arrives once, at followers of one approval too', async () => {
+  const feed = openFeed()
+  const env = randomUUID()
+  await ask(storage, env, { runId: 'gone' })
+  const { id } = await ask(storage, env)
+  const [all, single] = [listener(), listener()]
+  const unfollow = await Promise.all([feed.follow(env, all.follower), feed.follow(env, single.follower, id)])
+  const erasure = await storage.createErasure(newErasure(env, { kind: 'run', subject: 'gone' }), [])
+  await storage.concludeErasure(env, erasure.id, Date.now())
+  await eventually(() => all.removals() > 0, 'the removal to arrive')
+  await ask(storage, env)
+  await eventually(() => all.heard.length === 1, 'the next change to arrive')
+  assert.deepEqual([all.removals(), single.removals(), single.heard.length], [1, 1, 0])
   for (const end of unfollow) end()
 })
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { administer, isCitus, withDatabase } from './administer.ts'
 import { citusDatabases } from './citus-databases.ts'
 import type { Release } from './postgres-binaries.ts'
@@ -129,4 +130,12 @@ export function databasesOf(url: (database: string) => string, adminUrl: string)
     },
     close: async () => undefined,
   }
+}
+
+/** Runs a statement with the environment as its parameter, to damage a store. */
+export async function changeDatabase(url: string, text: string, environmentId: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, options: '-c search_path=tacho' })
+  await client.connect()
+  await client.query(text.replace('?', '$1'), [environmentId])
+  await client.end()
 }

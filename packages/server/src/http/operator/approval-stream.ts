@@ -1,7 +1,7 @@
 /**
  * The live stream of approvals as server-sent events: a snapshot, then hints about changes, and comments as heartbeats.
- * It ends when the process drains, when the token or session becomes invalid, or when the client stops reading, because
- * unread data is bounded.
+ * After an erasure of approvals there is a new snapshot. It ends when the process drains, when the token or session
+ * becomes invalid, or when the client stops reading, because unread data is bounded.
  */
 import { Readable } from 'node:stream'
 import type { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
@@ -60,13 +60,16 @@ export function approvalStreamRoutes(
       if (!over) messages.push(null)
       over = true
     }
-    let sent = Promise.resolve()
-    // Changes that arrive before the snapshot are sent after it.
-    const early: ApprovalRow[] = []
-    let onChange = (changed: ApprovalRow[]): void => void early.push(...changed)
-    const ended = () => end('shutting_down')
-    const unfollow = await feed.follow(environmentId, { changed: (rows) => onChange(rows), ended })
-    const beat = setInterval(() => void sendIfAllowed(': heartbeat\n\n'), beatMs)
+    // What happens before the snapshot is sent after it.
+    const { promise: opened, resolve: openSent } = Promise.withResolvers<void>()
+    let sent = opened
+    let isRenewing = false
+    const unfollow = await feed.follow(environmentId, {
+      changed: (rows) => void sendIfAllowed(() => message('changed', hints(rows))),
+      removed: renew,
+      ended: () => end('shutting_down'),
+    })
+    const beat = setInterval(() => void sendIfAllowed(() => ': heartbeat\n\n'), beatMs)
     beat.unref()
     open += 1
     messages.once('close', () => {
@@ -77,24 +80,39 @@ export function approvalStreamRoutes(
     })
 
     /** Sends the text in order if the client still has access. */
-    function sendIfAllowed(text: string): Promise<void> {
+    function sendIfAllowed(text: () => string | Promise<string>): Promise<void> {
       sent = sent.then(async () => {
         // Keep clients connected while the store does not answer.
         const stays = await hasAccess(request).catch(() => null)
         if (stays === false) end('access_ended')
-        else send(text)
+        else send(await text())
       })
       return sent
     }
 
+    /** Approvals were erased: the client replaces what it has. */
+    function renew(): void {
+      if (isRenewing) return
+      isRenewing = true
+      void sendIfAllowed(async () => {
+        isRenewing = false
+        try {
+          return await snapshot(environmentId)
+        } catch {
+          // Without a snapshot, the client would keep what was erased: it reconnects.
+          reply.raw.destroy()
+          return ''
+        }
+      })
+    }
+
     try {
-      send(`retry: ${RECONNECT_MS}\n\n${message('snapshot', await snapshot(environmentId))}`)
+      send(`retry: ${RECONNECT_MS}\n\n${await snapshot(environmentId)}`)
     } catch (error) {
       messages.destroy()
       throw error
     }
-    onChange = (changed) => void sendIfAllowed(message('changed', hints(changed)))
-    if (early.length > 0) onChange(early)
+    openSent()
     return reply.header('x-accel-buffering', 'no').type(STREAM_TYPE).send(messages)
   }
 
@@ -104,8 +122,8 @@ export function approvalStreamRoutes(
     return actor !== null && actor.roleIn(workspaceOf(request).id) !== null
   }
 
-  /** The pending approvals, up to the size of one message. */
-  async function snapshot(environmentId: string): Promise<ApprovalSnapshot> {
+  /** The message with the pending approvals, up to a size. */
+  async function snapshot(environmentId: string): Promise<string> {
     const { rows, more } = await current.read(environmentId, () =>
       storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS, after: null }),
     )
@@ -113,7 +131,10 @@ export function approvalStreamRoutes(
     let bytes = 0
     const past = items.findIndex((item) => (bytes += JSON.stringify(item).length) > SNAPSHOT_BYTES)
     const fitting = past === -1 ? items : items.slice(0, past)
-    return { items: fitting, more: more || items.length > fitting.length }
+    return message('snapshot', {
+      items: fitting,
+      more: more || items.length > fitting.length,
+    } satisfies ApprovalSnapshot)
   }
 }
 

@@ -16,6 +16,9 @@ export const erasableActs = {
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
 const CLOCKS_MS = 10_000
 
+/** The latest time of what an erasure takes, by the clock of any node. */
+export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
+
 /** An agent's usage before this hour is deleted as a whole. */
 export const hourBefore = hourOf
 
@@ -42,7 +45,7 @@ export async function listErasable(
   const nothing = { erasure, runs: [], searchedTo: erasure.searchedTo, searched: 0, usageFrom }
   const { kind, subject, field, createdAt } = erasure
   if (erasure.status !== 'SEARCHING' || subject === null) return nothing
-  const found = await indexedRuns(sql, environmentId, { kind, subject, field }, createdAt + CLOCKS_MS, limit)
+  const found = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
   if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
   return needsSearch(erasure) ? walk(sql, environmentId, erasure, limit, nothing) : nothing
 }
@@ -96,7 +99,7 @@ async function walk(
   limit: number,
   nothing: Erasable,
 ): Promise<Erasable> {
-  const storedBy = createdAt + CLOCKS_MS
+  const storedBy = takenUntil(createdAt)
   const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND r.number > ? AND ${STORED}
     ORDER BY r.number LIMIT ?`
   const next = await sql.all<Found>(text, [environmentId, searchedTo, storedBy, limit])

@@ -2,6 +2,7 @@
  * Removes the approvals and issue records of an erasure's subject, with their counts and messages, and refuses their
  * retries. Issues are counted again. An issue without records is removed too.
  */
+import { noteRemoval } from './approvals/approvals.ts'
 import { eraseDetails } from './audit.ts'
 import { chunksOf, inChunks, PLACES } from './chunks.ts'
 import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
@@ -61,6 +62,8 @@ async function removeApprovals(
   const found = await inChunks(values, (chunk) =>
     sql.all<{ id: string; key: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
   )
+  if (found.length === 0) return []
+  await noteRemoval(sql, environmentId)
   const ids = found.map(({ id }) => id)
   const keys = found.map(({ key }) => ({ key: erasedKey('approval', key), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)

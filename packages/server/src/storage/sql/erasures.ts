@@ -13,7 +13,7 @@ import type { ErasureRow, ErasureSlice, ErasureStore, NewErasure } from '../eras
 import { uuidv7 } from '../uuid.ts'
 import { look, read, write, type Acts } from './act.ts'
 import { eraseDetails, insertAudit } from './audit.ts'
-import { erasableActs, hourBefore, needsSearch, listErasable, namedAgents } from './erasable.ts'
+import { erasableActs, hourBefore, needsSearch, listErasable, namedAgents, takenUntil } from './erasable.ts'
 import { findErasure, listErasures } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
@@ -138,8 +138,8 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   await stopSimulations(sql, environmentId, now)
   await removeRunViews(sql, environmentId, subject)
   await forgetReplies(sql, environmentId, subject)
-  // Client clocks may be ahead: refuse everything that was removed.
-  const newest = kind === 'run' ? FOR_EVER : now
+  // What came later, while many runs were searched, is not removed and not refused.
+  const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
   await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = ? WHERE ${ONE}`, [now, environmentId, id])
   await sql.run(`UPDATE work SET due_at = ? WHERE kind = 'erase' AND subject_id = ? AND lease_owner IS NULL`, [now, id])

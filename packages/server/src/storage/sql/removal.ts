@@ -68,7 +68,9 @@ export async function removeRuns(
 ): Promise<RemovedRuns> {
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
   const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
-  const runs = found.filter(({ number, events }) => (counted.get(number)?.events ?? events) === events)
+  const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
+  // What is there: in a store that an older version damaged, it may differ from what the run says.
+  const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
   const rows = runs.map(({ id, number, events }) => {
     return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }
   })
@@ -85,7 +87,7 @@ export async function removeRuns(
     const keys = runs.map(({ runId, lastEventAt }) => {
       return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
     })
-    const grown = found.filter((run) => !runs.includes(run))
+    const grown = found.filter((run) => !complete.includes(run))
     const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))
     await addErasedKeys(sql, environmentId, [...keys, ...held])
     const ids = runs.map(({ id }) => id)

@@ -439,3 +439,71 @@ for (const [what, subjectOf, named] of KINDS) {
     }
   })
 }
+
+test('an erasure ends what waits for it: streams, a run that is followed, and a long poll', async () => {
+  const kinds: [NewErasure['kind'], string][] = [
+    ['run', 'run'],
+    ['session', 'session'],
+    ['agent', 'agent'],
+    ['client', 'client'],
+    ['user', 'session'],
+  ]
+  for (const { engine, service } of services) {
+    const { environmentId } = await service.newTenant(`${engine} open`)
+    const apiKey = await service.newKey({ scopes: [...SCOPES], environmentId })
+    const environment = `/environments/${environmentId}`
+    for (const [kind, named] of kinds) {
+      const marker = `zq${randomBytes(5).toString('hex')}`
+      const ids = { runId: `${marker} run`, sessionId: `${marker} session`, agentId: `${marker} agent` }
+      const clientId = `${marker} client`
+      await service.record([event({ ...ids, clientId, label: marker })], apiKey)
+      const ask = async (body: object, headers: Record<string, string>) => {
+        const request = { clientRequestId: marker, toolName: marker, inputHash: 'ab'.repeat(32), ...body }
+        const { id } = await send(service.api('/firewall-approvals', { body: request, headers }), 201)
+        return String(id)
+      }
+      const headers = { 'x-api-key': apiKey, 'x-service-client-id': clientId }
+      const id = await ask(ids, headers)
+      const follow = `${environment}/runs/${encodeURIComponent(ids.runId)}/events?order=arrival`
+      const page = await service.operator<{ items: unknown[]; nextCursor: string }>(follow)
+      assert.deepEqual([page.status, page.body.items.length], [200, 1])
+      const authorization = `Bearer ${service.operatorToken}`
+      const stream = await openEventStream(`${service.url}/operator/v1${environment}/approvals/stream`, {
+        authorization,
+      })
+      assert.ok(JSON.stringify(await stream.next()).includes(marker), 'the snapshot shows the request')
+      const waiting = service.api(`/firewall-approvals/${id}?wait=30`, { headers })
+      const isWaiting = /^tacho_approval_followers 2$/m
+      await eventually(async () => isWaiting.test((await service.call('/metrics')).text), 'stream and long poll')
+
+      const erased = await service.operator<Erasure>(`${environment}/erasures`, {
+        body: { kind, id: `${marker} ${named}` },
+      })
+      assert.notEqual(erased.body.effectiveAt, null, erased.text)
+      const next = `${follow}&cursor=${encodeURIComponent(page.body.nextCursor)}`
+      const reads = await Promise.all([follow, next].map((path) => service.operator(path)))
+      assert.deepEqual(
+        reads.map(({ status, text }) => [status, text.includes(marker)]),
+        [
+          [404, false],
+          [404, false],
+        ],
+      )
+      const { status, text } = await waiting
+      assert.deepEqual([status, JSON.parse(text).code], [404, 'not_found'], `${engine} ${kind}`)
+      assert.ok(!text.includes(marker))
+      const other = await ask({}, { ...headers, 'x-service-client-id': 'other' })
+      const first = await stream.next()
+      const told: unknown[] = []
+      assert.equal(first?.event, 'snapshot')
+      while (!JSON.stringify([first, ...told]).includes(other)) {
+        const one = await stream.next()
+        assert.ok(one !== null, 'the stream goes on')
+        told.push(one)
+      }
+      assert.ok(!JSON.stringify([first, ...told]).includes(marker))
+      stream.close()
+      await service.operator(`${environment}/approvals/${other}/decision`, { body: { decision: 'REJECTED' } })
+    }
+  }
+})

@@ -2,7 +2,7 @@
 import { after, before, describe, test } from 'node:test'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { whyMissing } from '../../setup/postgres-binaries.ts'
-import { databasesOf, startPostgres, type PostgresServer } from '../../setup/postgres-server.ts'
+import { changeDatabase, databasesOf, startPostgres, type PostgresServer } from '../../setup/postgres-server.ts'
 import { conformanceSuite } from '../suite/all.ts'
 import type { OpenStorage } from '../suite/open.ts'
 
@@ -23,6 +23,7 @@ function onOldest(): void {
     const storage = await openPostgresStorage({ url })
     return {
       storage,
+      change: (text, environmentId) => changeDatabase(url, text, environmentId),
       async close() {
         await storage.close()
         await drop()

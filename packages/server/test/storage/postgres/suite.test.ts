@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { dataTables } from '../../../src/storage/postgres/citus.ts'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
-import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { changeDatabase, testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import { faultOf, insertsFromTable, recordTransactions, tenantFaultOf, tenantsOf } from './rules.ts'
 import { conformanceSuite } from '../suite/all.ts'
 import type { OpenStorage } from '../suite/open.ts'
@@ -20,6 +20,7 @@ const open: OpenStorage = async () => {
   const storage = await openPostgresStorage({ url })
   return {
     storage,
+    change: (text, environmentId) => changeDatabase(url, text, environmentId),
     async close() {
       await storage.close()
       await drop()

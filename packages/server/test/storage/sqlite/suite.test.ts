@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import Database from 'better-sqlite3'
 import { openSqliteStorage } from '../../../src/storage/sqlite/open.ts'
 import { conformanceSuite } from '../suite/all.ts'
 import type { OpenStorage } from '../suite/open.ts'
@@ -13,6 +14,11 @@ const open: OpenStorage = async () => {
   const storage = await openSqliteStorage({ directory, minFreeDiskBytes: 0, onTrouble })
   return {
     storage,
+    async change(text, environmentId) {
+      const db = new Database(path.join(directory, 'tacho.db'))
+      db.prepare(text).run(environmentId)
+      db.close()
+    },
     async close() {
       await storage.close()
       await rm(directory, { recursive: true })

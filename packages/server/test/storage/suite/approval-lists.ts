@@ -166,8 +166,8 @@ export function approvalListsSuite(open: OpenStorage) {
       const [env, other] = [newId(), newId()]
       const revision = async (id: string) => (await storage().approvalRevisions([id]))[0]?.revision ?? -1
       assert.deepEqual(await storage().approvalRevisions([env, other]), [
-        { environmentId: env, revision: 0 },
-        { environmentId: other, revision: 0 },
+        { environmentId: env, revision: 0, removedRevision: 0 },
+        { environmentId: other, revision: 0, removedRevision: 0 },
       ])
       const [one, two] = [await ask(storage(), env), await ask(storage(), env)]
       const between = await revision(env)

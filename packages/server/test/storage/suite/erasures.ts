@@ -8,8 +8,8 @@ import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { ask, request } from './approval-sample.ts'
 import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
-import { append, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome } from './sample.ts'
+import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
+import { append, batch, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome } from './sample.ts'
 
 const LATER = NOON + 60_000
 const AGENT = '00000000-0000-0000-0000-000000000000'
@@ -188,6 +188,48 @@ export function erasuresSuite(open: OpenStorage) {
       assert.deepEqual(await names(), ['other'])
       await seen('gone', effectiveAt! + 1)
       assert.deepEqual(await names(), ['gone', 'other'])
+    })
+
+    test('takes what was stored up to ten seconds after it by any clock, and refuses as much', async () => {
+      for (const [answerMs, until] of [
+        [5_000, LATER + 5_000],
+        [15_000, LATER + 10_000],
+      ] as const) {
+        const env = newId()
+        const ofSession = (runId: string, time: number) => event({ runId, sessionId: 's', time })
+        const store = (receivedAt: number, one: NewEvent) => storage().appendEvents(batch(env, [one], { receivedAt }))
+        // Its client is four minutes ahead.
+        const ahead = ofSession('ahead', LATER + 240_000)
+        await store(LATER - 1, ahead)
+        const { id } = await storage().createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
+        assert.deepEqual(await store(LATER, ofSession('known', LATER)), ['erased'])
+        assert.deepEqual(await store(LATER + 10_000, ofSession('taken', LATER + 1)), ['stored'])
+        assert.deepEqual(await store(LATER + 10_001, ofSession('late', LATER + 10_001)), ['stored'])
+        const now = () => LATER + answerMs
+        const erasure = await advanceErasure(storage(), { environmentId: env, id, now, isOver: () => false })
+        assert.deepEqual([erasure?.effectiveAt, erasure?.runs], [LATER + answerMs, 2])
+        assert.deepEqual(await runIds(storage(), env), ['late'])
+        // Sent after the answer, with a time before it, or with one that is ahead of it.
+        const after = [
+          ofSession('new', until),
+          ofSession('new', until + 1),
+          ofSession('late', until),
+          ofSession('late', until + 1),
+          ahead,
+          { ...ahead, eventId: newId() },
+          ofSession('ahead', ahead.time + 1),
+        ]
+        assert.deepEqual(await append(storage(), env, ...after), [
+          'erased',
+          'stored',
+          'erased',
+          'stored',
+          'erased',
+          'erased',
+          'stored',
+        ])
+        assert.deepEqual(await runIds(storage(), env), ['ahead', 'late', 'new'])
+      }
     })
 
     test('of a run refuses every later event of it', async () => {
@@ -373,6 +415,25 @@ export function erasuresSuite(open: OpenStorage) {
       assert.deepEqual(await usage(storage(), env), [])
       assert.deepEqual(await append(storage(), env, { ...next(), time: LATER + 2 }), ['stored'])
     })
+
+    for (const [what, change] of [
+      ['more', '+ 1'],
+      ['fewer', '- 1'],
+    ] as const) {
+      test(`ends if a run has ${what} events by its own count than in the store`, async () => {
+        const env = newId()
+        await append(storage(), env, call({ runId: 'gone', sessionId: 's' }), event({ runId: 'gone' }))
+        await changeShared(open, `UPDATE runs SET event_count = event_count ${change} WHERE environment_id = ?`, env)
+        const { id } = await storage().createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
+        let slices = 0
+        const isOver = () => ++slices > 10
+        const erasure = await advanceErasure(storage(), { environmentId: env, id, now: () => LATER, isOver })
+        assert.deepEqual([erasure?.status, erasure?.runs, erasure?.events], ['REMOVING', 1, 2])
+        const done = await deleteAll(storage(), erasure!)
+        assert.deepEqual([done.status, done.eventsDeleted], ['DONE', 2])
+        assert.deepEqual(await usage(storage(), env), [])
+      })
+    }
 
     test('is listed, newest first, and read', async () => {
       const env = newId()

@@ -1,8 +1,16 @@
 import { after, before } from 'node:test'
 import type { Storage } from '../../../src/storage/storage.ts'
 
-/** Opens an empty store of one engine; `close` also removes its files or database. */
-export type OpenStorage = () => Promise<{ storage: Storage; close(): Promise<void> }>
+interface Opened {
+  storage: Storage
+  /** Runs a statement with the environment as its parameter, to damage the store. */
+  change(text: string, environmentId: string): Promise<void>
+  /** Also removes its files or database. */
+  close(): Promise<void>
+}
+
+/** Opens an empty store of one engine. */
+export type OpenStorage = () => Promise<Opened>
 
 const shared = new WeakMap<OpenStorage, ReturnType<OpenStorage>>()
 
@@ -21,6 +29,11 @@ export function sharedStorage(open: OpenStorage): () => Storage {
     if (storage === undefined) throw new Error('The store is open while tests run')
     return storage
   }
+}
+
+/** Damages the shared store. */
+export async function changeShared(open: OpenStorage, text: string, environmentId: string): Promise<void> {
+  await (await shared.get(open))?.change(text, environmentId)
 }
 
 /** The suites themselves do not know which of them runs last. */

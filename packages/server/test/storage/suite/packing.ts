@@ -31,7 +31,7 @@ export async function packRun(
 /** Stores that pack each run as soon as it has new events. */
 export function packingAtOnce(open: OpenStorage): OpenStorage {
   return async () => {
-    const { storage, close } = await open()
+    const { storage, ...opened } = await open()
     const packing: Storage = {
       ...storage,
       async appendEvents(batch) {
@@ -46,7 +46,7 @@ export function packingAtOnce(open: OpenStorage): OpenStorage {
         return verdicts
       },
     }
-    return { storage: packing, close }
+    return { ...opened, storage: packing }
   }
 }
 

@@ -106,14 +106,16 @@ async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Pr
 }
 
 async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<ApprovalRevision[]> {
-  const text = `SELECT environment_id AS "environmentId", revision FROM approval_feeds
-    WHERE environment_id IN (${PLACES})`
-  const found = new Map<string, number>()
+  const text = `SELECT environment_id AS "environmentId", revision, removed_revision AS "removedRevision"
+    FROM approval_feeds WHERE environment_id IN (${PLACES})`
+  const found = new Map<string, ApprovalRevision>()
   for (const chunk of chunksOf(environmentIds)) {
     const rows = await sql.all<ApprovalRevision>(text, chunk)
-    for (const { environmentId, revision } of rows) found.set(environmentId, revision)
+    for (const row of rows) found.set(row.environmentId, row)
   }
-  return environmentIds.map((environmentId) => ({ environmentId, revision: found.get(environmentId) ?? 0 }))
+  return environmentIds.map((environmentId) => {
+    return found.get(environmentId) ?? { environmentId, revision: 0, removedRevision: 0 }
+  })
 }
 
 function listChangedApprovals(

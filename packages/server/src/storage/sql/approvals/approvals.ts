@@ -177,6 +177,12 @@ export async function nextRevision(sql: Sql, environmentId: string, deadline: nu
   return row.revision
 }
 
+/** Tells open streams and long polls that approvals were removed. */
+export async function noteRemoval(sql: Sql, environmentId: string): Promise<void> {
+  const revision = await nextRevision(sql, environmentId, null)
+  await sql.run('UPDATE approval_feeds SET removed_revision = ? WHERE environment_id = ?', [revision, environmentId])
+}
+
 function findRequest(sql: Sql, { environmentId, clientId, clientRequestId }: NewApprovalRow) {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND request_key = ?`
   return sql.get<ApprovalRow>(text, [environmentId, requestKey(clientId, clientRequestId)])
