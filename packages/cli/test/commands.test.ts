@@ -36,7 +36,7 @@ test('agents are listed, renamed, archived and restored', async () => {
 
 test('demo shows runs, approvals, issues, a prompt with two versions and policies; the same seed adds nothing', async () => {
   const demo = JSON.parse(tour.stdout) as { runs: unknown[]; acceptedEvents: number }
-  assert.equal(demo.runs.length, 12 + 2 * 18 + 4)
+  assert.equal(demo.runs.length, 16 + 2 * 18 + 4)
   const lists = async () => ({
     approvals: (
       await json<{ items: { status: string; runId: string }[] }>(
@@ -48,7 +48,7 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
         '--all',
       )
     ).items.filter(({ runId }) => runId.startsWith('demo-tour-')),
-    issues: (await json<{ items: { regressions: number }[] }>('issues', 'list', ...WHERE)).items,
+    issues: (await json<{ items: { id: string; regressions: number }[] }>('issues', 'list', ...WHERE)).items,
     policies: (await json<{ items: object[] }>('policies', 'list', '-w', 'default')).items,
   })
   const regressed = async () => (await lists()).issues.reduce((sum, { regressions }) => sum + regressions, 0)
@@ -77,7 +77,16 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
   assert.match(again.stdout, /demo-tour-01 .* 5000\n/)
   assert.match(again.stdout, /tacho prompts results/)
   assert.deepEqual(await lists(), before)
-  const { items } = await json<{ items: { runId: string; eventCount: number }[] }>('runs', 'list', ...WHERE, '--all')
+  type Run = { runId: string; eventCount: number; startedAt: string; lastEventAt: string }
+  const { items } = await json<{ items: Run[] }>('runs', 'list', ...WHERE, '--all')
+  // What a run is blamed for happened while it ran.
+  type Shown = { occurrences: { items: { runId: string; detectedAt: string }[] } }
+  for (const { id } of before.issues) {
+    for (const { runId, detectedAt } of (await json<Shown>('issues', 'show', id, ...WHERE)).occurrences.items) {
+      const run = items.find((each) => each.runId === runId)
+      assert.ok(run && run.startedAt <= detectedAt && detectedAt <= run.lastEventAt, `${runId} ${detectedAt}`)
+    }
+  }
   const counts = items.filter(({ runId }) => runId.startsWith('demo-tour-')).map(({ eventCount }) => eventCount)
   assert.equal(
     counts.reduce((sum, count) => sum + count, 0),

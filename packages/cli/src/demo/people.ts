@@ -11,7 +11,7 @@ import { Refused, type OperatorClient } from '../calls/operator-client.ts'
 import type { Recorder } from '../calls/recorder-client.ts'
 import { allWorkspaces, environmentsOf, type Place } from '../calls/tenants.ts'
 import { chance } from './random.ts'
-import { placed, versionRuns, type Plot } from './runs.ts'
+import { BLOCKED, demoRuns, LOOP, PAYMENT_DOWN, placed, versionRuns, type Plot } from './runs.ts'
 import { largeRefund, SUPPORT } from './shop.ts'
 import { startStory, type DemoRun, type ToolPlan } from './story.ts'
 
@@ -179,48 +179,42 @@ async function waitingApproval(stage: Stage, runId: string, hash: string, reason
   }
 }
 
-/** Failing tools and a loop as issues; the loop was resolved and comes back. */
+/** Failing tools and loops as issues, each found at the end of its run; the loop was resolved and comes back. */
 async function playIssues(stage: Stage, place: Place | null): Promise<void> {
   const { seed, now, operator } = stage
   const client = publicClient(stage)
-  const report = (
-    name: string,
-    runId: string,
-    hoursAgo: number,
-    detectionType: string,
-    toolName: string,
-    reasonCode: string,
-  ) =>
+  const report = ({ runId, events }: DemoRun, detectionType: string, toolName: string, reasonCode: string) =>
     client.submitIssueRecord({
       body: {
         sdkInstanceId: CLIENT_ID,
-        clientRecordId: `demo-${seed}-${name}`,
+        clientRecordId: `${runId}-issue`,
         recordKind: 'DETECTION',
         detectionType,
         runId,
         agentId: SUPPORT.id,
-        detectedAt: now - hoursAgo * 3_600_000,
+        detectedAt: events.at(-1)?.timestamp ?? now,
         payload: { toolName, reasonCode },
       },
     })
-  const [down, loop, blocked] = [`demo-${seed}-04`, `demo-${seed}-07`, `demo-${seed}-09`]
-  for (const hour of [44, 31, 19]) {
-    await report(`down-${hour}`, down, hour, 'TOOL_FAILED', 'refund_payment', 'PROVIDER_UNAVAILABLE')
+  const reportLoop = (run: DemoRun) => report(run, 'LOOP_DETECTED', 'get_order', 'SAME_ERROR')
+  const runs = Map.groupBy(demoRuns(seed, now), ({ about }) => about)
+  for (const run of runs.get(PAYMENT_DOWN) ?? []) {
+    await report(run, 'TOOL_FAILED', 'refund_payment', 'PROVIDER_UNAVAILABLE')
   }
-  await report('blocked', blocked, 1.3, 'TOOL_BLOCKED', 'refund_payment', 'OVER_LIMIT')
-  for (const hour of [40, 28]) await report(`loop-${hour}`, loop, hour, 'LOOP_DETECTED', 'get_order', 'SAME_ERROR')
-  if (!operator || !place) return
+  for (const run of runs.get(BLOCKED) ?? []) await report(run, 'TOOL_BLOCKED', 'refund_payment', 'OVER_LIMIT')
+  const loops = runs.get(LOOP) ?? []
+  const newest = loops.at(-1)
+  for (const run of loops.slice(0, -1)) await reportLoop(run)
+  if (!operator || !place || !newest) return
   const params = { environmentId: place.environment.id }
-  const found = async () => {
-    const { items } = await operator.listIssues({ params, query: { runId: loop, detectionType: 'LOOP_DETECTED' } })
-    return items[0] ?? null
-  }
+  const query = { runId: loops[0]?.runId ?? '', detectionType: 'LOOP_DETECTED' } as const
+  const found = async () => (await operator.listIssues({ params, query })).items[0] ?? null
   for (const end = Date.now() + REVIEW_MS; (await found()) === null && Date.now() < end;) await sleep(200)
   const issue = await found()
   if (issue?.state === 'OPEN' && issue.regressions === 0) {
     await operator.resolveIssue({ params: { ...params, issueId: issue.id } })
   }
-  await report('loop-again', loop, 0, 'LOOP_DETECTED', 'get_order', 'SAME_ERROR')
+  await reportLoop(newest)
 }
 
 /** How long a live run waits for a person. */

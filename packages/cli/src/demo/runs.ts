@@ -15,6 +15,10 @@ interface Planned {
 }
 
 export const LONG_RUN_EVENTS = 5_000
+/** The demo reports an issue for each of these runs. */
+export const PAYMENT_DOWN = 'the payment provider is down'
+export const LOOP = 'a loop of failing calls'
+export const BLOCKED = 'a refund that a policy blocks'
 
 const PLAN: readonly Planned[] = [
   {
@@ -32,18 +36,22 @@ const PLAN: readonly Planned[] = [
   { plot: shop.lookup, about: 'where is my order', session: 'returning-customer', endedMinutesAgo: 1_195 },
   {
     plot: shop.paymentDown,
-    about: 'the payment provider is down',
+    about: PAYMENT_DOWN,
     session: 'returning-customer',
     endedMinutesAgo: 1_130,
   },
   { plot: shop.lowStock, about: 'a nightly check', agent: shop.STOCK, endedMinutesAgo: 600 },
   { plot: shop.lookup, about: 'where is my order', endedMinutesAgo: 340 },
-  { plot: shop.wrongOrder, about: 'a loop of failing calls', endedMinutesAgo: 221 },
+  { plot: shop.wrongOrder, about: LOOP, endedMinutesAgo: 221 },
   { plot: shop.changedMind, about: 'the customer changes their mind', endedMinutesAgo: 150 },
-  { plot: shop.blockedRefund, about: 'a refund that a policy blocks', endedMinutesAgo: 75 },
+  { plot: shop.blockedRefund, about: BLOCKED, endedMinutesAgo: 75 },
   { plot: shop.refund, about: 'a refund, with policy and e-mail', endedMinutesAgo: 33 },
   { plot: shop.waitingForCustomer, about: 'still running', endedMinutesAgo: 2 },
   { plot: shop.waitingForCustomer, about: 'still running', endedMinutesAgo: 0 },
+  { plot: shop.paymentDown, about: PAYMENT_DOWN, endedMinutesAgo: 44 * 60 },
+  { plot: shop.wrongOrder, about: LOOP, endedMinutesAgo: 40 * 60 },
+  { plot: shop.paymentDown, about: PAYMENT_DOWN, endedMinutesAgo: 31 * 60 },
+  { plot: shop.wrongOrder, about: LOOP, endedMinutesAgo: 0 },
 ]
 
 /** `now` in milliseconds. Run ids contain the seed: the same seed names the same runs. */

@@ -11,12 +11,12 @@ test('the same seed and time give the same runs, another seed gives others', () 
   assert.equal(new Set(ids).size, ids.length)
 })
 
-test('a dozen runs of two agents: ended in every way, some still running, several in a session, one long', () => {
+test('sixteen runs of two agents: ended in every way, some still running, several in a session, one long', () => {
   const runs = demoRuns('a', NOW)
   const outcomes = runs.map(
     ({ events }) => events.find(({ eventType }) => eventType === 'SESSION_OUTCOME')?.payload?.['status'],
   )
-  assert.equal(runs.length, 12)
+  assert.equal(runs.length, 16)
   assert.deepEqual(new Set(outcomes), new Set(['CANCELLED', 'COMPLETED', 'FAILED', undefined]))
   assert.equal(new Set(runs.map(({ events }) => events[0]?.agentId)).size, 2)
   assert.equal(runs.filter(({ events }) => events[0]?.sessionId).length, 3)
