@@ -5,7 +5,8 @@ import { inspect } from 'node:util'
 
 /** Less than the 60 s that a test may take, so that this error is reported instead of a timeout. */
 const TIMEOUT_MS = 50_000
-const PAUSE_MS = 5
+/** Longer after each look: a look is often a request, and hundreds a second would take the time of what they wait for. */
+const PAUSES_MS = { first: 5, growth: 1.5, longest: 100 }
 
 /**
  * Calls `look` until it returns a truthy value, and returns that value. A failed assertion in `look` counts as "not yet".
@@ -19,7 +20,7 @@ export async function eventually<Value>(
   timeoutMs = TIMEOUT_MS,
 ): Promise<NonNullable<Value>> {
   const deadline = performance.now() + timeoutMs
-  for (;;) {
+  for (let pause = PAUSES_MS.first; ; pause = Math.min(pause * PAUSES_MS.growth, PAUSES_MS.longest)) {
     let last: unknown
     try {
       const value = await look()
@@ -30,6 +31,6 @@ export async function eventually<Value>(
       last = error.message
     }
     if (performance.now() > deadline) throw new Error(`Timed out waiting for ${what}; last: ${inspect(last)}`)
-    await wait(PAUSE_MS)
+    await wait(pause)
   }
 }
