@@ -12,6 +12,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, timeOf } from '../field.ts'
+import { createSearchTurns } from './search-turns.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
@@ -19,6 +20,10 @@ const REMOVING = refuse('conflict', 'The previous index is still being deleted. 
 
 export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now, work } = deps
+  const takeTurn = createSearchTurns({
+    atOnce: LIMITS.searchesAtOnce,
+    ofEnvironment: LIMITS.searchesOfEnvironment,
+  })
 
   serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request }) => {
     const { q, limit = LIMITS.searchPageDefault, cursor } = query
@@ -36,7 +41,9 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
     const { to } = range
     const from = start.after?.from ?? range.from
     const search = { clauses: parsed.clauses, from, to, limit, after: start.after }
-    const { rows, more, lookedTo } = await storage.searchEvents(environment.id, search)
+    const found = await takeTurn(environment.id, () => storage.searchEvents(environment.id, search))
+    if (isRefusal(found)) return found
+    const { rows, more, lookedTo } = found
     const last = lookedTo ?? rows.at(-1)?.place
     return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(walk, { ...last, from }) : null }
   })
@@ -56,17 +63,20 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Events may be a few minutes ahead of the clock. */
+/** Within the times that events can have: a few minutes ahead of the clock at most. */
 function rangeOf(query: { from?: string; to?: string }, now: number): { from: number; to: number } | Refusal {
-  const to = query.to === undefined ? now + LIMITS.eventFutureMs : timeOf('to', query.to)
+  const last = now + LIMITS.eventFutureMs
+  const to = query.to === undefined ? last : timeOf('to', query.to)
   if (isRefusal(to)) return to
   const from = query.from === undefined ? to - LIMITS.searchedDaysDefault * DAY_MS : timeOf('from', query.from)
   if (isRefusal(from)) return from
+  if (to < from) return refuseField('to', 'must not be before from')
   const days = LIMITS.searchedDaysMax
   // The range may begin that long ago.
   if (to - from > days * DAY_MS + LIMITS.eventFutureMs)
     return refuseField('from', `must be at most ${days} days before to`)
-  return { from, to }
+  const within = (time: number) => Math.min(Math.max(time, 0), last)
+  return { from: within(from), to: within(to) }
 }
 
 function toHit({ run, event, snippet }: SearchHitRow): SearchHit {

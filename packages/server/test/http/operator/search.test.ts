@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SearchHitPage, SearchSettings } from '@tacho/contract/operator/search.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 
 let service: Service
 before(async () => {
@@ -99,9 +99,66 @@ test('an invalid query is refused with its position, and nothing reaches the sto
   assert.deepEqual([(await search(most)).status, (await search(`${most}a`)).status], [200, 400])
   const huge = await search('a '.repeat(500_000))
   assert.ok(huge.status >= 400 && huge.status < 500, `${huge.status}`)
-  for (const q of ['a AND NOT b', 'NEAR(a b)', "a' OR 1=1", 'a*', 'https://x.example/?q=1', '^a', '{a}', '12:30']) {
+  const asText = ['a AND NOT b', 'NEAR(a b)', 'NEAR(a b, 5)', "a' OR 1=1", 'a*', '^a', '{a b}', '{a b} + c', '12:30']
+  const strange = [
+    'https://x.example/?q=1',
+    '__proto__:a',
+    '\u202ea\u202c',
+    'a\0b',
+    '\ufeffa',
+    'a\ud834',
+    'words -label:"a',
+  ]
+  assert.equal((await search(strange.pop() ?? '')).status, 400)
+  for (const q of [...asText, ...strange]) {
     assert.equal((await search(q)).status, 200, q)
   }
   const range = await search('a', '&from=2020-01-01T00:00:00.000Z&to=2026-01-01T00:00:00.000Z')
   assert.match(range.text, /must be at most 400 days before to/)
+  for (const name of ['constructor', 'toString', 'hasOwnProperty']) {
+    assert.match((await search(`${name}:a`)).text, new RegExp(`unknown field ${name}`))
+  }
+})
+
+test('a range before or after all events finds none, however far away it is', async () => {
+  await switchTo(true)
+  await service.record([event({ label: 'everywhen' })])
+  await settled(({ state, waitingRuns }) => state === 'ON' && waitingRuns === 0)
+  const within = async (from: string, to: string) => {
+    const { status, text, body } = await search('everywhen', `&from=${from}T00:00:00.000Z&to=${to}T00:00:00.000Z`)
+    assert.equal(status, 200, text)
+    return body.items.length
+  }
+  const now = Date.now()
+  const day = (days: number) => new Date(now + days * 86_400_000).toISOString().slice(0, 10)
+  assert.equal(await within(day(-1), day(2)), 1)
+  assert.equal(await within(day(-390), day(2)), 1)
+  for (const [from, to] of [
+    ['0001-01-01', '0001-12-31'],
+    ['1800-01-01', '1800-12-31'],
+    ['2150-01-01', '2150-12-31'],
+    ['9999-01-01', '9999-12-31'],
+    [day(-9), day(-8)],
+    [day(2), day(2)],
+  ] as const) {
+    assert.equal(await within(from, to), 0, from)
+  }
+  const turned = await search('everywhen', `&from=${day(2)}T00:00:00.000Z&to=${day(1)}T00:00:00.000Z`)
+  assert.match(turned.text, /to must not be before from/)
+})
+
+test('many searches at once are found or refused, and recording goes on', async () => {
+  await switchTo(true)
+  const searches = Array.from({ length: 200 }, (_, n) => search(`word${n} everywhen`))
+  const recorded = await Promise.all(Array.from({ length: 20 }, () => service.record([event()])))
+  assert.deepEqual(new Set(recorded.map(({ body }) => body.success)), new Set([true]))
+  const answers = await Promise.all(searches)
+  for (const { status, text, headers } of answers) {
+    if (status === 200) continue
+    // How many are refused depends on the machine; search-turns.test.ts has the exact bound.
+    assert.deepEqual([status, headers.has('retry-after')], [503, true])
+    assert.match(text, /Too many searches of this environment are in progress/)
+  }
+  // The turns are free again.
+  assert.equal((await search('everywhen')).status, 200)
 })
