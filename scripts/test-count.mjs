@@ -10,23 +10,21 @@ const FILES_PROGRAM = fileURLToPath(new URL('test-files.mjs', import.meta.url))
  * @param {{ passed: number, failed: number }} count to add to
  * @param {{ program: string, files: string[] }[]} groups
  * @param {{ byName?: boolean }} [options] `byName`: only tests of some names run
- * @returns {{ durations: { file: string, ms: number }[], finish(): string[] }} `finish` counts the files that did not come to
- *   their end, and returns them
+ * @returns {{ finish(): string[] }} `finish` counts the files that did not come to their end, and returns them
  */
 export function countTests(tests, count, groups, { byName = false } = {}) {
   const unfinished = new Set(groups.flatMap(({ files }) => files))
-  const durations = []
   // The reports of a process arrive together, so these are tests of one file.
   let tested = 0
 
   tests.on('test:pass', (report) => add(report, 'passed'))
   tests.on('test:fail', (report) => add(report, 'failed'))
-  tests.on('test:summary', ({ file, duration_ms: ms }) => file !== undefined && end(path.relative('.', file), ms))
+  tests.on('test:summary', ({ file }) => file !== undefined && end(path.relative('.', file)))
 
   function add({ name, file, nesting, skip, todo, details }, outcome) {
     if (details.type === 'suite') return
     if (file === FILES_PROGRAM) {
-      end(name, details.duration_ms)
+      end(name)
       // Its failed tests have been counted.
       if (details.error && details.error.failureType !== 'subtestsFailed') count.failed++
     } else if (nesting === 0 && path.resolve(name) === file) {
@@ -38,8 +36,8 @@ export function countTests(tests, count, groups, { byName = false } = {}) {
     }
   }
 
-  function end(file, ms) {
-    if ((tested > 0 || byName) && unfinished.delete(file)) durations.push({ file, ms })
+  function end(file) {
+    if (tested > 0 || byName) unfinished.delete(file)
     tested = 0
   }
 
@@ -47,5 +45,5 @@ export function countTests(tests, count, groups, { byName = false } = {}) {
     count.failed += unfinished.size
     return [...unfinished]
   }
-  return { durations, finish }
+  return { finish }
 }

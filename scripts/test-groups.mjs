@@ -31,7 +31,7 @@ const FIRST = [
  *
  * @param {string[]} files relative to the root of the repository
  * @param {number} processes how many run at the same time
- * @returns {{ program: string, files: string[] }[]} `program` runs `files`: it is the test file itself if there is only one
+ * @returns {{ program: string, files: string[] }[]} `program` runs `files`
  */
 export function groupFiles(files, processes) {
   const size = Math.min(FILES_PER_PROCESS, Math.ceil(files.length / processes))
@@ -43,7 +43,7 @@ export function groupFiles(files, processes) {
   return Object.values(groups)
     .flatMap((members) => chunks(members, size))
     .sort(([a], [b]) => rank(a) - rank(b))
-    .map((members, index) => ({ program: members.length > 1 ? write(members, index) : members[0], files: members }))
+    .map((members, index) => ({ program: write(members, index), files: members }))
 }
 
 function startOf(list, file) {

@@ -1,7 +1,8 @@
 // npm test              the checks, then every test
 // npm test -- events    only the test files whose path contains "events", without the checks
 // npm run check         only the checks
-// Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage, --slowest
+// Options of these files' tests: --name <pattern> (may repeat), --watch, --coverage
+// --slowest             also lists the test files that took most processor time
 // The last line is always `N passed, N failed`; a check counts as one test.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
@@ -81,6 +82,8 @@ async function runTests() {
   // A name would have to match the test that a file is in its process, too.
   const isShared = options.name.length === 0 && !options.watch && !options.coverage
   const groups = isShared ? groupFiles(files, concurrency) : files.map((file) => ({ program: file, files: [file] }))
+  const times = options.slowest && isShared ? path.resolve('.cache/tests/times') : null
+  if (times) process.env.TEST_TIMES = times
   const tests = run({
     files: groups.map(({ program }) => program),
     concurrency,
@@ -97,15 +100,19 @@ async function runTests() {
   output.pipe(process.stdout, { end: false })
   await once(output, 'end')
   for (const file of counted.finish()) console.log(`✖ ${file} did not run to its end, or has no test`)
-  if (options.slowest) printSlowest(counted.durations)
+  if (times) printSlowest(times)
   await database?.close()
 }
 
-/** Wall time of each file. Other files run beside it, so only large differences mean something. */
-function printSlowest(durations) {
-  for (const { file, ms } of durations.sort((a, b) => b.ms - a.ms).slice(0, 20)) {
-    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+/** By processor time: other files run beside each, so its wall time says little. */
+function printSlowest(timesFile) {
+  const lines = readFileSync(timesFile, 'utf8').trim().split('\n')
+  const times = lines.map((line) => line.split(' ')).map(([seconds, file]) => ({ seconds: Number(seconds), file }))
+  const all = times.reduce((sum, { seconds }) => sum + seconds, 0)
+  for (const { file, seconds } of times.sort((a, b) => b.seconds - a.seconds).slice(0, 30)) {
+    console.log(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
   }
+  console.log(`${all.toFixed(1).padStart(7)} s  in all, without the shared PostgreSQL`)
 }
 
 /**
