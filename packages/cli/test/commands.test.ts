@@ -37,6 +37,8 @@ test('agents are listed, renamed, archived and restored', async () => {
 test('demo shows runs, approvals, issues, a prompt with two versions and policies; the same seed adds nothing', async () => {
   const demo = JSON.parse(tour.stdout) as { runs: unknown[]; acceptedEvents: number }
   assert.equal(demo.runs.length, 16 + 2 * 18 + 4)
+  type Issues = { items: { id: string; regressions: number }[] }
+  const issues = async () => (await json<Issues>('issues', 'list', ...WHERE)).items
   const lists = async () => ({
     approvals: (
       await json<{ items: { status: string; runId: string }[] }>(
@@ -48,10 +50,10 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
         '--all',
       )
     ).items.filter(({ runId }) => runId.startsWith('demo-tour-')),
-    issues: (await json<{ items: { id: string; regressions: number }[] }>('issues', 'list', ...WHERE)).items,
+    issues: await issues(),
     policies: (await json<{ items: object[] }>('policies', 'list', '-w', 'default')).items,
   })
-  const regressed = async () => (await lists()).issues.reduce((sum, { regressions }) => sum + regressions, 0)
+  const regressed = async () => (await issues()).reduce((sum, { regressions }) => sum + regressions, 0)
   // The last detection is reviewed a moment later.
   for (let tries = 0; tries < 300 && (await regressed()) === 0; tries++) await sleep(100)
   const before = await lists()
