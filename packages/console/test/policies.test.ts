@@ -123,10 +123,13 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       event({ runId, eventType: 'LLM_CALL', payload: { promptVersionId, cost: 0.5 } }),
       event({ runId, eventType: 'SESSION_OUTCOME', payload: { status } }),
     ]
+    // Its price is 2.50 for a million tokens.
+    const unsent = { model: 'gpt-4o', usage: { promptTokens: 400_000 } }
     await tacho.service.record([
       ...run('v1 good', newest.versionId, 'COMPLETED'),
       ...run('v2 good', body.versionId, 'COMPLETED'),
       ...run('v2 bad', body.versionId, 'FAILED'),
+      event({ runId: 'v2 bad', eventType: 'LLM_CALL', payload: { promptVersionId: body.versionId, ...unsent } }),
     ])
     await page.reload()
     await page.getByText('Version 2 fails more often than version 1: 50 % of its runs, before 0 %.').waitFor()
@@ -135,7 +138,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       .getByRole('row')
       .filter({ hasText: 'version 2' })
     await row.getByText('1 (50 %)').first().waitFor()
-    await page.getByText('Cost is what senders reported; Usage by prompt version estimates the rest.').waitFor()
+    await row.getByTitle(/0\.50 recorded, .?0\.50 estimated with the prices of genai-prices/).waitFor()
     await close()
   })
 

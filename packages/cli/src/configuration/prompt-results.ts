@@ -5,9 +5,10 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { printable, printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import { hasEstimates } from '../usage/sums.ts'
 import { findItem } from './noun.ts'
 
-const COLUMNS: Column[] = [
+const columns = (withEstimate: boolean): Column[] => [
   { title: 'VERSION' },
   { title: 'RUNS', align: 'right' },
   { title: 'COMPLETED', align: 'right' },
@@ -22,6 +23,7 @@ const COLUMNS: Column[] = [
   { title: 'P95 TOOL', align: 'right', isOptional: true },
   { title: 'TOKENS/RUN', align: 'right' },
   { title: 'COST/RUN', align: 'right' },
+  ...(withEstimate ? [{ title: 'ESTIMATED/RUN', align: 'right' as const }] : []),
   { title: 'LAST USED', as: 'time', isOptional: true },
 ]
 
@@ -36,15 +38,18 @@ export async function results(name: string, options: EnvironmentOptions): Promis
       `No recorded event names a version of ${printable(found.name)}. Agents must send versionId as promptVersionId.`,
     )
   }
-  printTable(COLUMNS, found.items.map(rowOf))
+  const withEstimate = hasEstimates(found.items)
+  const rows = found.items.map((result) => rowOf(result, withEstimate))
+  printTable(columns(withEstimate), rows)
   if (found.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
     process.stderr.write(`Of each version, the newest ${spokenNumber(LIMITS.promptResultRuns)} runs count.\n`)
   }
 }
 
-function rowOf(result: PromptResult): string[] {
-  const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage } = result
+function rowOf(result: PromptResult, withEstimate: boolean): string[] {
+  const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage, estimatedCost } = result
   const length = (ms: number | null) => (ms === null ? '' : duration(ms))
+  const perRun = (cost: number) => spokenNumber(Math.round((cost / runs) * 1e6) / 1e6)
   const share = (count: number) => (runs === 0 ? '' : `${count} (${Math.round((100 * count) / runs)} %)`)
   return [
     version,
@@ -60,7 +65,8 @@ function rowOf(result: PromptResult): string[] {
     length(result.llmLatency?.p95Ms ?? null),
     length(result.toolLatency?.p95Ms ?? null),
     runs === 0 ? '' : spokenNumber(Math.round(usage.totalTokens / runs)),
-    runs === 0 ? '' : spokenNumber(Math.round((usage.cost / runs) * 1e6) / 1e6),
+    runs === 0 ? '' : perRun(usage.cost),
+    ...(withEstimate ? [estimatedCost === null ? '' : perRun(estimatedCost)] : []),
     result.lastAt ?? '',
   ]
 }

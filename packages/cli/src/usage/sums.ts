@@ -98,7 +98,7 @@ export function usageCells({ key, events, totalTokens, cost, estimatedCost }: Us
   return [key, number(events), spokenTokens(totalTokens), spokenMoney(cost), ...(withEstimate ? [estimate] : [])]
 }
 
-export function hasEstimates(sums: readonly UsageSum[]): boolean {
+export function hasEstimates(sums: readonly Pick<UsageSum, 'estimatedCost'>[]): boolean {
   return sums.some(({ estimatedCost }) => estimatedCost !== null)
 }
 

@@ -1,7 +1,8 @@
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../ui/data-table.tsx'
-import { compact, money, number, percentiles } from '../ui/format.ts'
+import { Cost, costsOf, type Costs } from '../ui/cost.tsx'
+import { compact, number, percentiles } from '../ui/format.ts'
 import { Empty, Skeleton, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Chip } from '../ui/chip.tsx'
@@ -33,8 +34,7 @@ export function Results({ environment, promptId }: { environment: { id: string; 
       <DataTable label="Results by version" columns={COLUMNS} items={data.items} keyOf={({ versionId }) => versionId} />
       <p className="mt-2 text-sm text-soft">
         Of events in {environment.name} that name a version: tokens, cost, errors and latency are those of these events,
-        outcome and length those of their runs. Cost is what senders reported; Usage by prompt version estimates the
-        rest.
+        outcome and length those of their runs.
         {used.some(({ runs }) => runs === MOST_RUNS) && ` Of each version, the newest ${number(MOST_RUNS)} runs count.`}
       </p>
     </section>
@@ -73,8 +73,13 @@ const COLUMNS: Column<PromptResult>[] = [
   },
   { head: 'Model p50 / p95', right: true, wide: true, cell: ({ llmLatency }) => percentiles(llmLatency) },
   { head: 'Tool p50 / p95', right: true, wide: true, cell: ({ toolLatency }) => percentiles(toolLatency) },
-  { head: 'Tokens a run', right: true, wide: true, cell: (result) => perRun(result, 'totalTokens', compact) },
-  { head: 'Cost a run', right: true, cell: (result) => perRun(result, 'cost', money) },
+  {
+    head: 'Tokens a run',
+    right: true,
+    wide: true,
+    cell: ({ runs, usage }) => runs > 0 && compact(Math.round(usage.totalTokens / runs)),
+  },
+  { head: 'Cost a run', right: true, cell: (result) => result.runs > 0 && <Cost of={costsOfRun(result)} /> },
   { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },
 ]
 
@@ -91,10 +96,8 @@ function share({ runs }: PromptResult, count: number): string {
   return runs === 0 ? '' : `${number(count)} (${Math.round((100 * count) / runs)} %)`
 }
 
-function perRun(
-  { runs, usage }: PromptResult,
-  name: 'totalTokens' | 'cost',
-  format: (value: number) => string,
-): string {
-  return runs === 0 ? '' : format(name === 'cost' ? usage.cost / runs : Math.round(usage.totalTokens / runs))
+/** The mean. */
+function costsOfRun(result: PromptResult): Costs {
+  const { recorded, estimated, ...rest } = costsOf(result)
+  return { ...rest, recorded: recorded / result.runs, estimated: estimated === null ? null : estimated / result.runs }
 }

@@ -3,6 +3,7 @@ import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uu
 import { sizeLimit } from '../format.ts'
 import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
+import { ESTIMATE } from './estimate.ts'
 import { Latency } from './usage.ts'
 import { ArchivableQuery } from './workspace.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
@@ -112,13 +113,13 @@ export const PromptResult = Type.Object(
     blocked: count('Tool calls among them that a policy blocked'),
     approvals: count('Tool calls among them that waited for a person'),
     usage: Usage,
+    ...ESTIMATE,
     firstAt: nullableTime('When the first of these runs used the version; null if none did'),
     lastAt: nullableTime('When the last one began to'),
   },
   {
     $id: 'PromptResult',
-    description:
-      'What the runs of one prompt version did. usage.cost is what senders reported; the points of usage by prompt version estimate the rest',
+    description: 'What the runs of one prompt version did',
   },
 )
 export type PromptResult = Static<typeof PromptResult>

@@ -3,6 +3,7 @@ import type { AuditEntry } from './audit.ts'
 import type { Page, PageById } from './page.ts'
 import type { TenantChange } from './workspaces.ts'
 import type { LatencyRow } from './usage.ts'
+import type { UncostedSum } from './uncosted.ts'
 
 export interface PromptStore {
   createPrompt(
@@ -103,6 +104,8 @@ export interface VersionResultRow {
   completionTokens: number
   totalTokens: number
   costNanos: number
+  /** Its calls without a cost, each as of the day on which its run started. */
+  uncosted: UncostedSum[]
   /** Start of its first run and of its last one: the time of the run's first event with this version. */
   firstAt: number
   lastAt: number

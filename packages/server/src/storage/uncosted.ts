@@ -1,6 +1,6 @@
 /**
  * The tokens of model calls whose sender did not say what they cost, by model and length of context: what an estimate
- * needs. A run keeps them as one text, because most runs use one model.
+ * needs. A run keeps them, by prompt version too, as one text, because most runs use one model and version.
  */
 /** Tokens of one or more model calls, in parts that are priced differently. No token is in two parts. */
 export interface TokenParts {
@@ -24,6 +24,12 @@ export interface UncostedCalls extends CallTokens {
   calls: number
 }
 
+/** Calls of a run. */
+export interface RunCalls extends UncostedCalls {
+  /** The prompt version that the calls name. Null: they name none, or the run has too many. */
+  versionId: string | null
+}
+
 export const TOKEN_PARTS = [
   'input',
   'cacheRead',
@@ -38,38 +44,54 @@ export interface UncostedSum extends UncostedCalls {
   at: number
 }
 
-/** Further models of a run count as unknown. */
-const MOST_PER_RUN = 20
+/** Calls of further models, contexts and versions of a run count as those of an unknown model. */
+const MOST_PER_RUN = 40
 
 /** Adds a call in place. Returns whether the list got longer. */
-export function addUncosted(list: UncostedCalls[], model: string, tokens: CallTokens, own: (text: string) => string) {
-  const sameAs = (name: string, context: number) =>
-    list.find((calls) => calls.model === name && calls.context === context)
-  const known = sameAs(model, tokens.context) ?? (list.length < MOST_PER_RUN ? undefined : sameAs('', 0))
+export function addUncosted(
+  list: RunCalls[],
+  { model, versionId }: Pick<RunCalls, 'model' | 'versionId'>,
+  tokens: CallTokens,
+  own: (text: string) => string,
+): boolean {
+  const sameAs = (name: string, context: number, version: string | null) =>
+    list.find((calls) => calls.model === name && calls.context === context && calls.versionId === version)
+  const isFull = list.length >= MOST_PER_RUN
+  const known = sameAs(model, tokens.context, versionId) ?? (isFull ? sameAs('', 0, null) : undefined)
   if (known !== undefined) {
     known.calls++
     for (const part of TOKEN_PARTS) known[part] = Math.min(known[part] + tokens[part], Number.MAX_SAFE_INTEGER)
     return false
   }
-  const isFull = list.length >= MOST_PER_RUN
-  list.push({ ...tokens, calls: 1, ...(isFull ? { model: '', context: 0 } : { model: own(model) }) })
+  if (isFull) list.push({ ...tokens, calls: 1, model: '', context: 0, versionId: null })
+  else list.push({ ...tokens, calls: 1, model: own(model), versionId: versionId && own(versionId) })
   return true
 }
 
 /** Null: none. */
-export function uncostedText(list: readonly UncostedCalls[]): string | null {
+export function uncostedText(list: readonly RunCalls[]): string | null {
   if (list.length === 0) return null
-  return JSON.stringify(
-    list.map((calls) => [calls.model, calls.context, calls.calls, ...TOKEN_PARTS.map((part) => calls[part])]),
-  )
+  const rows = list.map(({ model, context, calls, versionId, ...parts }) => {
+    const counts = [context, calls, ...TOKEN_PARTS.map((part) => parts[part])]
+    return versionId === null ? [model, ...counts] : [model, ...counts, versionId]
+  })
+  return JSON.stringify(rows)
 }
+
+/** Place of the version in a row of the text. */
+const VERSION_AT = 3 + TOKEN_PARTS.length
 
 /** Whether a text from outside is one that `uncostedText` writes. */
 export function isUncosted(text: unknown): boolean {
   if (typeof text !== 'string') return text === null
   try {
     const rows: unknown = JSON.parse(text)
-    const isRow = (row: unknown) => Array.isArray(row) && typeof row[0] === 'string' && row.slice(1).every(isCount)
+    const isRow = (row: unknown) =>
+      Array.isArray(row) &&
+      (row.length === VERSION_AT || row.length === VERSION_AT + 1) &&
+      typeof row[0] === 'string' &&
+      row.slice(1, VERSION_AT).every(isCount) &&
+      row.slice(VERSION_AT).every((version) => typeof version === 'string')
     return Array.isArray(rows) && rows.length <= MOST_PER_RUN + 1 && rows.every(isRow)
   } catch {
     return false
@@ -78,13 +100,25 @@ export function isUncosted(text: unknown): boolean {
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
 
-export function readUncosted(text: string | null): UncostedCalls[] {
+export function readUncosted(text: string | null): RunCalls[] {
   if (text === null) return []
-  const rows = JSON.parse(text) as [string, ...number[]][]
+  const rows = JSON.parse(text) as Row[]
   return rows.map(
-    ([model, context = 0, calls = 0, input = 0, cacheRead = 0, cacheWrite = 0, cacheWrite1h = 0, output = 0, last]) => {
-      const parts = { input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning: last ?? 0 }
-      return { model, context, calls, ...parts }
+    ([model, context, calls, input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning, versionId = null]) => {
+      return { model, context, calls, input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning, versionId }
     },
   )
 }
+
+type Row = [
+  model: string,
+  context: number,
+  calls: number,
+  input: number,
+  cacheRead: number,
+  cacheWrite: number,
+  cacheWrite1h: number,
+  output: number,
+  reasoning: number,
+  versionId?: string,
+]

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
 import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
+import { pricingOf } from '../../prices/pricing.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { PageById } from '../../storage/page.ts'
@@ -93,7 +94,9 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     const { rows } = await storage.listPromptVersions(workspaceId, prompt.id, newest)
     const ids = rows.map(({ id }) => id)
     const results = await storage.readVersionResults(environmentId, ids, LIMITS.promptResultRuns)
-    const items = rows.map((version, index) => toPromptResult(version, results[index] ?? null))
+    const calls = results.flatMap((result) => result?.uncosted ?? [])
+    const pricing = await pricingOf(deps, workspaceId, calls)
+    const items = rows.map((version, index) => toPromptResult(version, results[index] ?? null, pricing))
     return { promptId: prompt.id, name: prompt.name, items }
   })
 

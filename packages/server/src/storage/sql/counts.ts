@@ -41,13 +41,12 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   const callMs = isCall(event.eventType) ? event.latencyMs : null
   const tokens = event.usage?.uncosted ?? null
   if (callMs !== null) countLatency(counts.latencies, agentId, event, callMs)
-  if (tokens !== null) countUncosted(counts.uncosted, 'agent', agentId, event, tokens)
+  if (tokens !== null) countUncosted(counts.uncosted, agentId, event, tokens)
   if (event.toolUse !== null) countTool(counts.tools, agentId, event, event.toolUse, 1)
   if (event.promptUse === null) return
   const { versionId } = event.promptUse
   countForVersion(counts.versions, run.id, event, event.promptUse)
   if (callMs !== null) countVersionLatency(counts.versionLatencies, versionId, event, callMs)
-  if (tokens !== null) countUncosted(counts.uncosted, 'promptVersion', versionId, event, tokens)
 }
 
 export function usedNames({ hours, tools }: Pick<Counts, 'hours' | 'tools'>) {

@@ -156,7 +156,7 @@ async function forgetAgent(sql: Sql, environmentId: string, subject: string, cre
       'usage_hours WHERE agent_id = ?',
       'latency_hours WHERE agent_id = ?',
       'tool_hours WHERE agent_id = ?',
-      `uncosted_hours WHERE grouped_by = 'agent' AND key = ?`,
+      'uncosted_hours WHERE agent_id = ?',
     ]) {
       await sql.run(`DELETE FROM ${counted} AND environment_id = ? AND hour < ?`, [agentId, environmentId, hour])
     }

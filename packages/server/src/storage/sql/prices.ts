@@ -64,7 +64,6 @@ async function removePrice(
 function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
   const only = agentId ?? undefined
   return readUncostedSums(sql, environmentId, {
-    group: 'agent',
     key: null,
     only,
     from,

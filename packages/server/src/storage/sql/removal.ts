@@ -122,8 +122,7 @@ async function takeOut(
       if (byAgent) countForHour(hours, agentId, event)
       const tokens = event.usage?.uncosted ?? null
       const version = event.promptUse?.versionId
-      if (tokens !== null && byAgent) countUncosted(uncosted, 'agent', agentId, event, tokens)
-      if (tokens !== null && version) countUncosted(uncosted, 'promptVersion', version, event, tokens)
+      if (tokens !== null && byAgent) countUncosted(uncosted, agentId, event, tokens)
       if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -1)
       if (event.latencyMs === null) continue
       if (byAgent) countLatency(latencies, agentId, event, event.latencyMs)

@@ -13,7 +13,7 @@ import { uuidv7 } from '../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from './keys.ts'
 import { addTraits, NO_TRAITS } from '../traits.ts'
-import { addUncosted, type UncostedCalls } from '../uncosted.ts'
+import { addUncosted, type RunCalls } from '../uncosted.ts'
 import { addUsage, noUsage, type UsageSums } from './sums.ts'
 
 export interface RunState extends UsageSums {
@@ -33,7 +33,7 @@ export interface RunState extends UsageSums {
   /** Lines of storage/traits.ts; null as above. */
   traits: string | null
   /** Calls without a cost. */
-  uncosted: UncostedCalls[]
+  uncosted: RunCalls[]
   /** 1: no payload waits to be packed into a block. */
   packed: 0 | 1
   /** The largest seq of its events. */
@@ -99,14 +99,17 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
 
 /** Adds an event that was just stored. */
 export function addEvent(run: RunState, seq: number, event: NewEvent): void {
-  const { time, outcome, usage } = event
+  const { time, outcome, usage, promptUse } = event
   nameSession(run, event)
   noteTraits(run, event)
   run.eventCount++
   run.lastSeq = seq
   if (time > run.lastEventAt) run.lastEventAt = time
   if (usage !== null) addUsage(run, usage)
-  if (usage?.uncosted && addUncosted(run.uncosted, usage.model, usage.uncosted, ownText)) run.hasGrown = true
+  if (usage?.uncosted) {
+    const of = { model: usage.model, versionId: promptUse?.versionId ?? null }
+    if (addUncosted(run.uncosted, of, usage.uncosted, ownText)) run.hasGrown = true
+  }
   if (run.packed === 1) {
     run.packed = 0
     run.isMoved = true

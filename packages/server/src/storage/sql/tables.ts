@@ -65,7 +65,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('erasures', 'environment_id', 'id'),
   table('erased_keys', 'environment_id', 'erased_key'),
   table('erasure_revisions', 'environment_id'),
-  table('uncosted_hours', 'environment_id', 'grouped_by', 'hour', 'key', 'model_key', 'context', 'slot'),
+  table('uncosted_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'context', 'slot'),
   table('version_runs', 'environment_id', 'prompt_version_id', 'run'),
   table('version_latencies', 'environment_id', 'hour', 'prompt_version_id', 'call', 'bucket', 'slot'),
   table('configuration_clients', 'environment_id', 'identified_by', 'client_id'),

@@ -1,6 +1,6 @@
 /**
- * Tokens of the calls without a cost, by hour, model and length of context, for each agent and for each prompt version.
- * They are priced when they are read, so a changed price applies to all of them at once.
+ * Tokens of the calls without a cost, by hour, agent, model and length of context. They are priced when they are read, so a
+ * changed price applies to all of them at once.
  */
 import { TOKEN_PARTS, type UncostedCalls, type CallTokens } from '../uncosted.ts'
 import type { NewEvent } from '../events.ts'
@@ -8,27 +8,25 @@ import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import type { Buckets } from './known-names.ts'
 import type { Sql } from './sql.ts'
 import { adding, saturating } from './sums.ts'
-import { PART_COLUMNS, type UncostedGroup } from './uncosted-sums.ts'
+import { PART_COLUMNS } from './uncosted-sums.ts'
 import { hourOf } from './usage.ts'
 
 export interface UncostedChange extends UncostedCalls {
   hour: number
-  group: UncostedGroup
-  key: string
+  agentId: string
 }
 
-/** `key`: the agent's internal id, or the prompt version. */
+/** `agentId`: the internal id of the run's agent. */
 export function countUncosted(
   changes: Map<string, UncostedChange>,
-  group: UncostedGroup,
-  key: string,
+  agentId: string,
   { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
   tokens: CallTokens,
 ): void {
   const [hour, model] = [hourOf(time), usage?.model ?? '']
-  const place = `${hour} ${key} ${tokens.context} ${model}`
+  const place = `${hour} ${agentId} ${tokens.context} ${model}`
   const change = changes.get(place)
-  if (change === undefined) changes.set(place, { ...tokens, hour, group, key, model, calls: 1 })
+  if (change === undefined) changes.set(place, { ...tokens, hour, agentId, model, calls: 1 })
   else {
     change.calls++
     for (const part of TOKEN_PARTS) change[part] = saturating(change[part], tokens[part])
@@ -40,15 +38,14 @@ const SUMMED = ['calls', ...TOKEN_PARTS.map((part) => PART_COLUMNS[part])]
 const UNCOSTED: InsertedTable = {
   name: 'uncosted_hours AS u',
   columns: {
-    grouped_by: 'text',
     hour: 'bigint',
-    key: 'uuid',
+    agent_id: 'uuid',
     model_key: 'text',
     context: 'integer',
     slot: 'integer',
     ...Object.fromEntries(SUMMED.map((column) => [column, 'bigint'] as const)),
   },
-  conflict: `ON CONFLICT (environment_id, grouped_by, hour, key, model_key, context, slot)
+  conflict: `ON CONFLICT (environment_id, hour, agent_id, model_key, context, slot)
     DO UPDATE SET ${adding('u', SUMMED)}`,
 }
 
@@ -64,7 +61,7 @@ export function addUncostedHours(
   const merged = new Map<string, UncostedChange>()
   for (const change of changes.values()) {
     const model = models.get(change.model) ?? ''
-    const place = `${change.hour} ${change.key} ${change.context} ${model}`
+    const place = `${change.hour} ${change.agentId} ${change.context} ${model}`
     const same = merged.get(place)
     if (same === undefined) merged.set(place, { ...change, model })
     else {
@@ -73,8 +70,8 @@ export function addUncostedHours(
     }
   }
   const rows = [...merged.values()].map((change) => {
-    const { group, hour, key, model, context, calls } = change
-    return [group, hour, key, model, context, slot, calls, ...TOKEN_PARTS.map((part) => change[part])]
+    const { hour, agentId, model, context, calls } = change
+    return [hour, agentId, model, context, slot, calls, ...TOKEN_PARTS.map((part) => change[part])]
   })
   return insertJsonRows(sql, UNCOSTED, environmentId, rows)
 }

@@ -156,7 +156,7 @@ function versionRows(environmentId: string, from: number, to: number): Source {
   const newest = `SELECT * FROM version_runs WHERE environment_id = ? AND first_at >= ? AND first_at < ?
     ORDER BY first_at DESC LIMIT ?`
   const text = `SELECT named.prompt_version_id AS key, named.first_at AS at, named.events, 1 AS runs, ${ENDED},
-      named.prompt_tokens, named.completion_tokens, named.total_tokens, named.cost_nanos
+      named.prompt_tokens, named.completion_tokens, named.total_tokens, named.cost_nanos, r.uncosted
     FROM (${newest}) named JOIN runs r ON r.environment_id = ? AND r.id = named.run`
   return { text, params: [environmentId, from, to, LIMITS.usagePromptRuns, environmentId] }
 }
@@ -193,10 +193,10 @@ async function readUncosted(
 ): Promise<Map<string, UncostedSum[]>> {
   if (by === 'tool') return new Map()
   const window = { from, to, start, stepMs }
-  if (by === 'session') return readUncostedRuns(sql, sessionRuns(environmentId, from, to), window, keys)
-  const group = by === 'promptVersion' ? 'promptVersion' : 'agent'
-  const key = by === 'model' ? 'model_key' : 'key'
-  const sums = await readUncostedSums(sql, environmentId, { group, key, ...window })
+  if (by === 'session') return readUncostedRuns(sql, sessionRuns(environmentId, from, to), window, keys, by)
+  if (by === 'promptVersion') return readUncostedRuns(sql, versionRows(environmentId, from, to), window, keys, by)
+  const key = by === 'model' ? 'model_key' : 'agent_id'
+  const sums = await readUncostedSums(sql, environmentId, { key, ...window })
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 

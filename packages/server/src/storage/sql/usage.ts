@@ -148,6 +148,6 @@ async function readUncosted(
   const [first, last] = [rows[0]?.hour, rows.at(-1)?.hour]
   if (first === undefined || last === undefined) return new Map()
   const hours = { from: first, to: last + HOUR_MS, start: 0, stepMs: HOUR_MS }
-  const sums = await readUncostedSums(sql, environmentId, { group: 'agent', key: 'key', ...hours })
+  const sums = await readUncostedSums(sql, environmentId, { key: 'agent_id', ...hours })
   return Map.groupBy(sums, ({ at, key, model }) => `${at} ${key} ${model}`)
 }

@@ -8,6 +8,7 @@ import { read, type Acts } from './act.ts'
 import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import type { Sql } from './sql.ts'
 import { latenciesOfVersion } from './version-latencies.ts'
+import { readUncostedRuns } from './uncosted-sums.ts'
 import { adding, addUsage, noUsage, sum, SUM_COLUMNS, SUM_TYPES, sumValues, type UsageSums } from './sums.ts'
 
 export const versionRunsActs = {
@@ -83,6 +84,8 @@ const COUNTED = `SELECT CAST(COUNT(*) AS BIGINT) AS runs,
     MIN(first_at) AS "firstAt", MAX(first_at) AS "lastAt",
     ${lengthAt(50, 'lengthP50')}, ${lengthAt(95, 'lengthP95')}`
 
+const ONE_STEP = { start: 0, stepMs: Infinity }
+
 async function readVersionResults(
   sql: Sql,
   environmentId: string,
@@ -91,24 +94,34 @@ async function readVersionResults(
 ): Promise<(VersionResultRow | null)[]> {
   const newest = `SELECT * FROM version_runs WHERE environment_id = ? AND prompt_version_id = ?
     ORDER BY run DESC LIMIT ?`
+  const joined = `FROM (${newest}) named JOIN runs r ON r.environment_id = ? AND r.id = named.run`
   const measured = `SELECT named.*, r.status, r.ended_at - r.started_at AS length, COUNT(r.ended_at) OVER () AS ended,
       ROW_NUMBER() OVER (PARTITION BY r.ended_at IS NULL ORDER BY r.ended_at - r.started_at) AS place
-    FROM (${newest}) named JOIN runs r ON r.environment_id = ? AND r.id = named.run`
+    ${joined}`
   const text = `${COUNTED} FROM (${measured}) page`
+  const calls = `SELECT named.prompt_version_id AS key, r.started_at AS at, r.uncosted ${joined}`
   const results: (VersionResultRow | null)[] = []
   for (const versionId of versionIds) {
-    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool'>>(text, [
-      environmentId,
-      versionId,
-      runs,
-      environmentId,
-    ])
+    const params = [environmentId, versionId, runs, environmentId]
+    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool' | 'uncosted'>>(text, params)
     if (row === null || row.runs === 0) {
       results.push(null)
       continue
     }
     const latencies = await latenciesOfVersion(sql, environmentId, versionId, row.firstAt)
-    results.push({ ...row, llm: latencies.get('LLM_CALL') ?? null, tool: latencies.get('TOOL_CALL') ?? null })
+    const uncosted = await readUncostedRuns(
+      sql,
+      { text: calls, params },
+      ONE_STEP,
+      new Set([versionId]),
+      'promptVersion',
+    )
+    results.push({
+      ...row,
+      uncosted: [...uncosted.values()].flat(),
+      llm: latencies.get('LLM_CALL') ?? null,
+      tool: latencies.get('TOOL_CALL') ?? null,
+    })
   }
   return results
 }

@@ -18,8 +18,8 @@ import { isDataError, storageError } from './errors.ts'
 import { transaction } from './transaction.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
-/** Of a model in a run. */
-const UNCOSTED_BYTES = 250
+/** Of a model and prompt version in a run. */
+const UNCOSTED_BYTES = 330
 
 /** Column of each value of a run, as read and first written. */
 const RUN_COLUMNS = {

@@ -219,9 +219,17 @@ test('each version of a prompt has the results of its runs in one environment, c
       event({ eventId: '5', runId, eventType: 'SESSION_OUTCOME', payload: { status }, timestamp: NOW + n }),
     ]
   }
+  // Calls without a cost: 2.50 dollars for a million input tokens, 10 for output.
+  const unsent = ['gpt-4o', 'our-llama'].map((model, n) => {
+    const usage = { promptTokens: 1_000, completionTokens: 100 }
+    const payload = { model, usage, promptVersionId: newest.versionId }
+    const runId = `${promptId} ${newest.versionId} 10`
+    return event({ eventId: `unsent ${n}`, runId, eventType: 'LLM_CALL', payload, timestamp: NOW })
+  })
   const events = [
     ...run(10, newest.versionId, 'COMPLETED'),
     ...run(20, newest.versionId, 'FAILED'),
+    ...unsent,
     event({ eventId: 'x', payload: { promptVersionId: 'not an id' } }),
   ]
   for (let n = 0; n < 2; n++) await service.record(events)
@@ -229,6 +237,7 @@ test('each version of a prompt has the results of its runs in one environment, c
   const answer = replyOf('readPromptResults', await service.operator(path(service.environmentId)))
   const none = { runs: 0, completed: 0, failed: 0, cancelled: 0, events: 0, errors: 0, blocked: 0, approvals: 0 }
   const at = new Date(NOW).toISOString()
+  const ofRun = `/environments/${service.environmentId}/runs/${encodeURIComponent(`${promptId} ${newest.versionId} 10`)}`
   assert.deepEqual([answer.promptId, answer.name], [promptId, name])
   assert.deepEqual(answer.items, [
     {
@@ -243,6 +252,9 @@ test('each version of a prompt has the results of its runs in one environment, c
       firstAt: null,
       lastAt: null,
       usage: { promptTokens: 0, completionTokens: 0, totalTokens: 0, cost: 0 },
+      estimatedCost: null,
+      priceTable: null,
+      unpricedCalls: 0,
     },
     {
       versionId: newest.versionId,
@@ -252,7 +264,7 @@ test('each version of a prompt has the results of its runs in one environment, c
       completed: 1,
       failed: 1,
       cancelled: 0,
-      events: 8,
+      events: 10,
       errors: 2,
       blocked: 2,
       approvals: 2,
@@ -262,7 +274,10 @@ test('each version of a prompt has the results of its runs in one environment, c
       toolLatency: null,
       firstAt: at,
       lastAt: at,
-      usage: { promptTokens: 2, completionTokens: 4, totalTokens: 6, cost: 1 },
+      usage: { promptTokens: 2_002, completionTokens: 204, totalTokens: 2_206, cost: 1 },
+      estimatedCost: 0.0035,
+      priceTable: replyOf('readOperatorRun', await service.operator(ofRun)).priceTable,
+      unpricedCalls: 1,
     },
   ])
   const staging = replyOf('readPromptResults', await service.operator(path(calls.staging)))

@@ -157,7 +157,7 @@ test('an import can be repeated; it refuses an environment that has other rows',
   for (const traits of ['tool:{', 'tool:7', 7]) {
     await refused([JSON.stringify({ ...bare, traits })], /lines\[0\] has invalid traits/)
   }
-  for (const uncosted of ['{', '7', '[7]', '[["m","x"]]', '[["m",-1]]', 7]) {
+  for (const uncosted of ['{', '7', '[7]', '[["m","x"]]', '[["m",-1]]', '[["m",0,0,0,0,0,0,0,0,7]]', 7]) {
     await refused([JSON.stringify({ ...bare, uncosted })], /lines\[0\] has an invalid uncosted/)
   }
   // Nothing of the refused lines was written.

@@ -805,9 +805,8 @@ CREATE TABLE tools (
 
 CREATE TABLE uncosted_hours (
   environment_id TEXT NOT NULL,
-  grouped_by TEXT NOT NULL, -- agent, promptVersion
   hour INTEGER NOT NULL,
-  key TEXT NOT NULL, -- internal id of the agent, or the prompt version
+  agent_id TEXT NOT NULL,
   model_key TEXT NOT NULL, -- '' for calls without a model
   context INTEGER NOT NULL, -- the threshold that the input of the calls exceeds
   slot INTEGER NOT NULL, -- the node that wrote it; always 0 in the embedded engine
@@ -818,7 +817,7 @@ CREATE TABLE uncosted_hours (
   cache_write_1h_tokens INTEGER NOT NULL,
   output_tokens INTEGER NOT NULL,
   reasoning_tokens INTEGER NOT NULL,
-  PRIMARY KEY (environment_id, grouped_by, hour, key, model_key, context, slot)
+  PRIMARY KEY (environment_id, hour, agent_id, model_key, context, slot)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE usage_hours (

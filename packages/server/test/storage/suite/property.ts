@@ -10,6 +10,7 @@ import { append, event, HOUR, newId, NOON } from './sample.ts'
 
 const RUNS = ['a', 'b', 'c']
 const MODELS = ['', 'm1', 'm2']
+const VERSIONS = [newId(), newId()]
 
 /** Events whose effect must not depend on their order: a run has one agent, one session and at most one outcome. */
 const events = fc
@@ -41,11 +42,12 @@ const events = fc
       ),
       isError: fc.boolean(),
       tool: fc.option(fc.constantFrom('a', 'b', 'c'), { nil: null }),
+      version: fc.option(fc.constantFrom(...VERSIONS), { nil: null }),
     }),
     { minLength: 1, maxLength: 30 },
   )
   .map((specs) =>
-    specs.map(({ run, minute, call, isError, tool }, index): NewEvent => {
+    specs.map(({ run, minute, call, isError, tool, version }, index): NewEvent => {
       const isOutcome = specs.findIndex((spec) => spec.run === run) === index && run > 0
       return event({
         eventId: `e${index}`,
@@ -56,6 +58,7 @@ const events = fc
         agentName: `name at ${minute}`,
         time: NOON + minute * 60_000,
         usage: call,
+        promptUse: version === null ? null : { versionId: version, problem: null },
         isError,
         traits: tool === null ? null : traitLine('tool', tool),
         outcome: isOutcome ? 'COMPLETED' : null,
@@ -95,9 +98,12 @@ const inAnyOrder = (list: readonly UncostedCalls[]) =>
     .toSorted(byText)
 
 function uncostedOf(list: NewEvent[]) {
-  const calls = list.flatMap(({ usage }) =>
-    usage?.uncosted ? [{ ...usage.uncosted, model: usage.model, calls: 1 }] : [],
+  return summed(
+    list.flatMap(({ usage }) => (usage?.uncosted ? [{ ...usage.uncosted, model: usage.model, calls: 1 }] : [])),
   )
+}
+
+function summed(calls: readonly UncostedCalls[]) {
   const groups = Map.groupBy(calls, ({ model, context }) => `${context} ${model}`)
   const added = (one: UncostedCalls, other: UncostedCalls): UncostedCalls => {
     const parts = TOKEN_PARTS.map((part) => [part, one[part] + other[part]])
@@ -139,6 +145,10 @@ function expected(sent: NewEvent[]) {
         ...sumsOf(list),
       }
     }),
+    versions: VERSIONS.map((version) => {
+      const list = sent.filter(({ promptUse }) => promptUse?.versionId === version)
+      return list.length === 0 ? null : { events: list.length, uncosted: uncostedOf(list) }
+    }),
     hours: [...hours].map(([key, list]) => {
       const [hour, agentId, model] = JSON.parse(key) as [number, string, string]
       return {
@@ -168,12 +178,14 @@ export function propertySuite(open: OpenStorage) {
       const runs = (await storage().listRuns(environmentId, {}, { limit: 100, after: null })).rows
       const hours = (await storage().readUsage(environmentId, 0, 2 * NOON, { limit: 1_000, after: null })).rows
       const withoutIds = ({ id: _id, agentId: _agent, traits, uncosted, ...run }: RunRow) => {
-        return { ...run, traits: inOrder(traits), uncosted: inAnyOrder(readUncosted(uncosted)) }
+        return { ...run, traits: inOrder(traits), uncosted: summed(readUncosted(uncosted)) }
       }
       const withoutKeys = ({ agentId: _, modelKey: __, uncosted, ...hour }: UsageHourRow) => {
         return { ...hour, uncosted: inAnyOrder(uncosted) }
       }
-      return { runs: runs.map(withoutIds), hours: hours.map(withoutKeys) }
+      const results = await storage().readVersionResults(environmentId, VERSIONS, 100)
+      const versions = results.map((result) => result && { events: result.events, uncosted: summed(result.uncosted) })
+      return { runs: runs.map(withoutIds), hours: hours.map(withoutKeys), versions }
     }
 
     test('the same events give the same runs, usage and rollup, however repeated and batched', async () => {
@@ -188,6 +200,7 @@ export function propertySuite(open: OpenStorage) {
           const want = expected(sent)
           assert.deepEqual(sorted(got.runs), sorted(want.runs))
           assert.deepEqual(sorted(got.hours), sorted(want.hours))
+          assert.deepEqual(got.versions, want.versions)
         }),
         { numRuns: 60 },
       )

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent, PromptUse } from '../../../src/storage/events.ts'
 import { latencyAt, bucketOf } from '../../../src/storage/sql/latency-hours.ts'
+import { isUncosted, readUncosted, type UncostedSum } from '../../../src/storage/uncosted.ts'
 import type { UsageGroup, UsagePointRow, UsageSort } from '../../../src/storage/usage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
@@ -49,7 +50,7 @@ export function resultsSuite(open: OpenStorage) {
       await append(storage(), env, ...first, ...first, end)
       await append(storage(), env, end, ...first)
       const none = { errors: 0, blocked: 0, approvals: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 }
-      const length = { lengthP50: 100, lengthP95: 100, llm: null, tool: null }
+      const length = { lengthP50: 100, lengthP95: 100, llm: null, tool: null, uncosted: [] }
       const ended = { completed: 0, failed: 1, cancelled: 0 }
       const counted = { errors: 1, blocked: 1, approvals: 1, totalTokens: 10, costNanos: 7 }
       const times = { firstAt: NOON - 9, lastAt: NOON }
@@ -58,6 +59,50 @@ export function resultsSuite(open: OpenStorage) {
         { ...none, ...ended, ...length, runs: 1, events: 1, costNanos: 0, firstAt: NOON, lastAt: NOON },
       ])
       assert.deepEqual(await results(newId()), [null, null])
+    })
+
+    const tokens = { context: 0, input: 10, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
+
+    test('of a prompt version have the calls without a cost that name it, of its newest runs, and usage has the same', async () => {
+      const env = newId()
+      const call = (runId: string, model: string, given: Partial<NewEvent>) =>
+        llmCall({ model, uncosted: tokens }, { runId, ...given })
+      const calls = [
+        call('a', 'm', use(ONE)),
+        call('a', 'm', use(ONE)),
+        call('a', 'n', use(ONE)),
+        call('a', 'm', use(TWO)),
+        call('a', 'm', {}),
+        llmCall({ costNanos: 5 }, { runId: 'a', ...use(ONE) }),
+      ]
+      // A run may name more models and versions than it keeps apart.
+      for (let n = 0; n < 50; n++) calls.push(call('b', `model ${n}`, { ...use(TWO), time: NOON + 25 * HOUR }))
+      for (let n = 0; n < 2; n++) await append(storage(), env, ...calls)
+      await append(storage(), env, call('c', 'm', { ...use(ONE), time: NOON + 25 * HOUR }))
+      const day = NOON - (NOON % (24 * HOUR))
+      const shown = (found: UncostedSum[] | undefined) =>
+        found?.map(({ at, model, calls: count, input }) => [(at - day) / HOUR, model, count, input]).toSorted(inOrder)
+      const [one, two] = await results(env)
+      const ofOne = [
+        [0, 'm', 2, 20],
+        [0, 'n', 1, 10],
+        [24, 'm', 1, 10],
+      ]
+      assert.deepEqual(shown(one?.uncosted), ofOne)
+      const ofTwo = shown(two?.uncosted)
+      assert.equal(ofTwo?.length, 41)
+      assert.deepEqual([ofTwo[0], ofTwo[1]], [[0, 'm', 1, 10], [24, 'model 0', 1, 10]])
+      const [newest] = await results(env, 1)
+      assert.deepEqual(shown(newest?.uncosted), [[24, 'm', 1, 10]])
+      const window = { by: 'promptVersion', from: NOON - HOUR, to: NOON + 26 * HOUR, stepMs: 27 * HOUR } as const
+      const tenant = { environmentId: env, workspaceId: newId() }
+      const { rows } = await storage().readUsagePoints(tenant, window, { limit: 10, after: null })
+      for (const [version, expected] of [[ONE, ofOne], [TWO, ofTwo]] as const) {
+        assert.deepEqual(shown(rows.find(({ key }) => key === version)?.uncosted), expected)
+      }
+      const run = await runOf(storage(), env, 'b')
+      assert.equal(readUncosted(run.uncosted).length, 41)
+      assert.ok(isUncosted(run.uncosted))
     })
 
     test('of a prompt version sum up its newest runs, with percentiles of the length of those that ended', async () => {
@@ -215,7 +260,6 @@ export function resultsSuite(open: OpenStorage) {
 
     test('sum up the runs of each session, with their calls without a cost; the greatest first, page by page', async () => {
       const env = newId()
-      const tokens = { context: 0, input: 10, cacheRead: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
       const call = (runId: string, sessionId: string | null, costNanos: number, given: Partial<NewEvent> = {}) =>
         llmCall(
           { totalTokens: 10, costNanos, uncosted: costNanos === 0 ? tokens : null },
