@@ -40,7 +40,7 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   countForHour(counts.hours, agentId, event)
   const callMs = isCall(event.eventType) ? event.latencyMs : null
   const tokens = event.usage?.uncosted ?? null
-  if (callMs !== null) countLatency(counts.latencies, agentId, event, callMs)
+  if (callMs !== null && event.eventType === 'LLM_CALL') countLatency(counts.latencies, agentId, event, callMs)
   if (tokens !== null) countUncosted(counts.uncosted, agentId, event, tokens)
   if (event.toolUse !== null) countTool(counts.tools, agentId, event, event.toolUse, 1)
   if (event.promptUse === null) return

@@ -1,5 +1,5 @@
 /**
- * Latencies of calls by hour, agent and model, as counts in buckets. The bounds of neighbouring buckets differ by a factor of
+ * Latencies of model calls by hour, agent and model, as counts in buckets; those of tool calls are in tool-hours.ts. The bounds of neighbouring buckets differ by a factor of
  * 2^(1/4) = 1.19, and a bucket is shown as its middle: a percentile is at most 9 % from the exact one. Histograms add up, so
  * a percentile of any time and group is read from the same rows.
  */
@@ -23,7 +23,6 @@ export interface LatencyChange {
   hour: number
   agentId: string
   model: string
-  call: string
   bucket: number
   calls: number
 }
@@ -41,13 +40,13 @@ export function latencyAt(bucket: number): number {
 export function countLatency(
   latencies: Map<string, LatencyChange>,
   agentId: string,
-  { time, usage, eventType }: Pick<NewEvent, 'time' | 'usage' | 'eventType'>,
+  { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
   latencyMs: number,
 ): void {
   const [hour, model, bucket] = [hourOf(time), usage?.model ?? '', bucketOf(latencyMs)]
-  const key = `${hour} ${agentId} ${eventType} ${bucket} ${model}`
+  const key = `${hour} ${agentId} ${bucket} ${model}`
   const change = latencies.get(key)
-  if (change === undefined) latencies.set(key, { hour, agentId, model, call: eventType, bucket, calls: 1 })
+  if (change === undefined) latencies.set(key, { hour, agentId, model, bucket, calls: 1 })
   else change.calls++
 }
 
@@ -57,12 +56,11 @@ const LATENCIES: InsertedTable = {
     hour: 'bigint',
     agent_id: 'uuid',
     model_key: 'text',
-    call: 'text',
     bucket: 'integer',
     slot: 'integer',
     calls: 'bigint',
   },
-  conflict: `ON CONFLICT (environment_id, hour, agent_id, model_key, call, bucket, slot)
+  conflict: `ON CONFLICT (environment_id, hour, agent_id, model_key, bucket, slot)
     DO UPDATE SET ${adding('l', ['calls'])}`,
 }
 
@@ -78,13 +76,13 @@ export function addLatencies(
   const merged = new Map<string, LatencyChange>()
   for (const change of latencies.values()) {
     const model = models.get(change.model) ?? ''
-    const place = `${change.hour} ${change.agentId} ${change.call} ${change.bucket} ${model}`
+    const place = `${change.hour} ${change.agentId} ${change.bucket} ${model}`
     const same = merged.get(place)
     if (same === undefined) merged.set(place, { ...change, model })
     else same.calls += change.calls
   }
-  const rows = [...merged.values()].map(({ hour, agentId, model, call, bucket, calls }) => {
-    return [hour, agentId, model, call, bucket, slot, calls]
+  const rows = [...merged.values()].map(({ hour, agentId, model, bucket, calls }) => {
+    return [hour, agentId, model, bucket, slot, calls]
   })
   return insertJsonRows(sql, LATENCIES, environmentId, rows)
 }

@@ -125,7 +125,7 @@ async function takeOut(
       if (tokens !== null && byAgent) countUncosted(uncosted, agentId, event, tokens)
       if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -1)
       if (event.latencyMs === null) continue
-      if (byAgent) countLatency(latencies, agentId, event, event.latencyMs)
+      if (byAgent && event.eventType === 'LLM_CALL') countLatency(latencies, agentId, event, event.latencyMs)
       if (version) countVersionLatency(ofVersions, version, event, event.latencyMs)
     }
   }

@@ -59,7 +59,7 @@ export const TABLES: readonly CopiedTable[] = [
   { ...table('runs', 'environment_id', 'id'), only: { postgres: ['last_seq'] } },
   table('payload_blocks', 'environment_id', 'run', 'block'),
   table('usage_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'slot'),
-  table('latency_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'call', 'bucket', 'slot'),
+  table('latency_hours', 'environment_id', 'hour', 'agent_id', 'model_key', 'bucket', 'slot'),
   table('tool_hours', 'environment_id', 'hour', 'agent_id', 'tool_key', 'bucket', 'slot'),
   table('removed_runs', 'environment_id', 'number'),
   table('erasures', 'environment_id', 'id'),

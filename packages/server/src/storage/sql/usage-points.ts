@@ -46,12 +46,15 @@ const OTHER_COLUMNS: Record<UsageGroup, string> = {
 /** Where an event is not of a run or has no usage. */
 const NO_RUNS = '0 AS runs, 0 AS completed, 0 AS failed, 0 AS cancelled'
 const NO_USAGE = '0 AS prompt_tokens, 0 AS completion_tokens, 0 AS total_tokens, 0 AS cost_nanos'
-const LATENCIES: Record<UsageGroup, { key: string; rows: string } | null> = {
-  agent: { key: 'agent_id', rows: 'latency_hours WHERE' },
-  model: { key: 'model_key', rows: 'latency_hours WHERE' },
-  promptVersion: { key: 'prompt_version_id', rows: 'version_latencies WHERE' },
-  tool: { key: 'tool_key', rows: 'tool_hours WHERE bucket >= 0 AND' },
-  session: null,
+const ofModels = (key: string) => `${key} AS key, 'LLM_CALL' AS call FROM latency_hours WHERE`
+const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_hours WHERE bucket >= 0 AND`
+/** Where the latencies of each group are. A tool call has no model. */
+const LATENCIES: Record<UsageGroup, readonly string[]> = {
+  agent: [ofModels('agent_id'), ofTools('agent_id')],
+  model: [ofModels('model_key'), ofTools("''")],
+  promptVersion: ['prompt_version_id AS key, call FROM version_latencies WHERE'],
+  tool: [ofTools('tool_key')],
+  session: [],
 }
 /** Sorts before every key. */
 const FIRST: Record<UsageGroup, string> = {
@@ -207,15 +210,12 @@ async function readLatencies(
   { by, from: start, stepMs }: UsageWindow,
   { from, to }: Steps,
 ): Promise<Map<string, LatencyRow>> {
-  const of = LATENCIES[by]
-  if (of === null) return new Map()
-  const call = by === 'tool' ? `, 'TOOL_CALL' AS call` : ''
-  const text = percentilesBy(
-    'step, key, call',
-    `SELECT *, ${of.key} AS key${call}, CAST((hour - ?) / ? AS BIGINT) AS step FROM ${of.rows}
-      environment_id = ? AND hour >= ? AND hour < ?`,
-  )
-  const params = [start, stepMs, environmentId, from, to]
+  const sources = LATENCIES[by]
+  if (sources.length === 0) return new Map()
+  const step = 'CAST((hour - ?) / ? AS BIGINT) AS step'
+  const texts = sources.map((of) => `SELECT bucket, calls, ${step}, ${of} environment_id = ? AND hour >= ? AND hour < ?`)
+  const text = percentilesBy('step, key, call', texts.join(' UNION ALL '))
+  const params = sources.flatMap(() => [start, stepMs, environmentId, from, to])
   const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)
   return new Map(rows.map((row) => [`${row.step} ${row.key} ${row.call}`, latencyRow(row)]))
 }

@@ -11,6 +11,7 @@ import type { MovedRows } from '../../../src/storage/sql/migrations.ts'
 import { StoreRefused, type Storage } from '../../../src/storage/storage.ts'
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import { oldRows, readSample, recordSample, type OldRow, type OldRows } from '../suite/old-store.ts'
+import * as latencies from '../suite/old-latencies.ts'
 import { append, batch, event } from '../suite/sample.ts'
 
 const BEFORE = 9
@@ -90,6 +91,25 @@ async function count(url: string, table: string): Promise<number> {
     Number((await client.query<{ count: string }>(`SELECT count(*) FROM ${SCHEMA}.${table}`)).rows[0]?.count),
   )
 }
+
+test('latencies of tool calls move to the hours of tools once, and nothing else changes', async (t) => {
+  const found = await connected(await database(t), async (client) => {
+    const isDistributed = (await client.query(STORE)).rows.length > 0
+    if (isDistributed) await client.query(`DROP SCHEMA ${SCHEMA} CASCADE`)
+    await migrate(client, { migrations: knownMigrations().slice(0, latencies.BEFORE) })
+    if (isDistributed) await distribute(client)
+    for (const text of latencies.FILL) await client.query(text)
+    await migrate(client)
+    const rows: object[][] = []
+    for (const text of latencies.READ) rows.push((await client.query<Record<string, unknown>>(text)).rows)
+    return rows.map((some) => some.map((row) => Object.fromEntries(Object.entries(row).map(numbered))))
+  })
+  assert.deepEqual(found, latencies.FOUND)
+})
+
+/** int8 comes as a text. */
+const numbered = ([name, value]: [string, unknown]) =>
+  [name, typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value] as const
 
 test('a database of the old tables is read like a new one, and goes on', async (t) => {
   const { url, recorded, expected } = await oldStore(t)

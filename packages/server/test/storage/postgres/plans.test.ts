@@ -197,7 +197,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     )
     await series(
       'latency_hours',
-      `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', 'LLM_CALL', n % 10, 0, 1`,
+      `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', n % 10, 0, 1`,
     )
     await series(
       'version_latencies',

@@ -5,6 +5,7 @@ import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
 import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { StoreRefused } from '../../../src/storage/storage.ts'
+import { BEFORE, FILL, FOUND, READ } from '../suite/old-latencies.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 /** A store that was opened and closed, then changed by hand. */
@@ -83,6 +84,18 @@ test('opening a store again applies no migration twice', () => {
   const applied = db.prepare('SELECT * FROM migrations').all()
   migrate(db)
   assert.deepEqual(db.prepare('SELECT * FROM migrations').all(), applied)
+  db.close()
+})
+
+test('latencies of tool calls move to the hours of tools once, and nothing else changes', () => {
+  const db = new Database(':memory:')
+  migrate(db, knownMigrations().slice(0, BEFORE))
+  for (const text of FILL) db.exec(text)
+  migrate(db)
+  assert.deepEqual(
+    READ.map((text) => db.prepare(text).all()),
+    FOUND,
+  )
   db.close()
 })
 

@@ -425,11 +425,10 @@ CREATE TABLE latency_hours (
   hour INTEGER NOT NULL,
   agent_id TEXT NOT NULL,
   model_key TEXT NOT NULL, -- '' for calls without a model
-  call TEXT NOT NULL, -- LLM_CALL, TOOL_CALL
   bucket INTEGER NOT NULL, -- four for each doubling of the latency
   slot INTEGER NOT NULL, -- the node that wrote it; always 0 in the embedded engine
   calls INTEGER NOT NULL,
-  PRIMARY KEY (environment_id, hour, agent_id, model_key, call, bucket, slot)
+  PRIMARY KEY (environment_id, hour, agent_id, model_key, bucket, slot)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE migrations (

@@ -91,13 +91,22 @@ export function resultsSuite(open: OpenStorage) {
       assert.deepEqual(shown(one?.uncosted), ofOne)
       const ofTwo = shown(two?.uncosted)
       assert.equal(ofTwo?.length, 41)
-      assert.deepEqual([ofTwo[0], ofTwo[1]], [[0, 'm', 1, 10], [24, 'model 0', 1, 10]])
+      assert.deepEqual(
+        [ofTwo[0], ofTwo[1]],
+        [
+          [0, 'm', 1, 10],
+          [24, 'model 0', 1, 10],
+        ],
+      )
       const [newest] = await results(env, 1)
       assert.deepEqual(shown(newest?.uncosted), [[24, 'm', 1, 10]])
       const window = { by: 'promptVersion', from: NOON - HOUR, to: NOON + 26 * HOUR, stepMs: 27 * HOUR } as const
       const tenant = { environmentId: env, workspaceId: newId() }
       const { rows } = await storage().readUsagePoints(tenant, window, { limit: 10, after: null })
-      for (const [version, expected] of [[ONE, ofOne], [TWO, ofTwo]] as const) {
+      for (const [version, expected] of [
+        [ONE, ofOne],
+        [TWO, ofTwo],
+      ] as const) {
         assert.deepEqual(shown(rows.find(({ key }) => key === version)?.uncosted), expected)
       }
       const run = await runOf(storage(), env, 'b')
@@ -174,11 +183,12 @@ export function resultsSuite(open: OpenStorage) {
       const env = newId()
       const latencies = Array.from({ length: 200 }, (_, n) => 3 + 1.07 ** n)
       const calls = latencies.map((latencyMs) => llmCall({ model: 'm' }, { latencyMs, ...use(ONE) }))
-      const tools = [0, 0.4, 30].map((latencyMs) => event({ eventType: 'TOOL_CALL', latencyMs, ...use(ONE) }))
+      const toolUse = { tool: 'pay', problem: null }
+      const tools = [0, 0.4, 30].map((latencyMs) => event({ eventType: 'TOOL_CALL', toolUse, latencyMs, ...use(ONE) }))
       // No call: the length of a step is not the latency of one.
       tools.push(
         event({ latencyMs: 60_000, ...use(ONE) }),
-        event({ eventType: 'TOOL_CALL', latencyMs: 60_000, ...use(TWO) }),
+        event({ eventType: 'TOOL_CALL', toolUse, latencyMs: 60_000, ...use(TWO) }),
       )
       for (let n = 0; n < 200; n += 50) await append(storage(), env, ...calls.slice(n, n + 50))
       await append(storage(), env, ...calls.slice(0, 50), ...tools)
@@ -191,6 +201,8 @@ export function resultsSuite(open: OpenStorage) {
       }
       assert.equal(byAgent?.tool?.calls, 4)
       assert.equal(byModel?.tool, null)
+      const noModel = (await points(env, 'model')).find(({ name }) => name === '')
+      assert.deepEqual([noModel?.llm, noModel?.tool?.calls], [null, 4])
       for (const llm of [byAgent?.llm, byModel?.llm, byVersion?.llm, result?.llm]) {
         assert.equal(llm?.calls, 200)
         for (const [found, exact] of [

@@ -3,4 +3,4 @@ DELETE FROM uncosted_hours WHERE grouped_by = 'promptVersion';
 ALTER TABLE uncosted_hours DROP CONSTRAINT uncosted_hours_pkey;
 ALTER TABLE uncosted_hours DROP COLUMN grouped_by;
 ALTER TABLE uncosted_hours RENAME COLUMN key TO agent_id;
-ALTER TABLE uncosted_hours ADD PRIMARY KEY (environment_id, hour, agent_id, model_key, context, slot);
+ALTER TABLE uncosted_hours ADD CONSTRAINT uncosted_hours_pkey PRIMARY KEY (environment_id, hour, agent_id, model_key, context, slot);
