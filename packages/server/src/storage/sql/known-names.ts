@@ -8,9 +8,11 @@ import { insertJsonRows, type InsertedTable } from './json-rows.ts'
 import { textKey } from './keys.ts'
 import type { Sql } from './sql.ts'
 
-/** Approximate, because nodes add names at the same time. */
 const NAMES_PER_ENVIRONMENT = 1_000
 const OTHER = 'other'
+const OTHER_KEY = textKey(OTHER)
+/** Any number; separates these locks from those of others in the same database. */
+const LOCK_SPACE = 7_222
 const CACHE_BYTES = 8 * 1_048_576
 /** A key: a hash in hex, and its entry in a set. */
 const KEY_BYTES = 150
@@ -39,6 +41,11 @@ export interface Buckets extends Record<Kind, ReadonlyMap<string, string>> {
 
 export type KnownNames = ReturnType<typeof knownNames>
 
+const NONE: ReadonlySet<string> = new Set()
+
+/** How many have a bucket of their own. */
+const ownNames = (keys: ReadonlySet<string>): number => keys.size - (keys.has(OTHER_KEY) ? 1 : 0)
+
 /** Names with a bucket are never deleted, so this cache stays valid. */
 export function knownNames() {
   const known = new LRUCache<string, ReadonlySet<string>>({
@@ -57,17 +64,25 @@ export function knownNames() {
 
   async function bucketsOf(sql: Sql, kind: Kind, environmentId: string, names: Iterable<string>) {
     const keys = new Map(Array.from(names, (name) => [name, name === '' ? '' : textKey(name)]))
-    let stored = known.get(placeOf(kind, environmentId))
-    const isUnknown = [...keys.values()].some((key) => key !== '' && !stored?.has(key))
-    // Another node may have stored it. A full set stays full.
-    if (isUnknown && (stored?.size ?? 0) < NAMES_PER_ENVIRONMENT) stored = await load(sql, kind, environmentId)
+    let stored = known.get(placeOf(kind, environmentId)) ?? NONE
+    // A full set stays full.
+    const mayAdd = () =>
+      ownNames(stored) < NAMES_PER_ENVIRONMENT && [...keys.values()].some((key) => key !== '' && !stored.has(key))
+    // Another node may have stored it.
+    if (mayAdd()) stored = await load(sql, kind, environmentId)
+    if (mayAdd() && sql.dialect === 'postgres') {
+      await holdNames(sql, kind, environmentId)
+      stored = await load(sql, kind, environmentId)
+    }
     const added = new Map<string, string>()
+    let left = NAMES_PER_ENVIRONMENT - ownNames(stored)
     for (const [name, key] of keys) {
-      if (key === '' || stored?.has(key) || added.has(key)) continue
-      const bucket = (stored?.size ?? 0) + added.size < NAMES_PER_ENVIRONMENT ? name : OTHER
-      const bucketKey = textKey(bucket)
-      keys.set(name, bucketKey)
-      if (!stored?.has(bucketKey)) added.set(bucketKey, bucket)
+      if (key === '' || stored.has(key)) continue
+      const isOwn = key !== OTHER_KEY && left > 0
+      if (isOwn) left--
+      else keys.set(name, OTHER_KEY)
+      if (isOwn) added.set(key, name)
+      else if (!stored.has(OTHER_KEY)) added.set(OTHER_KEY, OTHER)
     }
     return { keys, added: [...added].toSorted(([a], [b]) => (a < b ? -1 : 1)) }
   }
@@ -88,6 +103,16 @@ export function knownNames() {
       }
     },
   }
+}
+
+/**
+ * Until the transaction ends, no other one adds names. Otherwise two could each take the last places, and a node that read
+ * them in between would count a name as "other" that the rest count by itself. A statement of its own: one that waits for
+ * the lock does not see what was committed meanwhile. The embedded engine has one writer.
+ */
+async function holdNames(sql: Sql, kind: Kind, environmentId: string): Promise<void> {
+  const text = `SELECT pg_advisory_xact_lock(hashtextextended(?, ${LOCK_SPACE})) AS held`
+  await sql.get(text, [placeOf(kind, environmentId)])
 }
 
 const placeOf = (kind: Kind, environmentId: string): string => `${kind} ${environmentId}`

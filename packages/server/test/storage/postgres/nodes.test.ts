@@ -9,7 +9,7 @@ import type { Storage } from '../../../src/storage/storage.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { issueRecord } from '../suite/issue-sample.ts'
-import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from '../suite/sample.ts'
+import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, runOf } from '../suite/sample.ts'
 
 let databases: TestDatabases
 let database: TestDatabase
@@ -131,6 +131,43 @@ describe('two nodes on one database', () => {
       }),
       { numRuns: 15 },
     )
+  })
+
+  test('count each tool and model under one name when both use up the last of the 1,000 names', async () => {
+    const most = 1_000
+    for (let round = 0; round < 4; round++) {
+      const env = newId()
+      const used = (name: string, runId: string) => [
+        event({ eventType: 'TOOL_CALL', toolUse: { tool: name, problem: null }, runId }),
+        llmCall({ model: name }, { runId }),
+      ]
+      const names = Array.from({ length: most + 12 }, (_, n) => `name ${n}`)
+      for (let n = 0; n < most - 8; n += 248) {
+        await append(node(0), env, ...names.slice(n, n + 248).flatMap((name) => used(name, 'first')))
+      }
+      const [last, times] = [names.slice(most - 8), 8]
+      const order = (sender: number) => [...last.slice(sender * 3), ...last.slice(0, sender * 3)]
+      const send = (sender: number) =>
+        append(node(sender), env, ...order(sender % 6).flatMap((name) => used(name, `run ${sender}`)))
+      await Promise.all(Array.from({ length: times }, (_, sender) => send(sender)))
+      // What each node has in memory counts from now on.
+      for (let sender = 0; sender < 2; sender++) await send(times + sender)
+      for (const by of ['tool', 'model'] as const) {
+        const window = { by, from: NOON - (NOON % HOUR), to: NOON + HOUR, stepMs: 2 * HOUR }
+        const tenant = { environmentId: env, workspaceId: env }
+        const { rows } = await node(0).readUsagePoints(tenant, window, { limit: 2 * most, after: null })
+        const counts = new Map(rows.map(({ name, events }) => [name, events]))
+        if (by === 'model') counts.delete('')
+        assert.equal(counts.size, most + 1, by)
+        assert.equal(counts.get('other'), (last.length - 8) * (times + 2), by)
+        const own = last.flatMap((name) => counts.get(name) ?? [])
+        assert.deepEqual(
+          own,
+          Array.from({ length: 8 }, () => times + 2),
+          by,
+        )
+      }
+    }
   })
 
   test('close a run once, with the outcome that arrives first', async () => {
