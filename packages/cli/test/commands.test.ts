@@ -241,7 +241,7 @@ test('usage shows correct totals', async () => {
   const report = await json<{ items: { events: number }[] }>('usage', ...WHERE, '--from', '3d')
   assert.ok(report.items.length > 0)
   assert.match(await text('usage', ...WHERE, '--from', '3d'), /^Total .*\d$/m)
-  assert.match(await text('usage', ...WHERE, '--from', '3d', '--by', 'model'), /^gpt\S+ +\d[\d.,]*\S* +\d[\d.]*/m)
+  assert.match(await text('usage', ...WHERE, '--from', '3d', '--by', 'model'), /^gpt\S+ +\d[\d.,]*\S* +\$\d[\d.]*/m)
   assert.match(
     await text('usage', ...WHERE, '--from', '60d', '--by', 'agent'),
     /^AGENT +RUNS +COMPLETED +FAILED +CANCELLED/,

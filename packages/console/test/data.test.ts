@@ -43,9 +43,9 @@ describe('costs and data', { skip: withoutChromium }, () => {
 
   test('a missing cost is estimated and marked, with its price table; a model without a price gets one', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/runs/estimated?step=known`)
-    await page.getByText(/^cost ≈ 2\.50, estimated with genai-prices [\d.]+$/).waitFor()
+    await page.getByText(/^cost ≈ \$2\.50, estimated with genai-prices [\d.]+$/).waitFor()
     const inspector = page.getByRole('complementary', { name: 'Step' })
-    await inspector.getByText(/cost ≈ 2\.50, estimated with genai-prices/).waitFor()
+    await inspector.getByText(/cost ≈ \$2\.50, estimated with genai-prices/).waitFor()
     await page.keyboard.press('j')
     await inspector.getByText(/cost unknown: this model has no price/).waitFor()
     await page.goto(`${tacho.home}/runs`)
@@ -67,7 +67,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await page.getByText('Every model that was called has a price').waitFor()
     await assertLooks(page, 'settings prices')
     await page.goto(`${tacho.home}/runs/estimated`)
-    await page.getByText(/^cost ≈ 3\.00, estimated with/).waitFor()
+    await page.getByText(/^cost ≈ \$3\.00, estimated with/).waitFor()
     await page.goto(settings('prices'))
     await row.getByRole('button', { name: 'Remove our-llama' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
@@ -95,7 +95,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     const row = (name: string) => page.getByRole('table', { name: 'Alerts' }).getByRole('row').filter({ hasText: name })
     await row('High cost').getByText('Firing').waitFor()
     await row('This month').getByText('83 % used').waitFor()
-    await row('This month').getByText('2.50 of 3.00').waitFor()
+    await row('This month').getByText('$2.50 of $3.00').waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
     await assertLooks(page, 'settings alerts')
     const hour = (Math.floor(Date.now() / HOUR_MS) - 7) * HOUR_MS

@@ -138,7 +138,7 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
       .getByRole('row')
       .filter({ hasText: 'version 2' })
     await row.getByText('1 (50 %)').first().waitFor()
-    await row.getByTitle(/0\.50 recorded, .?0\.50 estimated with the prices of genai-prices/).waitFor()
+    await row.getByTitle(/^\$0\.50 recorded, \$0\.50 estimated with the prices of genai-prices/).waitFor()
     await close()
   })
 

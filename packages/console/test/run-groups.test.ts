@@ -66,11 +66,11 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     const cells = async (name: string) =>
       (await page.getByRole('row').filter({ hasText: name }).getByRole('cell').allTextContents()).slice(1, -1)
     await page.getByRole('row').filter({ hasText: 'billing' }).waitFor()
-    assert.deepEqual(await cells('support'), ['3', '1', '1 (50 %)', '1', '1 m 00 s', '300', '0.75'])
+    assert.deepEqual(await cells('support'), ['3', '1', '1 (50 %)', '1', '1 m 00 s', '300', '$0.75'])
     await pressBoth(page, 'g', 'e')
     await page.waitForURL('**/sessions')
     await page.getByRole('row').filter({ hasText: 'other' }).waitFor()
-    assert.deepEqual(await cells('talk'), ['2', '1', '1 (50 %)', '0', '1 m 00 s', '200', '0.50'])
+    assert.deepEqual(await cells('talk'), ['2', '1', '1 (50 %)', '0', '1 m 00 s', '200', '$0.50'])
     await page.getByRole('link', { name: 'talk' }).click()
     await page.waitForURL('**/sessions/talk')
     await page.getByRole('link', { name: 'two' }).waitFor()

@@ -9,16 +9,15 @@ const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 
 export const number = (value: number): string => NUMBER.format(value)
 export const compact = (value: number): string => (value < 10_000 ? NUMBER.format(value) : COMPACT.format(value))
 
-/** With the digits that a small amount needs. The interface names no currency. */
+/** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.000123. */
 export function money(amount: number): string {
-  if (amount === 0) return '0'
-  if (amount >= 100) return amount.toLocaleString('en-US', { maximumFractionDigits: 0 })
-  if (amount >= 1) return amount.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
-  // 0.50, 0.123, 0.000123
-  const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 } as const
-  return amount < 0.1
-    ? amount.toLocaleString('en-US', { maximumSignificantDigits: 3 })
-    : amount.toLocaleString('en-US', { ...cents, maximumFractionDigits: 3 })
+  return `$${amount.toLocaleString('en-US', digitsOf(amount))}`
+}
+
+function digitsOf(amount: number): Intl.NumberFormatOptions {
+  if (amount === 0 || amount >= 100) return { maximumFractionDigits: 0 }
+  if (amount < 0.1) return { maximumSignificantDigits: 3 }
+  return { minimumFractionDigits: 2, maximumFractionDigits: amount < 1 ? 3 : 2 }
 }
 
 /** `120 ms`, `1.2 s`, `3 m 04 s`, `2 h 05 m`, `3 d 4 h`. */

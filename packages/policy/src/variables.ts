@@ -8,7 +8,7 @@ export const VARIABLES = {
   'agent.id': { type: 'string', description: 'Stable external agent id, or ""' },
   'agent.name': { type: 'string', description: 'Human-readable agent name, or ""' },
   'run.id': { type: 'string', description: 'External run id, or ""' },
-  'run.cost': { type: 'double', description: 'Cost of the model calls of the run so far' },
+  'run.cost': { type: 'double', description: 'Cost of the model calls of the run so far, in US dollars' },
   'run.totalTokens': { type: 'int', description: 'Tokens used by the run so far' },
   'run.toolCalls': { type: 'int', description: 'Tool calls of the run so far, without this one' },
   'session.id': { type: 'string', description: 'External session id, or ""' },

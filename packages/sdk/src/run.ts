@@ -42,7 +42,7 @@ export interface LlmCall {
   model?: string
   /** Milliseconds. */
   latency?: number
-  /** A number from 0 to 1,000,000, in one currency of your choice. */
+  /** In US dollars: a number from 0 to 1,000,000. */
   cost?: number
   usage?: { promptTokens?: number; completionTokens?: number; totalTokens?: number }
   messages?: unknown

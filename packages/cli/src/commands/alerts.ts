@@ -24,11 +24,11 @@ interface ChangeOptions extends RuleOptions {
 const PERIODS = ['month', 'day']
 const UNITS: Record<AlertKind, string> = {
   error_rate: '%',
-  cost: '',
+  cost: '$',
   no_runs: '',
   approval_waiting: 'min',
   stalled_runs: 'runs',
-  budget: '',
+  budget: '$',
 }
 
 export function addAlerts(alerts: Command): void {
@@ -68,7 +68,7 @@ function withRule(command: Command): Command {
   return command
     .option(
       '--above <number>',
-      'fires above this: percent, money, minutes or runs; of a budget, the amount',
+      'fires above this: percent, US dollars, minutes or runs; of a budget, the amount',
       parseAbove,
     )
     .option('--agent <agent>', 'only this agent: its name, its external id or its internal id')
@@ -119,7 +119,8 @@ async function list(options: EnvironmentOptions): Promise<void> {
 
 function measured({ kind }: Alert, value: number): string {
   const digits = kind === 'error_rate' ? 10 : 1e6
-  return `${spokenNumber(Math.round(value * digits) / digits)} ${UNITS[kind]}`.trimEnd()
+  const [unit, shown] = [UNITS[kind], spokenNumber(Math.round(value * digits) / digits)]
+  return unit === '$' ? `$${shown}` : `${shown} ${unit}`.trimEnd()
 }
 
 async function create(kind: string, name: string, options: RuleOptions): Promise<void> {

@@ -32,7 +32,7 @@ const right = (title: string): Column => ({ title, align: 'right' })
 export function addPrices(prices: Command): void {
   inWorkspace(prices.command('list').description('list the prices that the workspace has set')).action(list)
 
-  inWorkspace(prices.command('set <model>').description('set what a million tokens of a model cost'))
+  inWorkspace(prices.command('set <model>').description('set what a million tokens of a model cost, in US dollars'))
     .requiredOption('--input <price>', 'input tokens', parsePrice)
     .requiredOption('--output <price>', 'output tokens', parsePrice)
     .option('--cache-read <price>', 'input tokens read from a cache; default: as input', parsePrice)
@@ -72,6 +72,7 @@ async function list(options: WorkspaceOptions): Promise<void> {
   if (options.json) return printJson(prices)
   printLine(`Estimates use ${prices.priceTable}.`)
   if (prices.items.length === 0) return
+  printLine('Prices of this workspace, in US dollars for a million tokens:')
   printTable(
     [
       { title: 'MODEL' },
@@ -93,7 +94,7 @@ async function set(model: string, options: SetOptions): Promise<void> {
   const body: NewPrice = { model, input, output, ...Object.fromEntries(optional) }
   const price = await client.setPrice({ params: { workspaceId }, body })
   if (options.json) return printJson(price)
-  printLine(`A million tokens of ${printable(model)} cost ${input} as input and ${output} as output.`)
+  printLine(`A million tokens of ${printable(model)} cost $${input} as input and $${output} as output.`)
 }
 
 async function remove(model: string, options: WorkspaceOptions): Promise<void> {

@@ -14,7 +14,7 @@ import {
   printLine,
   printMore,
   printTable,
-  spokenNumber,
+  spokenMoney,
   type Column,
 } from '../terminal/output.ts'
 import { moment } from '../terminal/time-text.ts'
@@ -128,8 +128,8 @@ async function printHours(
       agent.name,
       model,
       ...[events, promptTokens, completionTokens].map(number),
-      spokenNumber(cost),
-      estimatedCost === null ? '' : spokenNumber(estimatedCost),
+      spokenMoney(cost),
+      estimatedCost === null ? '' : spokenMoney(estimatedCost),
     ]),
   )
   printMore(hasMore)

@@ -4,7 +4,15 @@ import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
-import { printable, printJson, printLine, printTable, spokenNumber, type Column } from '../terminal/output.ts'
+import {
+  printable,
+  printJson,
+  printLine,
+  printTable,
+  spokenMoney,
+  spokenNumber,
+  type Column,
+} from '../terminal/output.ts'
 import { hasEstimates } from '../usage/sums.ts'
 import { findItem } from './noun.ts'
 
@@ -49,7 +57,7 @@ export async function results(name: string, options: EnvironmentOptions): Promis
 function rowOf(result: PromptResult, withEstimate: boolean): string[] {
   const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage, estimatedCost } = result
   const length = (ms: number | null) => (ms === null ? '' : duration(ms))
-  const perRun = (cost: number) => spokenNumber(Math.round((cost / runs) * 1e6) / 1e6)
+  const perRun = (cost: number) => spokenMoney(Math.round((cost / runs) * 1e6) / 1e6)
   const share = (count: number) => (runs === 0 ? '' : `${count} (${Math.round((100 * count) / runs)} %)`)
   return [
     version,

@@ -9,7 +9,7 @@ import {
   printEmpty,
   printJsonItems,
   printMore,
-  spokenMoney,
+  spokenCost,
   spokenNumber,
   spokenTokens,
   spokenTime,
@@ -98,7 +98,7 @@ function runCells(run: OperatorRun, now: number): string[] {
     duration(runLength(run, now)),
     spokenNumber(run.eventCount),
     spokenTokens(run.usage.totalTokens),
-    spokenMoney(run.usage.cost),
+    spokenCost(run),
   ]
 }
 

@@ -87,7 +87,19 @@ export function spokenTokens(tokens: number): string {
 }
 
 export function spokenMoney(amount: number): string {
-  return currentLook().width === null ? spokenNumber(amount) : money(amount)
+  return currentLook().width === null ? `$${spokenNumber(amount)}` : money(amount)
+}
+
+/** As clients sent it; `≈` if a part is estimated. */
+export function spokenCost({
+  usage,
+  estimatedCost,
+}: {
+  usage: { cost: number }
+  estimatedCost: number | null
+}): string {
+  if (estimatedCost === null) return spokenMoney(usage.cost)
+  return `≈ ${spokenMoney(usage.cost + estimatedCost)}`
 }
 
 /** A time of the server, as a table shows it. */

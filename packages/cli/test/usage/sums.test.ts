@@ -50,13 +50,13 @@ test('points are shown by agent with outcomes and latencies, and summed up by mo
   ]
   const rows = async (by: PointKey) => pointRows(by, await sumPoints(Readable.from(points), by))
   assert.deepEqual(await rows('agent'), [
-    ['__proto__', '3', '1', '1', '0', '15', '0.3', '40 ms', '1.3 s', '', ''],
-    ['constructor', '3', '1', '1', '0', '15', '0.2', '40 ms', '1.3 s', '', ''],
-    ['constructor', '3', '1', '1', '0', '15', '0.1', '40 ms', '1.3 s', '', ''],
+    ['__proto__', '3', '1', '1', '0', '15', '$0.3', '40 ms', '1.3 s', '', ''],
+    ['constructor', '3', '1', '1', '0', '15', '$0.2', '40 ms', '1.3 s', '', ''],
+    ['constructor', '3', '1', '1', '0', '15', '$0.1', '40 ms', '1.3 s', '', ''],
   ])
   assert.deepEqual(await rows('month'), [
-    ['2026-10', '3', '1', '1', '0', '15', '0.3'],
-    ['2026-11', '6', '2', '2', '0', '30', '0.3'],
+    ['2026-10', '3', '1', '1', '0', '15', '$0.3'],
+    ['2026-11', '6', '2', '2', '0', '30', '$0.3'],
   ])
   for (const by of POINT_KEYS) {
     const [first] = await rows(by)

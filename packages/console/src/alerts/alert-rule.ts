@@ -25,7 +25,7 @@ export const KINDS: Record<AlertKind, KindLook> = {
   cost: {
     name: 'High cost',
     note: 'The calls of a while cost more, estimates included.',
-    label: 'Cost',
+    label: 'Cost in US dollars',
     format: money,
     hasWindow: true,
   },
@@ -53,7 +53,7 @@ export const KINDS: Record<AlertKind, KindLook> = {
   budget: {
     name: 'Budget',
     note: 'Tells when 50, 80 and 100 % of an amount are used.',
-    label: 'Amount',
+    label: 'Amount in US dollars',
     format: money,
     hasWindow: false,
   },

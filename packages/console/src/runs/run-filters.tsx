@@ -110,8 +110,8 @@ function MoreFilters({ search, items, set }: MoreProps) {
     <div className="flex w-full flex-wrap items-center gap-2">
       <TextFilters filters={NAMED} search={search} suggestions={known} onChange={set} />
       <TextFilter
-        label="Cost at least"
-        placeholder="Cost, from"
+        label="Cost at least, in US dollars"
+        placeholder="Cost, from $"
         className="w-28"
         pattern={COST_PATTERN}
         value={search.minCost?.toString()}

@@ -57,7 +57,7 @@ export function PriceDialog({ workspaceId, model, price, onSettled, onClose }: P
       <div className="flex flex-col gap-4">
         <Field
           label="Model"
-          hint="As the calls name it. The currency is that of all your costs."
+          hint="As the calls name it. Prices are in US dollars."
           value={name}
           onChange={(event) => setName(event.target.value)}
           maxLength={LIMITS.modelChars}

@@ -111,7 +111,7 @@ export function PricesPage() {
       ) : (
         <>
           <Section
-            title="Set by this workspace, for a million tokens"
+            title="Set by this workspace, in US dollars for a million tokens"
             className=""
             note={`Now in force: ${prices.data.priceTable}`}
           >

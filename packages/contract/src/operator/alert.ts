@@ -18,7 +18,8 @@ const rule = {
   threshold: Type.Number({
     minimum: 0,
     maximum: 1e9,
-    description: 'Fires above this: percent, money, minutes or runs. With budget, the amount. With no_runs, not used',
+    description:
+      'Fires above this: percent, US dollars, minutes or runs. With budget, the amount in US dollars. With no_runs, not used',
   }),
 }
 const agentId = Type.Unsafe<string | null>({

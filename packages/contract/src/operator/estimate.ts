@@ -7,7 +7,7 @@ export const ESTIMATE = {
     type: ['number', 'null'],
     minimum: 0,
     description:
-      'What the calls without a cost probably cost, by the price table; null if none of them has a price. Add it to usage.cost for the whole',
+      'What the calls without a cost probably cost, in US dollars by the price table; null if none of them has a price. Add it to usage.cost for the whole',
   }),
   priceTable: nullableText(
     'Name and version of the price table behind estimatedCost, with a digest of the prices of the workspace; null if there is nothing to estimate',

@@ -4,7 +4,11 @@ import { LIMITS } from '../limits.ts'
 import { LONG_CONTEXTS } from '../words.ts'
 
 const price = (description: string) =>
-  Type.Number({ minimum: 0, maximum: LIMITS.pricePerMillion, description: `${description}, for a million` })
+  Type.Number({
+    minimum: 0,
+    maximum: LIMITS.pricePerMillion,
+    description: `${description}, in US dollars for a million`,
+  })
 const optional = (description: string) => Type.Optional(price(description))
 
 const tokens = {
@@ -32,12 +36,16 @@ export const Price = Type.Object(
     model,
     ...tokens,
     call: Type.Optional(
-      Type.Number({ minimum: 0, maximum: LIMITS.costPerCall, description: 'Each call, besides its tokens' }),
+      Type.Number({
+        minimum: 0,
+        maximum: LIMITS.costPerCall,
+        description: 'Each call, besides its tokens, in US dollars',
+      }),
     ),
     longContext: Type.Optional(longContext),
     changedAt: time('When it was last set'),
   },
-  { $id: 'Price', description: 'What a model costs in a workspace, in the currency of all its costs' },
+  { $id: 'Price', description: 'What a model costs in a workspace' },
 )
 export type Price = Static<typeof Price>
 

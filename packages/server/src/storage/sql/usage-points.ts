@@ -213,7 +213,9 @@ async function readLatencies(
   const sources = LATENCIES[by]
   if (sources.length === 0) return new Map()
   const step = 'CAST((hour - ?) / ? AS BIGINT) AS step'
-  const texts = sources.map((of) => `SELECT bucket, calls, ${step}, ${of} environment_id = ? AND hour >= ? AND hour < ?`)
+  const texts = sources.map(
+    (of) => `SELECT bucket, calls, ${step}, ${of} environment_id = ? AND hour >= ? AND hour < ?`,
+  )
   const text = percentilesBy('step, key, call', texts.join(' UNION ALL '))
   const params = sources.flatMap(() => [start, stepMs, environmentId, from, to])
   const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)

@@ -67,7 +67,7 @@ class Run:
         **more: object,
     ) -> str | None:
         """
-        A completed model call. `latency` in milliseconds; `cost` in one currency of your choice; `usage` has
+        A completed model call. `latency` in milliseconds; `cost` in US dollars; `usage` has
         `promptTokens`, `completionTokens` and `totalTokens`.
         """
         given: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
