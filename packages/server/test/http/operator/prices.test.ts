@@ -46,7 +46,7 @@ test(
     assert.equal(conversations.length, 150)
     // The file has texts and its model (gpt-4o) but no usage: four characters count as a token, and what the call before
     // sent is cached, as with the provider, in blocks of 128 from 1,024 tokens on.
-    let expectedNanos = 0
+    let [expectedNanos, allCached] = [0, 0]
     const ofRun = new Map<string, number>()
     const events: object[] = []
     for (const [index, { messages }] of conversations.entries()) {
@@ -65,12 +65,16 @@ test(
           // In dollars for a million: 2.50 for input, 1.25 from the cache, 10 for output.
           nanos += (sent - cached) * 2_500 + cached * 1_250 + tokens * 10_000
           before = sent
+          allCached += cached
         }
         sent += tokens
       }
       ofRun.set(runId, nanos)
       expectedNanos += nanos
     }
+    // Each conversation has a cost, and the cache saves a good part of the whole.
+    assert.ok([...ofRun.values()].every((nanos) => nanos > 0))
+    assert.ok(allCached * 1_250 > expectedNanos / 4)
     for (let at = 0; at < events.length; at += 100) {
       assert.equal((await service.record(events.slice(at, at + 100), key)).body.success, true)
     }
