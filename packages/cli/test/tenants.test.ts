@@ -37,6 +37,10 @@ test('workspaces and environments are renamed, archived, restored, and an archiv
   assert.match(early.stderr, /archive it first/)
   assert.match(await text('environments', 'archive', 'life/staging'), /^Environment life\/staging is archived/)
   assert.doesNotMatch(await text('environments', 'list'), /life\/staging/)
+  // Its name is still known, to read it and to erase in it.
+  await text('runs', 'list', '-e', 'life/staging')
+  const erased = await server.tacho(['erase', 'session', 's', '--yes', '-e', 'life/staging'])
+  assert.match(erased.stdout + erased.stderr, /\(session\) is effective since/)
   const unasked = await server.tacho(['environments', 'delete', 'life/staging'])
   assert.deepEqual([unasked.code, unasked.stderr], [1, 'Nothing was changed; add --yes to delete the environment.\n'])
   assert.match(await text('environments', 'delete', 'life/staging', '--yes'), /is deleted at 2.*\nTo keep it: tacho /)

@@ -72,6 +72,26 @@ export async function findPlace(
   archived = false,
 ): Promise<Place> {
   const given = named ?? (flag === '--environment' ? client.defaults.environment : undefined)
+  const places = await allPlaces(client, given, archived)
+  const isMeant = ({ environment, name }: Place) =>
+    given === undefined || name === given || environment.id === given.toLowerCase()
+  const found = places.filter(isMeant)
+  if (found.length === 1 && found[0]) return found[0]
+  // An archived one keeps its name, and operators still read it.
+  const [kept] = given === undefined || archived ? [] : (await allPlaces(client, given, true)).filter(isMeant)
+  if (kept) return kept
+  throw wrongUsage(
+    choose(
+      'environment',
+      flag,
+      given,
+      places.map(({ name }) => name),
+    ),
+  )
+}
+
+/** Those that `given` can mean. */
+async function allPlaces(client: OperatorClient, given: string | undefined, archived: boolean): Promise<Place[]> {
   const places: Place[] = []
   const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client, archived)) {
@@ -81,18 +101,7 @@ export async function findPlace(
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
     }
   }
-  const found = places.filter(
-    ({ environment, name }) => given === undefined || name === given || environment.id === given.toLowerCase(),
-  )
-  if (found.length === 1 && found[0]) return found[0]
-  throw wrongUsage(
-    choose(
-      'environment',
-      flag,
-      given,
-      places.map(({ name }) => name),
-    ),
-  )
+  return places
 }
 
 const MOST_NAMED = 10

@@ -3,8 +3,9 @@ import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApiKey, ApiKeyPage, CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import type { Environment, EnvironmentPage } from '@tacho/contract/operator/environment.ts'
+import type { Erasure } from '@tacho/contract/operator/erasure.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import { event, startService, type RunPage, type Service } from '../../setup/service.ts'
 
 const NOW = Date.now()
 let now = NOW
@@ -22,6 +23,8 @@ const iso = (time: number) => new Date(time).toISOString()
 test('an archived environment is hidden and its keys are refused until it is restored', async () => {
   const { workspaceId, environmentId } = await service.newTenant('archived')
   const key = await service.newKey({ scopes: ['usage:read'], environmentId })
+  const writer = await service.newKey({ scopes: ['events:write'], environmentId })
+  await service.record([event({ runId: 'erased', timestamp: now })], writer)
   const [home, list] = [`/environments/${environmentId}`, `/workspaces/${workspaceId}/environments`]
   assert.equal(await use(key), 200)
   const archived = await post<Environment>(`${home}/archive`)
@@ -32,8 +35,18 @@ test('an archived environment is hidden and its keys are refused until it is res
   now += 1_000
   // The first time stays. Operators still read it.
   assert.deepEqual((await post<Environment>(`${home}/archive`)).body, archived.body)
-  assert.equal((await service.operator(`${home}/runs`)).status, 200)
+  assert.equal((await service.operator<RunPage>(`${home}/runs`)).body.items.length, 1)
+  // An erasure is a promise to a person, whatever else happens to the environment.
+  const erased = await service.operator<Erasure>(`${home}/erasures`, { body: { kind: 'run', id: 'erased' } })
+  assert.deepEqual([erased.status, erased.body.effectiveAt, erased.body.runs], [201, iso(now), 1])
+  assert.deepEqual((await service.operator<RunPage>(`${home}/runs`)).body.items, [])
+  await eventually(async () => {
+    const { body } = await service.operator<Erasure>(`${home}/erasures/${erased.body.id}`)
+    return body.status === 'DONE'
+  }, 'the deletion of its events')
   assert.equal((await post<Environment>(`${home}/restore`)).body.archivedAt, null)
+  const late = await service.record([event({ runId: 'erased', timestamp: now })], writer)
+  assert.deepEqual(late.body.rejections?.[0]?.code, 'erased')
   assert.equal(await use(key), 200)
 
   assert.equal((await post(`/workspaces/${workspaceId}/archive`)).status, 200)
