@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { OPERATOR_TOKEN, runTacho, serveFrom, startServer, type Ended } from './tacho.ts'
 
 const server = await startServer()
@@ -52,6 +52,10 @@ test('an export continues after an interruption, and its import is exported agai
   assert.equal((await refused('restore-export', damaged, ...into)).code, 1)
   assert.match((await refused('restore-export', packed, ...into)).stderr, /not empty/)
   assert.match(await text('restore-export', packed, ...into, '--resume'), /lines written into default\/archive/)
+  const cut = path.join(server.directory, 'cut.jsonl.gz')
+  writeFileSync(cut, gzipSync(content).subarray(0, -50))
+  const afterLine = /cut\.jsonl\.gz" cannot be read after line \d+: unexpected end of file/
+  assert.match((await refused('restore-export', cut, ...into, '--resume')).stderr, afterLine)
   const again = (await server.tacho(['export', ...into])).stdout
   const comparable = (some: string) =>
     // The names and the checksums that contain them; a pending approval may have expired since.

@@ -59,7 +59,8 @@ async function restoreExport(file: string, options: Options): Promise<void> {
     }
   } catch (error) {
     if (error instanceof Stop) throw error
-    throw failed(`${JSON.stringify(file)} cannot be read: ${(error as Error).message}.`)
+    const place = checked.line === 0 ? '' : ` after line ${checked.line}`
+    throw failed(`${JSON.stringify(file)} cannot be read${place}: ${(error as Error).message}.`)
   } finally {
     progress.end(`Import: ${spokenNumber(done.written + done.known)} lines`)
   }

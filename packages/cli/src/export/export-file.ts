@@ -7,7 +7,7 @@ import { failed } from '../stop.ts'
 import { lines } from '../transcript/lines.ts'
 
 /** A line can have a payload whose characters are all escaped twice. */
-const LONGEST_LINE = 64 * 1_048_576
+const LONGEST_LINE_MIB = 64
 
 export interface ExportLine {
   number: number
@@ -20,6 +20,8 @@ export interface ExportLine {
 /** What is known of an export so far. */
 export interface Checked {
   state: ExportState
+  /** Number of the last line that was read. */
+  line: number
   /** Whether the last line was there. */
   isComplete: boolean
 }
@@ -28,14 +30,15 @@ export interface Checked {
 export function checkedAt(after: string | null): Checked {
   const mark = after === null ? null : readMark(after)
   const state = mark ? { lines: mark.lines, counts: { ...mark.counts }, sha256: mark.sha256 } : newExportState()
-  return { state, isComplete: false }
+  return { state, line: 0, isComplete: false }
 }
 
 /** Throws a Stop at the first line that is damaged. Lines after the last mark are not checked before the end. */
 export async function* checkedLines(bytes: AsyncIterable<Uint8Array>, checked: Checked): AsyncGenerator<ExportLine> {
-  for await (const line of lines(bytes, LONGEST_LINE)) {
+  for await (const line of lines(bytes, LONGEST_LINE_MIB * 1_048_576)) {
     const { number } = line
-    const text = 'bytes' in line ? line.bytes.toString() : ''
+    if ('tooLong' in line) throw failed(`The export is damaged: line ${number} is longer than ${LONGEST_LINE_MIB} MiB.`)
+    const text = line.bytes.toString()
     const read = readLine(text)
     if (checked.isComplete || read === null) throw damaged(number)
     const { type, members } = read
@@ -44,6 +47,7 @@ export async function* checkedLines(bytes: AsyncIterable<Uint8Array>, checked: C
       if (members['sha256'] !== checked.state.sha256 || members['lines'] !== checked.state.lines) throw damaged(number)
       checked.isComplete = type === 'end'
     } else countLine(checked.state, type, text)
+    checked.line = number
     yield { number, text, type, after: type === 'mark' ? String(members['after']) : null }
   }
 }

@@ -1,23 +1,15 @@
 /** Checks lines of an export that an import sends, and says what to write. Pure. */
-import { LIMITS } from '@tacho/contract/limits.ts'
-import {
-  APPROVAL_STATUSES,
-  DEPLOYABLE_KINDS,
-  ISSUE_STATES,
-  POLICY_ACTIONS,
-  RECORD_KINDS,
-  RECORD_STATUSES,
-  RUN_STATUSES,
-  SEVERITIES,
-} from '@tacho/contract/words.ts'
+import { compileCondition } from '@tacho/policy/compile.ts'
 import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type ExportedTable } from '../storage/exports.ts'
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
-import { readTraits } from '../storage/traits.ts'
+import { measureContent } from '../storage/prompts.ts'
+import { readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isUncosted } from '../storage/uncosted.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
 import { payloadSlices } from './json-slices.ts'
+import { valueFault } from './restored-values.ts'
 import { isStorableText } from './text.ts'
 
 /** Rows of one table, or the events of one run, in the order of their lines. */
@@ -45,28 +37,10 @@ const REQUIRED_NUMBERS = [
   'differingRetries',
   'payloadsRemoved',
 ] as const
-export const RUN_FACTS = [
-  ...REQUIRED_TEXTS,
-  ...REQUIRED_NUMBERS,
-  'sessionId',
-  'endedAt',
-  'errorCount',
-  'pinnedAt',
-  'ruleClosedAt',
-] as const
-
-/** Members that are one of some words. */
-const WORDS: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
-  ['run.status', RUN_STATUSES],
-  ['approval.status', APPROVAL_STATUSES],
-  ['issueRecord.status', RECORD_STATUSES],
-  ['issueRecord.recordKind', RECORD_KINDS],
-  ['issue.state', ISSUE_STATES],
-  ['policyVersion.severity', SEVERITIES],
-  ['policyVersion.action', POLICY_ACTIONS],
-  ['deployment.kind', DEPLOYABLE_KINDS],
-  ['deploymentChange.kind', DEPLOYABLE_KINDS],
-])
+const OPTIONAL_NUMBERS = ['endedAt', 'errorCount', 'pinnedAt', 'ruleClosedAt'] as const
+export const RUN_FACTS = [...REQUIRED_TEXTS, ...REQUIRED_NUMBERS, 'sessionId', ...OPTIONAL_NUMBERS] as const
+const REQUIRED: ReadonlySet<string> = new Set(['id', 'runId', ...REQUIRED_TEXTS, ...REQUIRED_NUMBERS])
+const NUMBERS: ReadonlySet<string> = new Set([...REQUIRED_NUMBERS, ...OPTIONAL_NUMBERS])
 
 /** `line`: its index among the lines. */
 export interface RestoreFault {
@@ -105,15 +79,16 @@ function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, inde
   const row: ExportedRow = {}
   for (const column of columns) {
     const member = memberOf(column)
-    const isJson = json.includes(column)
-    const value = isJson ? line.json(member) : (line.members[member] ?? null)
-    const isOfType =
-      value === null ? nullable.includes(column) : (typeof value === 'number') === numbers.includes(column)
-    if (!isOfType || !isValueOf(table, member, value) || (isJson && value !== null && parsed(value) === undefined)) {
-      return `has an invalid ${member}`
-    }
-    row[member] = value
+    const text = json.includes(column) ? line.json(member) : null
+    const value = json.includes(column) ? text : (line.members[member] ?? null)
+    const isOfType = value === null ? nullable.includes(column) : typeof value === typeOf(column, numbers)
+    if (!isOfType) return `has an invalid ${member}`
+    const fault = text === null ? valueFault(table, member, value) : jsonFault(table, member, text)
+    if (fault !== null) return fault
+    row[member] = value as string | number | null
   }
+  const fault = rowFault(table, row)
+  if (fault !== null) return fault
   const last = parts.at(-1)
   if (last?.kind === 'rows' && last.table === table) {
     last.rows.push(row)
@@ -122,29 +97,33 @@ function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, inde
   return null
 }
 
-function isValueOf(type: string, member: string, value: unknown): value is string | number | null {
-  const words = WORDS.get(`${type}.${member}`)
-  if (words !== undefined) return typeof value === 'string' && words.includes(value)
-  if (typeof value === 'number') return TIMES.test(member) ? isTime(value) : Number.isSafeInteger(value)
-  return value === null || (typeof value === 'string' && isStorableText(value))
+/** Null as JSON is not what any of these has. */
+function jsonFault(table: ExportedTable, member: string, text: string): string | null {
+  return isStorableText(text) ? valueFault(table, member, parsed(text) ?? NO_JSON) : `has an invalid ${member}`
 }
 
-function areTraits(value: string | number | null): boolean {
-  try {
-    return value === null || (typeof value === 'string' && Object.values(readTraits(value)).flat().every(isText))
-  } catch {
-    return false
+const NO_JSON = Symbol('not JSON')
+
+const typeOf = (column: string, numbers: readonly string[]): string => (numbers.includes(column) ? 'number' : 'string')
+
+/** What is wrong with the values of a row together. */
+function rowFault(table: ExportedTable, row: ExportedRow): string | null {
+  switch (table) {
+    case 'agent':
+      return row['displayName'] !== null && row['externalId'] === null ? 'has a displayName, but no externalId' : null
+    case 'promptVersion': {
+      const measured = measureContent(String(row['content']))
+      const wrong = (['contentHash', 'contentBytes'] as const).find((name) => measured[name] !== row[name])
+      return wrong === undefined ? null : `has an invalid ${wrong}: it is not that of its content`
+    }
+    case 'policyVersion': {
+      const compiled = compileCondition(String(row['condition']))
+      return compiled.ok ? null : `has an invalid condition: ${compiled.faults[0]?.message ?? 'it cannot be compiled'}`
+    }
+    default:
+      return null
   }
 }
-
-const isText = (value: unknown): boolean => typeof value === 'string'
-
-/** Members that are times. */
-const TIMES = /(At|Time|Seen|Until)$/
-
-/** No date can be written for another number. */
-const isTime = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= LIMITS.detectedAtMaxMs
 
 /** Undefined: not JSON. */
 function parsed(text: unknown): unknown {
@@ -155,25 +134,36 @@ function parsed(text: unknown): unknown {
   }
 }
 
+function areTraits(value: unknown): value is string | null {
+  if (value === null) return true
+  try {
+    const isText = (name: unknown): boolean => typeof name === 'string'
+    const isRead = typeof value === 'string' && value.length <= TRAITS_CHARS && isStorableText(value)
+    return isRead && Object.values(readTraits(value)).flat().every(isText)
+  } catch {
+    return false
+  }
+}
+
 function addRun(parts: RestorePart[], { members }: ReadLine, line: number): string | null {
-  const { id, runId, differingRetries } = members
-  if (typeof id !== 'string' || typeof runId !== 'string' || typeof differingRetries !== 'number') {
-    return 'has no id, runId or differingRetries'
-  }
   const facts: ExportedRow = {}
-  for (const name of [...RUN_FACTS, 'traits', 'uncosted']) {
+  for (const name of ['id', 'runId', ...RUN_FACTS]) {
     const value = members[name] ?? null
-    if (!isValueOf('run', name, value)) return `has an invalid ${name}`
-    facts[name] = value
+    const isNumber = NUMBERS.has(name)
+    if (value === null ? REQUIRED.has(name) : typeof value !== (isNumber ? 'number' : 'string')) {
+      return value === null ? `has no ${name}` : `has an invalid ${name}`
+    }
+    const fault = valueFault('run', name, value)
+    if (fault !== null) return fault
+    facts[name] = value as string | number | null
   }
-  if (!areTraits(facts['traits'] ?? null)) return 'has invalid traits'
-  if (!isUncosted(facts['uncosted'] ?? null)) return 'has an invalid uncosted'
-  const isWhole =
-    REQUIRED_TEXTS.every((name) => typeof facts[name] === 'string') &&
-    REQUIRED_NUMBERS.every((name) => typeof facts[name] === 'number')
-  if (!isWhole) return `must have ${REQUIRED_TEXTS.join(', ')}, ${REQUIRED_NUMBERS.join(', ')}`
+  const { traits = null, uncosted = null } = members
+  if (!areTraits(traits)) return 'has invalid traits'
+  if (!isUncosted(uncosted) || !isStorableText(String(uncosted))) return 'has an invalid uncosted'
+  const { id, runId, differingRetries } = facts as { id: string; runId: string; differingRetries: number }
   const countsErrors = facts['errorCount'] !== null
-  parts.push({ kind: 'run', run: { id, runId, differingRetries, countsErrors, facts }, events: [], line })
+  const run = { id, runId, differingRetries, countsErrors, facts: { ...facts, traits, uncosted } as ExportedRow }
+  parts.push({ kind: 'run', run, events: [], line })
   return null
 }
 
@@ -183,10 +173,16 @@ function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): st
   if (part?.kind !== 'run' || part.run.runId !== members['runId'])
     return 'is an event without the line of its run before it'
   const { receivedAt, timestamp } = members
+  if (typeof receivedAt !== 'number' || typeof timestamp !== 'number') return 'has no receivedAt or timestamp'
   const payload = line.json('payload')
   const data = payload === null ? undefined : parsed(payload)
-  if (!isTime(receivedAt) || !isTime(timestamp)) return 'has an invalid receivedAt or timestamp'
-  if (payload === null || data === undefined) return 'has an invalid payload'
+  const span = (name: string): string | null => (typeof members[name] === 'string' ? members[name] : null)
+  const own = { receivedAt, timestamp, spanId: span('spanId'), parentSpanId: span('parentSpanId') }
+  for (const [name, value] of Object.entries(own)) {
+    const fault = valueFault('event', name, value)
+    if (fault !== null) return fault
+  }
+  if (payload === null || data === undefined || !isStorableText(payload)) return 'has an invalid payload'
   const item = { ...members, payload: data }
   // It was young enough when it was recorded.
   const context = { workspaceId, now: timestamp }
@@ -194,10 +190,6 @@ function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): st
   const judged = judgeItems([item], () => ({ json: payload, levels }), context)
   const [event] = judged.events
   if (event === undefined) return `is not a valid event: ${judged.rejections[0]?.message ?? 'rejected'}`
-  const span = (name: string): string | null => (typeof members[name] === 'string' ? members[name] : null)
-  part.events.push({
-    event: { ...event, spanId: span('spanId'), parentSpanId: span('parentSpanId') },
-    receivedAt,
-  })
+  part.events.push({ event: { ...event, spanId: own.spanId, parentSpanId: own.parentSpanId }, receivedAt })
   return null
 }

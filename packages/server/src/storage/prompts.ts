@@ -1,4 +1,5 @@
 /** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
+import { hash } from 'node:crypto'
 import type { AuditEntry } from './audit.ts'
 import type { Page, PageById } from './page.ts'
 import type { TenantChange } from './workspaces.ts'
@@ -78,6 +79,11 @@ export interface PromptVersionInfo {
 
 export interface PromptVersionRow extends PromptVersionInfo {
   content: string
+}
+
+/** What a version says about its content. */
+export function measureContent(content: string): Pick<PromptVersionInfo, 'contentHash' | 'contentBytes'> {
+  return { contentHash: hash('sha256', content), contentBytes: Buffer.byteLength(content) }
 }
 
 /** `unchanged`: the newest version has the same content. `conflict`: the author has not seen the newest version. */

@@ -20,7 +20,7 @@ export const soughtTrait = (kind: TraitKind, name: string): string => `\n${trait
 /** No trait, in a run. */
 export const NO_TRAITS = '\n'
 /** Characters of the traits of one run. Names beyond this are not kept. */
-const TRAITS_CHARS = 4_096
+export const TRAITS_CHARS = 4_096
 
 /** The traits of a run with those of an event. Returns the same text if there is nothing new. */
 export function addTraits(traits: string, ofEvent: string): string {

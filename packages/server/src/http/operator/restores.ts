@@ -12,6 +12,9 @@ import { auditOf } from './audit.ts'
 
 type PartOf<Kind extends RestorePart['kind']> = Extract<RestorePart, { kind: Kind }>
 
+/** Its keys are refused, so an import must not fill it either. */
+const ARCHIVED = refuse('conflict', 'The environment or its workspace is archived. Restore it before the import')
+
 interface Done {
   written: number
   known: number
@@ -22,7 +25,9 @@ const RUNS_AT_ONCE = 32
 
 export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.importEnvironment, { ...deps }, async ({ body, request }) => {
-    const [environmentId, workspaceId] = [environmentOf(request).id, workspaceOf(request).id]
+    const [environment, workspace] = [environmentOf(request), workspaceOf(request)]
+    if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
+    const [environmentId, workspaceId] = [environment.id, workspace.id]
     const parts = readRestore(body.lines, workspaceId)
     if (!Array.isArray(parts)) return refuse('invalid_request', `lines[${parts.line}] ${parts.message}`)
     const done: Done = { written: 0, known: 0 }

@@ -55,6 +55,39 @@ test('an archived environment is hidden and its keys are refused until it is res
   assert.equal(await use(key), 200)
 })
 
+test('an archived environment, or one of an archived workspace, takes no import, but its data is still erased', async () => {
+  const { workspaceId, environmentId } = await service.newTenant('archived data')
+  const key = await service.newKey({ scopes: ['events:write'], environmentId })
+  const [home, workspace] = [`/environments/${environmentId}`, `/workspaces/${workspaceId}`]
+  const recorded = await service.record([event({ runId: 'one' }), event({ runId: 'two' })], key)
+  assert.equal(recorded.body.accepted, 2)
+  const lines = ['{"type":"export","version":1}']
+  const send = async () => post(`${home}/import`, { lines, resume: true })
+  const runs = async () => {
+    const { body } = await service.operator<{ items: { runId: string }[] }>(`${home}/runs`)
+    return body.items.map(({ runId }) => runId).toSorted()
+  }
+  for (const [place, id] of [
+    [home, 'one'],
+    [workspace, 'two'],
+  ]) {
+    await post(`${place}/archive`)
+    const refused = await send()
+    assert.deepEqual([refused.status, /is archived. Restore it/.test(refused.text)], [409, true])
+    const left = (await runs()).filter((runId) => runId !== id)
+    const erasure = await post<Erasure>(`${home}/erasures`, { kind: 'run', id })
+    assert.equal(erasure.status, 201, erasure.text)
+    assert.deepEqual(await runs(), left)
+    const isRemoved = async () => {
+      const { body } = await service.operator<Erasure>(`${home}/erasures/${erasure.body.id}`)
+      return body.status === 'DONE'
+    }
+    await eventually(isRemoved, 'the removal')
+    await post(`${place}/restore`)
+  }
+  assert.equal((await send()).status, 200)
+})
+
 test('an archived environment is deleted after a waiting time, unless it is restored', async () => {
   const { environmentId } = await service.newTenant('deleted')
   const home = `/environments/${environmentId}`

@@ -19,6 +19,7 @@ import {
   type Exported,
 } from '../../setup/export-service.ts'
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { readRestore } from '../../../src/domain/restore.ts'
 import { event, startService } from '../../setup/service.ts'
 import { refusalOf } from './contract.ts'
 
@@ -163,6 +164,105 @@ test('an import can be repeated; it refuses an environment that has other rows',
   // Nothing of the refused lines was written.
   assert.equal((await exported(target)) === whole, true)
   await service.close()
+})
+
+test('each kind of line has the limits of the API that takes the same values', () => {
+  const faultOf = (line: object, before: string[] = []) => {
+    const read = readRestore([...before, JSON.stringify(line)], source.workspaceId)
+    return Array.isArray(read) ? null : read.message
+  }
+  const first = (type: string) => ofType(whole, type)[0] ?? assert.fail(`no ${type}`)
+  const chars: [type: string, member: string, most: number][] = [
+    ['prompt', 'name', LIMITS.nameChars],
+    ['promptVersion', 'note', LIMITS.noteChars],
+    ['promptVersion', 'author', LIMITS.textChars],
+    ['policy', 'id', LIMITS.policyIdChars],
+    ['policyVersion', 'policyId', LIMITS.policyIdChars],
+    ['policyVersion', 'name', LIMITS.nameChars],
+    ['policyVersion', 'description', LIMITS.descriptionChars],
+    ['deployment', 'itemId', LIMITS.policyIdChars],
+    ['deployment', 'deployedBy', LIMITS.textChars],
+    ['deploymentChange', 'note', LIMITS.noteChars],
+    ['runView', 'name', LIMITS.runViewNameChars],
+    ['agent', 'displayName', LIMITS.nameChars],
+    ['agent', 'externalId', LIMITS.textChars],
+    ['agent', 'name', LIMITS.textChars],
+    ['model', 'model', LIMITS.modelChars],
+    ['run', 'runId', LIMITS.runIdChars],
+    ['run', 'sessionId', LIMITS.textChars],
+    ['event', 'eventId', LIMITS.eventIdChars],
+    ['event', 'clientId', LIMITS.clientIdChars],
+    ['event', 'label', LIMITS.labelChars],
+    ['event', 'agentName', LIMITS.textChars],
+    ['event', 'spanId', LIMITS.textChars],
+    ['approval', 'clientId', LIMITS.textChars],
+    ['approval', 'runId', LIMITS.runIdChars],
+    ['approval', 'inputHash', LIMITS.inputHashDigitsMax],
+    ['approval', 'reason', LIMITS.approvalBodyBytes],
+    ['approval', 'decisionReason', LIMITS.decisionReasonChars],
+    ['approval', 'deciderName', LIMITS.textChars],
+    ['issueRecord', 'clientRecordId', LIMITS.textChars],
+    ['issueRecord', 'runId', LIMITS.textChars],
+    ['issue', 'title', LIMITS.textChars],
+    ['issue', 'assignee', LIMITS.assigneeChars],
+    ['issueFingerprint', 'fingerprint', LIMITS.fingerprintChars],
+    ['issueAffected', 'subject', LIMITS.textChars],
+    ['issueActivity', 'text', LIMITS.commentChars],
+  ]
+  for (const [type, member, most] of chars) {
+    const line = type === 'agent' ? { ...first(type), externalId: 'a-1' } : first(type)
+    const [run] = type === 'event' ? [JSON.stringify(first('run'))] : []
+    const before = run === undefined ? [] : [run]
+    assert.equal(faultOf({ ...line, [member]: 'a'.repeat(most) }, before), null, `${type} ${member}`)
+    const fault = faultOf({ ...line, [member]: 'a'.repeat(most + 1) }, before) ?? ''
+    assert.match(
+      fault,
+      new RegExp(`${member}\\b.* ${most}( |$)|${member}\\b.* form|${member}: it does not match`),
+      `${type} ${member}`,
+    )
+    assert.match(faultOf({ ...line, [member]: '\ud800' }, before) ?? '', new RegExp(member), `${type} ${member}`)
+  }
+  const numbers: [type: string, member: string, least: number, most: number][] = [
+    ['prompt', 'newest', 1, Number.MAX_SAFE_INTEGER],
+    ['policyVersion', 'number', 1, Number.MAX_SAFE_INTEGER],
+    ['deployment', 'publication', 1, Number.MAX_SAFE_INTEGER],
+    ['runView', 'lastHours', 1, LIMITS.runViewHours],
+    ['agent', 'archivedAt', 0, LIMITS.detectedAtMaxMs],
+    ['run', 'totalTokens', 0, Number.MAX_SAFE_INTEGER],
+    ['run', 'startedAt', 0, LIMITS.detectedAtMaxMs],
+    ['approval', 'timeoutMs', LIMITS.approvalTimeoutMsMin, LIMITS.approvalTimeoutMsMax],
+    ['issueRecord', 'detectedAt', 0, LIMITS.detectedAtMaxMs],
+    ['issue', 'occurrences', 0, Number.MAX_SAFE_INTEGER],
+    ['issueFingerprint', 'lastSeen', 0, LIMITS.detectedAtMaxMs],
+    ['issueAffected', 'occurrences', 0, Number.MAX_SAFE_INTEGER],
+    ['issueActivity', 'at', 0, LIMITS.detectedAtMaxMs],
+  ]
+  for (const [type, member, least, most] of numbers) {
+    const line = first(type)
+    for (const value of [least, most]) assert.equal(faultOf({ ...line, [member]: value }), null, `${type} ${member}`)
+    for (const value of [least - 1, most + 1, least + 0.5]) {
+      assert.match(faultOf({ ...line, [member]: value }) ?? '', new RegExp(`invalid ${member}`), `${type} ${member}`)
+    }
+  }
+  const refused: [type: string, change: object, reason: RegExp][] = [
+    ['agent', { externalId: null, displayName: 'Refunds' }, /has a displayName, but no externalId/],
+    ['agent', { id: 'not a uuid' }, /invalid id: it must be a UUID/],
+    ['promptVersion', { content: '' }, /invalid content: it must not be empty/],
+    ['promptVersion', { content: 'changed' }, /invalid contentHash: it is not that of its content/],
+    ['promptVersion', { contentBytes: 1 + LIMITS.promptContentBytes }, /invalid contentBytes/],
+    ['policyVersion', { condition: 'tool.name ==' }, /invalid condition/],
+    ['runView', { query: { status: 'CLOSED' } }, /invalid query.status/],
+    ['runView', { columns: ['none'] }, /invalid columns/],
+    ['configuration', { body: { prompts: 7 } }, /invalid body/],
+    ['issue', { stateBy: { kind: 'robot' } }, /invalid stateBy/],
+    ['issueFingerprint', { facts: { tools: 'one' } }, /invalid facts.tools/],
+    ['issueActivity', { kind: 'REMOVED' }, /invalid kind/],
+    ['issueActivity', { detail: null }, /invalid detail/],
+    ['issueRecord', { payload: [] }, /invalid payload/],
+    ['issueRecord', { evidence: null }, /invalid evidence/],
+    ['run', { traits: `\n${'tool:"t"\n'.repeat(600)}`, payloadsRemoved: 1 }, /invalid traits/],
+  ]
+  for (const [type, change, reason] of refused) assert.match(faultOf({ ...first(type), ...change }) ?? '', reason)
 })
 
 test('an import neither reads nor changes a prompt of another workspace', async () => {

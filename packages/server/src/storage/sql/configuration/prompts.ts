@@ -1,15 +1,15 @@
 import { read, write, type Acts } from '../act.ts'
-import { hash } from 'node:crypto'
 import type { AuditEntry } from '../../audit.ts'
-import type {
-  NewPromptRow,
-  NewPromptVersionRow,
-  PromptRow,
-  PromptVersionInfo,
-  PromptVersionRow,
-  SavedVersion,
-  VersionPage,
-  PromptStore,
+import {
+  measureContent,
+  type NewPromptRow,
+  type NewPromptVersionRow,
+  type PromptRow,
+  type PromptVersionInfo,
+  type PromptVersionRow,
+  type SavedVersion,
+  type VersionPage,
+  type PromptStore,
 } from '../../prompts.ts'
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
@@ -75,7 +75,8 @@ async function createPromptVersion(
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null
   const { newest } = prompt
-  if (newest.contentHash === contentHash(version.content)) return { outcome: 'unchanged', version: newest }
+  if (newest.contentHash === measureContent(version.content).contentHash)
+    return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved = await insertVersion(sql, promptId, newest.number + 1, version)
   await sql.run('UPDATE prompts SET newest = ? WHERE workspace_id = ? AND id = ?', [
@@ -95,14 +96,10 @@ async function insertVersion(
 ): Promise<PromptVersionInfo> {
   const text = `INSERT INTO prompt_versions (id, prompt_id, number, content_hash, content_bytes, author, created_at,
     note, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  const measured = { contentHash: contentHash(content), contentBytes: Buffer.byteLength(content) }
+  const measured = measureContent(content)
   const values: SqlValue[] = [id, promptId, number, measured.contentHash, measured.contentBytes, author, createdAt]
   await sql.run(text, [...values, note, content])
   return { id, promptId, number, ...measured, author, note, createdAt }
-}
-
-function contentHash(content: string): string {
-  return hash('sha256', content)
 }
 
 async function listPrompts(

@@ -1,0 +1,134 @@
+/**
+ * What each value of an export's line may be: the schemas by which the APIs take the same value. A text without a schema
+ * of its own has the limit of other texts, a number is a time or a count. Pure.
+ */
+import { ApprovalHeaders, ApprovalStatus, CLIENT_ID_HEADER, NewApproval } from '@tacho/contract/approval.ts'
+import { EventInput } from '@tacho/contract/event.ts'
+import { anyObject, text, uuid } from '@tacho/contract/fields.ts'
+import { IssueRecordInput, RecordStatus } from '@tacho/contract/issue-record.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { AgentName } from '@tacho/contract/operator/agent.ts'
+import { Decider, NewDecision } from '@tacho/contract/operator/approval.ts'
+import { DeploymentChange, NewDeployment } from '@tacho/contract/operator/deployment.ts'
+import {
+  Actor,
+  Assignment,
+  Facts,
+  IssueActivity,
+  IssueState,
+  NewComment,
+  Split,
+} from '@tacho/contract/operator/issue.ts'
+import { NewPolicy } from '@tacho/contract/operator/policy.ts'
+import { NewPrompt } from '@tacho/contract/operator/prompt.ts'
+import { NewRunView } from '@tacho/contract/operator/run-view.ts'
+import { RunStatus } from '@tacho/contract/run.ts'
+import { RuntimeConfig, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
+import Type, { type TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import type { ExportedTable } from '../storage/exports.ts'
+import { schemaFaults } from './schema-faults.ts'
+import { isStorableText, UNSTORABLE } from './text.ts'
+
+const id = uuid('')
+const version = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+const OTHER_TEXT = text(LIMITS.textChars, '')
+const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+/** No date can be written for another number. */
+const TIME = Type.Integer({ minimum: 0, maximum: LIMITS.detectedAtMaxMs })
+const IS_TIME = /(At|Time|Seen|Until|^at|^timestamp)$/
+
+const { kind, id: itemId } = NewDeployment.properties.items.items.properties
+const deployed = { kind, itemId, publication: version }
+const fingerprint = Split.properties.fingerprints.items
+const { revision } = RuntimeConfig.properties
+const { note } = NewPrompt.properties
+
+const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<string, TSchema>>>> = {
+  prompt: { id, name: NewPrompt.properties.name, newest: version },
+  promptVersion: {
+    id,
+    promptId: id,
+    number: version,
+    note,
+    content: NewPrompt.properties.content,
+    contentHash: RuntimePrompt.properties.contentHash,
+    contentBytes: Type.Integer({ minimum: 1, maximum: LIMITS.promptContentBytes }),
+  },
+  policy: { id: NewPolicy.properties.policyId, newest: version },
+  policyVersion: { ...NewPolicy.properties, number: version },
+  deployment: { ...deployed, version },
+  deploymentChange: {
+    ...deployed,
+    action: DeploymentChange.properties.action,
+    fromVersion: version,
+    toVersion: version,
+    note,
+    sourceEnvironmentId: id,
+    revision,
+  },
+  configuration: { revision, body: RuntimeConfig },
+  runView: { id, ...NewRunView.properties },
+  agent: {
+    id,
+    externalId: EventInput.properties.agentId,
+    name: EventInput.properties.agentName,
+    displayName: AgentName.properties.name,
+  },
+  model: { model: Type.String({ minLength: 1, maxLength: LIMITS.modelChars }) },
+  approval: {
+    ...NewApproval.properties,
+    id,
+    clientId: ApprovalHeaders.properties[CLIENT_ID_HEADER],
+    status: ApprovalStatus,
+    decisionReason: NewDecision.properties.reason,
+    deciderKind: Decider.properties.kind,
+  },
+  issueRecord: { ...IssueRecordInput.properties, id, status: RecordStatus, fingerprint },
+  issue: {
+    id,
+    state: IssueState,
+    stateBy: Actor,
+    assignee: Assignment.properties.assignee,
+    mergedInto: id,
+  },
+  issueFingerprint: { fingerprint, issueId: id, homeIssueId: id, facts: Facts },
+  issueAffected: { fingerprint, kind: Type.Enum(['run', 'agent']) },
+  issueActivity: {
+    issueId: id,
+    id,
+    kind: IssueActivity.properties.kind,
+    actor: Actor,
+    text: NewComment.properties.text,
+    detail: anyObject,
+  },
+  run: {
+    id,
+    agentId: id,
+    runId: EventInput.properties.runId,
+    sessionId: EventInput.properties.sessionId,
+    status: RunStatus,
+  },
+  event: {},
+}
+
+const compiled = new Map<TSchema, Validator>()
+
+/** What is wrong with a value, as the rest of a sentence about its line; null if nothing is. JSON is given as its value. */
+export function valueFault(type: keyof typeof SCHEMAS, member: string, value: unknown): string | null {
+  if (value === null) return null
+  if (typeof value === 'string' && !isStorableText(value)) return `has an invalid ${member}: it ${UNSTORABLE}`
+  const schema = schemaOf(type, member, value)
+  let validator = compiled.get(schema)
+  if (validator === undefined) compiled.set(schema, (validator = Compile(schema)))
+  if (validator.Check(value)) return null
+  const [fault] = schemaFaults(schema, validator.Errors(value))
+  return `has an invalid ${member}${fault?.path.replaceAll('/', '.') ?? ''}: it ${fault?.message ?? 'has the wrong form'}`
+}
+
+function schemaOf(type: keyof typeof SCHEMAS, member: string, value: unknown): TSchema {
+  const own = SCHEMAS[type]
+  if (Object.hasOwn(own, member)) return own[member] as TSchema
+  if (typeof value === 'string') return OTHER_TEXT
+  return IS_TIME.test(member) ? TIME : COUNT
+}
