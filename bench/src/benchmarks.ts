@@ -7,11 +7,13 @@ import { hook } from './benchmarks/hook.ts'
 import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
 import { otlp } from './benchmarks/otlp.ts'
+import { packed } from './benchmarks/packed.ts'
 import { policies } from './benchmarks/policies.ts'
 import {
   postgres,
   postgresErasure,
   postgresMixed,
+  postgresPacked,
   postgresReads,
   postgresReadsFull,
   postgresRetention,
@@ -34,6 +36,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   otlp,
   acknowledgement,
   searched,
+  packed,
   stored,
   reads,
   readsFull,
@@ -50,6 +53,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   postgres,
   postgresMixed,
   postgresSearched,
+  postgresPacked,
   postgresStored,
   postgresReads,
   postgresReadsFull,

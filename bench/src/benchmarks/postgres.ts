@@ -20,6 +20,7 @@ import { startServer } from '../server.ts'
 import { spreadOf, type Times } from '../stats.ts'
 import { ratio, spread, whole } from '../text.ts'
 import { ERASED, measureErasure } from './erasure.ts'
+import { measurePacked, PACKED } from './packed.ts'
 import { measureReading } from './reading.ts'
 import {
   CONNECTIONS,
@@ -71,6 +72,14 @@ export const postgresSearched: Benchmark = {
   part: 'postgres',
   about: [SEARCHED],
   run: onDatabases((setting, create) => measureSearched(setting, serversOf(setting.place, create))),
+}
+
+export const postgresPacked: Benchmark = {
+  name: 'postgres-packed',
+  title: 'Recording on PostgreSQL while payloads are packed',
+  part: 'postgres',
+  about: [PACKED],
+  run: onDatabases(async (setting, create) => measurePacked(setting, retainedStore(setting.place, await create()))),
 }
 
 export const postgresReads: Benchmark = {
@@ -128,7 +137,7 @@ function retainedStore(place: string, url: string): Omit<RetainedStore, 'killsAt
     }
   }
   return {
-    start: () => startServer(path.join(place, 'server'), ['--database-url', url]),
+    start: (flags = []) => startServer(path.join(place, 'server'), ['--database-url', url, ...flags]),
     open: () => openPostgresStorage({ url }),
     query,
     size: async () => {

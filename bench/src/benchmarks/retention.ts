@@ -31,7 +31,7 @@ checked: none is there that should be gone, none is gone or short of events that
 
 /** How a benchmark reaches the store itself. */
 export interface RetainedStore {
-  start(): Promise<Server>
+  start(flags?: readonly string[]): Promise<Server>
   open(): Promise<Storage>
   /** Rows of a statement, while no server runs. */
   query(text: string): Promise<Record<string, unknown>[]>
@@ -69,7 +69,7 @@ export function sqliteStore(place: string): RetainedStore {
   }
   return {
     killsAt: KILLS_AT,
-    start: () => startServer(directory),
+    start: (flags) => startServer(directory, flags),
     open: () => {
       const onTrouble = (error: Error) => {
         throw error
@@ -211,7 +211,12 @@ async function homeOf(server: Server): Promise<Home> {
 }
 
 /** Stores the history as it came then. The server would refuse events of 60 days ago. */
-async function fill(store: RetainedStore, environmentId: string, plot: Plot, requests: number): Promise<void> {
+export async function fill(
+  store: Pick<RetainedStore, 'open'>,
+  environmentId: string,
+  plot: Plot,
+  requests: number,
+): Promise<void> {
   const storage = await store.open()
   const body = bodyWriter(plot)
   for (let n = 0; n < requests;) {

@@ -2,7 +2,7 @@
 import type { EnvironmentStore } from '../storage/environments.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
-import { createPace } from './retention-pace.ts'
+import { createPace } from './pace.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeleteEnvironmentsOptions {

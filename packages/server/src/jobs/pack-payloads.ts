@@ -1,23 +1,23 @@
 /**
  * Packs the payloads of idle runs into blocks, a few at a time.
  *
- * It rests nine times as long as it works, so recording keeps at least nine tenths of the store's writer. Nothing is
- * remembered between passes: the store knows which runs are unpacked. If several nodes take the same run, one of them
- * stores it and the others continue. A process that dies leaves whole blocks.
+ * Nothing is remembered between passes: the store knows which runs are unpacked. If several nodes take the same run, one
+ * of them stores it and the others continue. A process that dies leaves whole blocks.
  */
-import { setTimeout as wait } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { EnvironmentStore } from '../storage/environments.ts'
 import type { PageById } from '../storage/page.ts'
 import type { PackedSlice, PackingStore, RunSlice, SlicePlace, UnpackedRun } from '../storage/packing.ts'
-import { StorageError } from '../storage/storage.ts'
+import { StorageError, type Storage } from '../storage/storage.ts'
 import type { WorkspaceStore } from '../storage/workspaces.ts'
 import { every, type Job } from './every.ts'
+import { createPace, type AddWork } from './pace.ts'
 
 export interface PackOptions {
   storage: Pick<PackingStore, 'listUnpackedRuns' | 'readUnpacked' | 'storeBlocks'> &
     Pick<WorkspaceStore, 'listWorkspaces'> &
-    Pick<EnvironmentStore, 'listEnvironments'>
+    Pick<EnvironmentStore, 'listEnvironments'> &
+    Pick<Storage, 'gauges' | 'engine'>
   now: () => number
   onError: (error: unknown) => void
   intervalMs?: number
@@ -29,10 +29,10 @@ const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500
 /** Bytes that a block takes in addition to its content: in its row, and in the rows of its events. */
 const LEAST_SAVED = 200
-/** Payloads of short runs that share a transaction. */
-const BATCH_PAYLOADS = 500
-/** Rests so many times as long as a batch took. */
-const REST = 9
+/** A store that is busy all day needs its processors more than its disk. */
+const PATIENCE = 4
+/** Compressed bytes of one slice, beyond those of its last run. */
+const SLICE_BYTES = 2 * 1_048_576
 
 export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: PackOptions): Job {
   const stopping = new AbortController()
@@ -43,52 +43,52 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
 
   /** Short runs share a transaction. A run that fills several has one slice in each, because a slice follows a stored one. */
   async function packEnvironment(environmentId: string): Promise<void> {
-    const batch = newBatch(environmentId)
-    for await (const run of unpackedRuns(environmentId)) {
-      let after: SlicePlace | null = null
-      let slice: PackedSlice | null = null
-      do {
-        if (stopping.signal.aborted) return
-        slice = await batch.read(run, after)
-        after = slice?.after ?? null
-      } while (slice?.more && (await batch.store(run)))
-      if (batch.isFull()) await batch.store(run)
+    const pace = createPace(storage, stopping.signal, PATIENCE)
+    const runs = unpackedRuns(environmentId)
+    let next = await runs.next()
+    let after: SlicePlace | null = null
+    while (!next.done && !stopping.signal.aborted) {
+      await pace.slice(async (most, addWork) => {
+        const slices: RunSlice[] = []
+        let [payloads, bytes] = [0, 0]
+        while (!next.done && payloads < most && bytes < SLICE_BYTES && !stopping.signal.aborted) {
+          const run = next.value
+          const slice = await read(environmentId, run, after, addWork)
+          if (slice !== null) slices.push({ run, slice })
+          payloads += 1 + (slice?.payloads ?? 0)
+          bytes += slice?.blocks.reduce((sum, { packed }) => sum + packed.length, 0) ?? 0
+          after = slice?.more ? slice.after : null
+          if (after !== null) break
+          next = await runs.next()
+        }
+        const stored = slices.length > 0 ? await storage.storeBlocks(environmentId, slices) : []
+        if (after !== null && stored.at(-1) !== true) {
+          // Another process has changed the run.
+          after = null
+          next = await runs.next()
+        }
+        return payloads
+      })
     }
-    if (!stopping.signal.aborted) await batch.store(null)
   }
 
-  function newBatch(environmentId: string) {
-    let [slices, payloads, busyMs]: [RunSlice[], number, number] = [[], 0, 0]
-    return {
-      /** Null: there is nothing of the run to store. */
-      async read(run: UnpackedRun, after: SlicePlace | null): Promise<PackedSlice | null> {
-        const start = performance.now()
-        try {
-          const slice = await storage.readUnpacked(environmentId, run.id, after, LEAST_SAVED)
-          if (slice === null) return null
-          slices.push({ run, slice })
-          payloads += 1 + slice.payloads
-          return slice
-        } catch (error) {
-          // One run that cannot be read must not keep the others from being packed.
-          if (error instanceof StorageError) throw error
-          onError(error)
-          return null
-        } finally {
-          busyMs += performance.now() - start
-        }
-      },
-      isFull: () => payloads >= BATCH_PAYLOADS,
-      /** False: another process has changed the run. */
-      async store(run: UnpackedRun | null): Promise<boolean> {
-        const start = performance.now()
-        const stored = slices.length > 0 ? await storage.storeBlocks(environmentId, slices) : []
-        const lost = slices.some((one, index) => one.run === run && !stored[index])
-        const ms = (busyMs + performance.now() - start) * REST
-        ;[slices, payloads, busyMs] = [[], 0, 0]
-        await wait(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
-        return !lost
-      },
+  /** Null: there is nothing of the run to store. */
+  async function read(
+    environmentId: string,
+    run: UnpackedRun,
+    after: SlicePlace | null,
+    addWork: AddWork,
+  ): Promise<PackedSlice | null> {
+    const start = performance.now()
+    try {
+      return await storage.readUnpacked(environmentId, run.id, after, LEAST_SAVED)
+    } catch (error) {
+      // One run that cannot be read must not keep the others from being packed.
+      if (error instanceof StorageError) throw error
+      onError(error)
+      return null
+    } finally {
+      addWork(performance.now() - start)
     }
   }
 

@@ -13,7 +13,7 @@ import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { WorkItem, WorkStore } from '../storage/work.ts'
 import { every, type Job } from './every.ts'
-import { createPace, type Pace } from './retention-pace.ts'
+import { createPace, type Pace } from './pace.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface RetainOptions {

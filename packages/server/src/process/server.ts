@@ -188,7 +188,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   return { url, close: () => (stopped ??= stop()) }
 }
 
-/** On PostgreSQL, packing saves a third of the space and writes each event once more. */
+/** On PostgreSQL, packing saves a quarter of the space and writes each event once more. */
 function packs({ packPayloads: choice }: Config, { engine }: Storage): boolean {
   return choice === 'auto' ? engine === 'sqlite' : choice === 'on'
 }

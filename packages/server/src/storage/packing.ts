@@ -38,7 +38,7 @@ export interface SlicePlace {
 }
 
 export interface PackedBlock {
-  /** The payload texts in UTF-8, one after the other, as one zstd frame. */
+  /** The payload texts in UTF-8, one after the other, as one Brotli stream. */
   packed: Uint8Array
   places: (SlicePlace & { at: number; bytes: number })[]
 }

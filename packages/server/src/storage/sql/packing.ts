@@ -6,13 +6,14 @@
  * A slice is read and compressed first, without any lock, and stored in a second, short transaction. That one goes through
  * only if no other process has packed or dropped payloads of the run since: `runs.blocks` counts the blocks ever made.
  */
-import { zstdCompressSync, constants } from 'node:zlib'
+import { promisify } from 'node:util'
+import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
 import type { PackedBlock, PackedSlice, PackingStore, RunSlice, SlicePlace, UnpackedRun } from '../packing.ts'
 import { look, read, write, type Acts } from './act.ts'
-import { ofRun, rowsWithin, WITH_RUN } from './events.ts'
+import { eventEnvironment, ofRun, rowsWithin, WITH_RUN } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING } from './payloads.ts'
 import { OF_UUID } from './runs.ts'
-import type { Sql } from './sql.ts'
+import type { Sql, SqlValue } from './sql.ts'
 
 export const packingActs = {
   listUnpackedRuns: look(listUnpackedRuns),
@@ -22,7 +23,8 @@ export const packingActs = {
 
 const SLICE_ROWS = 500
 const SLICE_BYTES = 512 * 1_024
-const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
+/** A window as large as a block. `readBlock` knows blocks of zstd, as they were written before, by their first bytes. */
+const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: Math.log2(BLOCK_BYTES) }
 
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
   const text = `SELECT number, id, run_id AS "runId", status, last_event_at AS "lastEventAt" FROM runs
@@ -58,10 +60,15 @@ async function readUnpacked(
   )
   const rows = await sql.all<UnpackedRow>(`${WITH_RUN} SELECT e.time, e.seq, e.payload ${from}`, [...params, count])
   const last = rows.at(-1)
+  const blocks: PackedBlock[] = []
+  for (const some of blocksOf(rows)) {
+    const block = await packBlock(sql, some, leastSaved)
+    if (block !== null) blocks.push(block)
+  }
   return {
     ...state,
     payloads: rows.length,
-    blocks: blocksOf(rows).flatMap((some) => packBlock(some, leastSaved) ?? []),
+    blocks,
     after: last === undefined ? null : { time: last.time, seq: last.seq },
     more: sizes.length > count,
   }
@@ -88,12 +95,21 @@ function blocksOf(rows: readonly UnpackedRow[]): UnpackedRow[][] {
   return blocks
 }
 
+const inBackground = promisify(brotliCompress)
+
+/** For PostgreSQL, acts run on the thread that answers requests. The embedded store has threads of its own. */
+async function compressed(sql: Sql, bytes: Buffer): Promise<Uint8Array> {
+  const options = { params: { ...COMPRESSION, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }
+  const packed = sql.dialect === 'postgres' ? await inBackground(bytes, options) : brotliCompressSync(bytes, options)
+  // A copy, because zlib returns part of a larger buffer, and a message between threads carries all of it.
+  return new Uint8Array(packed)
+}
+
 /** Null: it would save too little. */
-function packBlock(rows: readonly UnpackedRow[], leastSaved: number): PackedBlock | null {
+async function packBlock(sql: Sql, rows: readonly UnpackedRow[], leastSaved: number): Promise<PackedBlock | null> {
   const texts = rows.map(({ payload }) => Buffer.from(payload))
   const all = Buffer.concat(texts)
-  // A copy, because zlib returns part of a larger buffer, and a message between threads carries all of it.
-  const packed = new Uint8Array(zstdCompressSync(all, COMPRESSION))
+  const packed = await compressed(sql, all)
   if (all.length - packed.length < leastSaved) return null
   let at = 0
   const places = rows.map(({ time, seq }, index) => {
@@ -106,14 +122,32 @@ function packBlock(rows: readonly UnpackedRow[], leastSaved: number): PackedBloc
 
 async function storeBlocks(sql: Sql, environmentId: string, slices: readonly RunSlice[]): Promise<boolean[]> {
   const stored = new Map<RunSlice, boolean>()
+  const placed: PlacedBlock[] = []
   // Locked in the order in which appends lock runs.
   for (const one of slices.toSorted((a, b) => (a.run.runId < b.run.runId ? -1 : 1))) {
-    stored.set(one, await storeSlice(sql, environmentId, one))
+    const blocks = await takeRun(sql, environmentId, one)
+    stored.set(one, blocks !== null)
+    placed.push(...(blocks ?? []))
   }
+  for (const { run, block, packed } of sql.dialect === 'postgres' ? placed : inFullPages(placed)) {
+    const text = 'INSERT INTO payload_blocks (environment_id, run, block, packed) VALUES (?, ?, ?, ?)'
+    await sql.run(text, [environmentId, run, block, packed])
+  }
+  await (sql.dialect === 'postgres' ? changeRows : moveRows)(sql, environmentId, placed)
   return slices.map((one) => stored.get(one) ?? false)
 }
 
-async function storeSlice(sql: Sql, environmentId: string, { run: { id }, slice }: RunSlice): Promise<boolean> {
+interface PlacedBlock extends PackedBlock {
+  run: number
+  block: number
+}
+
+/** Null: another process has changed the run. */
+async function takeRun(
+  sql: Sql,
+  environmentId: string,
+  { run: { id }, slice }: RunSlice,
+): Promise<PlacedBlock[] | null> {
   const { number, events, blocksBefore, blocks, more } = slice
   // Events that arrived since have their turn later.
   const packed = more ? '0' : 'CASE WHEN event_count = ? THEN 1 ELSE 0 END'
@@ -121,25 +155,39 @@ async function storeSlice(sql: Sql, environmentId: string, { run: { id }, slice 
     `UPDATE runs SET blocks = blocks + ?, packed = ${packed} WHERE environment_id = ? AND id = ? AND blocks = ?`,
     [blocks.length, ...(more ? [] : [events]), environmentId, id, blocksBefore],
   )
-  if (changed === 0) return false
-  for (const [index, { packed: bytes, places }] of blocks.entries()) {
-    const block = blocksBefore + index
-    const text = 'INSERT INTO payload_blocks (environment_id, run, block, packed) VALUES (?, ?, ?, ?)'
-    await sql.run(text, [environmentId, number, block, bytes])
-    const written = await placeInBlock(sql, environmentId, number, block, places)
-    if (written !== places.length) throw new Error('Events of a block are missing')
-  }
-  return true
+  if (changed === 0) return null
+  return blocks.map((block, index) => ({ ...block, run: number, block: blocksBefore + index }))
 }
 
-async function placeInBlock(
-  sql: Sql,
-  environmentId: string,
-  run: number,
-  block: number,
-  places: PackedBlock['places'],
-): Promise<number> {
-  if (sql.dialect === 'postgres') {
+/** Bytes of a page that cells can use, and bytes of a cell besides the packed ones: SQLite's default, and about. */
+const PAGE_BYTES = 4_096 - 35
+const CELL_BYTES = 55
+
+/**
+ * The blocks in an order that fills pages: a page gets rows until the next one does not fit. Of a row that is longer than
+ * a page, SQLite keeps what does not fill the last of its other pages: "Cell payload overflow pages" in its file format.
+ */
+function inFullPages(blocks: readonly PlacedBlock[]): PlacedBlock[] {
+  const pages: { free: number; blocks: PlacedBlock[] }[] = []
+  const sized = blocks.map((block) => ({ block, bytes: bytesInPage(block.packed.length + CELL_BYTES) }))
+  for (const { block, bytes } of sized.toSorted((a, b) => b.bytes - a.bytes)) {
+    let page = pages.find(({ free }) => free >= bytes)
+    if (page === undefined) pages.push((page = { free: PAGE_BYTES, blocks: [] }))
+    page.free -= bytes
+    page.blocks.push(block)
+  }
+  return pages.flatMap((page) => page.blocks)
+}
+
+function bytesInPage(bytes: number): number {
+  if (bytes <= PAGE_BYTES) return bytes
+  const least = 489
+  const kept = least + ((bytes - least) % (4_096 - 4))
+  return kept <= PAGE_BYTES ? kept : least
+}
+
+async function changeRows(sql: Sql, environmentId: string, placed: readonly PlacedBlock[]): Promise<void> {
+  for (const { run, block, places } of placed) {
     const [first, last] = [places[0], places.at(-1)]
     const text = `UPDATE events AS e SET payload = '', block = ?, block_at = (x->>2)::integer, payload_bytes = (x->>3)::integer
       FROM jsonb_array_elements(?::jsonb) AS x
@@ -147,14 +195,34 @@ async function placeInBlock(
         AND e.time = (x->>0)::bigint AND e.seq = (x->>1)::integer AND e.payload_bytes IS NULL`
     const rows = JSON.stringify(places.map(({ time, seq, at, bytes }) => [time, seq, at, bytes].map(String)))
     const range = [first?.time ?? 0, first?.seq ?? 0, last?.time ?? 0, last?.seq ?? 0]
-    return sql.run(text, [block, rows, environmentId, run, ...range])
+    const written = await sql.run(text, [block, rows, environmentId, run, ...range])
+    if (written !== places.length) throw new Error(MISSING)
   }
-  // To name the seq makes SQLite delete and insert the row, and so merge pages that become almost empty. It never does so
-  // when it changes a row in place, and most of the space would stay unused.
-  const text = `UPDATE events SET seq = seq, payload = '', block = ?, block_at = ?, payload_bytes = ?
-    WHERE seq = ? AND run = ? AND environment_id = (SELECT number FROM environment_numbers WHERE environment_id = ?)
-      AND payload_bytes IS NULL`
-  let written = 0
-  for (const { seq, at, bytes } of places) written += await sql.run(text, [block, at, bytes, seq, run, environmentId])
-  return written
 }
+
+/**
+ * SQLite merges pages when rows are deleted, never when they become smaller. So all rows are deleted first and then
+ * inserted: three of four in their order, which leaves pages three quarters full, because three full pages are split
+ * into four. The other rows fill them. In one go, a quarter of the space would stay unused.
+ */
+async function moveRows(sql: Sql, environmentId: string, placed: readonly PlacedBlock[]): Promise<void> {
+  const all = placed
+    .flatMap(({ run, block, places }) => places.map((place) => ({ ...place, run, block })))
+    .toSorted((a, b) => a.seq - b.seq)
+  const rows: Record<string, SqlValue>[] = []
+  for (const { seq, run, block, at, bytes } of all) {
+    const row = await sql.get<Record<string, SqlValue>>(
+      `DELETE FROM events WHERE seq = ? AND run = ? AND environment_id = ${eventEnvironment(sql)}
+        AND payload_bytes IS NULL RETURNING *`,
+      [seq, run, environmentId],
+    )
+    if (row === null) throw new Error(MISSING)
+    rows.push({ ...row, payload: '', block, block_at: at, payload_bytes: bytes })
+  }
+  const columns = Object.keys(rows[0] ?? {})
+  const text = `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+  const [first, rest] = [rows.filter((_, index) => index % 4 !== 1), rows.filter((_, index) => index % 4 === 1)]
+  for (const row of [...first, ...rest]) await sql.run(text, Object.values(row))
+}
+
+const MISSING = 'Events of a block are missing'

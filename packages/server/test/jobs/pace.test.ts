@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPace } from '../../src/jobs/retention-pace.ts'
+import { createPace } from '../../src/jobs/pace.ts'
 
 /** A store in which a slice waits for its turn and then takes `actMs`. */
 function storeOf(actMs: number) {

@@ -1,18 +1,21 @@
 /**
- * How much one slice of retention removes, and how long the next one waits.
+ * How much one slice of a background job changes, and how long the next one waits.
  *
  * The size follows the time that slices take: one must be short, because commits of events wait for it, but not so short
  * that its own commit is most of it. The pause follows what else the store does: while events wait for their commit, slices
  * take at most a nineteenth of the time. Together with the log and the pages that they cause, this costs recording less
- * than a tenth. The time a slice waits for its turn does not count: otherwise a busy store would remove nothing.
+ * than a tenth. The time a slice waits for its turn does not count: otherwise nothing would happen on a busy store.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../storage/storage.ts'
 
 export interface Pace {
-  /** Runs one slice, which gets how much it may remove and returns how much it removed, and then pauses. */
-  slice(remove: (most: number) => Promise<number>): Promise<number>
+  /** Runs one slice, which gets how many rows it may change and returns how many it did, and then pauses. */
+  slice(change: (most: number, add: AddWork) => Promise<number>): Promise<number>
 }
+
+/** Adds work of a slice in milliseconds that delays no commit, such as compressing: the pause follows it too. */
+export type AddWork = (ms: number) => void
 
 const LEAST = 500
 const MOST = 5_000
@@ -26,7 +29,8 @@ const WHILE_IDLE = 0.5
 /** A disk that is slow for a moment does not stop the removal for long. */
 const LONGEST_PAUSE_MS = 5_000
 
-export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: AbortSignal): Pace {
+/** `patience`: how many times longer the pauses of a busy store are, for work that nothing waits for. */
+export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: AbortSignal, patience = 1): Pace {
   let most = LEAST
   let recorded = storage.gauges().committedEvents
 
@@ -39,18 +43,21 @@ export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: 
   }
 
   return {
-    async slice(remove) {
+    async slice(change) {
       const before = storage.gauges()
-      const removed = await remove(most)
+      let otherMs = 0
+      const changed = await change(most, (ms) => (otherMs += ms))
       const took = storage.gauges().actMs - before.actMs
       const recording = isRecording()
       const part = took / (recording ? SHORT_MS[storage.engine] : LONG_MS)
-      // A slice that removed little says nothing about a full one.
+      // A slice that changed little says nothing about a full one.
       if (part > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / part)))
-      else if (removed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))
-      const times = before.queuedBytes > 0 ? WHILE_BUSY : recording ? WHILE_RECORDING : WHILE_IDLE
-      await wait(Math.min(took * times, LONGEST_PAUSE_MS), undefined, { signal }).catch(() => undefined)
-      return removed
+      else if (changed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))
+      const busy = before.queuedBytes > 0
+      const times = busy ? WHILE_BUSY * patience : recording ? WHILE_RECORDING : WHILE_IDLE
+      const pauseMs = Math.min((took + otherMs) * times, LONGEST_PAUSE_MS * (busy ? patience : 1))
+      await wait(pauseMs, undefined, { signal }).catch(() => undefined)
+      return changed
     },
   }
 }
