@@ -150,8 +150,6 @@ export const LIMITS = {
   eventsLookedAt: 5_000,
   /** Searches over payloads that a process runs at the same time, one of each environment. */
   searchesAtOnce: 2,
-  /** Searches of one environment that run or wait; more are refused. */
-  searchesOfEnvironment: 8,
   searchQueryChars: 1_000,
   /** Words in one query, those of phrases and fields included. */
   searchQueryWords: 32,

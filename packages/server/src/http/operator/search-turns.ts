@@ -1,19 +1,10 @@
 /**
- * Spreads searches over time, because they share threads or connections with all other requests: one of an environment
- * at a time, few at once. Others wait in order. Bounded.
+ * One search of an environment runs at a time, and few at once: they share readers or connections of the store with
+ * all other requests. Others wait in order; no more wait than pages are built at the same time (reply-memory.ts).
  */
-import { refuse, type Refusal } from '../reply-error.ts'
+export type TakeTurn = <Result>(environmentId: string, search: () => Promise<Result>) => Promise<Result>
 
-export interface SearchBounds {
-  /** Searches that run at the same time. */
-  atOnce: number
-  /** Searches of one environment that run or wait. */
-  ofEnvironment: number
-}
-
-export type TakeTurn = <Result>(environmentId: string, search: () => Promise<Result>) => Promise<Result | Refusal>
-
-export function createSearchTurns({ atOnce, ofEnvironment }: SearchBounds): TakeTurn {
+export function createSearchTurns(atOnce: number): TakeTurn {
   /** Environments of the searches that run. */
   const running = new Set<string>()
   const waiting: { environmentId: string; begin: () => void }[] = []
@@ -29,10 +20,6 @@ export function createSearchTurns({ atOnce, ofEnvironment }: SearchBounds): Take
   }
 
   return async (environmentId, search) => {
-    const others = waiting.filter((turn) => turn.environmentId === environmentId).length
-    if (others + (running.has(environmentId) ? 1 : 0) >= ofEnvironment) {
-      return refuse('overloaded', 'Too many searches of this environment are in progress')
-    }
     const { promise, resolve } = Promise.withResolvers<void>()
     waiting.push({ environmentId, begin: resolve })
     beginNext()

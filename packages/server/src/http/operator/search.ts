@@ -20,10 +20,7 @@ const REMOVING = refuse('conflict', 'The previous index is still being deleted. 
 
 export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now, work } = deps
-  const takeTurn = createSearchTurns({
-    atOnce: LIMITS.searchesAtOnce,
-    ofEnvironment: LIMITS.searchesOfEnvironment,
-  })
+  const takeTurn = createSearchTurns(LIMITS.searchesAtOnce)
 
   serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request }) => {
     const { q, limit = LIMITS.searchPageDefault, cursor } = query
@@ -41,9 +38,7 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
     const { to } = range
     const from = start.after?.from ?? range.from
     const search = { clauses: parsed.clauses, from, to, limit, after: start.after }
-    const found = await takeTurn(environment.id, () => storage.searchEvents(environment.id, search))
-    if (isRefusal(found)) return found
-    const { rows, more, lookedTo } = found
+    const { rows, more, lookedTo } = await takeTurn(environment.id, () => storage.searchEvents(environment.id, search))
     const last = lookedTo ?? rows.at(-1)?.place
     return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(walk, { ...last, from }) : null }
   })

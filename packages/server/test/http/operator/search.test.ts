@@ -140,18 +140,13 @@ test('a range before or after all events finds none, however far away it is', as
   assert.match(turned.text, /to must not be before from/)
 })
 
-test('many searches at once are found or refused, and recording goes on', async () => {
+test('many searches at once are answered, and recording goes on', async () => {
   await switchTo(true)
   const searches = Array.from({ length: 200 }, (_, n) => search(`word${n} everywhen`))
   const recorded = await Promise.all(Array.from({ length: 20 }, () => service.record([event()])))
   assert.deepEqual(new Set(recorded.map(({ body }) => body.success)), new Set([true]))
   const answers = await Promise.all(searches)
-  for (const { status, text, headers } of answers) {
-    if (status === 200) continue
-    // How many are refused depends on the machine; search-turns.test.ts has the exact bound.
-    assert.deepEqual([status, headers.has('retry-after')], [503, true])
-    assert.match(text, /Too many searches of this environment are in progress/)
-  }
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
   // The turns are free again.
   assert.equal((await search('everywhen')).status, 200)
 })
