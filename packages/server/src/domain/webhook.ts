@@ -1,7 +1,9 @@
 /** Builds webhook messages: signed according to Standard Webhooks, or formatted for Slack. */
 import { createHmac } from 'node:crypto'
+import { money } from '@tacho/contract/format.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
+import { isMoney } from './alert.ts'
 import { isoTime } from './run.ts'
 import type { Random } from '../storage/uuid.ts'
 
@@ -112,7 +114,7 @@ function slackMessage(type: string, data: Record<string, unknown>): object {
   const about = data['title'] ?? data['reason']
   const fields = Object.entries(SHOWN)
     .filter(([name]) => data[name] !== null && data[name] !== undefined)
-    .map(([name, label]) => ({ type: 'mrkdwn', text: `*${label}*\n${slackText(data[name], FIELD_CHARS)}` }))
+    .map(([name, label]) => ({ type: 'mrkdwn', text: `*${label}*\n${slackText(shown(data, name), FIELD_CHARS)}` }))
   return {
     text: `${title}${about ? `: ${slackText(about, HEADER_CHARS)}` : ''}`,
     blocks: [
@@ -121,6 +123,12 @@ function slackMessage(type: string, data: Record<string, unknown>): object {
       ...(fields.length > 0 ? [{ type: 'section', fields }] : []),
     ],
   }
+}
+
+function shown(data: Record<string, unknown>, name: string): unknown {
+  const value = data[name]
+  const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
+  return isAmount && typeof value === 'number' ? money(value) : value
 }
 
 /** Slack reads & < > as markup; unescaped, a tool's name could notify a whole channel. */

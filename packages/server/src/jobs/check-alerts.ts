@@ -1,5 +1,5 @@
 /** Checks alerts and budgets once a minute, from rollups. The node that claims a check does it. */
-import { alertNews, nextAlert, periodStart } from '../domain/alert.ts'
+import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import { pricingOf } from '../prices/pricing.ts'
 import type { AlertRow, AlertRule, AlertStore, AlertWindow } from '../storage/alerts.ts'
@@ -32,7 +32,7 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     }
     const window = windowOf(alert.rule, at)
     const measured = await storage.measureAlert(environmentId, alert.rule, window)
-    const value = isMoney(alert.rule) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
+    const value = isMoney(alert.rule.kind) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
     const { state, news } = nextAlert(alert, value, at)
     const data = alertNews(alert, { ...state, value })
     const nextAt = at + intervalMs
@@ -62,8 +62,6 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     },
   }
 }
-
-const isMoney = ({ kind }: AlertRule): boolean => kind === 'cost' || kind === 'budget'
 
 function windowOf(rule: AlertRule, now: number): AlertWindow {
   const since = rule.kind === 'budget' ? periodStart(rule.period, now) : now - rule.windowMinutes * 60_000

@@ -85,6 +85,15 @@ test('a Slack message names what it is about and cannot mention anyone', () => {
   assert.ok(body.includes('&lt;!channel&gt;') && !body.includes('<!channel>') && !body.includes('null'))
 })
 
+test('a message to Slack shows the amounts of a budget in dollars, and percent as they are', () => {
+  const textOf = (data: object) => webhookMessage(order({ format: 'slack' }, data), NOW).body
+  assert.match(
+    textOf({ kind: 'budget', value: 10.9625, threshold: 20 }),
+    /\*Value\*\\n\$10\.96.*\*Threshold\*\\n\$20\.00/,
+  )
+  assert.match(textOf({ kind: 'error_rate', value: 12.5, threshold: 10 }), /\*Value\*\\n12\.5.*\*Threshold\*\\n10"/)
+})
+
 test('attempts continue for about a day with growing delays, then end', () => {
   let [attempts, at] = [0, 0]
   const delays: number[] = []
