@@ -4,7 +4,7 @@ import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { allWorkspaces, environmentsOf } from '../calls/tenants.ts'
 
-/** Names of the environments of the entries, by id. An archived or unreadable one has none. */
+/** Names of the environments of the entries, by id. A deleted or unreadable one has none. */
 export async function environmentNames(
   client: OperatorClient,
   scope: Workspace | null,
@@ -12,9 +12,9 @@ export async function environmentNames(
 ): Promise<Map<string, string>> {
   const wanted = new Set(entries.map(({ workspaceId, environmentId }) => environmentId && workspaceId))
   const names = new Map<string, string>()
-  const workspaces = scope === null ? await allWorkspaces(client) : [scope]
+  const workspaces = scope === null ? await allWorkspaces(client, true) : [scope]
   for (const workspace of workspaces.filter(({ id }) => wanted.has(id))) {
-    for (const { id, name } of await environmentsOf(client, workspace)) {
+    for (const { id, name } of await environmentsOf(client, workspace, true)) {
       names.set(id, scope === null ? `${workspace.name}/${name}` : name)
     }
   }
