@@ -492,7 +492,8 @@ test('an erasure ends what waits for it: streams, a run that is followed, and a 
       const { status, text } = await waiting
       assert.deepEqual([status, JSON.parse(text).code], [404, 'not_found'], `${engine} ${kind}`)
       assert.ok(!text.includes(marker))
-      const other = await ask({}, { ...headers, 'x-service-client-id': 'other' })
+      const later = { clientRequestId: `after ${kind}`, toolName: 'later' }
+      const other = await ask(later, { ...headers, 'x-service-client-id': 'other' })
       const first = await stream.next()
       const told: unknown[] = []
       assert.equal(first?.event, 'snapshot')
