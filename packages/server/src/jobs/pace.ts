@@ -3,8 +3,9 @@
  *
  * The size follows the time that slices take: one must be short, because commits of events wait for it, but not so short
  * that its own commit is most of it. The pause follows what else the store does: while events wait for their commit, slices
- * take at most a nineteenth of the time. Together with the log and the pages that they cause, this costs recording less
- * than a tenth. The time a slice waits for its turn does not count: otherwise nothing would happen on a busy store.
+ * take at most a nineteenth of the time of the embedded engine, and an eighth of that of one connection to PostgreSQL. Together
+ * with the log and the pages that they cause, this costs recording less than a tenth. The time a slice waits for its turn does
+ * not count: otherwise nothing would happen on a busy store.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../storage/storage.ts'
@@ -19,27 +20,27 @@ export type AddWork = (ms: number) => void
 
 const LEAST = 500
 const MOST = 5_000
-/** Commits of the embedded engine wait for a slice. On PostgreSQL it delays none, and most of it is round trips. */
-const SHORT_MS = { sqlite: 25, postgres: 200 } as const
-const LONG_MS = 40
-/** Pauses, in times of the slice. Busy: events waited for their commit when it began. */
-const WHILE_BUSY = 18
-const WHILE_RECORDING = 8
-const WHILE_IDLE = 0.5
+/** How long a slice should take, and pauses in times of the slice. Busy: events waited for their commit when it began. */
+const ENGINES = {
+  // Commits wait for a slice.
+  sqlite: { sliceMs: { recording: 25, idle: 40 }, pauses: { busy: 18, recording: 8, idle: 0.5 } },
+  // A slice delays no commit, and most of it is round trips. Another node may record what this one cannot see.
+  postgres: { sliceMs: { recording: 200, idle: 200 }, pauses: { busy: 7, recording: 3, idle: 1 } },
+} as const
 /** A disk that is slow for a moment does not stop the removal for long. */
 const LONGEST_PAUSE_MS = 5_000
 
 /** `patience`: how many times longer the pauses of a busy store are, for work that nothing waits for. */
 export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: AbortSignal, patience = 1): Pace {
+  const { sliceMs, pauses } = ENGINES[storage.engine]
   let most = LEAST
   let recorded = storage.gauges().committedEvents
 
-  /** Another node may record into PostgreSQL, which this one cannot see. */
-  function isRecording(): boolean {
+  function load(): 'recording' | 'idle' {
     const { committedEvents, queuedBytes } = storage.gauges()
-    const is = storage.engine === 'postgres' || queuedBytes > 0 || committedEvents !== recorded
+    const recording = queuedBytes > 0 || committedEvents !== recorded
     recorded = committedEvents
-    return is
+    return recording ? 'recording' : 'idle'
   }
 
   return {
@@ -48,13 +49,13 @@ export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: 
       let otherMs = 0
       const changed = await change(most, (ms) => (otherMs += ms))
       const took = storage.gauges().actMs - before.actMs
-      const recording = isRecording()
-      const part = took / (recording ? SHORT_MS[storage.engine] : LONG_MS)
+      const during = load()
+      const part = took / sliceMs[during]
       // A slice that changed little says nothing about a full one.
       if (part > 1) most = Math.max(LEAST, Math.round(most * Math.max(0.5, 1 / part)))
       else if (changed >= most / 2) most = Math.min(MOST, Math.round(most * Math.min(2, 1 / part)))
       const busy = before.queuedBytes > 0
-      const times = busy ? WHILE_BUSY * patience : recording ? WHILE_RECORDING : WHILE_IDLE
+      const times = busy ? pauses.busy * patience : pauses[during]
       const pauseMs = Math.min((took + otherMs) * times, LONGEST_PAUSE_MS * (busy ? patience : 1))
       await wait(pauseMs, undefined, { signal }).catch(() => undefined)
       return changed

@@ -19,7 +19,7 @@ import { usedNames } from './counts.ts'
 import { knownNames } from './known-names.ts'
 import { addLatencies, countLatency, type LatencyChange } from './latency-hours.ts'
 import { deleteBlocks } from './payloads.ts'
-import { runsByNumber } from './runs-by-number.ts'
+import { runsByNumber } from './listed-runs.ts'
 import { removeFromSearch, removeRunsFromSearch } from './search/removal.ts'
 import type { Sql } from './sql.ts'
 import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
@@ -75,12 +75,13 @@ export async function removeRuns(
     return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }
   })
   await insertRows(sql, 'removed_runs', rows)
-  for (const chunk of chunksOf(runs.map(({ id }) => id))) {
-    await sql.run(`DELETE FROM runs WHERE environment_id = ? AND id IN (${PLACES})`, [environmentId, ...chunk])
-  }
   // One by one: for a list, PostgreSQL may read all rows of the environment.
-  const ofRun = 'DELETE FROM version_runs WHERE environment_id = ? AND run = ?'
-  await Promise.all(runs.map(({ id }) => sql.run(ofRun, [environmentId, id])))
+  for (const text of [
+    'DELETE FROM runs WHERE environment_id = ? AND id = ?',
+    'DELETE FROM version_runs WHERE environment_id = ? AND run = ?',
+  ]) {
+    await Promise.all(runs.map(({ id }) => sql.run(text, [environmentId, id])))
+  }
   await takeOut(sql, environmentId, runs, counted)
   await removeSimulations(sql, environmentId, runs)
   if (erasureId !== null) {

@@ -9,9 +9,10 @@ import type { RunPlace } from '../runs.ts'
 import { type ClosedRuns, type StalledRuleRow, type StalledStore } from '../stalled.ts'
 import { look, read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { chunksOf, inChunks, PLACES } from './chunks.ts'
+import { inChunks, PLACES } from './chunks.ts'
 import { eventEnvironment } from './events.ts'
 import { textKey } from './keys.ts'
+import { lockRuns } from './listed-runs.ts'
 import type { Sql } from './sql.ts'
 import { readStalledRule } from './stalled-rule.ts'
 import { addHours, countRun, type HourChange } from './usage.ts'
@@ -80,11 +81,10 @@ async function closeStalledRuns(
   const examined = await sql.all<Idle>(text, [environmentId, before, ...place, EXAMINED])
   const last = examined.length < EXAMINED ? undefined : examined.at(-1)
   const closed = await lockIdle(sql, environmentId, examined, before, now)
-  for (const chunk of chunksOf(closed.map(({ id }) => id))) {
-    const close = `UPDATE runs SET status = ?, ended_at = last_event_at, rule_closed_at = ?
-      WHERE environment_id = ? AND id IN (${PLACES})`
-    await sql.run(close, [closeAs, now, environmentId, ...chunk])
-  }
+  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  const close = `UPDATE runs SET status = ?, ended_at = last_event_at, rule_closed_at = ?
+    WHERE environment_id = ? AND id = ?`
+  await Promise.all(closed.map(({ id }) => sql.run(close, [closeAs, now, environmentId, id])))
   await countClosed(sql, environmentId, closed, closeAs)
   return {
     isOn: true,
@@ -111,13 +111,10 @@ async function lockIdle(
       now,
     ),
   )
-  // A client writes to a locked run now, so it is not stalled.
-  const lock = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
-  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'RUNNING' ${lock}`
   const ids = idle.filter(({ runId }) => !waiting.has(runId)).map(({ id }) => id)
-  const locked = await inChunks(ids, (chunk) => sql.all<Idle>(text, [environmentId, ...chunk]))
+  const locked = await lockRuns<Idle>(sql, environmentId, ids, COLUMNS)
   const stalled: Idle[] = []
-  for (const run of locked.filter(isIdle)) {
+  for (const run of locked.filter((each) => isIdle(each) && each.status === 'RUNNING')) {
     // Clients name the times of events. What arrived lately is no stalled run, however old it says it is.
     const newest = `SELECT received_at AS at FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ?
       ORDER BY time DESC, seq DESC LIMIT 1`

@@ -9,6 +9,7 @@ import { advanceErasure } from '../../../src/domain/erasure.ts'
 import { parseSearchQuery } from '../../../src/domain/search-query.ts'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
+import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import { hashOf } from '../../../src/storage/search-text.ts'
 import { seedOf } from '../../../src/storage/sql/search/terms.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
@@ -40,6 +41,7 @@ const TABLES = [
   'search_runs',
   'search_entries',
 ]
+const UNDER_WAY = ['removed_runs', 'work']
 /** A statement that reads or writes one of them. */
 const USED = new RegExp(`\\b(?:FROM|JOIN|INTO|UPDATE)\\s+(?:${TABLES.join('|')})\\b`)
 
@@ -65,6 +67,7 @@ interface Plan {
   'Node Type': string
   'Relation Name'?: string
   'Index Name'?: string
+  'Index Cond'?: string
   'Actual Rows': number
   'Actual Loops': number
   'Rows Removed by Filter'?: number
@@ -86,8 +89,11 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   const place = { time: NOON + 30, seq: 30 }
   /** Names of prepared statements, by their text. */
   const prepared = new Map<string, string>()
+  /** Columns of each index, in its order. */
+  const indexes = new Map<string, string[]>()
   /** Each check erases another run, but not the first, which has more events than it counts. */
   let erased = 1
+  let removed = 0
 
   before(async () => {
     databases = await testDatabases()
@@ -100,6 +106,11 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await client.query(settings?.text ?? '')
     for (const table of TABLES) await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`)
     await append(storage, env, ...['first', 'long', 'run 1000'].map((runId) => event({ agentId: 'a', runId })))
+    const { rows } = await client.query<{ name: string; columns: string[] }>(
+      `SELECT i.indexrelid::regclass::text AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
+        FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indexrelid GROUP BY 1`,
+    )
+    for (const { name, columns } of rows) indexes.set(name, columns)
     await prepareEarly()
     await fill(await runOf(storage, env, 'first'), await runOf(storage, env, 'long'))
     await fillOperators()
@@ -224,6 +235,9 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.createWorkspace({ id: workspace, name: workspace, createdAt: NOON }, [])
     await storage.createEnvironment({ id: env, workspaceId: workspace, name: 'production', createdAt: NOON }, [])
     await storage.switchSearch(env, true, NOON, [])
+    const settings = { ...KEEP_ALL, runDays: 1, keepOpenIssueRuns: true }
+    await storage.changeRetention(workspace, env, { before: KEEP_ALL, settings }, NOON, [])
+    await storage.changeStalledRule(env, { idleMinutes: 5, closeAs: 'FAILED' }, NOON, [])
     const hash = hashOf('needle', seedOf({ dialect: 'postgres' }, env, NOON))
     await client.query(
       `INSERT INTO search_runs (environment_id, run, id, indexed_seq, marks, marked_at)
@@ -393,6 +407,16 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await search()
     await eraseOne({ kind: 'run', subject: `run ${++erased}` })
     await eraseOne({ kind: 'session', subject: 'session without runs' })
+    await storage.closeStalledRuns(env, NOON + HOUR, null)
+    await removeOldRun()
+  }
+
+  /** Each check removes another run. */
+  async function removeOldRun() {
+    const { id } = await runOf(storage, env, `run ${RUNS - ++removed}`)
+    const later = NOON + 48 * HOUR
+    await storage.startRetention(env, later)
+    await storage.removeExpiredRuns(env, later, { ids: [id], most: 100, reachedAt: NOON })
   }
 
   /** With the deletion, in two slices. */
@@ -447,10 +471,24 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       const plan = rows[0]['QUERY PLAN'][0].Plan as Plan
       const pages = plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
       if (pages > MOST_PAGES) faults.push(`${pages} pages: ${text}`)
-      faults.push(...nodesOf(plan).flatMap((node) => faultsOf(node, text)))
+      faults.push(...nodesOf(plan).flatMap((node) => [...faultsOf(node, text), ...gapsOf(node, text)]))
     }
     assert.deepEqual([...new Set(faults)], [])
     assert.ok(found.length > 15)
+  }
+
+  /**
+   * Only the first column of an index, the environment, and a later one have conditions. Then PostgreSQL reads the index
+   * of the whole environment, but counts only the entries that match. Tables of what is under way are small.
+   */
+  function gapsOf(node: Plan, text: string): string[] {
+    const { 'Index Name': index = '', 'Index Cond': condition = '', 'Relation Name': table = '' } = node
+    const [first, second, ...later] = (indexes.get(index) ?? []).map((column) => {
+      return new RegExp(`\\b${column}\\b`).test(condition)
+    })
+    return TABLES.includes(table) && !UNDER_WAY.includes(table) && first && second === false && later.includes(true)
+      ? [`${index} by ${condition.slice(0, 100)}: ${text}`]
+      : []
   }
 
   test('read no more than requested when they were made while the tables were empty', () =>

@@ -21,6 +21,7 @@ import { read, write, type Acts } from '../act.ts'
 import { inChunks, PLACES } from '../chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
+import { lockRuns } from '../listed-runs.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { deleteEvents, removeRuns } from '../removal.ts'
 import { dropPayloads } from './expired-payloads.ts'
@@ -181,10 +182,7 @@ async function lockExpired(
   const settings = await currentSettings(sql, environmentId)
   const cutoff = cutoffOf(settings, what, now)
   if (cutoff === null) return []
-  // Skip runs that a client writes to now: they are not old any longer.
-  const lock = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
-  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND id IN (${PLACES}) ${lock}`
-  const found = await inChunks(ids, (chunk) => sql.all<ExaminedRun>(text, [environmentId, ...chunk]))
+  const found = await lockRuns<ExaminedRun>(sql, environmentId, ids, COLUMNS)
   return expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
 }
 
