@@ -147,13 +147,20 @@ async function holdFingerprints(sql: Sql, environmentId: string, issueIds: strin
     for (const id of issueIds) lists.push(await fingerprintsOf(sql, environmentId, id))
     return lists
   }
+  // Locks of an attempt that fails are released: those of the next one would come out of order, and could deadlock.
+  const savepoint = async (text: string) => {
+    if (sql.dialect === 'postgres') await sql.run(text)
+  }
+  await savepoint('SAVEPOINT held')
   const before = await list()
   const hold = 'UPDATE issue_fingerprints SET issue_id = issue_id WHERE environment_id = ? AND fingerprint = ?'
   for (const fingerprint of before.flat().toSorted()) await sql.run(hold, [environmentId, fingerprint])
   const after = await list()
   // An issue without fingerprints was merged after it was read, because an unmerged issue has one.
   const isMerged = after.some((fingerprints) => fingerprints.length === 0)
-  return !isMerged && JSON.stringify(before) === JSON.stringify(after) ? after.flat() : null
+  if (!isMerged && JSON.stringify(before) === JSON.stringify(after)) return after.flat()
+  await savepoint('ROLLBACK TO SAVEPOINT held')
+  return null
 }
 
 async function whole(sql: Sql, environmentId: string, id: string): Promise<IssueWhole> {
