@@ -61,7 +61,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     const saving = page.waitForEvent('download')
     await page.getByRole('button', { name: 'CSV' }).click()
     const text = await readFile(await (await saving).path(), 'utf8')
-    assert.match(text, /^time,agent,runs,completed,failed,cancelled,steps,tokens,cost in USD,/)
+    assert.match(text, /^time,agent,runs,completed,failed,cancelled,steps,tokens,cost in US dollars,/)
     assert.match(text, /,support,1,0,0,0,1,15,1\.25,/)
     assert.match(text, /,'=cmd,1,0,0,0,1,15,0\.25,/)
     await page.getByLabel('Measure').selectOption('Model latency, p95')

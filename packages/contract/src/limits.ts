@@ -150,6 +150,8 @@ export const LIMITS = {
   eventsLookedAt: 5_000,
   /** Searches over payloads that a process runs at the same time, one of each environment. */
   searchesAtOnce: 2,
+  /** Searches of one environment that wait for their turn in a process. */
+  searchesWaiting: 200,
   searchQueryChars: 1_000,
   /** Words in one query, those of phrases and fields included. */
   searchQueryWords: 32,

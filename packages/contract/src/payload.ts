@@ -35,7 +35,7 @@ const totalTokens = tokens('Defaults to the sum of the other two. Other name: to
 export const LlmCallPayload = convention('LlmCallPayload', 'Payload of an LLM_CALL', {
   model: text('Name of the model'),
   latency,
-  cost: Type.Number({ minimum: 0, maximum: LIMITS.costPerCall, description: 'Cost of the call in US dollars' }),
+  cost: Type.Number({ minimum: 0, maximum: LIMITS.costPerCall, description: 'Cost of the call, shown as US dollars' }),
   usage: Type.Partial(Type.Object({ promptTokens, completionTokens, totalTokens }), {
     $id: 'LlmCallUsage',
     description: 'Tokens of one model call',

@@ -27,7 +27,7 @@ export interface Route {
   readonly bodyBytes?: number
   readonly status: 200 | 201 | 202 | 303
   readonly reply: TSchema
-  /** Approximate maximum reply size in bytes, if larger than the limit for lists. */
+  /** Approximate maximum reply size in bytes, if larger than the limit for lists. 0: few are built at once anyway. */
   readonly replyBytes?: number
   /** The reply has an ETag. If-None-Match with that ETag gets 304. */
   readonly tagged?: true

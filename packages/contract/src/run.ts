@@ -15,7 +15,7 @@ export const Usage = Type.Object(
     promptTokens: Type.Integer({ minimum: 0 }),
     completionTokens: Type.Integer({ minimum: 0 }),
     totalTokens: Type.Integer({ minimum: 0 }),
-    cost: Type.Number({ minimum: 0, description: 'In US dollars, as clients sent it' }),
+    cost: Type.Number({ minimum: 0, description: 'As clients sent it, shown as US dollars' }),
   },
   { $id: 'Usage', description: 'Sums over all LLM_CALL events' },
 )

@@ -23,7 +23,7 @@ export interface RunOptions {
   agentName?: string | undefined
   /** The parent span of this part of the run, in the process that began the run. */
   parentSpanId?: string | undefined
-  /** What other processes used of the run: policies and budgets count it too. Costs in the currency of your events. */
+  /** What other processes used of the run: policies and budgets count it too. Costs in US dollars. */
   usedBefore?: { toolCalls?: number; totalTokens?: number; cost?: number } | undefined
 }
 

@@ -242,7 +242,15 @@ const LATENCY_COLUMNS = [latency('Model p50 / p95', 'llmLatency'), latency('Tool
 
 function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][] {
   const counts = ['runs', 'completed', 'failed', 'cancelled'] as const
-  const head = ['time', HEADS[by].toLowerCase(), ...counts, 'steps', 'tokens', 'cost in USD', 'estimated cost in USD']
+  const head = [
+    'time',
+    HEADS[by].toLowerCase(),
+    ...counts,
+    'steps',
+    'tokens',
+    'cost in US dollars',
+    'estimated cost in US dollars',
+  ]
   const latencies = ['llm p50 ms', 'llm p95 ms', 'tool p50 ms', 'tool p95 ms']
   const calls = ['failed calls', 'blocked calls', 'approvals']
   return [

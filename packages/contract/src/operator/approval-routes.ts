@@ -49,7 +49,8 @@ export const approvalRoutes = {
     ...common,
     method: 'GET',
     path: '/environments/{environmentId}/approvals/stream',
-    summary: 'Stream approvals as server-sent events: a snapshot of pending ones, then a hint at each change',
+    summary:
+      'Stream approvals as server-sent events: a snapshot of pending ones, a hint at each change, and a new snapshot after an erasure',
     params: EnvironmentParams,
     status: 200,
     reply: Type.Unsafe<string>({

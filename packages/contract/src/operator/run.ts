@@ -92,7 +92,7 @@ export const RUN_FILTERS = {
   minCost: Type.Optional(
     Type.String({
       pattern: '^[0-9]{1,7}(\\.[0-9]{1,9})?$',
-      description: `Runs that cost at least this, in US dollars: a decimal number such as 0.25. ${SIFTED}`,
+      description: `Runs whose sent cost, without estimates, is at least this, in US dollars: a decimal number such as 0.25. ${SIFTED}`,
     }),
   ),
   minLengthMs: Type.Optional(

@@ -10,7 +10,7 @@ import type { ApprovalRow, ApprovalStore, ChangePlace } from '../storage/approva
 export interface Follower {
   /** New and changed approvals, in change order. */
   changed(rows: ApprovalRow[]): void
-  /** Approvals were removed: read again. It may have been others. */
+  /** Approvals were removed, perhaps none that this follower has: read again. */
   removed(): void
   /** No more changes follow, because the process drains. */
   ended(): void
@@ -38,6 +38,8 @@ export interface FeedOptions {
 }
 
 interface Topic {
+  /** The newest removal that followers know. */
+  removedRevision: number
   /** Position of the last delivered change; null until the store has returned the environment's position. */
   place: ChangePlace | null
   opened: Promise<void>
@@ -75,9 +77,10 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   }
 
   function open(environmentId: string): Topic {
-    const topic: Topic = { place: null, opened: Promise.resolve(), all: new Set(), byId: new Map() }
+    const topic: Topic = { removedRevision: 0, place: null, opened: Promise.resolve(), all: new Set(), byId: new Map() }
     topic.opened = storage.approvalRevisions([environmentId]).then(([read]) => {
       topic.place = { revision: read?.revision ?? 0, id: LAST_ID }
+      topic.removedRevision = read?.removedRevision ?? 0
     })
     topics.set(environmentId, topic)
     return topic
@@ -129,8 +132,9 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
     for (const { environmentId, revision, removedRevision } of revisions) {
       const topic = topics.get(environmentId)
       if (!topic?.place) continue
-      // First: if the read fails, the next look repeats both.
-      if (topic.place.revision < removedRevision) for (const follower of followersOf(topic)) follower.removed()
+      // Not by the place, which a read may have moved past a removal.
+      if (topic.removedRevision < removedRevision) for (const follower of followersOf(topic)) follower.removed()
+      topic.removedRevision = removedRevision
       if (topic.place.revision < revision) await read(environmentId, topic, topic.place, revision)
     }
   }

@@ -27,7 +27,7 @@ const ENGINES = {
   // A slice delays no commit, and most of it is round trips. Another node may record what this one cannot see.
   postgres: { sliceMs: { recording: 200, idle: 200 }, pauses: { busy: 7, recording: 3, idle: 1 } },
 } as const
-/** A disk that is slow for a moment does not stop the removal for long. */
+/** A disk that is slow for a moment does not stop the work for long. */
 const LONGEST_PAUSE_MS = 5_000
 
 /** `patience`: how many times longer the pauses of a busy store are, for work that nothing waits for. */

@@ -29,8 +29,8 @@ const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500
 /** Bytes that a block takes in addition to its content: in its row, and in the rows of its events. */
 const LEAST_SAVED = 200
-/** A store that is busy all day needs its processors more than its disk. */
-const PATIENCE = 4
+/** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
+const PATIENCE = { sqlite: 4, postgres: 10 } as const
 /** Compressed bytes of one slice, beyond those of its last run. */
 const SLICE_BYTES = 2 * 1_048_576
 
@@ -43,7 +43,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
 
   /** Short runs share a transaction. A run that fills several has one slice in each, because a slice follows a stored one. */
   async function packEnvironment(environmentId: string): Promise<void> {
-    const pace = createPace(storage, stopping.signal, PATIENCE)
+    const pace = createPace(storage, stopping.signal, PATIENCE[storage.engine])
     const runs = unpackedRuns(environmentId)
     let next = await runs.next()
     let after: SlicePlace | null = null

@@ -93,6 +93,30 @@ test('a removal by another node arrives once, at followers of one approval too',
   for (const end of unfollow) end()
 })
 
+test('a removal arrives though a newer change was read before it was seen', async () => {
+  const env = randomUUID()
+  await ask(storage, env, { runId: 'gone' })
+  let isErased = false
+  /** Between the look at the revisions and the read, another node erases, and a request arrives. */
+  const late: typeof storage.listChangedApprovals = async (...given) => {
+    if (!isErased) {
+      isErased = true
+      const erasure = await storage.createErasure(newErasure(env, { kind: 'run', subject: 'gone' }), [])
+      await storage.concludeErasure(env, erasure.id, Date.now())
+      await ask(storage, env)
+    }
+    return storage.listChangedApprovals(...given)
+  }
+  const feed = openFeed({
+    storage: { approvalRevisions: (ids) => storage.approvalRevisions(ids), listChangedApprovals: late },
+  })
+  const { heard, removals, follower } = listener()
+  const unfollow = await feed.follow(env, follower)
+  await ask(storage, env)
+  await eventually(() => removals() === 1 && heard.length >= 2, 'the removal and the changes to arrive')
+  unfollow()
+})
+
 test('more changes than one read returns all arrive, in their order', async () => {
   const feed = openFeed()
   const env = randomUUID()

@@ -22,7 +22,7 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now, work } = deps
   const takeTurn = createSearchTurns(LIMITS.searchesAtOnce)
 
-  serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request }) => {
+  serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request, reply }) => {
     const { q, limit = LIMITS.searchPageDefault, cursor } = query
     const parsed = parseSearchQuery(q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
@@ -38,7 +38,13 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
     const { to } = range
     const from = start.after?.from ?? range.from
     const search = { clauses: parsed.clauses, from, to, limit, after: start.after }
-    const { rows, more, lookedTo } = await takeTurn(environment.id, () => storage.searchEvents(environment.id, search))
+    const found = await takeTurn({
+      environmentId: environment.id,
+      isOver: () => reply.raw.destroyed,
+      run: () => storage.searchEvents(environment.id, search),
+    })
+    if (isRefusal(found)) return found
+    const { rows, more, lookedTo } = found
     const last = lookedTo ?? rows.at(-1)?.place
     return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(walk, { ...last, from }) : null }
   })

@@ -16,7 +16,7 @@ import { agentKeyOf } from './approvals/approval-rows.ts'
 import { nextRevision } from './approvals/approvals.ts'
 import { lockConfiguration } from './configuration/configurations.ts'
 import { findEnvironment } from './environments.ts'
-import { erasedKey, isErased, isKeyErased } from './erased-keys.ts'
+import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erased-keys.ts'
 import { arrivedEvents } from './events.ts'
 import { insertRows } from './insert-rows.ts'
 import { agentKey, requestKey, textKey } from './keys.ts'
@@ -178,6 +178,8 @@ async function addedColumns(
   if (table === 'approval') {
     const deadlines = rows.filter(({ status }) => status === 'PENDING').map((row) => Number(row['expiresAt']))
     const deadline = deadlines.length === 0 ? null : Math.min(...deadlines)
+    // Before the revision, in the order in which an erasure locks the two.
+    if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
     return { environment_id: environmentId, revision: await nextRevision(sql, environmentId, deadline) }
   }
   return of === 'environment'
