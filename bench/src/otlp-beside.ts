@@ -2,13 +2,12 @@
  * Spans that Tacho, MLflow and Phoenix store over OTLP, in one run: the same requests from the same sender, in turn. By hand, in a
  * virtual environment of Python with mlflow and arize-phoenix: scripts/node bench/src/otlp-beside.ts <its folder>
  */
-import { once } from 'node:events'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../packages/server/test/setup/free-port.ts'
 import { BATCH_EVENTS } from './load/events.ts'
 import { createTraceRequest } from './load/trace-request.ts'
 import { makePlace } from './place.ts'
@@ -166,13 +165,4 @@ function countIn(file: string, table: string): number {
   } finally {
     store.close()
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }

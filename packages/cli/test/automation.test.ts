@@ -1,28 +1,18 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ended, serveFrom, type Ended } from './tacho.ts'
+import { freePort } from '../../server/test/setup/free-port.ts'
 
 const BIN = fileURLToPath(new URL('../bin', import.meta.url))
 const DOCUMENT = fileURLToPath(new URL('../../../docs/automation.md', import.meta.url))
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-automation-'))
 after(() => rmSync(directory, { recursive: true }))
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** Runs the script from the document. */
 async function runScript(): Promise<Ended> {

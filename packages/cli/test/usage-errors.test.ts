@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { parseDays } from '../src/commands/retention.ts'
+import { freePort } from '../../server/test/setup/free-port.ts'
 import { COMMANDS } from '../src/main.ts'
 import { runTacho, type Variables } from './tacho.ts'
 
@@ -10,12 +9,7 @@ const NOWHERE: Variables = { TACHO_URL: await closedAddress(), TACHO_OPERATOR_TO
 
 /** An address without a server. */
 async function closedAddress(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return `http://127.0.0.1:${port}`
+  return `http://127.0.0.1:${await freePort()}`
 }
 
 test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout', async () => {

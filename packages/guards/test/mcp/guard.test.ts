@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -11,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { eventually } from '../../../server/test/setup/eventually.ts'
+import { freePort } from '../../../server/test/setup/free-port.ts'
 import { startGuardedServer, type GuardedServer, type RecordedEvent } from '../guarded-server.ts'
 import { API_KEY, OPERATOR_TOKEN, runTacho } from '../../../cli/test/tacho.ts'
 
@@ -91,15 +91,6 @@ async function connect(
       return server.events(run.runId)
     },
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 const textOf = ({ content }: Result) => content.map(({ text }) => text).join('')

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { startIdentityProvider, type IdentityProvider } from '../../setup/identity-provider.ts'
+import { freePort } from '../../setup/free-port.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { invite, newPerson, openBrowser, PASSWORD, signIn, type Browser } from './browser.ts'
 import { refusalOf, replyOf } from './contract.ts'
@@ -23,18 +21,10 @@ after(async () => {
 })
 
 async function startWith({ issuer, clientId, clientSecret }: IdentityProvider): Promise<Service> {
-  const port = await freePort()
+  const port = String(await freePort())
   const flags = { port, host: '127.0.0.1', publicUrl: `http://127.0.0.1:${port}`, oidcIssuer: issuer }
   const oidc = { oidcClientId: clientId, oidcName: 'Acme ID', oidcDomain: 'example.org', oidcDomainRole: 'approver' }
   return startService({ ...flags, ...oidc }, Date.now, { TACHO_OIDC_CLIENT_SECRET: clientSecret })
-}
-
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return String(port)
 }
 
 /** Goes to the identity provider and returns; resolves with the final page. */

@@ -41,6 +41,7 @@ const TABLES = [
   'search_runs',
   'search_entries',
 ]
+/** Tables with few rows at any time: each row is deleted when its work is done. */
 const UNDER_WAY = ['removed_runs', 'work']
 /** A statement that reads or writes one of them. */
 const USED = new RegExp(`\\b(?:FROM|JOIN|INTO|UPDATE)\\s+(?:${TABLES.join('|')})\\b`)
@@ -478,8 +479,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
   }
 
   /**
-   * Only the first column of an index, the environment, and a later one have conditions. Then PostgreSQL reads the index
-   * of the whole environment, but counts only the entries that match. Tables of what is under way are small.
+   * A plan that searches an index by its first column, the environment, and by a later one, but not by the second. It
+   * reads all entries of the environment, and PostgreSQL counts only those that match.
    */
   function gapsOf(node: Plan, text: string): string[] {
     const { 'Index Name': index = '', 'Index Cond': condition = '', 'Relation Name': table = '' } = node
