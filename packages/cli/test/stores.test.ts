@@ -78,7 +78,7 @@ test('a lost operator token can be replaced while the servers of a database run'
 })
 
 test('migrate lists what it applied; the next time there is nothing to migrate', async () => {
-  const { url, drop } = await databases.create()
+  const { url, drop } = await databases.createEmpty()
   const first = await runTacho(['migrate', '--database-url', url])
   assert.equal(first.code, 0, first.stderr)
   assert.match(first.stdout, /^Applied 001_first_tables\.sql\n/)
@@ -89,7 +89,7 @@ test('migrate lists what it applied; the next time there is nothing to migrate',
 })
 
 test('five machines can migrate at once; each migration is applied once', async () => {
-  const { url, drop } = await databases.create()
+  const { url, drop } = await databases.createEmpty()
   const variables = { TACHO_DATABASE_URL: url }
   const ends = await Promise.all(Array.from({ length: 5 }, () => runTacho(['migrate', '--json'], variables)))
   const applied = ends.flatMap(({ code, stdout, stderr }) => {
@@ -102,7 +102,7 @@ test('five machines can migrate at once; each migration is applied once', async 
 })
 
 test('distributing needs a Citus database, and says so', async (t) => {
-  const { url, drop } = await databases.create()
+  const { url, drop } = await databases.createEmpty()
   const { code, stderr, stdout } = await runTacho(['migrate', '--citus', '--json', '--database-url', url])
   if (code === 0) {
     assert.ok((JSON.parse(stdout) as { distributed: string[] }).distributed.includes('events'))

@@ -17,14 +17,14 @@ const NODES = `SELECT nodename AS host, nodeport AS port, groupid = 0 AS "isCoor
 /** Fewer than the default of 32, because a store has many tables, and each shard adds one. */
 const SHARDS = 4
 
-/** Each database has a distributed store. Its nodes and their addresses are those of the given database. */
+/** Databases with a distributed store, or without tables. Their nodes and addresses are those of the given database. */
 export async function citusDatabases(given: string) {
   const nodes = await administer<Node>(given, NODES)
   const workers = nodes
     .filter(({ isCoordinator }) => !isCoordinator)
     .map(({ host, port }) => withHost(given, host, port))
 
-  async function create() {
+  async function createEmpty() {
     const name = `tacho_test_${randomBytes(8).toString('hex')}`
     const url = withDatabase(given, name)
     const dropAt = (server: string) => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
@@ -39,7 +39,6 @@ export async function citusDatabases(given: string) {
         await administer(withDatabase(server, name), 'CREATE EXTENSION citus')
       }
       await administer(url, `ALTER DATABASE ${name} SET citus.shard_count = ${SHARDS}`, ...nodes.flatMap(joining))
-      await distributeStore(url)
       return { url, drop }
     } catch (error) {
       await drop()
@@ -47,7 +46,18 @@ export async function citusDatabases(given: string) {
     }
   }
 
-  return { create, close: async () => undefined }
+  async function create() {
+    const empty = await createEmpty()
+    try {
+      await distributeStore(empty.url)
+      return empty
+    } catch (error) {
+      await empty.drop()
+      throw error
+    }
+  }
+
+  return { create, createEmpty, close: async () => undefined }
 }
 
 /** The statements that add a node to the cluster of a new database. */

@@ -5,5 +5,4 @@ const given = process.env['TACHO_TEST_DATABASE_URL']
 const citus = given !== undefined && (await isCitus(given))
 
 export const NO_TRIGGERS = citus && 'Citus refuses triggers on distributed tables; the test fails inserts with one'
-export const TABLES_EXIST = citus && 'a test database on Citus has its tables already'
 export const NESTED_PLANS = citus && 'EXPLAIN on Citus nests the plans of shards, whose tables have other names'

@@ -94,9 +94,12 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-/** Creates empty databases, each for one store. */
+/** Creates databases, each for one store. */
 export interface TestDatabases {
+  /** On Citus, with the tables, distributed. */
   create(): Promise<TestDatabase>
+  /** Without tables, for tests of migrating. */
+  createEmpty(): Promise<TestDatabase>
   close(): Promise<void>
 }
 
@@ -112,15 +115,13 @@ export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL
 
 /** Fresh databases of one server. */
 export function databasesOf(url: (database: string) => string, adminUrl: string): TestDatabases {
-  return {
-    async create() {
-      const name = `tacho_test_${randomBytes(8).toString('hex')}`
-      await administer(adminUrl, `CREATE DATABASE ${name}`)
-      const drop = async () => void (await administer(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`))
-      return { url: url(name), drop }
-    },
-    close: async () => undefined,
+  async function create() {
+    const name = `tacho_test_${randomBytes(8).toString('hex')}`
+    await administer(adminUrl, `CREATE DATABASE ${name}`)
+    const drop = async () => void (await administer(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`))
+    return { url: url(name), drop }
   }
+  return { create, createEmpty: create, close: async () => undefined }
 }
 
 /** Runs a statement with the environment as its parameter, to damage a store. */

@@ -7,6 +7,9 @@ const DATA_CLASSES = ['22', '23', '54']
 /** Serialization failure and deadlock: retrying the transaction may succeed at once. */
 const RACES = ['40001', '40P01']
 const UNIQUE_VIOLATION = '23505'
+/** Citus repeats the message of a failed COPY without its code, as an internal error. The name of the key is that of the shard. */
+const INTERNAL_ERROR = 'XX000'
+const KEY_OF_SHARD = /"\w+_pkey_\d+"/
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
 /**
@@ -47,7 +50,8 @@ export function isRace(error: unknown): boolean {
 
 /** Whether a row of that key already exists, in a table whose writers always check first. */
 export function isTaken(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION
+  if (!(error instanceof DatabaseError)) return false
+  return error.code === UNIQUE_VIOLATION || (error.code === INTERNAL_ERROR && KEY_OF_SHARD.test(error.message))
 }
 
 /** Whether a statement failed only because an earlier one in its transaction did. */
@@ -59,8 +63,8 @@ export function followsFailure(error: unknown): boolean {
 export function keepsConnection(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
-  // A cancelled statement (57014) leaves its connection intact.
-  return code === CANCELLED || !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006')
+  if (code === CANCELLED || isTaken(error)) return true
+  return !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006')
 }
 
 export function isPoolBusy(error: unknown): boolean {

@@ -9,6 +9,7 @@ import type { Storage } from '../../../src/storage/storage.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { issueRecord } from '../suite/issue-sample.ts'
+import { failCopiesAsOnCitus } from './rules.ts'
 import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, runOf } from '../suite/sample.ts'
 
 let databases: TestDatabases
@@ -131,6 +132,34 @@ describe('two nodes on one database', () => {
       }),
       { numRuns: 15 },
     )
+  })
+
+  test('store a batch once, without an error, if both get it at once', async () => {
+    const asBefore = failCopiesAsOnCitus()
+    const outsider = new pg.Client({ connectionString: database.url, options: '-c search_path=tacho' })
+    await outsider.connect()
+    try {
+      const env = newId()
+      await append(node(0), env, event())
+      await append(node(1), env, event())
+      const events = [event(), event(), event()]
+      // Both look for stored events before either has stored one.
+      await outsider.query(`BEGIN; SELECT 1 FROM runs WHERE environment_id = '${env}' FOR UPDATE`)
+      const verdicts = [append(node(0), env, ...events), append(node(1), env, ...events)]
+      const waiting = `SELECT pid FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'active' AND query LIKE '%runs%FOR NO KEY UPDATE%'
+          AND pid <> pg_backend_pid()`
+      await eventually(async () => (await run(database.url, waiting)).length === 2, 'two nodes that wait for the run')
+      await outsider.query('COMMIT')
+      assert.deepEqual((await Promise.all(verdicts)).flat().toSorted(), [
+        ...events.map(() => 'duplicate'),
+        ...events.map(() => 'stored'),
+      ])
+      assert.equal((await runOf(node(0), env)).eventCount, 2 + events.length)
+    } finally {
+      asBefore()
+      await outsider.end()
+    }
   })
 
   test('count each tool and model under one name when both use up the last of the 1,000 names', async () => {
@@ -273,7 +302,7 @@ describe('two nodes on one database', () => {
 })
 
 test('when several nodes start at once on an empty database, one creates the tables and all of them serve', async () => {
-  const empty = await databases.create()
+  const empty = await databases.createEmpty()
   const started = await Promise.all(
     Array.from({ length: 5 }, () => openPostgresStorage({ url: empty.url, poolSize: 2 })),
   )

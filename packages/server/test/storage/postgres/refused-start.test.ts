@@ -3,10 +3,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { StoreRefused } from '../../../src/storage/storage.ts'
-import { TABLES_EXIST } from '../../setup/citus-skips.ts'
 import { useTestDatabase } from './store-trouble.ts'
 
-const { createAnother, query, url: databaseUrl, withStorage } = useTestDatabase()
+const { createEmpty, query, url: databaseUrl, withStorage } = useTestDatabase()
 
 describe('a node does not start, and gives the reason in one sentence,', () => {
   const refused = (url: string, expected: RegExp) =>
@@ -79,10 +78,10 @@ describe('a node does not start, and gives the reason in one sentence,', () => {
     await withStorage({}, async () => undefined)
   })
 
-  test('without permission to create its tables', { skip: TABLES_EXIST }, async () => {
+  test('without permission to create its tables', async () => {
     const name = new URL(databaseUrl()).pathname.slice(1)
     await query(`CREATE ROLE ${name}_guest LOGIN PASSWORD 'guest'`)
-    const empty = await createAnother()
+    const empty = await createEmpty()
     const url = new URL(empty.url)
     url.username = `${name}_guest`
     url.password = 'guest'

@@ -45,6 +45,34 @@ export function recordTransactions(): Transaction[] {
   return transactions
 }
 
+/**
+ * Makes failed copies of clients of this process look as on Citus until the returned function is called: an internal error,
+ * with the message of the machine that has the shard.
+ */
+export function failCopiesAsOnCitus(): () => void {
+  const send = pg.Client.prototype.query as (this: pg.Client, ...args: unknown[]) => unknown
+  const sent = function (this: pg.Client, ...args: unknown[]): unknown {
+    const [first] = args as [
+      string | { text?: string; handleError?: (error: pg.DatabaseError, ...rest: unknown[]) => void },
+    ]
+    if (typeof first === 'object' && first.text?.startsWith('COPY')) {
+      const handleError = first.handleError?.bind(first)
+      first.handleError = (error, ...rest) => handleError?.(citusError(error), ...rest)
+    }
+    return send.apply(this, args)
+  }
+  pg.Client.prototype.query = sent as typeof pg.Client.prototype.query
+  return () => {
+    pg.Client.prototype.query = send as typeof pg.Client.prototype.query
+  }
+}
+
+function citusError(error: pg.DatabaseError): pg.DatabaseError {
+  if (error.constraint === undefined) return error
+  const message = error.message.replace(error.constraint, `${error.constraint}_102008`)
+  return Object.assign(error, { message, code: 'XX000', constraint: undefined })
+}
+
 const SELECTED_ROWS = /^\s*INSERT\b(?!.*\bRETURNING\b).*\bSELECT \$1,.*FROM jsonb_array_elements\(\$2::jsonb\)/s
 
 function countSelected(result: pg.QueryResult, [, rows]: readonly unknown[]): pg.QueryResult {

@@ -30,7 +30,7 @@ export function useTestDatabase() {
 
   return {
     url: () => database.url,
-    createAnother: () => databases.create(),
+    createEmpty: () => databases.createEmpty(),
     query,
 
     async withStorage(options: Partial<PostgresOptions>, work: (storage: Storage) => Promise<void>): Promise<void> {
