@@ -20,7 +20,7 @@ export function runFiles(files) {
   }
 }
 
-/** Of this process and all its threads; on Linux also of its child processes that have ended, in hundredths. */
+/** Processor time of this process with its threads; on Linux also of its child processes that have ended, in steps of 10 ms. */
 function processorSeconds() {
   if (process.platform !== 'linux') {
     const { user, system } = process.cpuUsage()

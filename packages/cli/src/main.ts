@@ -8,7 +8,7 @@ interface Entry {
   args?: string
   about: string
   hidden?: true
-  /** Adds options, subcommands and actions. Completion makes programs of its own. */
+  /** Adds options, subcommands and actions. Completion builds a program too. */
   load(): Promise<(command: Command, make: typeof createProgram) => void>
 }
 

@@ -71,8 +71,8 @@ export interface TestServer {
 const FIRST = { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN }
 
 /**
- * An empty data directory and a server on it; `stop` ends it and removes the directory. It runs in this process: a process
- * of its own takes a second of processor time to start. Where that matters, use `serveFrom`.
+ * An empty data directory and a server on it; `stop` ends it and removes the directory. It runs in this process,
+ * because another one takes a second of processor time to start. To test a separate process, use `serveFrom`.
  */
 export async function startServer(variables: Variables = {}): Promise<TestServer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-cli-'))

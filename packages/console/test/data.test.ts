@@ -256,7 +256,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click()
     const archived = environments.getByRole('row').filter({ hasText: 'staging' }).getByText('Archived')
     await archived.waitFor()
-    // The header has read its names again when the dialog is gone.
+    // The dialog closes after the header has loaded the new names.
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     assert.deepEqual(await page.getByLabel('Environment').getByRole('option').allTextContents(), ['development'])
     await act('staging', 'Rename…')

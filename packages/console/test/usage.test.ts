@@ -87,7 +87,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
   })
 
   test('a click at a moment opens the runs of that time', async () => {
-    // Of three hours, because a new one can begin meanwhile.
+    // Three hours, because a new hour can begin during the test.
     const hours = [0, 1, 2].map((ago) => (Math.floor(Date.now() / HOUR_MS) - ago) * HOUR_MS)
     const runIn = (hour: number | string) => `at ${new Date(hour).toISOString()}`
     await tacho.service.record(

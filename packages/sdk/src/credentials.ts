@@ -5,7 +5,7 @@ const PARTS =
   'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie'
 const WORDS = 'jwt|otp|auth|cv[vc]2?'
 const SECRET_NAME = new RegExp(`${PARTS}|-signature|^(?:bearer|(?:x-)?(?:${WORDS}))$|token$`, 'i')
-/** `pass` and `pwd` as a word of their own: DB_PASS and dbPass, but not compass. */
+/** `pass` and `pwd` only as separate words: DB_PASS and dbPass, but not compass. */
 const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
 /** Texts under such a name are secrets; numbers are usage counters. */
 const COUNTER_NAME = /tokens$/i
@@ -38,7 +38,7 @@ export const CREDENTIAL_FORMS = [
   ...FORMS.map(([begin, rest]) => new RegExp(String.raw`(?<!(?<!\\)\w)${begin}${rest}`, 'g')),
   // A word without a digit or sign is prose, such as "basic understanding".
   /\b(?:Bearer|Basic)\s{1,4}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12,}/gi,
-  // The password in an address, and what stands alone before its `@`.
+  // The password in an address, or the only text before its `@`.
   /(?<=:\/\/[^\s/:@[]{0,64}:)[^\s/"'`]{1,1024}(?=@)/g,
   /(?<=https?:\/\/)[^\s/:@?#"'`]{1,1024}(?=@)/gi,
   /(?<=curl\s.{0,300}-u(?:ser)?[\s=]{0,4}["']?[^\s:"']{1,64}:)[^\s"'`]{1,1024}/g,

@@ -118,7 +118,7 @@ export class Sender {
   flush(timeoutMs: number): Promise<FlushResult> {
     const left = this.#queue.held
     return new Promise((resolve) => {
-      // The only timer that keeps the process running.
+      // Only this timer keeps the process running.
       const deadline = this.#runtime.timer(timeoutMs, () => flush.end(), true)
       const flush: Flush = {
         upTo: this.#sequence,

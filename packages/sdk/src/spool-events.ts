@@ -1,10 +1,20 @@
 /** Keeps queued events in a spool. */
+import type { Diagnostics } from './diagnostics.ts'
 import { PROTECTED_TYPES } from './event.ts'
-import type { Core } from './core.ts'
+import type { Settings } from './options.ts'
+import type { Runtime } from './runtime.ts'
+import type { Sender } from './sender.ts'
 import { openSpool, type SpoolUser } from './spool.ts'
 import { byteLength } from './text.ts'
+import type { Ids } from './uuid.ts'
 
-type Parts = Pick<Core, 'settings' | 'runtime' | 'ids' | 'diagnostics' | 'sender'>
+interface Parts {
+  settings: Settings
+  runtime: Runtime
+  ids: Ids
+  diagnostics: Diagnostics
+  sender: Sender
+}
 
 export function spoolEvents(folder: string, parts: Parts): Promise<void> {
   const { settings, diagnostics, sender } = parts

@@ -23,7 +23,7 @@ export interface OperatorClient extends Throwing<Answers> {
   readonly whole: Answers
 }
 
-/** No response, or an error response. A class of its own, so that callers can handle it. */
+/** No response, or an error response. It is a class, so that callers can recognise it. */
 export class Refused extends Stop {
   readonly result: Refusal | Failure
 

@@ -20,7 +20,7 @@ type Act<Params> = (client: OperatorClient, given: { params: Params }) => Promis
 
 export interface Life<Params> {
   noun: string
-  /** A name for the examples of the help. */
+  /** The name in the help's examples. */
   example: string
   /** What archiving does, and when it is refused. */
   archiving: string

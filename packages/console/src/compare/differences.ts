@@ -54,7 +54,7 @@ export function differences(a: Json, b: Json): string[] {
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 const sign = (difference: number) => (difference > 0 ? '+' : '−')
 
-/** Where a step differs, in words: `read` is what its payloads told, undefined if they were not read. */
+/** What differs in a step, in words. `read`: the differences of its payloads; undefined if they were not read. */
 export function markOf({ a, b }: Pair, read: readonly string[] | undefined): string {
   if (a === null) return 'only in the second'
   if (b === null) return 'only in the first'

@@ -61,7 +61,7 @@ export type Outcomes = Record<RunStatus, number>
 export interface Hour {
   /** Milliseconds. */
   from: number
-  /** Of the runs that started in this hour. */
+  /** Counts of the runs that started in this hour. */
   outcomes: Outcomes
 }
 

@@ -77,7 +77,7 @@ function Labelled({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** The first fault in words: the squiggle alone says nothing to a screen reader. */
+/** The first fault in words: a screen reader does not read the squiggle. */
 function Verdict({ condition }: { condition: string }) {
   const compiled = condition.trim() === '' ? null : compileCondition(condition)
   const [fault] = compiled?.ok === false ? compiled.faults : []

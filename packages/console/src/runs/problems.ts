@@ -10,7 +10,7 @@ export interface Problem {
   text: string
   /** In the row of its step. */
   word: string
-  /** The first line of the error; empty if it says nothing more than the row. */
+  /** The first line of the error; empty if the row already says it. */
   why: string
   step: Step
 }
@@ -86,7 +86,7 @@ function toldBy(eventType: string, label: string, payload: Json): Told | null {
   return { tone: 'amber', word: 'needed approval', why: '', text: () => `${tool} needed approval` }
 }
 
-/** Of an error as a text, as an object with a message, or as anything else. */
+/** The first line of an error, which is a text, an object with a message, or anything else. */
 function firstLine(error: unknown): string {
   if (error === null || error === true) return ''
   const text = isObject(error) ? (textAt(error, 'message') ?? error) : error

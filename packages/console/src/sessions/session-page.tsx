@@ -24,7 +24,7 @@ interface SessionStep extends Step {
   /** As the client named it. Unique in its run only. */
   ownId: string
   isFirst: boolean
-  /** Steps of the run that are not here, told after its last one. */
+  /** How many more steps the run has; shown after its last step here. */
   more: number
 }
 

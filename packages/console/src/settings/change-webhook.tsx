@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
 import { FormDialog } from '../ui/form-dialog.tsx'
-import { bodyOf, isReady, WebhookFields, type WebhookDraft } from './webhook-fields.tsx'
+import { webhookBody, isReady, WebhookFields, type WebhookDraft } from './webhook-fields.tsx'
 
 interface Props {
   params: { environmentId: string; webhookId: string }
@@ -16,7 +16,7 @@ interface Props {
 export function ChangeWebhook({ params, webhook: { url, description, events }, onSettled, onClose }: Props) {
   const [draft, setDraft] = useState<WebhookDraft>({ url, description, events })
   const change = useMutation({
-    mutationFn: () => api.changeWebhook({ params, body: bodyOf(draft) }),
+    mutationFn: () => api.changeWebhook({ params, body: webhookBody(draft) }),
     onSuccess: onClose,
     onSettled,
   })

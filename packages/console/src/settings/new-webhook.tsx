@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { RadioCards } from './radio-cards.tsx'
-import { bodyOf, isReady, WebhookFields, type WebhookDraft } from './webhook-fields.tsx'
+import { webhookBody, isReady, WebhookFields, type WebhookDraft } from './webhook-fields.tsx'
 
 const FORMATS = [
   { value: 'standard', name: 'Signed JSON', note: 'For your own programs (Standard Webhooks).' },
@@ -22,7 +22,7 @@ export function NewWebhook({ environmentId, onCreated, onClose }: Props) {
   const [draft, setDraft] = useState<WebhookDraft>({ url: '', description: '', events: [...WEBHOOK_EVENTS] })
   const [format, setFormat] = useState<WebhookFormat>('standard')
   const create = useMutation({
-    mutationFn: () => api.createWebhook({ params: { environmentId }, body: { ...bodyOf(draft), format } }),
+    mutationFn: () => api.createWebhook({ params: { environmentId }, body: { ...webhookBody(draft), format } }),
     onSuccess: onCreated,
   })
   return (

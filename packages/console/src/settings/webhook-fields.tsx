@@ -47,6 +47,6 @@ export function isReady({ url, events }: WebhookDraft): boolean {
   return url.trim() !== '' && events.length > 0
 }
 
-export function bodyOf({ url, ...draft }: WebhookDraft): WebhookDraft {
+export function webhookBody({ url, ...draft }: WebhookDraft): WebhookDraft {
   return { ...draft, url: url.trim() }
 }

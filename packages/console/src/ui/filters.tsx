@@ -65,7 +65,7 @@ interface TextFiltersProps<Name extends string> {
   suggestions?: { readonly [_ in Name]?: readonly string[] }
 }
 
-/** Filters that differ only in what they hold. */
+/** Filters by text. They differ only in name, label and suggestions. */
 export function TextFilters<Name extends string>(props: TextFiltersProps<Name>) {
   const { filters, search, onChange, className = 'w-36', suggestions } = props
   return filters.map(([name, label, placeholder]) => {

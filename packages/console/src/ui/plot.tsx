@@ -65,7 +65,7 @@ export function Plot({ label, times, series, format, onPick }: Props) {
         legend: { live: true },
         cursor: { drag: { x: true, y: false } },
         hooks: {
-          // Without a pointer, the legend says what the newest moment has.
+          // Without a pointer, the legend shows the newest values.
           setLegend: [(shown) => shown.cursor.idx ?? shown.setLegend({ idx: times.length - 1 }, false)],
         },
       },

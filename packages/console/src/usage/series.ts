@@ -35,7 +35,7 @@ export function timesOf({ from, to, stepMs }: Window): number[] {
   return Array.from({ length: Math.floor((to - from) / stepMs) + 1 }, (_, step) => (from + step * stepMs) / 1_000)
 }
 
-/** `sums` are in the order of the table: the first ones have lines of their own. Without any, there is one line for all. */
+/** The lines of the plot: one for each of the first `sums`, in the order of the table. Without sums, one line for all. */
 export function linesOf(
   points: readonly UsagePoint[],
   sums: readonly UsagePoint[],

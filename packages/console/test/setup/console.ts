@@ -20,8 +20,8 @@ export interface TestConsole {
   /** Where the pages of the first environment are. */
   home: string
   /**
-   * A new window of the owner, of another person, or of nobody. What a page must not do fails the test when it is
-   * closed.
+   * Opens a window, signed in as the owner or as another person, or signed out. Closing it fails the test if the page did
+   * something forbidden, such as an error on the browser console.
    */
   open(address?: string, options?: BrowserContextOptions & { as?: Person; signedOut?: boolean }): Promise<OpenPage>
   close(): Promise<void>
@@ -64,7 +64,7 @@ type Cookies = { name: string; value: string; url: string }[]
 
 async function openPage(
   browser: Browser,
-  /** Of the server that the page may speak to. */
+  /** The only server that the page may call. */
   origin: string,
   address: string,
   cookies: Cookies,
@@ -77,7 +77,7 @@ async function openPage(
   await slowDown(page)
   const faults: string[] = []
   page.on('console', (message) => {
-    // A refusal that the page shows is told by the browser too.
+    // The browser also logs refusals that the page handles.
     const isRefusal = message.text().startsWith('Failed to load resource: the server responded with a status of 4')
     if (message.type() === 'error' && !isRefusal) faults.push(`console: ${message.text()}`)
   })
@@ -139,7 +139,7 @@ const LOOKS: readonly (readonly [Look, LookOptions])[] = [
 export type Look = 'light' | 'dark' | 'phone'
 
 /**
- * Fine in every look, without loading the page again: looks differ by style sheets alone. Ends light, as wide as it was.
+ * Checks the page in every look without reloading it, because looks differ only in style sheets. Ends light, in its first width.
  */
 export async function assertLooks(page: Page, where: string): Promise<void> {
   const wide = page.viewportSize()

@@ -54,7 +54,7 @@ export async function runHook(
   const { sessionId } = record
   const calls = openPendingCalls(state.directory)
   const called = openSessionCalls(state.directory)
-  // Each hook is a process of its own.
+  // Each call of a hook is a new process.
   const usedBefore = { toolCalls: called.count(sessionId) }
   const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent, usedBefore })
   let answer = ''

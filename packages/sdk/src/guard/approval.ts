@@ -136,7 +136,7 @@ export async function askApproval(
         if (isQuick && isPending(reply)) await sleep(interval)
         return reply
       }
-      // An end of the wait says nothing about the service.
+      // That the wait ended does not mean that the service failed.
       if (reply.kind === 'reply') detail = `status ${reply.status}`
       else if (reply.reason !== 'aborted') detail = reply.message
       const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null

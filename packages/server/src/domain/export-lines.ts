@@ -105,7 +105,7 @@ function jsonMember(name: string, text: string): string {
 export interface ReadLine {
   type: string
   members: Readonly<Record<string, unknown>>
-  /** Text of a member that is JSON, as it was sent; null if it is absent. */
+  /** The JSON text of a member, byte for byte; null if it is absent. */
   json: (name: string) => string | null
 }
 

@@ -17,7 +17,7 @@ export interface PayloadWarning {
   message: string
 }
 
-/** Fields with a rule of their own. */
+/** Fields with a separate rule. */
 const OWN_RULES = /^\/(?:usage|cost|status)\b/
 
 const ITEMS_LOOKED_AT = 20

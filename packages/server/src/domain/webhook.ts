@@ -1,7 +1,7 @@
 /** Builds webhook messages: signed according to Standard Webhooks, or formatted for Slack. */
 import { createHmac } from 'node:crypto'
 import { money } from '@tacho/contract/format.ts'
-import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
+import type { Delivery, Webhook, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
 import { isMoney } from './alert.ts'
 import { isoTime } from './run.ts'
@@ -85,7 +85,7 @@ const TITLES: Record<string, string> = {
   'alert.resolved': 'Resolved',
   'budget.reached': 'Budget',
   'webhook.test': 'This is a test',
-}
+} satisfies Record<WebhookEvent | 'webhook.test', string>
 
 /** Shown in this order, if the data has them. */
 const SHOWN = {

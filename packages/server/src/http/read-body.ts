@@ -45,7 +45,7 @@ export class BodyMemory {
 export interface BodyLimits {
   maxBytes: number
   memory: BodyMemory
-  /** Who sends it: a key, an operator or an address. */
+  /** The sender: a key, an operator or an address. */
   holder: string
   /** Media type of bodies that may have any bytes. */
   binaryType?: string

@@ -7,7 +7,7 @@
  * with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
  * after a crash, the next one deletes the events that are left and looks from the start again.
  */
-import type { ExpiredRun, RetainedRuns, RetentionStore, RunSlice } from '../storage/retention.ts'
+import type { ExpiredRun, RetainedRuns, RetentionStore, RetentionSlice } from '../storage/retention.ts'
 import { RETAINED_ROWS } from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -24,7 +24,7 @@ export interface RetainOptions {
   turnMs?: number
 }
 
-/** A pass over an environment that nobody changes takes a few statements, so it may come often. */
+/** A pass that finds nothing takes a few statements, so it may come often. */
 const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
 /** Runs of one slice. */
@@ -153,7 +153,7 @@ function removePayloads(options: RetainOptions, turn: Turn): Promise<boolean> {
 }
 
 /** The first of the runs, with about `most` events together. */
-function sliceOf(runs: readonly ExpiredRun[], most: number): RunSlice {
+function sliceOf(runs: readonly ExpiredRun[], most: number): RetentionSlice {
   let events = runs[0]?.events ?? 0
   let count = 1
   while (count < Math.min(runs.length, RUNS_AT_ONCE)) {

@@ -20,7 +20,7 @@ import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 
 /** The created credentials, to show once. Null if the settings provided them. */
-export interface FirstTenant {
+export interface FirstCredentials {
   workspace: string
   environment: string
   apiKey: string | null
@@ -37,7 +37,11 @@ type First = Pick<
 >
 
 /** Null if the store was not empty; then nothing changed. */
-export async function createFirstTenant(storage: Storage, config: First, now: number): Promise<FirstTenant | null> {
+export async function createFirstTenant(
+  storage: Storage,
+  config: First,
+  now: number,
+): Promise<FirstCredentials | null> {
   const key: MaybeShown = given(config.initApiKey, parseApiKey) ?? newApiKey(randomBytes)
   const token: MaybeShown = given(config.initOperatorToken, parseOperatorToken) ?? newOperatorToken(randomBytes)
   const [workspaceId, environmentId] = [uuidv7(now, randomBytes), uuidv7(now, randomBytes)]
@@ -89,7 +93,7 @@ export async function createFirstTenant(storage: Storage, config: First, now: nu
  * address.
  */
 export function firstTenantText(
-  { workspace, environment, apiKey, operatorToken, invitation }: FirstTenant,
+  { workspace, environment, apiKey, operatorToken, invitation }: FirstCredentials,
   url: string | null,
   base: string | null = url,
 ): string {

@@ -22,7 +22,7 @@ export async function startServer(config: Config, options: StartOptions = {}): P
   const { log, onTrouble = () => undefined } = options
   const opening = openStorage(config, { log, onTrouble })
   try {
-    // The store's threads load their modules while this thread loads the rest of its own: a fifth of the start.
+    // The store's threads load their modules while this thread loads its own. This saves a fifth of the start.
     const [storage, { serveStore }] = await Promise.all([opening, import('./server.ts')])
     return await serveStore(config, storage, options)
   } catch (error) {

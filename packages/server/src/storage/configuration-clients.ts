@@ -18,7 +18,7 @@ export interface ConfigurationClientStore {
     clients: readonly ConfigurationClientSeen[],
     deleteBefore: number,
   ): Promise<void>
-  /** By client id; clients with an id of their own first. */
+  /** Ordered by client id; clients that sent an id come first. */
   listConfigurationClients(
     environmentId: string,
     standing: ClientStanding | undefined,

@@ -6,7 +6,7 @@ import type { RunPlace } from './runs.ts'
 export interface RetentionStore {
   /** The settings that count for an environment, and what was done. */
   readRetention(tenant: Tenant): Promise<RetentionRow>
-  /** What environments without settings of their own follow; null: nothing was set. */
+  /** The settings of environments that have none; null: the workspace has none either. */
   readWorkspaceRetention(workspaceId: string): Promise<RetentionSettings | null>
   /**
    * `environmentId` null: of the workspace. `before`: the settings that counted when the change was made. Queues a pass for
@@ -38,14 +38,14 @@ export interface RetentionStore {
    * Removes the given runs that are still expired by the current settings. Readers no longer find them. Deletes at most
    * about `most` of their events; `deleteExpiredEvents` deletes the rest.
    */
-  removeExpiredRuns(environmentId: string, now: number, slice: RunSlice): Promise<RemovedRuns>
+  removeExpiredRuns(environmentId: string, now: number, slice: RetentionSlice): Promise<RemovedRuns>
   /** Deletes at most about `most` events of removed runs. */
   deleteExpiredEvents(environmentId: string, now: number, most: number): Promise<DeletedEvents>
   /**
    * Removes payloads of the given runs that are still expired by the current settings: at most `most`, and at least one.
    * `rest` has the runs that are left.
    */
-  removeExpiredPayloads(environmentId: string, now: number, slice: RunSlice): Promise<RemovedPayloads>
+  removeExpiredPayloads(environmentId: string, now: number, slice: RetentionSlice): Promise<RemovedPayloads>
   /** Removes at most about `most` rows. Returns how many; 0: there are no more. */
   removeExpiredRows(environmentId: string, what: RetainedRows, now: number, most: number): Promise<number>
   endRetention(environmentId: string, now: number): Promise<void>
@@ -89,7 +89,7 @@ export interface ExpiredRuns {
   after: RunPlace | null
 }
 
-export interface RunSlice {
+export interface RetentionSlice {
   ids: string[]
   /** Events to delete, or payloads to remove. */
   most: number

@@ -43,7 +43,7 @@ async function bytesOf(service: Service): Promise<number> {
 test('unread replies take no more than their memory: further pages are rejected, small requests answered', async (t) => {
   const service = await start(t)
   const sockets = await Promise.all(Array.from({ length: 60 }, () => ask(t, service)))
-  // While there are pages to build, what is counted stays within the limit.
+  // While pages are built, the counted bytes stay within the limit.
   const refused = []
   for (let asked = 0; asked < 20 || refused.length === 0; asked++) {
     assert.ok((await bytesOf(service)) <= LIMIT)

@@ -239,7 +239,7 @@ function usageOf(attributes: Attributes): JsonObject | undefined {
   return Object.keys(usage).length === 0 ? undefined : usage
 }
 
-/** Events of the span: the exception of a failure, messages of a model, and others unchanged. */
+/** Splits the events of a span: the exception of a failure, the messages of a model, and all others, unchanged. */
 function readEvents(span: Span, attributes: Attributes) {
   const messages: Json[] = []
   const answers: Json[] = []

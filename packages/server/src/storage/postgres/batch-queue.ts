@@ -18,7 +18,7 @@ const TRANSACTIONS_PER_ENVIRONMENT = 4
 /** Enough that what a commit costs weighs little, few enough that those behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
 const BYTES_PER_COMMIT = 8 * 1_048_576
-/** Fewer are not worth a transaction of their own, and wait for the next one if SMALL_TRANSACTIONS are under way. */
+/** Fewer events than this wait for the next transaction if SMALL_TRANSACTIONS are running. */
 const EVENTS_WORTH_A_COMMIT = 400
 /** Two, so that the database has work while Node builds the statements of the other. */
 const SMALL_TRANSACTIONS = 2

@@ -81,7 +81,7 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
   }
 }
 
-/** Rows of the buffer, then the own session of the last of them, if it is neither none nor that of the run. */
+/** Rows of the buffer. `session`: that of the last row, if it has one that differs from its run's. */
 interface Piece {
   from: number
   end: number

@@ -97,7 +97,7 @@ interface Candidate {
 /** What to cache after the commit. */
 interface Noted {
   environmentId: string
-  /** Of its removals, which the rest belongs to. */
+  /** The environment's revision of removals. The rest is cached only if it is still the same. */
   revision: number
   agents: OpenAgents
   envelopes: OpenEnvelopes

@@ -54,7 +54,7 @@ export function usedNames({ hours, tools }: Pick<Counts, 'hours' | 'tools'>) {
   return { models, tools: new Set(Array.from(tools.values(), ({ tool }) => tool)) }
 }
 
-/** `slot`: no concurrent transaction writes rows of this number. */
+/** `slot`: number of the rows to write. Concurrent transactions have different ones, so they never wait for each other. */
 export function writeCounts(
   sql: Sql,
   environmentId: string,

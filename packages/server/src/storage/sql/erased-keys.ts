@@ -31,8 +31,8 @@ const locks = (name: string, environment: string) =>
   `SELECT ${name}(hashtextextended(${environment}, ${LOCK_SPACE})) AS held`
 
 /**
- * Keeps removals waiting until the transaction ends, on PostgreSQL. A statement of its own: one that waits for the lock
- * does not see what was committed meanwhile. `environment`: an SQL expression.
+ * Keeps removals waiting until the transaction ends, on PostgreSQL. It is a separate statement, because
+ * one that waits for the lock does not see what was committed meanwhile. `environment`: an SQL expression.
  */
 export const keepRemovalsWaiting = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
 

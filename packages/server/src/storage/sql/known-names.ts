@@ -43,7 +43,7 @@ export type KnownNames = ReturnType<typeof knownNames>
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** How many have a bucket of their own. */
+/** How many names are counted separately, not as `other`. */
 const ownNames = (keys: ReadonlySet<string>): number => keys.size - (keys.has(OTHER_KEY) ? 1 : 0)
 
 /** Names with a bucket are never deleted, so this cache stays valid. */
@@ -106,9 +106,9 @@ export function knownNames() {
 }
 
 /**
- * Until the transaction ends, no other one adds names. Otherwise two could each take the last places, and a node that read
- * them in between would count a name as "other" that the rest count by itself. A statement of its own: one that waits for
- * the lock does not see what was committed meanwhile. The embedded engine has one writer.
+ * Until the transaction ends, no other transaction adds names. Otherwise two could each take the last places. A node that
+ * read the names in between would count a name as "other" that the other nodes count separately. The lock is a separate
+ * statement, because a statement that waits does not see what was committed meanwhile. The embedded engine has one writer.
  */
 async function holdNames(sql: Sql, kind: Kind, environmentId: string): Promise<void> {
   const text = `SELECT pg_advisory_xact_lock(hashtextextended(?, ${LOCK_SPACE})) AS held`

@@ -23,7 +23,7 @@ export const packingActs = {
 
 const SLICE_ROWS = 500
 const SLICE_BYTES = 512 * 1_024
-/** A window as large as a block. `readBlock` knows blocks of zstd, as they were written before, by their first bytes. */
+/** The window is as large as a block. Older versions wrote blocks with zstd; `readBlock` detects them by their first bytes. */
 const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: Math.log2(BLOCK_BYTES) }
 
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
@@ -97,7 +97,7 @@ function blocksOf(rows: readonly UnpackedRow[]): UnpackedRow[][] {
 
 const inBackground = promisify(brotliCompress)
 
-/** For PostgreSQL, acts run on the thread that answers requests. The embedded store has threads of its own. */
+/** On PostgreSQL, this runs on the thread that answers requests, so it must not block. The embedded store has its own threads. */
 async function compressed(sql: Sql, bytes: Buffer): Promise<Uint8Array> {
   const options = { params: { ...COMPRESSION, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }
   const packed = sql.dialect === 'postgres' ? await inBackground(bytes, options) : brotliCompressSync(bytes, options)

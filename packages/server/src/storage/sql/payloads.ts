@@ -14,7 +14,7 @@ import { brotliDecompressSync, zstdDecompressSync } from 'node:zlib'
 import { StorageError } from '../storage.ts'
 import type { Sql } from './sql.ts'
 
-/** A block has at most so many payloads, and one that is larger than these bytes is alone. */
+/** Limits of a block. A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
 export const BLOCK_BYTES = 256 * 1_024
 /** Far above any block, and far below what a damaged one could claim. */

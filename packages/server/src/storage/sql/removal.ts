@@ -38,7 +38,7 @@ export interface Removal {
   counted: ReadonlyMap<number, CountedEvents>
 }
 
-export interface RemovedRuns extends RemovedRecords {
+export interface RunRemoval extends RemovedRecords {
   runs: RemovedRun[]
   events: number
 }
@@ -65,7 +65,7 @@ export async function removeRuns(
   sql: Sql,
   { environmentId, erasureId, now, keepRecords, counted }: Removal,
   numbers: readonly number[],
-): Promise<RemovedRuns> {
+): Promise<RunRemoval> {
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
   const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
   const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)

@@ -18,7 +18,7 @@ import { isDataError, storageError } from './errors.ts'
 import { transaction } from './transaction.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
-/** Of a model and prompt version in a run. */
+/** About what one model and prompt version of a run takes in the cache. */
 const UNCOSTED_BYTES = 330
 
 /** Column of each value of a run, as read and first written. */
@@ -107,7 +107,7 @@ export function rowWriter(db: Database) {
       }
       Object.assign(run, { isNew: false, isMoved: false, hasGrown: false, namedSession: null })
     },
-    /** To be called after a transaction that did not commit. */
+    /** Call this after a transaction that did not commit. */
     forget: environments.forget,
   }
 }

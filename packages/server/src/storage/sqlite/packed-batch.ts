@@ -11,7 +11,7 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   bytes: number
   events: number
   text: string
-  /** Of each event: lengths of its texts, flags, time and usage. */
+  /** For each event: lengths of its texts, flags, time and usage. */
   numbers: Float64Array
 }
 

@@ -26,7 +26,7 @@ interface Estate {
   service: Service
   own: PopulatedTenant
   foreign: PopulatedTenant
-  /** A token of its own workspace, of an owner of the other workspace, or of the installation. */
+  /** A role: a token of the own workspace. `foreign`: of an owner of the other workspace. `installation`: of all workspaces. */
   tokenOf(who: Caller): Promise<string>
 }
 

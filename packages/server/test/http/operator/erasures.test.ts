@@ -371,7 +371,7 @@ const KINDS: [string, (marker: string) => NewErasure, (marker: string) => Record
   ['a user in a payload', (marker) => ({ kind: 'user', id: marker, field: ['user', 'id'] }), () => ({})],
 ]
 
-/** That a client asks for its configuration says nothing of its runs. It goes only with the client. */
+/** The entry of a client that loads its configuration names no run, so only the erasure of the client removes it. */
 const mayShow = (row: string, erased: string) => row === 'listConfigurationClients' && erased !== 'a client'
 
 for (const [what, subjectOf, named] of KINDS) {

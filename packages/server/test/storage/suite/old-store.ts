@@ -78,7 +78,7 @@ export async function readSample(storage: Storage, { environments }: Recorded) {
   )
 }
 
-/** The old tables have no more of a run. */
+/** The fields of a run that the old tables have. */
 function oldFields(run: RunRow | null) {
   if (run === null) return null
   const { errorCount: _, traits: __, ...rest } = run

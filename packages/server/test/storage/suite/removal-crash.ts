@@ -1,4 +1,4 @@
-/** Kills a process that removes runs in the middle, again and again. In the end, exactly what should go is gone. */
+/** Kills a process in the middle of removing runs, again and again. In the end, it has removed exactly the right rows. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

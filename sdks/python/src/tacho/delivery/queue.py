@@ -79,12 +79,12 @@ class Queue:
         return batch
 
     def finish(self, events: Sequence[QueuedEvent]) -> None:
-        """Call it for taken events that are finished."""
+        """Call this for taken events that were accepted, rejected or dropped."""
         self._taken -= len(events)
         self._taken_bytes -= sum(event.bytes for event in events)
 
     def put_back(self, events: Sequence[QueuedEvent]) -> None:
-        """Call it for taken events that must be sent again, in the order they were taken."""
+        """Call this for taken events to send again, in the order they were taken."""
         self.finish(events)
         for event in reversed(events):
             self._lane(event).appendleft(event)

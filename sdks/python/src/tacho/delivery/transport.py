@@ -151,7 +151,7 @@ class Connections:
                     return NoReply("aborted", "aborted")
                 if isinstance(error, TimeoutError) or time.monotonic() >= deadline:
                     return NoReply("timeout", "timeout")
-                # The server closed an idle connection as it was used again: every request here may be repeated.
+                # The server closed the idle connection just before this request. Repeat it: every request here is idempotent.
                 if is_reused and isinstance(error, (http.client.RemoteDisconnected, ConnectionError)):
                     continue
                 return NoReply("network", type(error).__name__)

@@ -34,7 +34,7 @@ from .model_call import ModelCall, usage_of
 
 T = TypeVar("T", bound=BaseTool)
 
-# A call whose end is never told must not be kept forever.
+# Bounds the calls whose end CrewAI never reports.
 _OPEN_MAX = 10_000
 
 
@@ -145,7 +145,7 @@ def guard_tools(tools: Sequence[T], tacho: Tacho | None = None) -> list[T]:
 def _guard_tool(tool: T, given: Tacho | None) -> T:
     guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
     name = sanitize_tool_name(tool.name)
-    # A tool made of a function calls it from several methods; a class of its own has only these.
+    # A tool made from a function calls that function from several methods. Other tools have only these two.
     for method in ("func",) if "func" in type(tool).model_fields else ("_run", "_arun"):
         # Past the model's own __setattr__, which knows fields only.
         object.__setattr__(guarded, method, _guarded(getattr(tool, method), name, given))

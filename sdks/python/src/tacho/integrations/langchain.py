@@ -31,7 +31,7 @@ from .model_call import ModelCall, usage_of
 T = TypeVar("T", bound=BaseTool)
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool", "system": "system"}
-# A chain whose end is never told must not be kept forever.
+# Bounds the chains whose end LangChain never reports.
 _OPEN_MAX = 10_000
 
 

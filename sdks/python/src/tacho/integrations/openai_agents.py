@@ -21,7 +21,7 @@ from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, usage_of
 from .tool_calls import arguments_of
 
-# A call whose end is never told must not be kept forever.
+# Bounds the calls whose end is never reported.
 _OPEN_MAX = 10_000
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from .pattern_program import Instruction
 
-# Then the cached states are dropped.
+# With more states than this, the cache is emptied.
 _REMEMBERED = 8_192
 
 

@@ -13,7 +13,7 @@ _PARTS = (
 )
 _WORDS = r"jwt|otp|auth|cv[vc]2?"
 _SECRET_NAME = re.compile(rf"{_PARTS}|-signature|^(?:bearer|(?:x-)?(?:{_WORDS}))\Z|token\Z", re.ASCII | re.IGNORECASE)
-# `pass` and `pwd` as a word of their own: DB_PASS and dbPass, but not compass.
+# `pass` and `pwd` only as separate words: DB_PASS and dbPass, but not compass.
 _SECRET_WORD = re.compile(r"(?:^|[-_. a-z\d])P(?:ass|wd)\Z|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)\Z", re.ASCII)
 # Texts under such a name are secrets; numbers are usage counters.
 _COUNTER_NAME = re.compile(r"tokens\Z", re.ASCII | re.IGNORECASE)
@@ -52,7 +52,7 @@ CREDENTIAL_FORMS: list[re.Pattern[str]] = [
     *(re.compile(rf"(?<!(?<!\\)\w){begin}{rest}", re.ASCII) for begin, rest in _FORMS),
     # A word without a digit or sign is prose, such as "basic understanding".
     re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12,}", re.ASCII | re.IGNORECASE),
-    # The password in an address, and what stands alone before its `@`.
+    # The password in an address, or the only text before its `@`.
     re.compile(r"(://[^\s/:@\[]{0,64}:)[^\s/\"'`]{1,1024}(?=@)", re.ASCII),
     re.compile(r"(https?://)[^\s/:@?#\"'`]{1,1024}(?=@)", re.ASCII | re.IGNORECASE),
     re.compile(r"(curl\s.{0,300}?-u(?:ser)?[\s=]{0,4}[\"']?[^\s:\"']{1,64}:)[^\s\"'`]{1,1024}", re.ASCII),

@@ -42,7 +42,7 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
   const early = await findRequest(sql, request)
   if (early !== null) return again(sql, early, request)
   const key = erasedKey('approval', requestKey(request.clientId, request.clientRequestId))
-  // A request has no time of its own: it is refused only if its run, or the request itself, was erased forever.
+  // A request has no event time, so it is refused only if its run, or the request itself, was erased forever.
   if (await isErased(sql, request.environmentId, key, { ...request, time: FOR_EVER })) {
     return { outcome: 'erased', approval: null }
   }

@@ -43,7 +43,7 @@ function oldEntriesOfWorkspace({ workspaceId }: RowsScope, before: number): OldR
   return { table: 'audit_log', where, params: [workspaceId, uuidv7At(before)], key: 'id', time: 'id' }
 }
 
-/** Issues that nobody has to look at. One that is ignored until a time opens again by itself. */
+/** Issues that need no attention. An issue that is ignored until some time is kept, because it opens again by itself. */
 function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: RowsScope, before: number): OldRows {
   const where = `environment_id = ? AND state = ? AND last_seen < ? AND state_at < ? AND merged_into IS NULL
     AND ignored_until IS NULL`

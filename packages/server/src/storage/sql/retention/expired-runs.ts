@@ -14,7 +14,7 @@ import type {
   RemovedRuns,
   RetainedRuns,
   RetentionStore,
-  RunSlice,
+  RetentionSlice,
 } from '../../retention.ts'
 import type { RunPlace } from '../../runs.ts'
 import { read, write, type Acts } from '../act.ts'
@@ -127,7 +127,7 @@ async function removeExpiredRuns(
   sql: Sql,
   environmentId: string,
   now: number,
-  { ids, most, reachedAt }: RunSlice,
+  { ids, most, reachedAt }: RetentionSlice,
 ): Promise<RemovedRuns> {
   const progress = await lockProgress(sql, environmentId)
   const expired = await lockExpired(sql, environmentId, 'runs', now, ids)
@@ -152,7 +152,7 @@ async function removeExpiredPayloads(
   sql: Sql,
   environmentId: string,
   now: number,
-  { ids, most, reachedAt }: RunSlice,
+  { ids, most, reachedAt }: RetentionSlice,
 ): Promise<RemovedPayloads> {
   const progress = await lockProgress(sql, environmentId)
   const changed: ExaminedRun[] = []
