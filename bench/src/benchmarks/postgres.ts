@@ -242,7 +242,7 @@ async function startDatabases({ size }: Plan) {
 async function durableDatabases(): Promise<TestDatabases> {
   const server = await startPostgres({ durable: true, settings: SETTINGS })
   await fillWal(server.url())
-  return { ...databasesOf((name) => server.url(name), server.url()), close: () => server.close() }
+  return { ...databasesOf(server.url()), close: () => server.close() }
 }
 
 /**

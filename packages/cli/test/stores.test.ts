@@ -32,7 +32,7 @@ test('an installation is copied from its file to a database and back, and the sa
   assert.deepEqual([running.code, running.stdout], [1, ''])
   assert.match(running.stderr, /^tacho: The store in .* is open in another process\. Stop that process first\.\n$/)
   const kept = path.join(directory, 'kept')
-  const { url, drop } = await databases.create()
+  const { url, drop } = await databases.createEmpty()
 
   // Stopping the server removes the directory, so keep a copy.
   const backup = path.join(directory, 'backup.db')

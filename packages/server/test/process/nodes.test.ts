@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
 import { eventually } from '../setup/eventually.ts'
-import { databasesOf, startPostgres, type PostgresServer } from '../setup/postgres-server.ts'
+import { databasesOf, startPostgres, type PostgresServer, type TestDatabases } from '../setup/postgres-server.ts'
 import { startProcess, temporaryDirectory, type ServerProcess } from '../setup/process.ts'
 
 /** Held while the schema is changed. */
@@ -16,8 +16,10 @@ const apiKey = newApiKey(randomBytes).text
 const operatorToken = newOperatorToken(randomBytes).text
 
 let server: PostgresServer
+let databases: TestDatabases
 before(async () => {
   server = await startPostgres({ durable: true })
+  databases = databasesOf(server.url())
 })
 after(() => server.close())
 
@@ -32,7 +34,7 @@ interface Nodes {
 }
 
 async function newDatabase(t: TestContext): Promise<Nodes> {
-  const { url, drop } = await databasesOf((name) => server.url(name), server.url()).create()
+  const { url, drop } = await databases.create()
   const directory = temporaryDirectory(t)
   t.after(drop)
   const variables = {
@@ -257,7 +259,8 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
 })
 
 test('a signal ends a process that waits for its database for ever, after the drain timeout', async (t) => {
-  const { databaseUrl } = await newDatabase(t)
+  const { url: databaseUrl, drop } = await databases.createEmpty()
+  t.after(drop)
   const other = new pg.Client(databaseUrl)
   await other.connect()
   // As if another node migrated the database and then fell silent.

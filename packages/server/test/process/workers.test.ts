@@ -12,8 +12,12 @@ before(async () => {
 })
 after(() => databases.close())
 
-async function start(t: TestContext, variables: Record<string, string> = {}): Promise<ServerProcess> {
-  const { url, drop } = await databases.create()
+async function start(
+  t: TestContext,
+  variables: Record<string, string> = {},
+  database = databases.create(),
+): Promise<ServerProcess> {
+  const { url, drop } = await database
   t.after(drop)
   const own = { TACHO_DATABASE_URL: url, TACHO_WORKERS: '2', TACHO_DATABASE_POOL: '3', ...variables }
   return startProcess(t, temporaryDirectory(t), own)
@@ -69,7 +73,7 @@ async function metric(url: string, name: string): Promise<number> {
 }
 
 test('workers share one port and one store, and print the address and the first key once', async (t) => {
-  const server = await start(t)
+  const server = await start(t, {}, databases.createEmpty())
   const url = await server.ready()
   await workers(server, 2)
   const key = await keyOf(server)

@@ -11,6 +11,7 @@ import pg from 'pg'
 import { freePort } from './free-port.ts'
 import { administer, isCitus, withDatabase } from './administer.ts'
 import { citusDatabases } from './citus-databases.ts'
+import { migratedDatabase, migrateEmpty } from './migrated-database.ts'
 import type { Release } from './postgres-binaries.ts'
 import type { KeeperOptions } from './postgres-keeper.ts'
 
@@ -96,9 +97,9 @@ export interface TestDatabase {
 
 /** Creates databases, each for one store. */
 export interface TestDatabases {
-  /** On Citus, with the tables, distributed. */
+  /** With the newest tables, on Citus distributed. */
   create(): Promise<TestDatabase>
-  /** Without tables, for tests of migrating. */
+  /** Without tables, for tests of migrations and of a first start. */
   createEmpty(): Promise<TestDatabase>
   close(): Promise<void>
 }
@@ -106,22 +107,39 @@ export interface TestDatabases {
 /** Databases of the given server, else of the server that the test run shares, else of a new one for this file. */
 export async function testDatabases(given = process.env['TACHO_TEST_DATABASE_URL']): Promise<TestDatabases> {
   if (given && (await isCitus(given))) return citusDatabases(given)
-  const address = given || process.env[SHARED_SERVER]
-  if (address) return databasesOf((name) => withDatabase(address, name), address)
+  if (given) return withoutCopies(databasesOf(given))
+  const shared = process.env[SHARED_SERVER]
+  if (shared) return databasesOf(shared)
   const server = await startPostgres()
-  const databases = databasesOf((name) => server.url(name), server.url())
-  return { ...databases, close: () => server.close() }
+  return { ...databasesOf(server.url()), close: () => server.close() }
+}
+
+/** For a server that is not ours: the migrated database would stay there. */
+function withoutCopies({ createEmpty, close }: TestDatabases): TestDatabases {
+  async function create() {
+    const database = await createEmpty()
+    await migrateEmpty(database.url)
+    return database
+  }
+  return { create, createEmpty, close }
 }
 
 /** Fresh databases of one server. */
-export function databasesOf(url: (database: string) => string, adminUrl: string): TestDatabases {
-  async function create() {
+export function databasesOf(adminUrl: string): TestDatabases {
+  let migrated: Promise<string> | null = null
+
+  async function createFrom(template: string): Promise<TestDatabase> {
     const name = `tacho_test_${randomBytes(8).toString('hex')}`
-    await administer(adminUrl, `CREATE DATABASE ${name}`)
+    await administer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
     const drop = async () => void (await administer(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`))
-    return { url: url(name), drop }
+    return { url: withDatabase(adminUrl, name), drop }
   }
-  return { create, createEmpty: create, close: async () => undefined }
+
+  return {
+    create: async () => createFrom(await (migrated ??= migratedDatabase(adminUrl))),
+    createEmpty: () => createFrom('template1'),
+    close: async () => undefined,
+  }
 }
 
 /** Runs a statement with the environment as its parameter, to damage a store. */

@@ -23,7 +23,7 @@ describe('under full load', () => {
   after(() => server.close())
 
   const create = async () => {
-    database = await databasesOf((name) => server.url(name), server.url()).create()
+    database = await databasesOf(server.url()).create()
   }
 
   test('kill -9 of a node loses no acknowledged event and counts none twice, while other nodes keep writing', async () => {

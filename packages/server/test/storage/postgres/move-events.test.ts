@@ -15,7 +15,7 @@ import * as latencies from '../suite/old-latencies.ts'
 import { append, batch, event } from '../suite/sample.ts'
 
 const BEFORE = 9
-const STORE = `SELECT 1 WHERE to_regclass('${SCHEMA}.migrations') IS NOT NULL`
+const CITUS = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
 
 let databases: TestDatabases
 before(async () => {
@@ -23,8 +23,9 @@ before(async () => {
 })
 after(() => databases.close())
 
+/** Without tables. */
 async function database(t: TestContext): Promise<string> {
-  const { url, drop } = await databases.create()
+  const { url, drop } = await databases.createEmpty()
   t.after(drop)
   return url
 }
@@ -49,6 +50,12 @@ async function serving<Result>(url: string, work: (storage: Storage) => Promise<
   }
 }
 
+/** On Citus, also distributes the store. */
+async function migrateUpTo(client: pg.Client, version: number): Promise<void> {
+  await migrate(client, { migrations: knownMigrations().slice(0, version) })
+  if ((await client.query(CITUS)).rows.length > 0) await distribute(client)
+}
+
 /** A database of migration 009, and what clients read of it. */
 async function oldStore(t: TestContext) {
   const { recorded, expected, rows } = await serving(await database(t), async (storage) => {
@@ -57,11 +64,7 @@ async function oldStore(t: TestContext) {
   })
   const url = await database(t)
   await connected(url, async (client) => {
-    // On Citus, a test database comes with a distributed store.
-    const isDistributed = (await client.query(STORE)).rows.length > 0
-    if (isDistributed) await client.query(`DROP SCHEMA ${SCHEMA} CASCADE`)
-    await migrate(client, { migrations: knownMigrations().slice(0, BEFORE) })
-    if (isDistributed) await distribute(client)
+    await migrateUpTo(client, BEFORE)
     await fill(client, rows)
   })
   // The hours and their models are in tables that stay as they are.
@@ -94,10 +97,7 @@ async function count(url: string, table: string): Promise<number> {
 
 test('latencies of tool calls move to the hours of tools once, and nothing else changes', async (t) => {
   const found = await connected(await database(t), async (client) => {
-    const isDistributed = (await client.query(STORE)).rows.length > 0
-    if (isDistributed) await client.query(`DROP SCHEMA ${SCHEMA} CASCADE`)
-    await migrate(client, { migrations: knownMigrations().slice(0, latencies.BEFORE) })
-    if (isDistributed) await distribute(client)
+    await migrateUpTo(client, latencies.BEFORE)
     for (const text of latencies.FILL) await client.query(text)
     await migrate(client)
     const rows: object[][] = []

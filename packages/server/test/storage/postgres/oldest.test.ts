@@ -2,7 +2,13 @@
 import { after, before, describe, test } from 'node:test'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { whyMissing } from '../../setup/postgres-binaries.ts'
-import { changeDatabase, databasesOf, startPostgres, type PostgresServer } from '../../setup/postgres-server.ts'
+import {
+  changeDatabase,
+  databasesOf,
+  startPostgres,
+  type PostgresServer,
+  type TestDatabases,
+} from '../../setup/postgres-server.ts'
 import { conformanceSuite } from '../suite/all.ts'
 import type { OpenStorage } from '../suite/open.ts'
 
@@ -13,13 +19,15 @@ else test('PostgreSQL 15', { skip: missing })
 
 function onOldest(): void {
   let server: PostgresServer
+  let databases: TestDatabases
   before(async () => {
     server = await startPostgres({ release: 'oldest' })
+    databases = databasesOf(server.url())
   })
   after(() => server.close())
 
   const open: OpenStorage = async () => {
-    const { url, drop } = await databasesOf((name) => server.url(name), server.url()).create()
+    const { url, drop } = await databases.create()
     const storage = await openPostgresStorage({ url })
     return {
       storage,

@@ -2,7 +2,6 @@ import { after, before } from 'node:test'
 import pg from 'pg'
 import { parseAddress } from '../../../src/storage/postgres/address.ts'
 import { clientConfig, SCHEMA } from '../../../src/storage/postgres/connections.ts'
-import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { postgresSql } from '../../../src/storage/postgres/sql.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { statementsSuite } from '../suite/statements.ts'
@@ -13,7 +12,6 @@ let client: pg.Client
 before(async () => {
   databases = await testDatabases()
   database = await databases.create()
-  await (await openPostgresStorage({ url: database.url })).close()
   const timeouts = { connectMs: 60_000, statementMs: 60_000, lockMs: 60_000, idleInTransactionMs: 60_000 }
   client = new pg.Client(clientConfig(parseAddress(database.url).config, timeouts))
   await client.connect()

@@ -35,7 +35,6 @@ describe('every statement', () => {
   let tables: string[]
   before(async () => {
     const { url, drop } = await databases.create()
-    await (await openPostgresStorage({ url })).close()
     const client = new pg.Client(url)
     await client.connect()
     tables = await dataTables(client)
