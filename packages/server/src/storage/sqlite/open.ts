@@ -16,8 +16,7 @@ import { lockStore } from './lock.ts'
 import { receivedError, type Replies } from './messages.ts'
 import { migrating } from './migrate.ts'
 import { openReaders, type Readers } from './readers.ts'
-import { startReplacedThread, type StartThread } from './replaced-thread.ts'
-import { startThread, type Thread } from './thread.ts'
+import { startReplacedThread, startThread, type StartThread, type Thread } from './thread.ts'
 
 export interface SqliteOptions {
   directory: string

@@ -1,4 +1,14 @@
-/** The main thread's side of one worker thread: sends calls, receives replies. */
+/**
+ * The main thread's side of one worker thread: sends calls, receives replies. A new thread replaces one that runs out of
+ * memory.
+ *
+ *   starting --opened the store--> serving --out of memory--> starting
+ *       |                             |
+ *       +--cannot open the store------+--any other end--> failed (the service ends)
+ *
+ * Calls of an ended thread are rejected as storage_unavailable, and so are calls until the next thread starts; clients
+ * retry. Everything the thread acknowledged is on disk.
+ */
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../storage.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
@@ -81,4 +91,41 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
 
 function isOutOfMemory(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
+}
+
+export type StartThread = (onDeath: (end: ThreadEnd) => void) => Promise<Thread>
+
+/**
+ * Resolves when the first thread has opened the store. `onTrouble` is called for an end that a new thread cannot fix.
+ */
+export async function startReplacedThread(start: StartThread, onTrouble: (error: Error) => void): Promise<Thread> {
+  let serving: Thread | null = null
+  let starting: Promise<void> | null = null
+  let closing = false
+  serving = await start(onDeath)
+
+  function onDeath({ error, outOfMemory }: ThreadEnd): void {
+    serving = null
+    if (closing) return
+    if (!outOfMemory) return onTrouble(error)
+    starting = start(onDeath)
+      .then((thread) => void (serving = thread))
+      // Do not replace a thread that ends while opening the store: the next one would end too.
+      .catch((cause: unknown) => onTrouble(cause instanceof Error ? cause : error))
+      .finally(() => (starting = null))
+  }
+
+  return {
+    async call(act, args) {
+      if (serving === null) throw new StorageError('storage_unavailable', 'A storage thread is restarting')
+      return serving.call(act, args)
+    },
+    alive: () => serving?.alive() ?? false,
+    pending: () => serving?.pending() ?? 0,
+    async close() {
+      closing = true
+      await starting
+      await serving?.close()
+    },
+  }
 }
