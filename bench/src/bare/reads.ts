@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { listEvents } from '@tacho/server/storage/sql/events.ts'
-import { findRun, listRuns } from '@tacho/server/storage/sql/runs.ts'
+import { findRun, listRuns } from '@tacho/server/storage/sql/runs/runs.ts'
 import type { Sql } from '@tacho/server/storage/sql/sql.ts'
 import type { WalkTimes } from '../load/read-load.ts'
 import { spreadOf, timesOf, type Times } from '../stats.ts'

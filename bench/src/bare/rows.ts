@@ -1,10 +1,10 @@
 /** What the server stores of a load, made without a server: the rows that a bare driver writes beside it. */
 import { judgeBatch } from '@tacho/server/domain/event.ts'
 import type { NewEvent } from '@tacho/server/storage/events.ts'
-import { countEvent, noCounts, type Counts } from '@tacho/server/storage/sql/counts.ts'
-import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
+import { countEvent, noCounts, type Counts } from '@tacho/server/storage/sql/usage/counts.ts'
+import type { PlacedEvent } from '@tacho/server/storage/sql/append/event-columns.ts'
 import { textKey } from '@tacho/server/storage/sql/keys.ts'
-import { addEvent, newRun, type RunState } from '@tacho/server/storage/sql/run-state.ts'
+import { addEvent, newRun, type RunState } from '@tacho/server/storage/sql/append/run-state.ts'
 import { randomUUIDv7 } from 'node:crypto'
 import { bodyWriter } from '../load/bodies.ts'
 import { timeOf, type Plot } from '../load/shapes.ts'

@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewEvent } from '@tacho/server/storage/events.ts'
-import type { PlacedEvent } from '@tacho/server/storage/sql/event-columns.ts'
-import { writeCounts } from '@tacho/server/storage/sql/counts.ts'
+import type { PlacedEvent } from '@tacho/server/storage/sql/append/event-columns.ts'
+import { writeCounts } from '@tacho/server/storage/sql/usage/counts.ts'
 import { rowWriter } from '@tacho/server/storage/sqlite/append.ts'
 import { checkpointer } from '@tacho/server/storage/sqlite/checkpoint.ts'
 import { openDatabase } from '@tacho/server/storage/sqlite/database.ts'

@@ -7,11 +7,11 @@
  */
 import { LRUCache } from 'lru-cache'
 import pg, { type PoolClient } from 'pg'
-import type { AppendEngine, AppendTransaction } from '../sql/append.ts'
-import { entryBytes, ownText } from '../sql/cached-text.ts'
-import { withEnvelope, type TakeNumbers } from '../sql/envelopes.ts'
-import { keepRemovalsWaiting } from '../sql/erased-keys.ts'
-import { COMPARED, comparedValues } from '../sql/event-columns.ts'
+import type { AppendEngine, AppendTransaction } from '../sql/append/append.ts'
+import { entryBytes, ownText } from '../sql/append/cached-text.ts'
+import { withEnvelope, type TakeNumbers } from '../sql/append/envelopes.ts'
+import { keepRemovalsWaiting } from '../sql/erasure/erased-keys.ts'
+import { COMPARED, comparedValues } from '../sql/append/event-columns.ts'
 import {
   fieldOf,
   insertedJsonRows,
@@ -20,11 +20,11 @@ import {
   type Columns,
   type InsertedTable,
   type Row,
-} from '../sql/json-rows.ts'
+} from '../sql/rows/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
-import { addEvent, openedRun, type RunState } from '../sql/run-state.ts'
-import { SUM_COLUMNS } from '../sql/sums.ts'
+import { addEvent, openedRun, type RunState } from '../sql/append/run-state.ts'
+import { SUM_COLUMNS } from '../sql/usage/sums.ts'
 import type { NewEvent } from '../events.ts'
 import { readUncosted, uncostedText } from '../uncosted.ts'
 import { StorageError } from '../storage.ts'

@@ -10,7 +10,7 @@
  * of the same run, unless it fails and is tried again.
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
-import { batchBytes, type Committed } from '../sql/append.ts'
+import { batchBytes, type Committed } from '../sql/append/append.ts'
 import { StorageError } from '../storage.ts'
 
 /** Most connections that one tenant may write on at a time. */

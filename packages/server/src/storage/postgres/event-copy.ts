@@ -8,8 +8,8 @@
  * known only later; they have a fixed place in the row. Its session is last, and mostly that of the run.
  */
 import pg, { type ClientBase, type Connection } from 'pg'
-import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/event-columns.ts'
-import { nameSession, ownSession } from '../sql/run-state.ts'
+import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/append/event-columns.ts'
+import { nameSession, ownSession } from '../sql/append/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 
 /** Undocumented methods of pg's connection. */

@@ -5,7 +5,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { ENVELOPE, ENVELOPE_TEXT } from '../sql/envelopes.ts'
+import { ENVELOPE, ENVELOPE_TEXT } from '../sql/append/envelopes.ts'
 import type { MovedRows } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { inTransaction, UNWANTED } from './connections.ts'

@@ -1,7 +1,7 @@
 /** Opens the engine for many processes. Each keeps only caches; all data is in one PostgreSQL database. */
 import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
-import { batchAppender } from '../sql/append.ts'
+import { batchAppender } from '../sql/append/append.ts'
 import type { EventBatchRows } from '../events.ts'
 import type { MovedRows } from '../sql/migrations.ts'
 import { StorageError, type Storage, type StorageErrorCode, type StoreWarning } from '../storage.ts'

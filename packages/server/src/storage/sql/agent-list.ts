@@ -11,9 +11,9 @@ import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
 import { read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { keepRemovalsWaiting } from './erased-keys.ts'
+import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import type { Sql } from './sql.ts'
-import { BEFORE_ALL } from './usage.ts'
+import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
   listAgents: read(listAgents),

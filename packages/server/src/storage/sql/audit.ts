@@ -2,8 +2,8 @@ import { read, write, type Acts } from './act.ts'
 import type { AuditEntry, AuditFilter, AuditStore } from '../audit.ts'
 import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
-import { chunksOf, PLACES } from './chunks.ts'
-import { insertRows } from './insert-rows.ts'
+import { chunksOf, PLACES } from './rows/chunks.ts'
+import { insertRows } from './rows/insert-rows.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const auditActs = {

@@ -12,9 +12,9 @@ import type {
   EventStore,
 } from '../events.ts'
 import type { ArrivedPage } from '../exports.ts'
-import { withEnvelope } from './envelopes.ts'
+import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from './payloads.ts'
-import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs.ts'
+import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const eventsActs = {

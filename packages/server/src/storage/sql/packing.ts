@@ -12,7 +12,7 @@ import type { PackedBlock, PackedSlice, PackingStore, RunSlice, SlicePlace, Unpa
 import { look, read, write, type Acts } from './act.ts'
 import { eventEnvironment, ofRun, rowsWithin, WITH_RUN } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING } from './payloads.ts'
-import { OF_UUID } from './runs.ts'
+import { OF_UUID } from './runs/runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 export const packingActs = {

@@ -5,7 +5,7 @@ import type { UncostedSum } from '../uncosted.ts'
 import { read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
 import type { Sql } from './sql.ts'
-import { readUncostedSums } from './uncosted-sums.ts'
+import { readUncostedSums } from './usage/uncosted-sums.ts'
 
 export const pricesActs = {
   listPrices: read(listPrices),

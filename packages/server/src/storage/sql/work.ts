@@ -19,7 +19,7 @@ import type {
   WorkPostponement,
   WorkStore,
 } from '../work.ts'
-import { insertRows } from './insert-rows.ts'
+import { insertRows } from './rows/insert-rows.ts'
 import type { Sql } from './sql.ts'
 
 export const workActs = {

@@ -2,7 +2,7 @@
  * Moves the rows of an older store into the tables of 010_numbers.sql, in transactions of some thousand rows. Moved rows
  * are deleted, so their space is used again, and what is left is what remains to be done.
  */
-import { ENVELOPE, ENVELOPE_TEXT } from '../sql/envelopes.ts'
+import { ENVELOPE, ENVELOPE_TEXT } from '../sql/append/envelopes.ts'
 import { textKey } from '../sql/keys.ts'
 import type { MovedRows } from '../sql/migrations.ts'
 import { checkpointer } from './checkpoint.ts'

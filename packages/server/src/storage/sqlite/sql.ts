@@ -1,4 +1,4 @@
-import { firstRows } from '../sql/first-rows.ts'
+import { firstRows } from '../sql/rows/first-rows.ts'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 import type { Database, Statement } from './database.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
-import { batchAppender } from '../../../src/storage/sql/append.ts'
+import { batchAppender } from '../../../src/storage/sql/append/append.ts'
 import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { watchDisk } from '../../../src/storage/sqlite/disk.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'

@@ -13,7 +13,7 @@ import type {
 } from '../../approvals.ts'
 import type { Page } from '../../page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
-import { chunksOf, inChunks, PLACES, ROWS } from '../chunks.ts'
+import { chunksOf, inChunks, PLACES, ROWS } from '../rows/chunks.ts'
 import { textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 

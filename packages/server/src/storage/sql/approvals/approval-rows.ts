@@ -1,7 +1,7 @@
 /** The columns of approvals, and reads of single rows. */
 import { look, read, type Acts } from '../act.ts'
 import type { ApprovalRow, Requester, ApprovalStore } from '../../approvals.ts'
-import { inChunks, PLACES } from '../chunks.ts'
+import { inChunks, PLACES } from '../rows/chunks.ts'
 import { textKey } from '../keys.ts'
 import { selectList, type Sql, type SqlValue } from '../sql.ts'
 

@@ -11,8 +11,8 @@ import {
   type ConfigurationClientStore,
 } from '../../configuration-clients.ts'
 import { read, write, type Acts } from '../act.ts'
-import { withoutErasedClients } from '../erased-keys.ts'
-import { insertRows } from '../insert-rows.ts'
+import { withoutErasedClients } from '../erasure/erased-keys.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { readRevision } from './configurations.ts'
 

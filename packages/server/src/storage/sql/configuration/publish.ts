@@ -22,10 +22,10 @@ import type {
 } from '../../deployments.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
-import { chunksOf, inChunks, PLACES } from '../chunks.ts'
+import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
 import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { findEnvironment } from '../environments.ts'
-import { insertRows } from '../insert-rows.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 import {

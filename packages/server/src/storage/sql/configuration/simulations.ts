@@ -15,7 +15,7 @@ import type {
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
-import { withEnvelope } from '../envelopes.ts'
+import { withEnvelope } from '../append/envelopes.ts'
 import { eventEnvironment, ofRun, rowsWithin, eventSession, WITH_RUN } from '../events.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
 import type { Sql, SqlValue } from '../sql.ts'

@@ -2,7 +2,7 @@
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
-import { inChunks, ROWS } from '../chunks.ts'
+import { inChunks, ROWS } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 

@@ -2,11 +2,11 @@
 import { read, type Acts } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen, IssueStore } from '../../issues.ts'
 import type { Page } from '../../page.ts'
-import { chunksOf, PLACES } from '../chunks.ts'
+import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
-import { firstRows } from '../first-rows.ts'
+import { firstRows } from '../rows/first-rows.ts'
 import type { Sql } from '../sql.ts'
 
 export const issueAffectedActs = {

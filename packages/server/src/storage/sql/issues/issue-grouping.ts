@@ -18,7 +18,7 @@ import type {
 } from '../../issues.ts'
 import { StorageError } from '../../storage.ts'
 import { insertAudit } from '../audit.ts'
-import { chunksOf, PLACES } from '../chunks.ts'
+import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { insertActivity } from './issue-activity.ts'
 import { fingerprintsOf } from './issue-fingerprints.ts'
 import { recountIssue } from './issue-recount.ts'

@@ -15,7 +15,7 @@ import type {
   TrendSlots,
 } from '../../issues.ts'
 import type { Page } from '../../page.ts'
-import { firstRows } from '../first-rows.ts'
+import { firstRows } from '../rows/first-rows.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'

@@ -7,7 +7,7 @@
  */
 import { write, type Acts } from '../act.ts'
 import type { DecidedIssues, IssueDecision, IssueRecordStore } from '../../issue-records.ts'
-import { announceIssues } from '../announcements.ts'
+import { announceIssues } from '../webhooks/announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
 import {
   addGrowth,

@@ -8,7 +8,7 @@ import { read, write, type Acts } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
-import { findRun } from '../runs.ts'
+import { findRun } from '../runs/runs.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 
 export const retentionActs = {

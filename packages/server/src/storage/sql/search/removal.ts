@@ -1,4 +1,4 @@
-import { chunksOf, PLACES } from '../chunks.ts'
+import { chunksOf, PLACES } from '../rows/chunks.ts'
 import type { Sql } from '../sql.ts'
 
 /**

@@ -1,0 +1,384 @@
+/**
+ * How batches of events are stored, the same on every engine. Batches may share a transaction; a batch is never
+ * divided.
+ *
+ *   together --committed--> answered
+ *      |--lost a race--> together again, a few times
+ *      |--the store failed--> each batch gets the error; nothing is stored
+ *      `--an event cannot be stored--> each batch alone
+ *                                         `--again--> try each event, roll back; then all but the failing ones together
+ *
+ * Rows are locked in one order: agents, envelopes, runs, models, tools, counts, rejections, names of agents; within each by key. So
+ * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
+ * the writer to a run holds its row.
+ */
+import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun } from '../../events.ts'
+import { StorageError, type StoreWarning } from '../../storage.ts'
+import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from '../agents.ts'
+import { knownStates, StaleCaches } from './append-state.ts'
+import { noCounts, countEvent, usedNames, writeCounts } from '../usage/counts.ts'
+import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
+import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
+import { keepRejections, trimRejections } from './rejections.ts'
+import { addEvent, type Opening, type RunState } from './run-state.ts'
+import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
+import { markRuns } from '../search/search-index.ts'
+import type { Sql } from '../sql.ts'
+
+export interface WantedRun {
+  runId: string
+  /** Null: only look it up. */
+  opening: Opening | null
+  /** The distinct events to store in it, in order of arrival. */
+  events: NewEvent[]
+}
+
+/** What an engine provides within one transaction. */
+export interface AppendTransaction {
+  sql: Sql
+  /** Selects the rollup rows: no concurrent transaction uses this number. */
+  slot: number
+  takeNumbers: TakeNumbers
+  /** Forgets what the engine caches of runs. */
+  forgetRuns(): void
+  /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
+  atCommit(statement: Promise<unknown>): void
+  /** Finds, opens and locks the runs by external id; the ids are sorted. Runs neither found nor opened are missing. */
+  openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
+  /**
+   * Stores the events that are not yet stored; their ids are distinct. Returns the seq of each, null if it was already
+   * stored.
+   */
+  insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
+  /** Whether the stored event of that id is the same; null if none is stored. */
+  compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
+  /** Writes the current state of runs. */
+  changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
+}
+
+/** `Route`: where a transaction runs, if the engine has several places. */
+export interface AppendEngine<Route = never> {
+  /**
+   * Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. Removals from
+   * the environments of the batches wait until it ends.
+   */
+  transaction<Result>(
+    batches: readonly EventBatchRows[],
+    end: 'commit' | 'rollback',
+    work: (transaction: AppendTransaction) => Promise<Result>,
+    route?: Route,
+  ): Promise<Result>
+  isRace(error: unknown): boolean
+  /** Whether an event, not the store, made the statement fail. */
+  isDataError(error: unknown): boolean
+  /** A store failure as a StorageError; any other error unchanged. */
+  storageError(error: unknown): unknown
+  /** How far the time of an agent's unchanged name may move before its row is updated. */
+  agentRefreshMs: number
+}
+
+export type Committed = { verdicts: EventVerdict[] } | { error: unknown }
+
+const TRIES = 10
+const REJECTIONS_BETWEEN_TRIMS = 1_000
+
+/** An event being stored. */
+interface Candidate {
+  event: NewEvent
+  receivedAt: number
+  restoring: RestoredRun | null
+  agent: KnownAgent | null
+  envelope: number
+  /** The first storable event of that id; null: none is storable. */
+  first: Candidate | null
+  verdict: EventVerdict | null
+}
+
+/** What to cache after the commit. */
+interface Noted {
+  environmentId: string
+  /** The environment's revision of removals. The rest is cached only if it is still the same. */
+  revision: number
+  agents: OpenAgents
+  envelopes: OpenEnvelopes
+  buckets: Buckets
+  /** False if another node knows a newer name. */
+  renamed: Promise<boolean>[]
+}
+
+/** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
+export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
+  const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), names: knownNames() }
+  const states = knownStates()
+  const untrimmed = new Map<string, number>()
+
+  /** Commits all batches and answers each, in order. */
+  async function commit(batches: readonly EventBatchRows[], route?: Route): Promise<Committed[]> {
+    const committed = await together(batches, route)
+    for (const { environmentId, rejections } of batches) await trim(environmentId, rejections.length)
+    return committed
+  }
+
+  async function together(batches: readonly EventBatchRows[], route?: Route): Promise<Committed[]> {
+    try {
+      return (await store(batches, 'commit', route)).map((verdicts) => ({ verdicts }))
+    } catch (error) {
+      const trouble = engine.storageError(error)
+      if (trouble instanceof StorageError) return batches.map(() => ({ error: trouble }))
+      const [batch] = batches
+      if (batch && batches.length === 1) return [engine.isDataError(error) ? await storable(batch) : { error }]
+      onWarning('a commit of several batches failed; each is tried alone', error)
+      const committed: Committed[] = []
+      for (const alone of batches) committed.push(...(await together([alone])))
+      return committed
+    }
+  }
+
+  /** Stores the storable events of a batch, in one transaction. */
+  async function storable(batch: EventBatchRows): Promise<Committed> {
+    const { receivedAt } = batch
+    const failing = new Set<NewEvent>()
+    try {
+      for (const event of batch.events) if (!(await isStorable(batch, event))) failing.add(event)
+      const refused = [...failing].map(({ runId, eventId }): RejectionRow => {
+        return { runId, eventId, code: 'unstorable', rejectedAt: receivedAt }
+      })
+      const events = batch.events.filter((event) => !failing.has(event))
+      const [verdicts = []] = await store(
+        [{ ...batch, events, rejections: [...batch.rejections, ...refused] }],
+        'commit',
+      )
+      return { verdicts: batch.events.map((event) => (failing.has(event) ? 'unstorable' : verdicts.shift()!)) }
+    } catch (error) {
+      return { error: engine.storageError(error) }
+    }
+  }
+
+  async function isStorable(batch: EventBatchRows, event: NewEvent): Promise<boolean> {
+    try {
+      await store([{ ...batch, events: [event], rejections: [] }], 'rollback')
+      return true
+    } catch (error) {
+      if (!engine.isDataError(error)) throw error
+      return false
+    }
+  }
+
+  async function store(
+    batches: readonly EventBatchRows[],
+    end: 'commit' | 'rollback',
+    route?: Route,
+  ): Promise<EventVerdict[][]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const work = (transaction: AppendTransaction) => storeAll(transaction, batches)
+        const { verdicts, noted } = await engine.transaction(batches, end, work, route)
+        if (end === 'rollback') known.agents.forget()
+        else await keep(noted)
+        return verdicts
+      } catch (error) {
+        known.agents.forget()
+        if (!(error instanceof StaleCaches) && !engine.isRace(error)) throw error
+        if (tries === TRIES) throw new StorageError('storage_unavailable', 'A commit lost too many races', error)
+      }
+    }
+  }
+
+  async function keep(noted: readonly Noted[]): Promise<void> {
+    for (const { environmentId, revision, agents, envelopes, buckets, renamed } of noted) {
+      if (states.revisionOf(environmentId) !== revision) continue
+      known.agents.keep(agents)
+      known.envelopes.keep(envelopes)
+      known.names.keep(environmentId, buckets)
+      if ((await Promise.all(renamed)).includes(false)) known.agents.forget()
+    }
+  }
+
+  async function storeAll(transaction: AppendTransaction, batches: readonly EventBatchRows[]) {
+    const noted: Noted[] = []
+    const candidates = new Map<EventBatchRows, Candidate[]>()
+    for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
+      for (const batch of some) candidates.set(batch, candidatesOf(batch))
+      const all = some.flatMap((batch) => candidates.get(batch) ?? [])
+      const rejections = some.flatMap((batch) => batch.rejections)
+      noted.push(await storeIn(transaction, environmentId, all, rejections))
+    }
+    const verdicts = batches.map((batch) => (candidates.get(batch) ?? []).map(({ verdict }) => verdict ?? 'unstorable'))
+    return { verdicts, noted }
+  }
+
+  /** Stores the events of one environment. */
+  async function storeIn(
+    transaction: AppendTransaction,
+    environmentId: string,
+    candidates: Candidate[],
+    rejections: readonly RejectionRow[],
+  ): Promise<Noted> {
+    const { sql, slot, atCommit, takeNumbers } = transaction
+    const forget = () => {
+      known.agents.forget()
+      known.envelopes.forget()
+      transaction.forgetRuns()
+    }
+    const { erased, confirm } = await states.check(
+      sql,
+      environmentId,
+      candidates.map(({ event }) => event),
+      forget,
+    )
+    for (const index of erased) candidates[index]!.verdict = 'erased'
+    const named = candidates.filter(({ event, verdict }) => !event.onlyIfStored && verdict !== 'erased')
+    const events = named.map(({ event }) => event)
+    const agents = await known.agents.open(sql, environmentId, events, candidates[0]?.receivedAt ?? 0)
+    const envelopes = await known.envelopes.open(sql, environmentId, events, takeNumbers)
+    named.forEach((candidate, index) => {
+      candidate.agent = agents.ofEvent[index] ?? null
+      candidate.envelope = envelopes.ofEvent[index] ?? 0
+    })
+    const wanted = wantedRuns(candidates)
+    const [runs, { revision, isSearched }] = await Promise.all([
+      wanted.length > 0 ? transaction.openRuns(environmentId, wanted) : new Map<string, RunState>(),
+      confirm(),
+    ])
+    const changed = new Set<RunState>()
+    const counts = noCounts()
+    const renames = new Map<KnownAgent, NewEvent>()
+
+    const firsts: Candidate[] = []
+    const placed: PlacedEvent[] = []
+    for (const candidate of candidates) {
+      const { first, event, receivedAt, envelope } = candidate
+      if (first !== candidate) continue
+      const run = runs.get(event.runId)
+      if (run === undefined) throw new Error('A run was not opened before its events')
+      firsts.push(candidate)
+      placed.push({ run, event, receivedAt, envelope })
+    }
+    const seqs = placed.length > 0 ? await transaction.insertEvents(environmentId, placed) : []
+    placed.forEach(({ run, event }, index) => {
+      const [seq = null, candidate] = [seqs[index], firsts[index]]
+      if (seq === null || !candidate?.agent) return
+      candidate.verdict = 'stored'
+      countEvent(counts, run, event)
+      addEvent(run, seq, event)
+      changed.add(run)
+      if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
+    })
+
+    for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
+      candidate.verdict = isSame || candidate.restoring === null ? 'duplicate' : 'differing'
+      if (isSame || candidate.restoring !== null) continue
+      run.differingRetries++
+      changed.add(run)
+    }
+    for (const candidate of candidates) candidate.verdict ??= candidate.event.onlyIfStored ? 'absent' : 'unstorable'
+
+    if (changed.size > 0) {
+      const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+      atCommit(transaction.changeRuns(environmentId, byRunId))
+      if (isSearched === 1) atCommit(markRuns(sql, environmentId, changed, candidates[0]?.receivedAt ?? 0))
+    }
+    const buckets = await known.names.bucketsOf(sql, environmentId, usedNames(counts))
+    storeNames(sql, environmentId, buckets).forEach(atCommit)
+    writeCounts(sql, environmentId, counts, buckets, slot).forEach(atCommit)
+    const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
+    if (refused.length > 0) atCommit(keepRejections(sql, environmentId, refused))
+    const renamed = [...renames]
+      .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
+      .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
+    renamed.forEach(atCommit)
+    return { environmentId, revision, agents, envelopes, buckets, renamed }
+  }
+
+  /** Runs occasionally, in a separate transaction. The next trim removes what one leaves. */
+  async function trim(environmentId: string, added: number): Promise<void> {
+    if (added === 0) return
+    const count = (untrimmed.get(environmentId) ?? 0) + added
+    untrimmed.set(environmentId, count % REJECTIONS_BETWEEN_TRIMS)
+    if (count < REJECTIONS_BETWEEN_TRIMS) return
+    await engine
+      .transaction([], 'commit', ({ sql }) => trimRejections(sql, environmentId))
+      .catch((error: unknown) => onWarning('old rejections could not be removed', error))
+  }
+
+  return commit
+}
+
+interface Repeat {
+  candidate: Candidate
+  run: RunState
+  isSame: boolean
+}
+
+/** The candidates without a verdict whose event is stored, by this transaction or before. */
+async function judgeRepeats(
+  transaction: AppendTransaction,
+  environmentId: string,
+  candidates: readonly Candidate[],
+  runs: ReadonlyMap<string, RunState>,
+): Promise<Repeat[]> {
+  const repeats: Repeat[] = []
+  const doubtful: { candidate: Candidate; sought: SoughtEvent }[] = []
+  for (const candidate of candidates) {
+    const { first, event, verdict } = candidate
+    const run = runs.get(event.runId)
+    if (verdict !== null || run === undefined) continue
+    if (first?.verdict === 'stored') repeats.push({ candidate, run, isSame: isSameEvent(first.event, event) })
+    else doubtful.push({ candidate, sought: { run, event } })
+  }
+  if (doubtful.length === 0) return repeats
+  const same = await transaction.compareEvents(
+    environmentId,
+    doubtful.map(({ sought }) => sought),
+  )
+  doubtful.forEach(({ candidate, sought: { run } }, index) => {
+    const isSame = same[index] ?? null
+    if (isSame !== null) repeats.push({ candidate, run, isSame })
+  })
+  return repeats
+}
+
+function candidatesOf({ receivedAt, events, restoring }: EventBatchRows): Candidate[] {
+  const none = { agent: null, envelope: 0, first: null, verdict: null }
+  return events.map((event) => ({ event, receivedAt, restoring: restoring ?? null, ...none }))
+}
+
+/** The runs that the events name, sorted. Marks the first candidate of each id. */
+function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
+  const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
+  for (const candidate of candidates) {
+    const { event, agent, receivedAt, restoring } = candidate
+    if (candidate.verdict === 'erased') continue
+    let run = runs.get(event.runId)
+    if (run === undefined) {
+      run = { runId: event.runId, opening: null, events: [], firsts: new Map() }
+      runs.set(event.runId, run)
+    }
+    if (agent === null) continue
+    run.opening ??= { agentId: agent.id, receivedAt, restoring }
+    candidate.first = run.firsts.get(event.eventId) ?? candidate
+    if (candidate.first !== candidate) continue
+    run.firsts.set(event.eventId, candidate)
+    run.events.push(event)
+  }
+  // Look up last: this also finds what the same batch stores.
+  for (const candidate of candidates) {
+    candidate.first ??= runs.get(candidate.event.runId)?.firsts.get(candidate.event.eventId) ?? null
+  }
+  return [...runs.values()].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+}
+
+/** Rejections found while storing. */
+function refusedByStore({ event: { runId, eventId }, verdict, receivedAt }: Candidate): RejectionRow[] {
+  if (verdict !== 'absent' && verdict !== 'unstorable' && verdict !== 'erased') return []
+  const code = verdict === 'absent' ? 'timestamp_too_old' : verdict
+  return [{ runId, eventId, code, rejectedAt: receivedAt }]
+}
+
+/** Approximate size of an event in queues and commits, without its payload. */
+const EVENT_BYTES = 500
+
+/** Characters stand for bytes, because counting bytes costs more than it is worth. */
+export function batchBytes({ events }: EventBatchRows): number {
+  return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
+}

@@ -1,0 +1,60 @@
+/** An event as a row: which columns hold it as sent, and which a retry must share. */
+import type { NewEvent } from '../../events.ts'
+import { ENVELOPE, envelopeTexts } from './envelopes.ts'
+import { ownSession, type RunState } from './run-state.ts'
+
+/** An event to be stored in its run. */
+export interface PlacedEvent {
+  run: RunState
+  event: NewEvent
+  receivedAt: number
+  /** Number of its envelope. */
+  envelope: number
+}
+
+/** An event that may be stored already. */
+export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
+
+/** What an event's row holds as sent, with the column. */
+export const EVENT_COLUMNS = {
+  time: 'time',
+  eventType: 'event_type',
+  label: 'label',
+  spanId: 'span_id',
+  parentSpanId: 'parent_span_id',
+  payload: 'payload',
+} as const satisfies Partial<Record<keyof NewEvent, string>>
+
+/** In the order of EVENT_COLUMNS. */
+export function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
+  return [time, eventType, label, spanId, parentSpanId, payload]
+}
+
+/** All columns of an event's row that depend on the event alone. */
+export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us']
+
+/** In the order of ROW_COLUMNS. */
+export function rowValues(event: NewEvent) {
+  return [...eventValues(event), event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)]
+}
+
+/**
+ * Columns in which a retry must equal the stored event `e` and its envelope `v`. A payload that is not
+ * in its row is compared by `comparePacked`.
+ */
+export const COMPARED = [
+  ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
+  'e.own_session',
+  ...Object.values(ENVELOPE).map((column) => `v.${column}`),
+]
+
+/** In the order of COMPARED. */
+export function comparedValues({ run, event }: SoughtEvent) {
+  return [...eventValues(event), ownSession(run, event), ...envelopeTexts(event)]
+}
+
+export function isSameEvent(one: NewEvent, other: NewEvent): boolean {
+  const content = (event: NewEvent) => [...eventValues(event), event.sessionId, ...envelopeTexts(event)]
+  const values = content(other)
+  return content(one).every((value, index) => value === values[index])
+}

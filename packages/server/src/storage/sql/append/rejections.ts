@@ -1,0 +1,53 @@
+/** Rejected events. The store keeps the newest of each environment. */
+import { read, type Acts } from '../act.ts'
+import type { EventStore, RejectionRow } from '../../events.ts'
+import { insertJsonRows, type InsertedTable, type Row } from '../rows/json-rows.ts'
+import { rejectionKey } from '../keys.ts'
+import type { Sql } from '../sql.ts'
+
+export const rejectionsActs = {
+  findRejection: read(findRejection),
+} satisfies Partial<Acts<EventStore>>
+
+/** How many are kept per environment, plus those since the last trim. */
+export const REJECTIONS_KEPT = 10_000
+
+const REJECTIONS: InsertedTable = {
+  name: 'rejections',
+  columns: { rejection_key: 'text', code: 'text', rejected_at: 'bigint' },
+  conflict: `ON CONFLICT (environment_id, rejection_key)
+    DO UPDATE SET code = excluded.code, rejected_at = excluded.rejected_at`,
+}
+
+/** Keeps the newest rejection of each event. */
+export function keepRejections(sql: Sql, environmentId: string, rejections: readonly RejectionRow[]): Promise<unknown> {
+  const newest = new Map<string, Row>()
+  for (const { runId, eventId, code, rejectedAt } of rejections) {
+    const key = rejectionKey(runId, eventId)
+    newest.set(key, [key, code, rejectedAt])
+  }
+  const rows = [...newest].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+  return insertJsonRows(sql, REJECTIONS, environmentId, rows)
+}
+
+/** Deletes the oldest rows over the limit. Reads an index row for each row that stays, so call it seldom. */
+export async function trimRejections(sql: Sql, environmentId: string, kept = REJECTIONS_KEPT): Promise<void> {
+  const text = `DELETE FROM rejections WHERE environment_id = ? AND rejected_at <= (
+    SELECT rejected_at FROM rejections WHERE environment_id = ? ORDER BY rejected_at DESC LIMIT 1 OFFSET ?)`
+  await sql.run(text, [environmentId, environmentId, kept])
+}
+
+async function findRejection(
+  sql: Sql,
+  environmentId: string,
+  runId: string,
+  eventId: string,
+): Promise<RejectionRow | null> {
+  const text = `SELECT code, rejected_at AS "rejectedAt" FROM rejections
+    WHERE environment_id = ? AND rejection_key = ?`
+  const row = await sql.get<Pick<RejectionRow, 'code' | 'rejectedAt'>>(text, [
+    environmentId,
+    rejectionKey(runId, eventId),
+  ])
+  return row && { runId, eventId, ...row }
+}

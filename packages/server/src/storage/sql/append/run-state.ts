@@ -1,0 +1,154 @@
+/**
+ * A run's state, derived from its events:
+ *
+ *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
+ *
+ * The stalled rule may close a run without an event (stalled.ts); the first outcome then still decides. A closed run never
+ * reopens. Later events still count, add usage, and may lower the start.
+ */
+import { randomBytes } from 'node:crypto'
+import type { RunStatus } from '@tacho/contract/run.ts'
+import type { NewEvent, RestoredRun } from '../../events.ts'
+import { uuidv7 } from '../../uuid.ts'
+import { ownText } from './cached-text.ts'
+import { shortText } from '../keys.ts'
+import { addTraits, NO_TRAITS } from '../../traits.ts'
+import { addUncosted, type RunCalls } from '../../uncosted.ts'
+import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
+
+export interface RunState extends UsageSums {
+  id: string
+  /** What events name it by. Unique in the store. */
+  number: number
+  runId: string
+  agentId: string
+  status: RunStatus
+  startedAt: number
+  lastEventAt: number
+  receivedAt: number
+  eventCount: number
+  differingRetries: number
+  /** Null: its first events were stored before errors were counted. */
+  errorCount: number | null
+  /** Lines of storage/traits.ts; null as above. */
+  traits: string | null
+  /** Calls without a cost. */
+  uncosted: RunCalls[]
+  /** 1: no payload waits to be packed into a block. */
+  packed: 0 | 1
+  /** The largest seq of its events. */
+  lastSeq: number
+  endedAt: number | null
+  closingSeq: number | null
+  /** When the stalled rule closed it; null: it did not, or an outcome has replaced that. */
+  ruleClosedAt: number | null
+  /** Short form of its session: the first that an event names. */
+  session: string | null
+  /** Its session, if this transaction is the first to name one. */
+  namedSession: string | null
+  /** This transaction opens it. */
+  isNew: boolean
+  /** This transaction changed an indexed column. */
+  isMoved: boolean
+  /** This transaction added traits or models. */
+  hasGrown: boolean
+}
+
+/** What a run gets from its first event. */
+export interface Opening {
+  agentId: string
+  receivedAt: number
+  restoring: RestoredRun | null
+}
+
+export function openedRun(number: number, runId: string, { agentId, receivedAt, restoring }: Opening): RunState {
+  if (restoring === null) return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
+  const { id, differingRetries, countsErrors } = restoring
+  const run = newRun(id, number, runId, agentId, receivedAt)
+  return { ...run, differingRetries, ...(!countsErrors && { errorCount: null, traits: null }) }
+}
+
+export function newRun(id: string, number: number, runId: string, agentId: string, receivedAt: number): RunState {
+  return {
+    id,
+    number,
+    runId,
+    agentId,
+    status: 'RUNNING',
+    startedAt: Infinity,
+    lastEventAt: -Infinity,
+    receivedAt,
+    eventCount: 0,
+    differingRetries: 0,
+    errorCount: 0,
+    traits: NO_TRAITS,
+    uncosted: [],
+    packed: 0,
+    lastSeq: 0,
+    ...noUsage(),
+    endedAt: null,
+    closingSeq: null,
+    ruleClosedAt: null,
+    session: null,
+    namedSession: null,
+    isNew: true,
+    isMoved: false,
+    hasGrown: false,
+  }
+}
+
+/** Adds an event that was just stored. */
+export function addEvent(run: RunState, seq: number, event: NewEvent): void {
+  const { time, outcome, usage, promptUse } = event
+  nameSession(run, event)
+  noteTraits(run, event)
+  run.eventCount++
+  run.lastSeq = seq
+  if (time > run.lastEventAt) run.lastEventAt = time
+  if (usage !== null) addUsage(run, usage)
+  if (usage?.uncosted) {
+    const of = { model: usage.model, versionId: promptUse?.versionId ?? null }
+    if (addUncosted(run.uncosted, of, usage.uncosted, ownText)) run.hasGrown = true
+  }
+  if (run.packed === 1) {
+    run.packed = 0
+    run.isMoved = true
+  }
+  if (time < run.startedAt) {
+    run.startedAt = time
+    run.isMoved = true
+  }
+  if (outcome !== null && (run.status === 'RUNNING' || run.ruleClosedAt !== null)) {
+    run.status = outcome
+    run.ruleClosedAt = null
+    run.endedAt = time
+    run.closingSeq = seq
+    run.isMoved = true
+  }
+}
+
+function noteTraits(run: RunState, { isError, traits }: NewEvent): void {
+  if (isError && run.errorCount !== null) run.errorCount++
+  if (traits === null || run.traits === null) return
+  const all = addTraits(run.traits, traits)
+  if (all === run.traits) return
+  run.traits = ownText(all)
+  run.hasGrown = true
+}
+
+/** Notes the session of an event that was just stored. It also decides how the rows of the next events name theirs. */
+export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {
+  if (sessionId === null || run.session !== null) return
+  run.session = ownText(shortText(sessionId))
+  run.namedSession = sessionId
+  run.isMoved = true
+}
+
+/**
+ * How the row of an event names its session. Null: the session of its run, which this event may be the first to name.
+ * Empty: none. Otherwise '=' and the session. Most runs have one session, so it is stored once.
+ */
+export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): string | null {
+  if (sessionId === null) return ''
+  return run.session === null || run.session === shortText(sessionId) ? null : `=${sessionId}`
+}

@@ -1,0 +1,159 @@
+/**
+ * The deletion of an archived environment, in slices.
+ *
+ *   in use --archive--> archived --delete--> waiting --its time has come--> removed --slices--> (none)
+ *     ^                    |                    |
+ *     +------restore-------+--------------------+
+ *
+ * No reader finds a removed environment. Its data goes first, its own row last, with a receipt in the audit log of the
+ * workspace.
+ */
+import { randomBytes } from 'node:crypto'
+import type { AuditEntry } from '../../audit.ts'
+import type { DeletionSlice, EnvironmentRow, EnvironmentStore } from '../../environments.ts'
+import { uuidv7 } from '../../uuid.ts'
+import { write, type Acts } from '../act.ts'
+import { insertAudit } from '../audit.ts'
+import { DATA_TABLES } from '../data-tables.ts'
+import { findEnvironment } from '../environments.ts'
+import { deleteEvents, removeRuns } from './removal.ts'
+import { growRevision, lockControl } from '../revision.ts'
+import type { Sql } from '../sql.ts'
+import { TABLES } from '../tables.ts'
+import { enqueueWork } from '../work.ts'
+
+export const environmentDeletionActs = {
+  orderDeletion: write(orderDeletion),
+  deleteFromEnvironment: write(deleteFromEnvironment),
+} satisfies Partial<Acts<EnvironmentStore>>
+
+interface Deletion {
+  /** The audit entry of the request. */
+  asked: AuditEntry
+  /** Rows deleted so far, by table. */
+  rows: Record<string, number>
+}
+
+async function orderDeletion(
+  sql: Sql,
+  id: string,
+  deleteAt: number,
+  asked: AuditEntry,
+): Promise<EnvironmentRow | 'in_use' | null> {
+  await lockControl(sql)
+  const row = await findEnvironment(sql, id)
+  if (row === null || row.deleteAt !== null) return row
+  if (row.archivedAt === null) return 'in_use'
+  const deletion: Deletion = { asked, rows: {} }
+  const text = 'UPDATE environments SET delete_at = ?, deletion = ? WHERE id = ?'
+  await sql.run(text, [deleteAt, JSON.stringify(deletion), id])
+  await enqueueWork(sql, [{ kind: 'delete_environment', environmentId: id, subjectId: id, dueAt: deleteAt }])
+  await insertAudit(sql, [asked])
+  return { ...row, deleteAt }
+}
+
+const RUNS_AT_ONCE = 50
+const OF_RUNS = new Set(['runs', 'events', 'removed_runs'])
+/** What is deleted after the runs, each table before those that it refers to. */
+const REST = [
+  ...TABLES.toReversed().filter(({ name }) => DATA_TABLES[name]?.environment === 'removed' && !OF_RUNS.has(name)),
+  { name: 'search_settings', key: ['environment_id'] },
+  { name: 'environment_numbers', key: ['environment_id'] },
+]
+
+interface Ordered {
+  removedAt: number | null
+  deletion: string | null
+  deleteAt: number | null
+}
+
+function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
+  const text = `SELECT removed_at AS "removedAt", deletion, delete_at AS "deleteAt" FROM environments WHERE id = ?`
+  return sql.get<Ordered>(text, [id])
+}
+
+async function deleteFromEnvironment(
+  sql: Sql,
+  id: string,
+  { table, most }: DeletionSlice,
+  now: number,
+): Promise<number | null> {
+  let row = await findOrdered(sql, id)
+  if (row !== null && row.removedAt === null) {
+    // Either it is restored before, or restoring it finds it removed.
+    await lockControl(sql)
+    row = await findOrdered(sql, id)
+  }
+  if (row === null || row.deletion === null || row.deleteAt === null || row.deleteAt > now) return null
+  if (row.removedAt === null) {
+    // This frees its name.
+    await sql.run('UPDATE environments SET removed_at = ?, name = id WHERE id = ?', [now, id])
+    await growRevision(sql)
+  }
+  const deletion = JSON.parse(row.deletion) as Deletion
+  const next = await deleteSlice(sql, id, { table, most }, now, deletion.rows)
+  if (next === REST.length) {
+    await finish(sql, id, deletion, now)
+    return null
+  }
+  await sql.run('UPDATE environments SET deletion = ? WHERE id = ?', [JSON.stringify(deletion), id])
+  return next
+}
+
+/** Returns the place of the next table. */
+async function deleteSlice(
+  sql: Sql,
+  id: string,
+  { table, most }: DeletionSlice,
+  now: number,
+  deleted: Deletion['rows'],
+): Promise<number> {
+  const count = (name: string, rows: number) => (deleted[name] = (deleted[name] ?? 0) + rows)
+  const lock = sql.dialect === 'postgres' ? 'FOR UPDATE' : ''
+  const text = `SELECT number FROM runs WHERE environment_id = ? LIMIT ? ${lock}`
+  const runs = await sql.all<{ number: number }>(text, [id, RUNS_AT_ONCE])
+  if (runs.length > 0) {
+    const removal = { environmentId: id, erasureId: null, now, keepRecords: true, counted: new Map() }
+    const numbers = runs.map(({ number }) => number)
+    count('runs', (await removeRuns(sql, removal, numbers)).runs.length)
+    return table
+  }
+  const { events, runsLeft } = await deleteEvents(sql, id, 'all', most)
+  count('events', events)
+  if (runsLeft) return table
+  let [place, left] = [table, most - events]
+  for (const one of REST.slice(table)) {
+    if (left <= 0) break
+    const rows = await deleteRows(sql, id, one, left)
+    count(one.name, rows)
+    if (rows < left) place++
+    left -= rows
+  }
+  return place
+}
+
+function deleteRows(sql: Sql, id: string, { name, key }: (typeof REST)[number], most: number): Promise<number> {
+  if (name === 'environment_numbers' && sql.dialect === 'postgres') return Promise.resolve(0)
+  // The own row is what continues the deletion after a crash.
+  const others = name === 'work' ? ` AND kind <> 'delete_environment'` : ''
+  const columns = key.filter((column) => column !== 'environment_id').join(', ')
+  if (columns === '') return sql.run(`DELETE FROM ${name} WHERE environment_id = ?`, [id])
+  const some = `SELECT ${columns} FROM ${name} WHERE environment_id = ?${others} LIMIT ?`
+  return sql.run(`DELETE FROM ${name} WHERE environment_id = ? AND (${columns}) IN (${some})`, [id, id, most])
+}
+
+async function finish(sql: Sql, id: string, { asked, rows }: Deletion, now: number): Promise<void> {
+  await sql.run(`DELETE FROM work WHERE kind = 'delete_environment' AND subject_id = ?`, [id])
+  await sql.run('DELETE FROM environments WHERE id = ?', [id])
+  const some = Object.entries(rows).filter(([, count]) => count > 0)
+  const detail = { ...(JSON.parse(asked.detail) as object), askedAt: new Date(asked.at).toISOString() }
+  const receipt = {
+    ...asked,
+    id: uuidv7(now, randomBytes),
+    at: now,
+    action: 'environment.delete.finish',
+    detail: JSON.stringify({ ...detail, rows: Object.fromEntries(some) }),
+  }
+  await insertAudit(sql, [receipt])
+  await growRevision(sql)
+}

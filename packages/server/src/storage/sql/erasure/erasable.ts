@@ -1,0 +1,139 @@
+/** Which runs an erasure removes: by index where there is one, otherwise by walking over all runs of the environment. */
+import type {
+  Erasable,
+  ErasableRun,
+  ErasurePreviewRow,
+  ErasureRow,
+  ErasureStore,
+  ErasureSubject,
+} from '../../erasures.ts'
+import { look, read, type Acts } from '../act.ts'
+import { inChunks, PLACES } from '../rows/chunks.ts'
+import { findErasure, type Searched } from './erasure-rows.ts'
+import { eventEnvironment } from '../events.ts'
+import { agentKey, textKey } from '../keys.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { hourOf } from '../usage/usage.ts'
+
+export const erasableActs = {
+  listErasable: read(listErasable),
+  previewErasure: look(previewErasure),
+} satisfies Partial<Acts<ErasureStore>>
+
+/** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
+const CLOCKS_MS = 10_000
+
+/** The latest time of what an erasure takes, by the clock of any node. */
+export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
+
+/** An agent's usage before this hour is deleted as a whole. */
+export const hourBefore = hourOf
+
+const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
+  r.last_event_at AS "lastEventAt", CASE WHEN EXISTS (SELECT 1 FROM version_runs v
+    WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
+const STORED = 'r.received_at <= ?'
+
+/** Whether all runs have to be searched. */
+export const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
+  kind === 'client' || (kind === 'user' && field !== null)
+
+type Found = Omit<ErasableRun, 'isFound'>
+
+export async function listErasable(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  limit: number,
+): Promise<Erasable | null> {
+  const erasure = await findErasure(sql, environmentId, id)
+  if (erasure === null) return null
+  const usageFrom = erasure.kind === 'agent' ? hourBefore(erasure.createdAt) : null
+  const nothing = { erasure, runs: [], searchedTo: erasure.searchedTo, searched: 0, usageFrom }
+  const { kind, subject, field, createdAt } = erasure
+  if (erasure.status !== 'SEARCHING' || subject === null) return nothing
+  const found = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
+  if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
+  return needsSearch(erasure) ? walk(sql, environmentId, erasure, limit, nothing) : nothing
+}
+
+/** External ids first, then names: an agent without an external id is identified by its name. */
+export async function namedAgents(sql: Sql, environmentId: string, subject: string): Promise<string[]> {
+  const text = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
+  const keys = [agentKey(subject, ''), agentKey(null, subject)]
+  const rows = await Promise.all(keys.map((key) => sql.get<{ id: string }>(text, [environmentId, key])))
+  return rows.flatMap((row) => (row === null ? [] : [row.id]))
+}
+
+async function indexedRuns(
+  sql: Sql,
+  environmentId: string,
+  { kind, subject }: ErasureSubject,
+  storedBy: number,
+  limit: number,
+): Promise<Found[]> {
+  const runs = (condition: string, order: string, ...params: SqlValue[]) =>
+    sql.all<Found>(
+      `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND ${condition} AND ${STORED} ORDER BY ${order} LIMIT ?`,
+      [environmentId, ...params, storedBy, limit],
+    )
+  // By order as in OF_RUN_ID, and one by one, without a subquery: Citus looks up no prompts of what one returns.
+  if (kind === 'run') return runs('r.run_id >= ? AND r.run_id <= ?', 'r.run_id', subject, subject)
+  if (kind === 'agent') {
+    const found: Found[] = []
+    for (const agentId of await namedAgents(sql, environmentId, subject)) {
+      found.push(...(await runs('r.agent_id = ?', 'r.started_at, r.id', agentId)))
+    }
+    return found.slice(0, limit)
+  }
+  if (kind === 'client') return []
+  const own = await runs('r.session_key = ?', 'r.started_at, r.id', textKey(subject))
+  if (own.length > 0) return own
+  const session = `=${subject}`
+  const named = sql.dialect === 'sqlite' ? 'own_session = ?' : 'md5(own_session) = md5(?)'
+  const text = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND own_session > '='
+    AND ${named} LIMIT ?`
+  const numbers = await sql.all<{ run: number }>(text, [environmentId, session, limit])
+  const found = numbers.map(({ run }) => runs('r.number >= ? AND r.number <= ?', 'r.number', run, run))
+  return (await Promise.all(found)).flat()
+}
+
+/** The next runs by number. Of a client, those with events that it sent. */
+async function walk(
+  sql: Sql,
+  environmentId: string,
+  { kind, subject, createdAt, searchedTo }: ErasureRow & Searched,
+  limit: number,
+  nothing: Erasable,
+): Promise<Erasable> {
+  const storedBy = takenUntil(createdAt)
+  const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND r.number > ? AND ${STORED}
+    ORDER BY r.number LIMIT ?`
+  const next = await sql.all<Found>(text, [environmentId, searchedTo, storedBy, limit])
+  const last = next.at(-1)
+  if (last === undefined) return nothing
+  const slice = { ...nothing, searchedTo: last.number, searched: next.length }
+  if (kind !== 'client') return { ...slice, runs: next.map((run) => ({ ...run, isFound: false })) }
+  const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (${PLACES})
+    AND envelope IN (SELECT number FROM envelopes WHERE environment_id = ? AND client_id = ?)`
+  const sent = await inChunks(
+    next.map(({ number }) => String(number)),
+    (chunk) => sql.all<{ run: number }>(bySender, [environmentId, ...chunk.map(Number), environmentId, subject]),
+  )
+  const numbers = new Set(sent.map(({ run }) => run))
+  return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
+}
+
+async function previewErasure(
+  sql: Sql,
+  environmentId: string,
+  subject: ErasureSubject,
+  most: number,
+): Promise<ErasurePreviewRow> {
+  const found = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
+  const counted = found.slice(0, most)
+  const events = counted.reduce((sum, run) => sum + run.events, 0)
+  const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = ? LIMIT ?) AS some'
+  const all = needsSearch(subject) ? await sql.get<{ count: number }>(text, [environmentId, most]) : null
+  return { runs: counted.length, events, more: found.length > most, toSearch: all?.count ?? 0 }
+}

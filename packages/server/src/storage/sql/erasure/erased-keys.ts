@@ -1,0 +1,133 @@
+/**
+ * Keys of erased data, and the lock that appends and removals share.
+ *
+ * On PostgreSQL, appends of an environment share a lock that a removal holds alone, until its transaction ends. The
+ * embedded engine has one writer.
+ */
+import type { NewEvent } from '../../events.ts'
+import { inChunks, PLACES } from '../rows/chunks.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { agentKey, textKey } from '../keys.ts'
+import type { Sql } from '../sql.ts'
+
+/** A key refuses events up to a time. This one is later than the time of any event, so all are refused. */
+export const FOR_EVER = Number.MAX_SAFE_INTEGER
+
+/** For a run that grew while an erasure counted it: refuses all events until the run is removed, which sets a time. */
+export const HELD = FOR_EVER - 1
+
+/**
+ * `approval`, `record`, `issue` and `agentRow` name single ones, so that a retry or an import does not bring them back. The
+ * name of an agent can be from an event that is ahead of the erasure, while later events of the agent are recorded.
+ */
+export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
+
+/** `id` of an agent, approval or record: the key of its row; of an issue or a row of an agent: its id. */
+export const erasedKey = (kind: NamedKind, id: string): string => textKey(`${kind}\0${id}`)
+
+/** Any number; separates these locks from those of others in the same database. */
+const LOCK_SPACE = 7_221
+const locks = (name: string, environment: string) =>
+  `SELECT ${name}(hashtextextended(${environment}, ${LOCK_SPACE})) AS held`
+
+/**
+ * Keeps removals waiting until the transaction ends, on PostgreSQL. It is a separate statement, because
+ * one that waits for the lock does not see what was committed meanwhile. `environment`: an SQL expression.
+ */
+export const keepRemovalsWaiting = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
+
+/** Waits for appends under way and keeps new ones waiting, until the transaction ends. Then nothing cached is valid. */
+export async function holdEnvironment(sql: Sql, environmentId: string): Promise<void> {
+  if (sql.dialect === 'postgres') await sql.get(locks('pg_advisory_xact_lock', '?'), [environmentId])
+  const text = `INSERT INTO erasure_revisions AS r (environment_id, revision) VALUES (?, 1)
+    ON CONFLICT (environment_id) DO UPDATE SET revision = r.revision + 1`
+  await sql.run(text, [environmentId])
+}
+
+/** Refuses events up to `until` that name one of these. A key that is there gets the later time, if it is not held. */
+export async function addErasedKeys(
+  sql: Sql,
+  environmentId: string,
+  keys: readonly { key: string; until: number }[],
+): Promise<void> {
+  const rows = keys.map(({ key, until }) => ({ environment_id: environmentId, erased_key: key, until }))
+  await insertRows(
+    sql,
+    'erased_keys AS k',
+    rows.toSorted((a, b) => (a.erased_key < b.erased_key ? -1 : 1)),
+    `ON CONFLICT (environment_id, erased_key) DO UPDATE
+      SET until = CASE WHEN k.until = ${HELD} OR excluded.until > k.until THEN excluded.until ELSE k.until END`,
+  )
+}
+
+export type Named = Pick<NewEvent, 'runId' | 'sessionId' | 'agentId' | 'agentName' | 'clientId' | 'time'>
+
+function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): string[] {
+  const keys = [
+    erasedKey('run', runId),
+    erasedKey('agent', agentKey(agentId, agentName)),
+    erasedKey('client', clientId),
+  ]
+  return sessionId === null ? keys : [...keys, erasedKey('session', sessionId)]
+}
+
+/** Until when each of these keys is refused. Those that were never erased are missing. */
+async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
+  const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = ? AND erased_key IN (${PLACES})`
+  const rows = await inChunks(keys, (chunk) => sql.all<{ key: string; until: number }>(text, [environmentId, ...chunk]))
+  return new Map(rows.map((row) => [row.key, row.until]))
+}
+
+/** Which of the events were erased. */
+export async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<boolean[]> {
+  const keys = events.map(keysOf)
+  const until = await erasedUntil(sql, environmentId, keys.flat())
+  return events.map(({ time }, index) => (keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity)))
+}
+
+/** An approval or an issue record. */
+export interface NamedRecord {
+  runId: string | null
+  sessionId: string | null
+  agentId: string | null
+  clientId: string
+  time: number
+}
+
+/**
+ * Whether an approval or issue record with this key was erased, or names what was erased after its time. An erasure waits
+ * until the transaction ends.
+ */
+export async function isErased(
+  sql: Sql,
+  environmentId: string,
+  key: string,
+  { runId, sessionId, agentId, clientId, time }: NamedRecord,
+): Promise<boolean> {
+  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  const keys = [key, erasedKey('client', clientId)]
+  if (runId !== null) keys.push(erasedKey('run', runId))
+  if (sessionId !== null) keys.push(erasedKey('session', sessionId))
+  if (agentId !== null) keys.push(erasedKey('agent', agentKey(agentId, '')))
+  const until = await erasedUntil(sql, environmentId, keys)
+  return [...until.values()].some((last) => time <= last)
+}
+
+/** Whether a row with this key and time was erased. An erasure waits until the transaction ends. */
+export async function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
+  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  const until = await erasedUntil(sql, environmentId, [key])
+  return time <= (until.get(key) ?? -Infinity)
+}
+
+/** Drops clients that were erased after they were seen. A concurrent erasure waits until the transaction ends. */
+export async function withoutErasedClients<Client extends { clientId: string; seenAt: number }>(
+  sql: Sql,
+  environmentId: string,
+  clients: readonly Client[],
+): Promise<Client[]> {
+  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  const keyOf = ({ clientId }: Client) => erasedKey('client', clientId)
+  const until = await erasedUntil(sql, environmentId, clients.map(keyOf))
+  return clients.filter((client) => client.seenAt > (until.get(keyOf(client)) ?? -Infinity))
+}

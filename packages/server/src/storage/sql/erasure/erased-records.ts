@@ -1,0 +1,226 @@
+/**
+ * Removes the approvals and issue records of an erasure's subject, with their counts and messages, and refuses their
+ * retries. Issues are counted again. An issue without records is removed too.
+ */
+import { noteRemoval } from '../approvals/approvals.ts'
+import { eraseDetails } from '../audit.ts'
+import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
+import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
+import { agentKey, textKey } from '../keys.ts'
+import { recountIssue } from '../issues/issue-recount.ts'
+import type { Sql } from '../sql.ts'
+
+export interface RemovedRecords {
+  approvals: number
+  issueRecords: number
+  issues: number
+}
+
+/** What records can name. `agent`: by its external id. */
+export type NamedBy = 'run' | 'session' | 'agent' | 'client'
+
+const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
+  run: { approvals: 'run_key', records: 'run_id' },
+  session: { approvals: 'session_id', records: 'session_id' },
+  agent: { approvals: 'agent_id', records: 'agent_id' },
+  client: { approvals: 'client_id', records: 'sdk_instance_id' },
+}
+
+/** Most approvals, and most records, of one call. A full result means that there may be more. */
+export const RECORDS_AT_ONCE = 500
+
+/** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
+function named(sql: Sql, column: string, count: string): string {
+  if (sql.dialect === 'sqlite' || column.endsWith('_key')) return `${column} IN (${count})`
+  return `md5(${column}) IN (${count.replaceAll('?', 'md5(?)')})`
+}
+
+export async function removeRecords(
+  sql: Sql,
+  environmentId: string,
+  by: NamedBy,
+  names: readonly string[],
+): Promise<RemovedRecords> {
+  if (names.length === 0) return { approvals: 0, issueRecords: 0, issues: 0 }
+  const columns = COLUMNS[by]
+  const approvals = await removeApprovals(sql, environmentId, columns.approvals, names)
+  const { records, issues } = await removeIssueRecords(sql, environmentId, columns.records, names)
+  await eraseDetails(sql, environmentId, approvals)
+  await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]))
+  return { approvals: approvals.length, issueRecords: records, issues: issues.length }
+}
+
+async function removeApprovals(
+  sql: Sql,
+  environmentId: string,
+  column: string,
+  names: readonly string[],
+): Promise<string[]> {
+  const values = column.endsWith('_key') ? names.map(textKey) : [...names]
+  const text = `SELECT id, request_key AS key FROM approvals
+    WHERE environment_id = ? AND ${named(sql, column, PLACES)} LIMIT ?`
+  const found = await inChunks(values, (chunk) =>
+    sql.all<{ id: string; key: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
+  )
+  if (found.length === 0) return []
+  await noteRemoval(sql, environmentId)
+  const ids = found.map(({ id }) => id)
+  const keys = found.map(({ key }) => ({ key: erasedKey('approval', key), until: FOR_EVER }))
+  await addErasedKeys(sql, environmentId, keys)
+  for (const chunk of chunksOf(ids)) {
+    await sql.run(`DELETE FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`, [environmentId, ...chunk])
+  }
+  return ids
+}
+
+interface RemovedRecord {
+  id: string
+  key: string
+  kind: 'DETECTION' | 'RECOVERY'
+  fingerprint: string | null
+  runId: string | null
+  agentId: string
+}
+
+async function removeIssueRecords(
+  sql: Sql,
+  environmentId: string,
+  column: string,
+  names: readonly string[],
+): Promise<{ records: number; issues: string[] }> {
+  const text = `SELECT id FROM issue_records WHERE environment_id = ? AND ${named(sql, column, PLACES)} LIMIT ?`
+  const found = await inChunks([...names], (chunk) =>
+    sql.all<{ id: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
+  )
+  const ids = found.map(({ id }) => id).toSorted()
+  const removed: RemovedRecord[] = []
+  for (const chunk of chunksOf(ids)) {
+    const remove = `DELETE FROM issue_records WHERE environment_id = ? AND id IN (${PLACES})
+      RETURNING id, record_key AS key, record_kind AS kind, fingerprint, run_id AS "runId", agent_id AS "agentId"`
+    removed.push(...(await sql.all<RemovedRecord>(remove, [environmentId, ...chunk])))
+    const work = `DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id IN (${PLACES}) AND environment_id = ?`
+    await sql.run(work, [...chunk, environmentId])
+  }
+  const keys = removed.map(({ key }) => ({ key: erasedKey('record', key), until: FOR_EVER }))
+  await addErasedKeys(sql, environmentId, keys)
+  const issues = new Set<string>()
+  const byFingerprint = Map.groupBy(removed, ({ fingerprint }) => fingerprint)
+  for (const fingerprint of [...byFingerprint.keys()].filter((one) => one !== null).toSorted()) {
+    const issueId = await shrink(sql, environmentId, fingerprint, byFingerprint.get(fingerprint) ?? [])
+    if (issueId !== null) issues.add(issueId)
+  }
+  const gone: string[] = []
+  for (const issueId of [...issues].toSorted()) {
+    if (await settle(sql, environmentId, issueId)) gone.push(issueId)
+  }
+  return { records: removed.length, issues: gone }
+}
+
+/** Takes removed records out of their fingerprint, and returns its issue. */
+async function shrink(
+  sql: Sql,
+  environmentId: string,
+  fingerprint: string,
+  removed: readonly RemovedRecord[],
+): Promise<string | null> {
+  const one = 'environment_id = ? AND fingerprint = ?'
+  const held = await sql.get<{ issueId: string | null }>(
+    `UPDATE issue_fingerprints SET occurrences = occurrences - ?, recoveries = recoveries - ? WHERE ${one}
+      RETURNING issue_id AS "issueId"`,
+    [countOf(removed, 'DETECTION'), countOf(removed, 'RECOVERY'), environmentId, fingerprint],
+  )
+  if (held === null) return null
+  const detections = removed.filter(({ kind }) => kind === 'DETECTION')
+  await shrinkAffected(
+    sql,
+    environmentId,
+    fingerprint,
+    'run',
+    detections.flatMap(({ runId }) => runId ?? []).map(textKey),
+  )
+  const agents = detections.map(({ agentId }) => agentKey(agentId, ''))
+  await shrinkAffected(sql, environmentId, fingerprint, 'agent', agents)
+  const seen = (order: string) => `(SELECT seen_at FROM issue_records
+    WHERE environment_id = ? AND fingerprint = ? AND record_kind = 'DETECTION' ORDER BY seen_at ${order} LIMIT 1)`
+  const affected = (kind: string) => `(SELECT COUNT(*) FROM issue_affected WHERE ${one} AND kind = '${kind}')`
+  const place = [environmentId, fingerprint]
+  await sql.run(
+    `UPDATE issue_fingerprints SET first_seen = ${seen('ASC')}, last_seen = ${seen('DESC')},
+      runs = ${affected('run')}, agents = ${affected('agent')} WHERE ${one}`,
+    [...place, ...place, ...place, ...place, ...place],
+  )
+  // Facts come from records. Without a detection there is no issue; without any record, nothing.
+  await sql.run(
+    `UPDATE issue_fingerprints SET issue_id = NULL, home_issue_id = NULL WHERE ${one} AND occurrences <= 0`,
+    place,
+  )
+  await sql.run(`DELETE FROM issue_fingerprints WHERE ${one} AND occurrences <= 0 AND recoveries <= 0`, place)
+  return held.issueId
+}
+
+const countOf = (records: readonly RemovedRecord[], sought: RemovedRecord['kind']): number =>
+  records.filter(({ kind }) => kind === sought).length
+
+async function shrinkAffected(
+  sql: Sql,
+  environmentId: string,
+  fingerprint: string,
+  kind: 'run' | 'agent',
+  keys: readonly string[],
+): Promise<void> {
+  const one = `environment_id = ? AND fingerprint = ? AND kind = '${kind}' AND subject_key = ?`
+  for (const [key, same] of Map.groupBy(keys, (value) => value)) {
+    const place = [environmentId, fingerprint, key]
+    await sql.run(`UPDATE issue_affected SET occurrences = occurrences - ? WHERE ${one}`, [same.length, ...place])
+    await sql.run(`DELETE FROM issue_affected WHERE ${one} AND occurrences <= 0`, place)
+  }
+}
+
+/** Counts an issue again. True: it had no records left, and was deleted. */
+async function settle(sql: Sql, environmentId: string, issueId: string): Promise<boolean> {
+  const left = 'SELECT fingerprint FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ? LIMIT 1'
+  if ((await sql.get(left, [environmentId, issueId])) !== null) {
+    await recountIssue(sql, environmentId, issueId)
+    return false
+  }
+  const merged = await sql.all<{ id: string }>(
+    'SELECT id FROM issues WHERE environment_id = ? AND merged_into = ? ORDER BY id',
+    [environmentId, issueId],
+  )
+  const ids = [issueId, ...merged.map((issue) => issue.id)]
+  const keys = ids.map((id) => ({ key: erasedKey('issue', id), until: FOR_EVER }))
+  await addErasedKeys(sql, environmentId, keys)
+  for (const id of ids) {
+    await sql.run('DELETE FROM issue_activity WHERE environment_id = ? AND issue_id = ?', [environmentId, id])
+    await sql.run('DELETE FROM issues WHERE environment_id = ? AND id = ?', [environmentId, id])
+    await sql.run(`DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = ? AND environment_id = ?`, [
+      id,
+      environmentId,
+    ])
+  }
+  return true
+}
+
+const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
+
+/** Messages about removed approvals and issues, sent or not. */
+async function removeDeliveries(sql: Sql, environmentId: string, ids: ReadonlySet<string>): Promise<void> {
+  if (ids.size === 0) return
+  const webhooks = 'SELECT id FROM webhooks WHERE environment_id = ?'
+  const text = `SELECT id, data FROM webhook_deliveries WHERE status = ? AND environment_id = ? AND webhook_id = ?`
+  for (const webhook of await sql.all<{ id: string }>(webhooks, [environmentId])) {
+    for (const status of STATUSES) {
+      const rows = await sql.all<{ id: string; data: string }>(text, [status, environmentId, webhook.id])
+      const about = rows.filter(({ data }) => {
+        const { approvalId, issueId } = JSON.parse(data) as { approvalId?: string; issueId?: string }
+        return ids.has(approvalId ?? issueId ?? '')
+      })
+      for (const chunk of chunksOf(about.map(({ id }) => id))) {
+        const remove = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND id IN (${PLACES})`
+        await sql.run(remove, [environmentId, webhook.id, ...chunk])
+        const work = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN (${PLACES})`
+        await sql.run(work, [environmentId, ...chunk])
+      }
+    }
+  }
+}

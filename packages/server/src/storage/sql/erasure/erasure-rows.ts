@@ -1,0 +1,40 @@
+/** Erasures as they are read. */
+import type { ErasureRow } from '../../erasures.ts'
+import type { PageById } from '../../page.ts'
+import type { Sql } from '../sql.ts'
+
+const COLUMNS = `id, environment_id AS "environmentId", kind, subject,
+  subject_hash AS "subjectHash", field, status, requested_by AS "requestedBy", reason, created_at AS "createdAt",
+  effective_at AS "effectiveAt", finished_at AS "finishedAt", searched, to_search AS "toSearch", runs, events,
+  events_deleted AS "eventsDeleted", approvals, issue_records AS "issueRecords", issues, checksum,
+  searched_to AS "searchedTo"`
+const ONE = 'environment_id = ? AND id = ?'
+
+/** Runs up to this number have been searched. */
+export interface Searched {
+  searchedTo: number
+}
+
+type Stored = Omit<ErasureRow, 'field' | 'requestedBy'> & Searched & { field: string | null; requestedBy: string }
+
+const parsed = ({ field, requestedBy, ...row }: Stored): ErasureRow & Searched => ({
+  ...row,
+  field: field === null ? null : (JSON.parse(field) as string[]),
+  requestedBy: JSON.parse(requestedBy) as ErasureRow['requestedBy'],
+})
+
+export async function findErasure(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+): Promise<(ErasureRow & Searched) | null> {
+  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, [environmentId, id])
+  return row && parsed(row)
+}
+
+export async function listErasures(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<ErasureRow[]> {
+  const older = after === null ? '' : 'AND id < ?'
+  const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = ? ${older} ORDER BY id DESC LIMIT ?`
+  const rows = await sql.all<Stored>(text, [environmentId, ...(after === null ? [] : [after]), limit])
+  return rows.map(parsed)
+}

@@ -1,0 +1,265 @@
+/**
+ * An erasure and its states.
+ *
+ *   (none) --created--> SEARCHING --every run is removed--> REMOVING --every event is deleted--> DONE
+ *                        |      ^
+ *                        +------+ a slice of runs
+ *
+ * Late retries are refused as soon as it exists. From REMOVING on, readers find none of its data: it is effective.
+ */
+import { hash, randomBytes } from 'node:crypto'
+import type { AuditEntry } from '../../audit.ts'
+import type { ErasureRow, ErasureSlice, ErasureStore, NewErasure } from '../../erasures.ts'
+import { uuidv7 } from '../../uuid.ts'
+import { look, read, write, type Acts } from '../act.ts'
+import { eraseDetails, insertAudit } from '../audit.ts'
+import { erasableActs, hourBefore, needsSearch, listErasable, namedAgents, takenUntil } from './erasable.ts'
+import { findErasure, listErasures } from './erasure-rows.ts'
+import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
+import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
+import { agentKey } from '../keys.ts'
+import { deleteEvents, removeRuns } from './removal.ts'
+import type { Sql } from '../sql.ts'
+import { enqueueWork } from '../work.ts'
+
+export const erasuresActs = {
+  ...erasableActs,
+  createErasure: write(createErasure),
+  findErasure: look(findErasure),
+  listErasures: read(listErasures),
+  removeErased: write(removeErased),
+  concludeErasure: write(concludeErasure),
+  deleteErased: write(deleteErased),
+  deferErasure: write(deferErasure),
+} satisfies Partial<Acts<ErasureStore>>
+
+const ONE = 'environment_id = ? AND id = ?'
+
+/** The job takes over if the request that created it has not finished by then. */
+const REQUEST_MS = 30_000
+
+async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
+  const { id, environmentId, kind, subject, field, createdAt } = erasure
+  await holdEnvironment(sql, environmentId)
+  const isSearch = needsSearch({ kind, field })
+  const counted = isSearch
+    ? await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM runs WHERE environment_id = ?', [environmentId])
+    : null
+  const text = `INSERT INTO erasures (id, environment_id, kind, subject, subject_hash, field, status,
+      requested_by, reason, created_at, searched_to, searched, to_search, runs, events, events_deleted, approvals,
+      issue_records, issues, checksum)
+    VALUES (?, ?, ?, ?, ?, ?, 'SEARCHING', ?, ?, ?, -1, 0, ?, 0, 0, 0, 0, 0, 0, '')`
+  const { subjectHash, requestedBy, reason } = erasure
+  const of = [id, environmentId, kind, subject, subjectHash, field && JSON.stringify(field)]
+  await sql.run(text, [...of, JSON.stringify(requestedBy), reason, createdAt, counted?.count ?? 0])
+  await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
+  if (kind === 'agent' || kind === 'client') await renewEnvelopes(sql, environmentId, kind, subject)
+  await enqueueWork(sql, [{ kind: 'erase', environmentId, subjectId: id, dueAt: createdAt + REQUEST_MS }])
+  await insertAudit(sql, audit)
+  const row = await findErasure(sql, environmentId, id)
+  if (row === null) throw new Error('A created erasure is missing')
+  return row
+}
+
+/** The keys that refuse late retries. A user id in a payload is known only by its runs, whose keys come with their removal. */
+function keysOf({ kind, subject }: Pick<NewErasure, 'kind' | 'subject'>, until: number) {
+  const key = (of: NamedKind, id: string) => ({ key: erasedKey(of, id), until })
+  if (kind === 'agent') return [key('agent', agentKey(subject, '')), key('agent', agentKey(null, subject))]
+  return [key(kind === 'user' ? 'session' : kind, subject)]
+}
+
+const ENVELOPES = {
+  agent: '(agent_id = ? OR (agent_id IS NULL AND agent_name = ?))',
+  client: '(client_id = ? OR client_id = ?)',
+}
+
+/** Later events get new envelopes, so nothing but the erased events uses the present ones. */
+async function renewEnvelopes(sql: Sql, environmentId: string, kind: 'agent' | 'client', subject: string) {
+  const text = `UPDATE envelopes SET envelope_key = 'erased:' || CAST(number AS TEXT)
+    WHERE environment_id = ? AND ${ENVELOPES[kind]}`
+  await sql.run(text, [environmentId, subject, subject])
+}
+
+async function removeErased(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  { runs, searchedTo, searched }: ErasureSlice,
+  now: number,
+): Promise<ErasureRow | null> {
+  const counted = new Map(runs.flatMap(({ number, counted: of }) => (of === null ? [] : [[number, of]])))
+  const removal = { environmentId, erasureId: id, now, keepRecords: false, counted }
+  const removed = await removeRuns(
+    sql,
+    removal,
+    runs.map(({ number }) => number),
+  )
+  const erasure = await findErasure(sql, environmentId, id)
+  if (erasure === null) return null
+  const checksum = checksumOf(
+    erasure.checksum,
+    removed.runs.map((run) => `${run.id} ${run.events}`),
+  )
+  // A run with further events was not removed: the search comes to it again.
+  const isComplete = removed.runs.length === new Set(runs.map(({ number }) => number)).size || runs.length === 0
+  const text = `UPDATE erasures SET runs = runs + ?, events = events + ?, approvals = approvals + ?,
+      issue_records = issue_records + ?, issues = issues + ?, checksum = ?,
+      searched = CASE WHEN searched_to < ? THEN searched + ? ELSE searched END,
+      searched_to = CASE WHEN searched_to < ? THEN ? ELSE searched_to END
+    WHERE ${ONE}`
+  const { approvals, issueRecords, issues, events } = removed
+  const to = isComplete ? searchedTo : -1
+  const counts = [removed.runs.length, events, approvals, issueRecords, issues, checksum]
+  await sql.run(text, [...counts, to, searched, to, to, environmentId, id])
+  return findErasure(sql, environmentId, id)
+}
+
+/** A chain over the removed runs, sorted within each slice. */
+function checksumOf(before: string, lines: readonly string[]): string {
+  return lines.length === 0 ? before : hash('sha256', [before, ...lines.toSorted()].join('\n'))
+}
+
+async function concludeErasure(sql: Sql, environmentId: string, id: string, now: number): Promise<ErasureRow | null> {
+  await holdEnvironment(sql, environmentId)
+  const erasure = await findErasure(sql, environmentId, id)
+  if (erasure?.status !== 'SEARCHING' || erasure.subject === null) return erasure
+  const left = await listErasable(sql, environmentId, id, 1)
+  if (left === null || left.runs.length > 0 || left.searched > 0) return erasure
+  const { kind, subject } = erasure
+  const by: NamedBy = kind === 'user' ? 'session' : kind
+  const records = await removeRecords(sql, environmentId, by, [subject])
+  const isLast = records.approvals < RECORDS_AT_ONCE && records.issueRecords < RECORDS_AT_ONCE
+  const text = `UPDATE erasures SET approvals = approvals + ?, issue_records = issue_records + ?, issues = issues + ?
+    WHERE ${ONE}`
+  await sql.run(text, [records.approvals, records.issueRecords, records.issues, environmentId, id])
+  if (!isLast) return findErasure(sql, environmentId, id)
+  if (kind === 'agent') await forgetAgent(sql, environmentId, subject, erasure.createdAt)
+  if (kind === 'client') await forgetClient(sql, environmentId, subject)
+  await stopSimulations(sql, environmentId, now)
+  await removeRunViews(sql, environmentId, subject)
+  await forgetReplies(sql, environmentId, subject)
+  // What came later, while many runs were searched, is not removed and not refused.
+  const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
+  await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
+  await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = ? WHERE ${ONE}`, [now, environmentId, id])
+  await sql.run(`UPDATE work SET due_at = ? WHERE kind = 'erase' AND subject_id = ? AND lease_owner IS NULL`, [now, id])
+  return findErasure(sql, environmentId, id)
+}
+
+const ERASED = 'erased'
+
+/** The agent's usage, its row, and its names in what is left of other agents' runs. */
+async function forgetAgent(sql: Sql, environmentId: string, subject: string, createdAt: number): Promise<void> {
+  const hour = hourBefore(createdAt)
+  for (const agentId of await namedAgents(sql, environmentId, subject)) {
+    for (const counted of [
+      'usage_hours WHERE agent_id = ?',
+      'latency_hours WHERE agent_id = ?',
+      'tool_hours WHERE agent_id = ?',
+      'uncosted_hours WHERE agent_id = ?',
+    ]) {
+      await sql.run(`DELETE FROM ${counted} AND environment_id = ? AND hour < ?`, [agentId, environmentId, hour])
+    }
+    await eraseDetails(sql, environmentId, [agentId])
+    const unnamed =
+      'UPDATE agents SET display_name = NULL WHERE environment_id = ? AND id = ? AND display_name IS NOT NULL'
+    await sql.run(unnamed, [environmentId, agentId])
+    const used =
+      'SELECT id FROM runs WHERE environment_id = ? AND agent_id = ? ORDER BY started_at DESC, id DESC LIMIT 1'
+    if ((await sql.get(used, [environmentId, agentId])) !== null) continue
+    await sql.run('DELETE FROM agents WHERE environment_id = ? AND id = ?', [environmentId, agentId])
+    await addErasedKeys(sql, environmentId, [{ key: erasedKey('agentRow', agentId), until: FOR_EVER }])
+  }
+  const text = `UPDATE envelopes SET agent_id = CASE WHEN agent_id IS NULL THEN NULL ELSE '${ERASED}' END,
+      agent_name = '${ERASED}' WHERE environment_id = ? AND ${ENVELOPES.agent} AND envelope_key LIKE 'erased:%'`
+  await sql.run(text, [environmentId, subject, subject])
+}
+
+async function forgetClient(sql: Sql, environmentId: string, subject: string): Promise<void> {
+  const text = `UPDATE envelopes SET client_id = '${ERASED}'
+    WHERE environment_id = ? AND ${ENVELOPES.client} AND envelope_key LIKE 'erased:%'`
+  await sql.run(text, [environmentId, subject, subject])
+  const seen = `DELETE FROM configuration_clients WHERE environment_id = ? AND identified_by = 'client' AND client_id = ?`
+  await sql.run(seen, [environmentId, subject])
+}
+
+/** One that runs may have read what is erased now. */
+async function stopSimulations(sql: Sql, environmentId: string, now: number): Promise<void> {
+  const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = ?
+    WHERE environment_id = ? AND status = 'RUNNING' RETURNING id`
+  for (const { id } of await sql.all<{ id: string }>(text, [now, environmentId])) {
+    await sql.run(`DELETE FROM work WHERE kind = 'simulate' AND subject_id = ? AND environment_id = ?`, [
+      id,
+      environmentId,
+    ])
+  }
+}
+
+/** Saved views that filter by what was erased. */
+async function removeRunViews(sql: Sql, environmentId: string, subject: string): Promise<void> {
+  const text = 'SELECT id, query FROM run_views WHERE environment_id = ?'
+  for (const { id, query } of await sql.all<{ id: string; query: string }>(text, [environmentId])) {
+    const filters = Object.values(JSON.parse(query) as Record<string, unknown>)
+    if (!filters.includes(subject)) continue
+    await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
+    await eraseDetails(sql, environmentId, [id])
+  }
+}
+
+/** Replies kept for retries that quote what was erased. The table has the creations of one day. */
+async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
+  const quotes = sql.dialect === 'sqlite' ? 'instr(reply, ?) > 0' : 'strpos(reply, ?) > 0'
+  const text = `DELETE FROM idempotency_keys WHERE state = 'answered' AND ${quotes} AND ${quotes}`
+  await sql.run(text, [JSON.stringify(environmentId), JSON.stringify(subject)])
+}
+
+async function deleteErased(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  limit: number,
+  now: number,
+): Promise<ErasureRow | null> {
+  const erasure = await findErasure(sql, environmentId, id)
+  if (erasure?.status !== 'REMOVING') return erasure
+  const { events, runsLeft } = await deleteEvents(sql, environmentId, { erasureId: id }, limit)
+  const text = `UPDATE erasures SET events_deleted = events_deleted + ? WHERE ${ONE}`
+  await sql.run(text, [events, environmentId, id])
+  if (runsLeft) return findErasure(sql, environmentId, id)
+  const done = `UPDATE erasures SET status = 'DONE', finished_at = ?, subject = NULL WHERE ${ONE} AND status = 'REMOVING'`
+  const isDone = (await sql.run(done, [now, environmentId, id])) > 0
+  const row = await findErasure(sql, environmentId, id)
+  if (isDone && row !== null) await insertAudit(sql, [receiptOf(row, now)])
+  await sql.run(`DELETE FROM work WHERE kind = 'erase' AND subject_id = ?`, [id])
+  return row
+}
+
+async function deferErasure(sql: Sql, id: string, dueAt: number, error: string): Promise<void> {
+  const text = `UPDATE work SET due_at = ?, attempts = 0, lease_owner = NULL, last_error = ?
+    WHERE kind = 'erase' AND subject_id = ?`
+  await sql.run(text, [dueAt, error, id])
+}
+
+/** In the name of the operator who asked for it. */
+function receiptOf(row: ErasureRow, now: number): AuditEntry {
+  const { id, environmentId, requestedBy, kind, subjectHash, runs, events, approvals, issueRecords } = row
+  const counts = { runs, events, eventsDeleted: row.eventsDeleted, approvals, issueRecords, issues: row.issues }
+  const times = {
+    requestedAt: new Date(row.createdAt).toISOString(),
+    effectiveAt: row.effectiveAt === null ? null : new Date(row.effectiveAt).toISOString(),
+  }
+  return {
+    id: uuidv7(now, randomBytes),
+    workspaceId: requestedBy.workspaceId,
+    environmentId,
+    at: now,
+    actorKind: requestedBy.kind,
+    actorId: requestedBy.id,
+    actorName: requestedBy.name,
+    action: 'erasure.finish',
+    targetKind: 'erasure',
+    targetId: id,
+    detail: JSON.stringify({ kind, subjectHash, field: row.field, ...times, ...counts, checksum: row.checksum }),
+    requestId: requestedBy.requestId,
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * Removes runs with everything that belongs to them. Erasure, retention and the deletion of environments share it.
+ *
+ *   stored --removeRuns--> removed: no reader finds it --deleteEvents, in slices--> (none)
+ *
+ * Readers find events only by their run, so a removed run of any size is invisible at once.
+ */
+import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
+import type { CountedEvents } from '../../erasures.ts'
+import { TOKEN_PARTS } from '../../uncosted.ts'
+import { eraseDetails } from '../audit.ts'
+import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
+import { removeRecords, type RemovedRecords } from './erased-records.ts'
+import { eventEnvironment } from '../events.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { usedNames } from '../usage/counts.ts'
+import { knownNames } from '../usage/known-names.ts'
+import { addLatencies, countLatency, type LatencyChange } from '../usage/latency-hours.ts'
+import { deleteBlocks } from '../payloads.ts'
+import { runsByNumber } from '../runs/listed-runs.ts'
+import { removeFromSearch, removeRunsFromSearch } from '../search/removal.ts'
+import type { Sql } from '../sql.ts'
+import { addUncostedHours, countUncosted, type UncostedChange } from '../usage/uncosted-hours.ts'
+import { addToolHours, countTool, type ToolChange } from '../usage/tool-hours.ts'
+import { addHours, countForHour, countRun, type HourChange } from '../usage/usage.ts'
+import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from '../usage/version-latencies.ts'
+
+export interface Removal {
+  environmentId: string
+  /** Null: not an erasure, so later events of the runs are accepted. The caller has locked the runs. */
+  erasureId: string | null
+  now: number
+  /** Retention keeps rows that have their own lifetime. */
+  keepRecords: boolean
+  /** What a run's events added to usage, by the run's number. It is subtracted; other runs keep their usage. */
+  counted: ReadonlyMap<number, CountedEvents>
+}
+
+export interface RunRemoval extends RemovedRecords {
+  runs: RemovedRun[]
+  events: number
+}
+
+interface RemovedRun {
+  id: string
+  number: number
+  runId: string
+  agentId: string
+  status: RunStatus
+  startedAt: number
+  lastEventAt: number
+  events: number
+}
+
+const RUN = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
+  last_event_at AS "lastEventAt", event_count AS events`
+
+/**
+ * Removes the runs that exist. A run that got events since it was counted stays, to be counted again. It gets no new
+ * events: an agent at full speed would keep it forever.
+ */
+export async function removeRuns(
+  sql: Sql,
+  { environmentId, erasureId, now, keepRecords, counted }: Removal,
+  numbers: readonly number[],
+): Promise<RunRemoval> {
+  if (erasureId !== null) await holdEnvironment(sql, environmentId)
+  const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
+  const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
+  // What is there: in a store that an older version damaged, it may differ from what the run says.
+  const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
+  const rows = runs.map(({ id, number, events }) => {
+    return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }
+  })
+  await insertRows(sql, 'removed_runs', rows)
+  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  for (const text of [
+    'DELETE FROM runs WHERE environment_id = ? AND id = ?',
+    'DELETE FROM version_runs WHERE environment_id = ? AND run = ?',
+  ]) {
+    await Promise.all(runs.map(({ id }) => sql.run(text, [environmentId, id])))
+  }
+  await takeOut(sql, environmentId, runs, counted)
+  await removeSimulations(sql, environmentId, runs)
+  if (erasureId !== null) {
+    const keys = runs.map(({ runId, lastEventAt }) => {
+      return { key: erasedKey('run', runId), until: Math.max(now, lastEventAt) }
+    })
+    const grown = found.filter((run) => !complete.includes(run))
+    const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))
+    await addErasedKeys(sql, environmentId, [...keys, ...held])
+    const ids = runs.map(({ id }) => id)
+    await eraseDetails(sql, environmentId, ids)
+  }
+  const names = keepRecords ? [] : runs.map(({ runId }) => runId)
+  const records = await removeRecords(sql, environmentId, 'run', names)
+  return { ...records, runs, events: runs.reduce((sum, { events }) => sum + events, 0) }
+}
+
+/** Rows of usage that only removals write. Readers add up all slots. */
+const slotOf = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -1)
+
+async function takeOut(
+  sql: Sql,
+  environmentId: string,
+  runs: readonly RemovedRun[],
+  counted: ReadonlyMap<number, CountedEvents>,
+): Promise<void> {
+  const hours = new Map<string, HourChange>()
+  const latencies = new Map<string, LatencyChange>()
+  const ofVersions = new Map<string, VersionLatencyChange>()
+  const uncosted = new Map<string, UncostedChange>()
+  const tools = new Map<string, ToolChange>()
+  for (const run of runs) {
+    const { agentId } = run
+    const { usage = [], agentFrom = null } = counted.get(run.number) ?? {}
+    const isOfAgent = (time: number) => agentFrom === null || time >= agentFrom
+    if (counted.has(run.number) && isOfAgent(run.startedAt)) countRun(hours, run, -1)
+    for (const event of usage) {
+      const byAgent = isOfAgent(event.time)
+      if (byAgent) countForHour(hours, agentId, event)
+      const tokens = event.usage?.uncosted ?? null
+      const version = event.promptUse?.versionId
+      if (tokens !== null && byAgent) countUncosted(uncosted, agentId, event, tokens)
+      if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -1)
+      if (event.latencyMs === null) continue
+      if (byAgent && event.eventType === 'LLM_CALL') countLatency(latencies, agentId, event, event.latencyMs)
+      if (version) countVersionLatency(ofVersions, version, event, event.latencyMs)
+    }
+  }
+  for (const change of hours.values()) {
+    change.events = -change.events
+    change.promptTokens = -change.promptTokens
+    change.completionTokens = -change.completionTokens
+    change.totalTokens = -change.totalTokens
+    change.costNanos = -change.costNanos
+  }
+  for (const change of [...latencies.values(), ...ofVersions.values(), ...uncosted.values()]) {
+    change.calls = -change.calls
+  }
+  for (const change of uncosted.values()) for (const part of TOKEN_PARTS) change[part] = -change[part]
+  const used = usedNames({ hours, tools })
+  for (const { model } of uncosted.values()) used.models.add(model)
+  const buckets = await knownNames().bucketsOf(sql, environmentId, used)
+  if (hours.size > 0) await addHours(sql, environmentId, hours, buckets, slotOf(sql))
+  if (latencies.size > 0) await addLatencies(sql, environmentId, latencies, buckets, slotOf(sql))
+  if (uncosted.size > 0) await addUncostedHours(sql, environmentId, uncosted, buckets, slotOf(sql))
+  if (tools.size > 0) await addToolHours(sql, environmentId, tools, buckets, slotOf(sql))
+  if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))
+}
+
+/** Deletes up to about `limit` events of the runs that an erasure removed (null: not an erasure), or of all. */
+export async function deleteEvents(
+  sql: Sql,
+  environmentId: string,
+  which: { erasureId: string | null } | 'all',
+  limit: number,
+): Promise<{ events: number; runsLeft: boolean }> {
+  const erasureId = which === 'all' ? null : which.erasureId
+  const of = which === 'all' ? '' : erasureId === null ? ' AND erasure_id IS NULL' : ' AND erasure_id = ?'
+  const params = erasureId === null ? [environmentId] : [environmentId, erasureId]
+  const text = `SELECT number, events FROM removed_runs WHERE environment_id = ?${of} ORDER BY number LIMIT ?`
+  const found = await sql.all<{ number: number; events: number }>(text, [...params, RUNS_AT_ONCE + 1])
+  let left = limit
+  const whole: number[] = []
+  for (const { number, events } of found.slice(0, RUNS_AT_ONCE)) {
+    if (events > left) break
+    left -= events
+    whole.push(number)
+  }
+  const [first] = found
+  if (whole.length === 0 && first) {
+    await removeFromSearch(sql, environmentId, first.number, limit)
+    const events = await deleteSome(sql, environmentId, first.number, limit)
+    const isWhole = events < limit && (await deleteBlocks(sql, environmentId, first.number))
+    if (isWhole) await forget(sql, environmentId, [first.number])
+    else {
+      const fewer = 'UPDATE removed_runs SET events = events - ? WHERE environment_id = ? AND number = ?'
+      await sql.run(fewer, [events, environmentId, first.number])
+    }
+    return { events, runsLeft: !isWhole || found.length > 1 }
+  }
+  await removeRunsFromSearch(sql, environmentId, whole)
+  let events = 0
+  for (const chunk of chunksOf(whole.map(String))) {
+    events += await sql.run(
+      `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (${PLACES})`,
+      [environmentId, ...chunk.map(Number)],
+    )
+  }
+  await forget(sql, environmentId, whole)
+  return { events, runsLeft: found.length > whole.length }
+}
+
+const RUNS_AT_ONCE = 500
+
+/** Results that quote one of the runs. */
+async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {
+  const text = 'SELECT id, result FROM simulations WHERE environment_id = ? AND result IS NOT NULL'
+  const removed = new Set(runs.map(({ id }) => id))
+  for (const { id, result } of await sql.all<{ id: string; result: string }>(text, [environmentId])) {
+    const { hitRuns } = JSON.parse(result) as Pick<SimulationResult, 'hitRuns'>
+    if (!hitRuns.some((run) => removed.has(run.id))) continue
+    await sql.run('DELETE FROM simulations WHERE environment_id = ? AND id = ?', [environmentId, id])
+  }
+}
+
+async function forget(sql: Sql, environmentId: string, numbers: readonly number[]): Promise<void> {
+  for (const chunk of chunksOf(numbers.map(String))) {
+    const params = [environmentId, ...chunk.map(Number)]
+    await sql.run(`DELETE FROM payload_blocks WHERE environment_id = ? AND run IN (${PLACES})`, params)
+    await sql.run(`DELETE FROM removed_runs WHERE environment_id = ? AND number IN (${PLACES})`, params)
+  }
+}
+
+/** The first events of a run, in the order of their ids. */
+async function deleteSome(sql: Sql, environmentId: string, number: number, limit: number): Promise<number> {
+  const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = ?`
+  const last = await sql.get<{ eventId: string }>(
+    `SELECT event_id AS "eventId" FROM events WHERE ${ofRun} ORDER BY event_id LIMIT 1 OFFSET ?`,
+    [environmentId, number, limit - 1],
+  )
+  const text = `DELETE FROM events WHERE ${ofRun}`
+  if (last === null) return sql.run(text, [environmentId, number])
+  return sql.run(`${text} AND event_id <= ?`, [environmentId, number, last.eventId])
+}

@@ -1,0 +1,23 @@
+import type { Sql, SqlValue } from '../sql.ts'
+
+/** Rows of one statement. Few sizes mean few texts, each prepared once. */
+const SIZES = [100, 10, 1]
+
+/** Inserts rows with the same columns in few statements. `conflict` is the clause after the values. */
+export async function insertRows(
+  sql: Sql,
+  table: string,
+  rows: readonly Record<string, SqlValue>[],
+  conflict = '',
+): Promise<void> {
+  const columns = Object.keys(rows[0] ?? {})
+  const places = `(${columns.map(() => '?').join(', ')})`
+  let start = 0
+  for (const size of SIZES) {
+    const values = Array.from({ length: size }, () => places).join(', ')
+    for (; rows.length - start >= size; start += size) {
+      const params = rows.slice(start, start + size).flatMap((row) => columns.map((column) => row[column] ?? null))
+      await sql.run(`INSERT INTO ${table} (${columns.join(', ')}) VALUES ${values} ${conflict}`, params)
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Inserts rows sent as one JSON parameter, an array of arrays. Measured on PostgreSQL 18, 100 rows of 1 kB, client and
+ * server together per row: 21 µs this way, 25 as JSON objects, 21 as VALUES, 23 by unnest.
+ */
+import type { Sql } from '../sql.ts'
+
+/** Columns with their types, in the order of a row's values. The environment precedes them. */
+export type Columns = Readonly<Record<string, 'uuid' | 'bigint' | 'integer' | 'text' | 'integer[]'>>
+export type Row = readonly (string | number | null)[]
+
+export interface InsertedTable {
+  name: string
+  columns: Columns
+  conflict: string
+}
+
+/** Does not return how many rows it inserted: Citus counts those of a conflict too. See `insertedJsonRows`. */
+export async function insertJsonRows(
+  sql: Sql,
+  table: InsertedTable,
+  environmentId: string,
+  rows: readonly Row[],
+): Promise<void> {
+  await sql.run(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+}
+
+/** Returns the inserted rows, of a table whose `conflict` ends with RETURNING. */
+export function insertedJsonRows(
+  sql: Sql,
+  table: InsertedTable,
+  environmentId: string,
+  rows: readonly Row[],
+): Promise<object[]> {
+  return sql.all<object>(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+}
+
+/** Numbers are sent as texts, because PostgreSQL would parse JSON numbers as numerics, a fifth of the cost. */
+export function rowsParameter({ dialect }: Pick<Sql, 'dialect'>, rows: readonly Row[]): string {
+  const textOf = (value: Row[number]) => (typeof value === 'number' ? String(value) : value)
+  return JSON.stringify(dialect === 'sqlite' ? rows : rows.map((row) => row.map(textOf)))
+}
+
+export const fieldOf = (type: string, index: number): string =>
+  type === 'text' ? `x->>${index}` : `(x->>${index})::${type}`
+
+const texts = new WeakMap<InsertedTable, Map<Sql['dialect'], string>>()
+
+function textOf({ dialect }: Sql, table: InsertedTable): string {
+  let known = texts.get(table)
+  if (known === undefined) texts.set(table, (known = new Map()))
+  let text = known.get(dialect)
+  if (text === undefined) known.set(dialect, (text = insertText(dialect, table)))
+  return text
+}
+
+function insertText(dialect: Sql['dialect'], { name, columns, conflict }: InsertedTable): string {
+  const into = `INSERT INTO ${name} (environment_id, ${Object.keys(columns).join(', ')})`
+  // SQLite accepts ON CONFLICT after a SELECT only if a WHERE precedes it.
+  if (dialect === 'sqlite') {
+    const values = Object.keys(columns).map((_, index) => `value->>${index}`)
+    return `${into} SELECT ?, ${values.join(', ')} FROM json_each(?) WHERE true ${conflict}`
+  }
+  const values = Object.values(columns).map(fieldOf)
+  return `${into} SELECT ?, ${values.join(', ')} FROM jsonb_array_elements(?::jsonb) AS x ${conflict}`
+}

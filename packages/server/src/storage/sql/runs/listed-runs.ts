@@ -1,0 +1,53 @@
+/**
+ * Runs by a list of their keys. PostgreSQL searches the index once for each key: for a list it may choose an index that
+ * has the key behind other columns, and read the entries of all runs of the environment.
+ */
+import { inChunks, PLACES, ROWS } from '../rows/chunks.ts'
+import type { Sql } from '../sql.ts'
+
+/** No run has this number or this id. They fill the last chunk: a key given twice would return its run twice. */
+const NO_NUMBER = '-1'
+const NO_ID = '00000000-0000-0000-0000-000000000000'
+
+/** Columns of the runs `r` with these numbers. */
+export function runsByNumber<Row>(
+  sql: Sql,
+  environmentId: string,
+  numbers: readonly number[],
+  columns: string,
+): Promise<Row[]> {
+  const text = textOf(sql, { key: 'number', type: 'BIGINT', columns })
+  const query = (chunk: string[]) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk.map(Number)))
+  return inChunks(numbers.map(String), query, NO_NUMBER)
+}
+
+/** Locks the runs `r` with these ids and returns their columns. Runs that a client writes to now are left out. */
+export function lockRuns<Row>(
+  sql: Sql,
+  environmentId: string,
+  ids: readonly string[],
+  columns: string,
+): Promise<Row[]> {
+  const text = textOf(sql, { key: 'id', type: 'UUID', columns, lock: 'FOR UPDATE SKIP LOCKED' })
+  return inChunks([...ids], (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_ID)
+}
+
+interface Listed {
+  key: 'id' | 'number'
+  type: 'BIGINT' | 'UUID'
+  columns: string
+  /** For PostgreSQL: SQLite has one writer. */
+  lock?: string
+}
+
+function textOf({ dialect }: Sql, { key, type, columns, lock = '' }: Listed): string {
+  return dialect === 'sqlite'
+    ? `SELECT ${columns} FROM runs AS r WHERE environment_id = ? AND ${key} IN (${PLACES})`
+    : `SELECT ${columns} FROM (VALUES ${ROWS.replaceAll('?', `CAST(? AS ${type})`)}) AS wanted CROSS JOIN LATERAL
+        (SELECT * FROM runs WHERE environment_id = ? AND ${key} >= wanted.column1 AND ${key} <= wanted.column1
+          ORDER BY ${key} LIMIT 1 ${lock}) AS r`
+}
+
+function paramsOf({ dialect }: Sql, environmentId: string, keys: readonly (string | number)[]): (string | number)[] {
+  return dialect === 'sqlite' ? [environmentId, ...keys] : [...keys, environmentId]
+}

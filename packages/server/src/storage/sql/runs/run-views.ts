@@ -1,0 +1,96 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { RunFilter } from '@tacho/contract/operator/run.ts'
+import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { PageById } from '../../page.ts'
+import type { RunViewPatch, RunViewRow, RunViewStore } from '../../run-views.ts'
+import { read, write, type Acts } from '../act.ts'
+import { insertAudit } from '../audit.ts'
+import { lockEnvironment } from '../environments.ts'
+import type { Sql } from '../sql.ts'
+
+export const runViewsActs = {
+  createRunView: write(createRunView),
+  listRunViews: read(listRunViews),
+  changeRunView: write(changeRunView),
+  removeRunView: write(removeRunView),
+} satisfies Acts<RunViewStore>
+
+const COLUMNS = `id, environment_id AS "environmentId", name, query, last_hours AS "lastHours", columns,
+  created_at AS "createdAt"`
+
+/** As stored: query and columns are JSON. */
+type Stored = Omit<RunViewRow, 'query' | 'columns'> & { query: string; columns: string }
+
+function toRow(stored: Stored): RunViewRow {
+  const query = JSON.parse(stored.query) as RunFilter
+  return { ...stored, query, columns: JSON.parse(stored.columns) as RunColumn[] }
+}
+
+async function createRunView(
+  sql: Sql,
+  view: RunViewRow,
+  audit: AuditEntry[],
+): Promise<'created' | 'too_many' | 'name_taken'> {
+  const { id, environmentId, name, query, lastHours, columns, createdAt } = view
+  await lockEnvironment(sql, environmentId)
+  const found = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM run_views WHERE environment_id = ?', [
+    environmentId,
+  ])
+  if ((found?.count ?? 0) >= LIMITS.runViews) return 'too_many'
+  const text = `INSERT INTO run_views (id, environment_id, name, query, last_hours, columns, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (environment_id, name) DO NOTHING`
+  const values = [id, environmentId, name, JSON.stringify(query), lastHours, JSON.stringify(columns), createdAt]
+  if ((await sql.run(text, values)) === 0) return 'name_taken'
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+async function listRunViews(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<RunViewRow[]> {
+  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = ? AND id > ? ORDER BY id LIMIT ?`
+  return (await sql.all<Stored>(text, [environmentId, after ?? '', limit])).map(toRow)
+}
+
+async function findRunView(sql: Sql, environmentId: string, id: string): Promise<RunViewRow | null> {
+  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = ? AND id = ?`
+  const stored = await sql.get<Stored>(text, [environmentId, id])
+  return stored && toRow(stored)
+}
+
+async function changeRunView(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  change: RunViewPatch,
+  audit: AuditEntry[],
+): Promise<RunViewRow | 'name_taken' | null> {
+  // Without the lock, two views could get the same name concurrently.
+  await lockEnvironment(sql, environmentId)
+  const view = await findRunView(sql, environmentId, id)
+  if (view === null) return null
+  const { name = view.name, query = view.query, lastHours = view.lastHours, columns = view.columns } = change
+  const other = await sql.get('SELECT id FROM run_views WHERE environment_id = ? AND name = ? AND id <> ?', [
+    environmentId,
+    name,
+    id,
+  ])
+  if (other !== null) return 'name_taken'
+  const text = `UPDATE run_views SET name = ?, query = ?, last_hours = ?, columns = ?
+    WHERE environment_id = ? AND id = ?`
+  await sql.run(text, [name, JSON.stringify(query), lastHours, JSON.stringify(columns), environmentId, id])
+  await insertAudit(sql, audit)
+  return { ...view, name, query, lastHours, columns }
+}
+
+async function removeRunView(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  audit: AuditEntry[],
+): Promise<RunViewRow | null> {
+  const view = await findRunView(sql, environmentId, id)
+  if (view === null) return null
+  await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
+  await insertAudit(sql, audit)
+  return view
+}

@@ -1,0 +1,207 @@
+import { look, type Acts } from '../act.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead, RunStore } from '../../runs.ts'
+import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
+import { firstRows } from '../rows/first-rows.ts'
+import { agentKey, textKey } from '../keys.ts'
+import { prefixRange } from '../rows/prefix-range.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { stalledRuns } from './stalled-rule.ts'
+
+export const runsActs = {
+  findRun: look(findRun),
+  listRuns: look(listRuns),
+} satisfies Partial<Acts<RunStore>>
+
+const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.status,
+  r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
+  a.external_id AS "agentExternalId", a.name AS "agentName", a.display_name AS "agentDisplayName", r.prompt_tokens AS "promptTokens",
+  r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
+  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.last_event_at AS "lastEventAt",
+  r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
+const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/**
+ * Conditions for one run of an environment, by external and by internal id, given twice. Not by equality: for a new table,
+ * PostgreSQL may use any of the tenant's indexes. Only one has this order.
+ */
+export const OF_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
+export const OF_UUID = 'id >= ? AND id <= ? ORDER BY id LIMIT 1'
+
+export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
+  return (await findByRunId(sql, environmentId, runIdOrUuid)) ?? findByUuid(sql, environmentId, runIdOrUuid)
+}
+
+export function findByRunId(sql: Sql, environmentId: string, runId: string): Promise<RunRow | null> {
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${OF_RUN_ID}) r ${WITH_AGENT}`
+  return sql.get(text, [environmentId, runId, runId])
+}
+
+export async function findByUuid(sql: Sql, environmentId: string, uuid: string): Promise<RunRow | null> {
+  if (!UUID.test(uuid)) return null
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${OF_UUID}) r ${WITH_AGENT}`
+  return sql.get(text, [environmentId, uuid.toLowerCase(), uuid.toLowerCase()])
+}
+
+export async function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunsRead> {
+  const { search, agent, ...rest } = filter
+  const list = (ofAgent: PlainFilter): Promise<RunsRead> =>
+    search === undefined
+      ? pageOfRuns(sql, environmentId, ofAgent, page)
+      : searchRuns(sql, environmentId, search, ofAgent, page)
+  if (agent === undefined) return list(rest)
+  const found: RunsRead[] = []
+  for (const agentId of await agentsNamed(sql, environmentId, agent)) {
+    if (rest.agentId === undefined || rest.agentId === agentId) found.push(await list({ ...rest, agentId }))
+  }
+  return newestRuns(found, page)
+}
+
+/** What one statement can search for. */
+type PlainFilter = Omit<RunFilter, 'search' | 'agent'>
+
+/** The newest runs of several pages. Ends where a page ends that has more, because its next rows come first. */
+function newestRuns(pages: RunsRead[], { limit }: RunPage): RunsRead {
+  const ends = pages.flatMap(({ rows, more, lookedTo }): RunPlace[] => (more ? [lookedTo ?? rows.at(-1)!] : []))
+  const runs = [...new Map(pages.flatMap(({ rows }) => rows).map((run) => [run.id, run])).values()]
+  const known = runs.filter((run) => ends.every((end) => byNewest(run, end) <= 0)).sort(byNewest)
+  const page = firstRows(known, limit)
+  const [end] = ends.sort(byNewest)
+  return page.more || end === undefined ? page : { rows: page.rows, more: true, lookedTo: end }
+}
+
+function byNewest(one: RunPlace, other: RunPlace): number {
+  if (one.startedAt !== other.startedAt) return other.startedAt - one.startedAt
+  return one.id === other.id ? 0 : one.id < other.id ? 1 : -1
+}
+
+/** One bounded page per way to match the text, in order. The newest of all of them are the page. */
+async function searchRuns(
+  sql: Sql,
+  environmentId: string,
+  search: string,
+  filter: PlainFilter,
+  page: RunPage,
+): Promise<RunsRead> {
+  const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
+  // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
+  if (filter.sessionId === undefined || filter.sessionId === search) {
+    found.push(await pageOfRuns(sql, environmentId, { ...filter, sessionId: search }, page))
+  }
+  for (const agentId of await agentsNamed(sql, environmentId, search)) {
+    if (filter.agentId !== undefined && filter.agentId !== agentId) continue
+    found.push(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page))
+  }
+  return newestRuns(found, page)
+}
+
+interface RunSource {
+  text: string
+  params: SqlValue[]
+}
+
+const ALL_RUNS: RunSource = { text: 'runs', params: [] }
+
+/** The index of external ids is not ordered by start, so at most this many are sorted. */
+function namedRuns(environmentId: string, prefix: string): RunSource {
+  const { from, below } = prefixRange(prefix)
+  const range = below === null ? 'run_id >= ?' : 'run_id >= ? AND run_id < ?'
+  const runs = `SELECT * FROM runs WHERE environment_id = ? AND ${range} ORDER BY run_id DESC LIMIT ?`
+  const texts = below === null ? [from] : [from, below]
+  return { text: `(${runs}) named`, params: [environmentId, ...texts, LIMITS.searchedRunIds] }
+}
+
+/** Agents with that external id or name, reported or given. No index has the names of agents with an external id. */
+async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
+  // Not IN, for which SQLite would scan every agent.
+  const ofKey = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
+  const byKey = await sql.all<{ id: string }>(`${ofKey} UNION ALL ${ofKey}`, [
+    environmentId,
+    agentKey(name, ''),
+    environmentId,
+    agentKey(null, name),
+  ])
+  const newest = 'SELECT id, name, display_name FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT ?'
+  const byName = await sql.all<{ id: string }>(
+    `SELECT id FROM (${newest}) named WHERE name = ? OR display_name = ? ORDER BY id DESC LIMIT ?`,
+    [environmentId, LIMITS.searchedAgents, name, name, LIMITS.searchedAgentsOfName],
+  )
+  return new Set([...byKey, ...byName].map(({ id }) => id))
+}
+
+/** The runs of the newest requests for approval. */
+function askedRuns(sql: Sql, environmentId: string, approvals: number): RunSource {
+  const newest = `SELECT run_id FROM approvals WHERE environment_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
+  const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`
+  // PostgreSQL finds each run by the order of the index, as in OF_RUN_ID.
+  const text =
+    sql.dialect === 'sqlite'
+      ? `(SELECT runs.* FROM ${asked} CROSS JOIN runs ON runs.environment_id = ? AND runs.run_id = asked.run_id) runs`
+      : `(SELECT runs.* FROM ${asked}, LATERAL (SELECT * FROM runs WHERE environment_id = ?
+          AND run_id >= asked.run_id AND run_id <= asked.run_id ORDER BY run_id LIMIT 1) runs) runs`
+  return { text, params: [environmentId, approvals, environmentId] }
+}
+
+async function pageOfRuns(
+  sql: Sql,
+  environmentId: string,
+  filter: PlainFilter,
+  page: RunPage,
+  named?: RunSource,
+): Promise<RunsRead> {
+  const { approvalsLookedAt, sift } = filter
+  const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
+  const source = named ?? asked ?? ALL_RUNS
+  const conditions = ['environment_id = ?']
+  const params: SqlValue[] = [...source.params, environmentId]
+  const add = (condition: string, ...values: SqlValue[]) => {
+    conditions.push(condition)
+    params.push(...values)
+  }
+  if (filter.agentId !== undefined) add('agent_id = ?', filter.agentId)
+  if (filter.status !== undefined) add('status = ?', filter.status)
+  if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
+  if (named && asked) add(`run_id IN (SELECT run_id FROM ${asked.text})`, ...asked.params)
+  if (filter.from !== undefined) add('started_at >= ?', filter.from)
+  if (filter.to !== undefined) add('started_at < ?', filter.to)
+  if (page.after !== null) add('(started_at, id) < (?, ?)', page.after.startedAt, page.after.id)
+  const order = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
+  // Cut the page before agents are joined. Otherwise SQLite may start from the agents and sort all their runs.
+  const runs = `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
+  const withAgents = (some: string) => `SELECT ${COLUMNS} FROM (${some}) r ${WITH_AGENT} ${order('r.')}`
+  if (sift === undefined) return sql.page(withAgents(runs), [...params, page.limit + 1], page.limit)
+  params.push(sift.runsLookedAt)
+  const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
+  const matches = stalled === null ? SIFT[sql.dialect] : `${SIFT[sql.dialect]} AND ${stalled.text}`
+  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT ?`
+  const values = [...params, ...siftValues(sift), ...(stalled?.params ?? []), page.limit + 1]
+  const found = await sql.page<RunRow>(withAgents(sifted), values, page.limit)
+  if (found.more) return found
+  // Runs that do not match were examined too; continue after them.
+  const last = await sql.get<RunPlace>(
+    `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET ?`,
+    [...params, sift.runsLookedAt - 1],
+  )
+  return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
+}
+
+/** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
+const siftText = (position: (text: string) => string): string =>
+  [
+    'cost_nanos >= ? AND COALESCE(ended_at, last_event_at) - started_at >= ? AND COALESCE(error_count, 0) >= ?',
+    ...TRAIT_KINDS.map(() => position("COALESCE(traits, '')")),
+  ].join(' AND ')
+const SIFT: Record<Sql['dialect'], string> = {
+  sqlite: siftText((text) => `instr(${text}, ?) > 0`),
+  postgres: siftText((text) => `strpos(${text}, ?) > 0`),
+}
+
+function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): SqlValue[] {
+  const sought = TRAIT_KINDS.map((kind) => {
+    const name = traits[kind]
+    return name === undefined ? '' : soughtTrait(kind, name)
+  })
+  return [costNanosMin, lengthMsMin, errorsMin, ...sought]
+}

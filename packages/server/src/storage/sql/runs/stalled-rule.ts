@@ -1,0 +1,26 @@
+/** The stalled rule of an environment, and the condition on runs that it makes. */
+import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
+  const text = 'SELECT idle_minutes AS "idleMinutes", close_as AS "closeAs" FROM stalled_rules WHERE environment_id = ?'
+  return sql.get<StalledRuleRow>(text, [environmentId])
+}
+
+/** Running runs whose last event is before this time are stalled. */
+export async function stalledBefore(sql: Sql, environmentId: string, now: number): Promise<number> {
+  const { idleMinutes } = (await readStalledRule(sql, environmentId)) ?? DEFAULT_STALLED_RULE
+  return now - idleMinutes * 60_000
+}
+
+/** Running runs that are stalled. A run with a pending request is not. */
+export async function stalledRuns(
+  sql: Sql,
+  environmentId: string,
+  now: number,
+): Promise<{ text: string; params: SqlValue[] }> {
+  const waiting = `SELECT run_id FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ?
+    AND run_id IS NOT NULL`
+  const text = `status = 'RUNNING' AND last_event_at < ? AND run_id NOT IN (${waiting})`
+  return { text, params: [await stalledBefore(sql, environmentId, now), environmentId, now] }
+}

@@ -1,0 +1,138 @@
+/**
+ * The stalled rule of an environment. No event is made up: the row of a run says that the rule closed it.
+ *
+ *   RUNNING --no event for the time of the rule, no pending approval--> closed by the rule --an outcome--> closed by it
+ */
+import type { RunStatus } from '@tacho/contract/run.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { RunPlace } from '../../runs.ts'
+import { type ClosedRuns, type StalledRuleRow, type StalledStore } from '../../stalled.ts'
+import { look, read, write, type Acts } from '../act.ts'
+import { insertAudit } from '../audit.ts'
+import { inChunks, PLACES } from '../rows/chunks.ts'
+import { eventEnvironment } from '../events.ts'
+import { textKey } from '../keys.ts'
+import { lockRuns } from './listed-runs.ts'
+import type { Sql } from '../sql.ts'
+import { readStalledRule } from './stalled-rule.ts'
+import { addHours, countRun, type HourChange } from '../usage/usage.ts'
+import { enqueueWork, RESTARTS } from '../work.ts'
+
+export const stalledActs = {
+  readStalledRule: read(readStalledRule),
+  changeStalledRule: write(changeStalledRule),
+  findWaitingRuns: look(findWaitingRuns),
+  closeStalledRuns: write(closeStalledRuns),
+} satisfies Acts<StalledStore>
+
+async function changeStalledRule(
+  sql: Sql,
+  environmentId: string,
+  { idleMinutes, closeAs }: StalledRuleRow,
+  now: number,
+  audit: AuditEntry[],
+): Promise<void> {
+  const text = `INSERT INTO stalled_rules (environment_id, idle_minutes, close_as) VALUES (?, ?, ?)
+    ON CONFLICT (environment_id) DO UPDATE SET idle_minutes = excluded.idle_minutes, close_as = excluded.close_as`
+  await sql.run(text, [environmentId, idleMinutes, closeAs])
+  const work = { kind: 'close_stalled', environmentId, subjectId: environmentId, dueAt: now } as const
+  if (closeAs !== null) await enqueueWork(sql, [work], RESTARTS)
+  await insertAudit(sql, audit)
+}
+
+async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {
+  const text = `SELECT run_key AS key FROM approvals WHERE environment_id = ? AND run_key IN (${PLACES})
+    AND status = 'PENDING' AND expires_at > ?`
+  const keys = await inChunks(runIds.map(textKey), (chunk) =>
+    sql.all<{ key: string }>(text, [environmentId, ...chunk, now]),
+  )
+  const waiting = new Set(keys.map(({ key }) => key))
+  return runIds.filter((runId) => waiting.has(textKey(runId)))
+}
+
+/** Runs that one call examines. */
+const EXAMINED = 200
+
+interface Idle extends RunPlace {
+  number: number
+  runId: string
+  agentId: string
+  status: RunStatus
+  lastEventAt: number
+}
+
+const COLUMNS = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
+  last_event_at AS "lastEventAt"`
+
+async function closeStalledRuns(
+  sql: Sql,
+  environmentId: string,
+  now: number,
+  after: RunPlace | null,
+): Promise<ClosedRuns> {
+  const rule = await readStalledRule(sql, environmentId)
+  if (!rule?.closeAs) return { isOn: false, changedRunIds: [], after: null }
+  const { closeAs, idleMinutes } = rule
+  const before = now - idleMinutes * 60_000
+  const later = after === null ? '' : 'AND (started_at, id) > (?, ?)'
+  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND status = 'RUNNING' AND started_at < ? ${later}
+    ORDER BY started_at, id LIMIT ?`
+  const place = after === null ? [] : [after.startedAt, after.id]
+  const examined = await sql.all<Idle>(text, [environmentId, before, ...place, EXAMINED])
+  const last = examined.length < EXAMINED ? undefined : examined.at(-1)
+  const closed = await lockIdle(sql, environmentId, examined, before, now)
+  // One by one: for a list, PostgreSQL may read all rows of the environment.
+  const close = `UPDATE runs SET status = ?, ended_at = last_event_at, rule_closed_at = ?
+    WHERE environment_id = ? AND id = ?`
+  await Promise.all(closed.map(({ id }) => sql.run(close, [closeAs, now, environmentId, id])))
+  await countClosed(sql, environmentId, closed, closeAs)
+  return {
+    isOn: true,
+    changedRunIds: closed.map(({ runId }) => runId),
+    after: last ? { startedAt: last.startedAt, id: last.id } : null,
+  }
+}
+
+/** Locks and returns the runs that are stalled. */
+async function lockIdle(
+  sql: Sql,
+  environmentId: string,
+  examined: Idle[],
+  before: number,
+  now: number,
+): Promise<Idle[]> {
+  const isIdle = ({ lastEventAt }: Idle) => lastEventAt < before
+  const idle = examined.filter(isIdle)
+  const waiting = new Set(
+    await findWaitingRuns(
+      sql,
+      environmentId,
+      idle.map(({ runId }) => runId),
+      now,
+    ),
+  )
+  const ids = idle.filter(({ runId }) => !waiting.has(runId)).map(({ id }) => id)
+  const locked = await lockRuns<Idle>(sql, environmentId, ids, COLUMNS)
+  const stalled: Idle[] = []
+  for (const run of locked.filter((each) => isIdle(each) && each.status === 'RUNNING')) {
+    // Clients name the times of events. What arrived lately is no stalled run, however old it says it is.
+    const newest = `SELECT received_at AS at FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ?
+      ORDER BY time DESC, seq DESC LIMIT 1`
+    const event = await sql.get<{ at: number }>(newest, [environmentId, run.number])
+    if (event === null || event.at < before) stalled.push(run)
+  }
+  return stalled
+}
+
+/** Rows of usage that only this rule writes. Readers add up all slots. */
+const slotOf = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -2)
+
+async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status: RunStatus): Promise<void> {
+  if (runs.length === 0) return
+  const hours = new Map<string, HourChange>()
+  for (const run of runs) {
+    countRun(hours, run, -1)
+    countRun(hours, { ...run, status }, 1)
+  }
+  await addHours(sql, environmentId, hours, { models: new Map() }, slotOf(sql))
+}

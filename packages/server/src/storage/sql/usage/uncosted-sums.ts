@@ -1,0 +1,82 @@
+/** Reads the tokens of calls without a cost, summed up for a page of usage, a budget or an alert. */
+import { readUncosted, type UncostedSum, TOKEN_PARTS } from '../../uncosted.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { saturating, sum } from './sums.ts'
+
+const DAY_MS = 86_400_000
+
+export const PART_COLUMNS = {
+  input: 'input_tokens',
+  cacheRead: 'cache_read_tokens',
+  cacheWrite: 'cache_write_tokens',
+  cacheWrite1h: 'cache_write_1h_tokens',
+  output: 'output_tokens',
+  reasoning: 'reasoning_tokens',
+} as const
+
+export interface UncostedSums {
+  /** What a row is keyed by. Null: all together. */
+  key: 'agent_id' | 'model_key' | null
+  /** Only this agent. */
+  only?: string | undefined
+  /** Starts of hours: `from` inclusive, `to` exclusive. */
+  from: number
+  to: number
+  /** Steps begin at `start`. */
+  start: number
+  stepMs: number
+}
+
+const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((part) => sum(PART_COLUMNS[part], part))].join(', ')
+
+/** Prices depend on the time, so a step longer than a day comes in days (UTC). */
+export function readUncostedSums(
+  sql: Sql,
+  environmentId: string,
+  { key, only, from, to, start, stepMs }: UncostedSums,
+): Promise<(UncostedSum & { step: number; key: string })[]> {
+  const periodMs = Math.min(stepMs, DAY_MS)
+  const keyed = key ?? "''"
+  const one = only === undefined ? '' : ' AND agent_id = ?'
+  const named = `SELECT *, CAST((hour - ?) / ? AS BIGINT) AS step, hour - hour % ? AS at FROM uncosted_hours
+    WHERE environment_id = ? AND hour >= ? AND hour < ?${one}`
+  const sums = `SELECT step, ${keyed} AS key, model_key, context, at, ${PARTS} FROM (${named}) named
+    GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at HAVING SUM(calls) > 0`
+  const text = `SELECT s.step, s.key, s.context, s.at, s.calls, COALESCE(m.model, '') AS model,
+      ${TOKEN_PARTS.map((part) => `s."${part}"`).join(', ')}
+    FROM (${sums}) s LEFT JOIN models m ON m.environment_id = ? AND m.model_key = s.model_key`
+  const window = [start, stepMs, periodMs, environmentId, from, to, ...(only === undefined ? [] : [only])]
+  return sql.all(text, [...window, environmentId])
+}
+
+/**
+ * The same of runs, by `step key`: only of these keys. `runs` selects `key`, `at` and the text that a run keeps. `keyIs`: the
+ * keys are sessions, with all calls of their runs, or prompt versions, with the calls that name them.
+ */
+export async function readUncostedRuns(
+  sql: Sql,
+  runs: { text: string; params: SqlValue[] },
+  { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
+  keys: ReadonlySet<string>,
+  keyIs: 'session' | 'promptVersion',
+): Promise<Map<string, UncostedSum[]>> {
+  const text = `SELECT key, at, uncosted FROM (${runs.text}) named WHERE uncosted IS NOT NULL`
+  const rows = await sql.all<{ key: string; at: number; uncosted: string }>(text, runs.params)
+  const periodMs = Math.min(stepMs, DAY_MS)
+  const sums = new Map<string, Map<string, UncostedSum>>()
+  for (const { key, at, uncosted } of rows) {
+    if (!keys.has(key)) continue
+    const place = `${Math.floor((at - start) / stepMs)} ${key}`
+    let ofPlace = sums.get(place)
+    if (ofPlace === undefined) sums.set(place, (ofPlace = new Map()))
+    const period = at - (at % periodMs)
+    for (const { versionId, ...calls } of readUncosted(uncosted)) {
+      if (keyIs === 'promptVersion' && versionId !== key) continue
+      const sort = `${period} ${calls.context} ${calls.model}`
+      const same = ofPlace.get(sort)
+      if (same === undefined) ofPlace.set(sort, { ...calls, at: period })
+      else for (const part of ['calls', ...TOKEN_PARTS] as const) same[part] = saturating(same[part], calls[part])
+    }
+  }
+  return new Map(Array.from(sums, ([place, ofPlace]) => [place, [...ofPlace.values()]]))
+}

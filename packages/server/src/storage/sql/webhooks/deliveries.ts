@@ -1,0 +1,214 @@
+/**
+ * A delivery and its states.
+ *
+ *   (none) --announced or sent--> PENDING --attempt succeeded--> DELIVERED
+ *                                  |   ^                            |
+ *                attempt failed, --+   +---------redeliver----------+
+ *                but not the last      |                            |
+ *                                  the last attempt failed --> FAILED
+ *
+ * A PENDING delivery has a row in the work queue. When newer deliveries exceed the bound of their webhook, the oldest
+ * pending ones are deleted.
+ */
+import { read, write, type Acts } from '../act.ts'
+import { randomBytes } from 'node:crypto'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { DeliveryStatus, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { PageById } from '../../page.ts'
+import { uuidv7 } from '../../uuid.ts'
+import type {
+  DeliveryAttempt,
+  DeliveryHold,
+  DeliveryOrder,
+  DeliveryRow,
+  NewDelivery,
+  WebhookStore,
+} from '../../webhooks.ts'
+import type { NewWork, WorkHold } from '../../work.ts'
+import { insertAudit } from '../audit.ts'
+import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+import { findWebhook } from './webhooks.ts'
+import { enqueueWork, finishWork, postponeWork } from '../work.ts'
+
+export const deliveriesActs = {
+  sendToWebhook: write(sendToWebhook),
+  listDeliveries: read(listDeliveries),
+  redeliver: write(redeliver),
+  startDelivery: read(startDelivery),
+  recordAttempt: write(recordAttempt),
+} satisfies Partial<Acts<WebhookStore>>
+
+/** A literal: a plan for any status would scan all deliveries for a rare one. */
+const WITH_STATUS: Record<DeliveryStatus, string> = {
+  PENDING: `status = 'PENDING'`,
+  DELIVERED: `status = 'DELIVERED'`,
+  FAILED: `status = 'FAILED'`,
+}
+const DELIVERIES_KEPT = 500
+const DROPPED_AT_ONCE = 10_000
+
+const DELIVERY = `id, type, status, attempts, created_at AS "createdAt", last_attempt_at AS "lastAttemptAt",
+  next_attempt_at AS "nextAttemptAt", response_status AS "responseStatus", error`
+
+/**
+ * Part of the act that causes an event: queues messages to every webhook of the environment that subscribes to it. Returns
+ * how many do.
+ */
+export async function announce(
+  sql: Sql,
+  environmentId: string,
+  type: WebhookEvent,
+  happened: { at: number; data: object }[],
+): Promise<number> {
+  if (happened.length === 0) return 0
+  const listening = `SELECT id, events FROM webhooks WHERE environment_id = ? AND disabled_at IS NULL ORDER BY id`
+  const news = happened.map(({ at, data }) => ({ at, data: JSON.stringify(data) }))
+  let webhooks = 0
+  for (const { id: webhookId, events } of await sql.all<{ id: string; events: string }>(listening, [environmentId])) {
+    if (!(JSON.parse(events) as string[]).includes(type)) continue
+    const of = { webhookId, environmentId, type }
+    await insertDeliveries(
+      sql,
+      news.map(({ at, data }): NewDelivery => ({ id: uuidv7(at, randomBytes), ...of, createdAt: at, data })),
+    )
+    webhooks++
+  }
+  return webhooks
+}
+
+async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {
+  await insertAudit(sql, audit)
+  await insertDeliveries(sql, [delivery])
+  const { id, type, createdAt } = delivery
+  const nothing = { lastAttemptAt: null, responseStatus: null, error: null }
+  return { id, type, status: 'PENDING', attempts: 0, createdAt, nextAttemptAt: createdAt, ...nothing }
+}
+
+/** Deliveries of one webhook. */
+async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<void> {
+  const rows = deliveries.map(({ webhookId, id, environmentId, type, createdAt, data }) => ({
+    environment_id: environmentId,
+    webhook_id: webhookId,
+    id,
+    type,
+    status: 'PENDING',
+    attempts: 0,
+    created_at: createdAt,
+    next_attempt_at: createdAt,
+    data,
+  }))
+  await insertRows(sql, 'webhook_deliveries', rows)
+  const work = deliveries.map(({ environmentId, id, createdAt }): NewWork => {
+    return { kind: 'deliver_webhook', environmentId, subjectId: id, dueAt: createdAt }
+  })
+  await enqueueWork(sql, work)
+  const [first] = deliveries
+  if (first) await dropOldest(sql, first)
+}
+
+/** A receiver that does not answer must not fill the store: deletes the oldest pending deliveries beyond the bound. */
+async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }: NewDelivery): Promise<void> {
+  const excess = await sql.all<{ id: string }>(
+    `SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING'
+      ORDER BY id DESC LIMIT ? OFFSET ?`,
+    [environmentId, webhookId, DROPPED_AT_ONCE, LIMITS.webhookPendingDeliveries],
+  )
+  if (excess.length === 0) return
+  // Keep deliveries that a node is sending now.
+  const free = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN (${PLACES})
+    AND (lease_owner IS NULL OR due_at <= ?) RETURNING subject_id AS id`
+  const dropped = await inChunks(
+    excess.map(({ id }) => id),
+    (chunk) => sql.all<{ id: string }>(free, [environmentId, ...chunk, now]),
+  )
+  const ids = dropped.map(({ id }) => id)
+  const remove = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND id IN (${PLACES})`
+  for (const chunk of chunksOf(ids)) await sql.run(remove, [environmentId, webhookId, ...chunk])
+  const count = 'UPDATE webhooks SET dropped_deliveries = dropped_deliveries + ? WHERE environment_id = ? AND id = ?'
+  await sql.run(count, [ids.length, environmentId, webhookId])
+}
+
+function listDeliveries(
+  sql: Sql,
+  environmentId: string,
+  webhookId: string,
+  { status }: { status?: DeliveryStatus | undefined },
+  { limit, after }: PageById,
+): Promise<DeliveryRow[]> {
+  const conditions = ['environment_id = ?', 'webhook_id = ?']
+  const params: SqlValue[] = [environmentId, webhookId]
+  if (status !== undefined) conditions.push(WITH_STATUS[status])
+  if (after !== null) conditions.push('id < ?')
+  if (after !== null) params.push(after)
+  const text = `SELECT ${DELIVERY} FROM webhook_deliveries WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT ?`
+  return sql.all(text, [...params, limit])
+}
+
+async function redeliver(
+  sql: Sql,
+  environmentId: string,
+  webhookId: string,
+  id: string,
+  now: number,
+  audit: AuditEntry[],
+): Promise<DeliveryRow | 'waiting' | null> {
+  const one = 'environment_id = ? AND webhook_id = ? AND id = ?'
+  const text = `UPDATE webhook_deliveries SET status = 'PENDING', attempts = 0, next_attempt_at = ?
+    WHERE ${one} AND status <> 'PENDING' RETURNING ${DELIVERY}`
+  const delivery = await sql.get<DeliveryRow>(text, [now, environmentId, webhookId, id])
+  if (delivery === null) {
+    const waiting = await sql.get<object>(`SELECT id FROM webhook_deliveries WHERE ${one}`, [
+      environmentId,
+      webhookId,
+      id,
+    ])
+    return waiting && 'waiting'
+  }
+  await enqueueWork(sql, [{ kind: 'deliver_webhook', environmentId, subjectId: id, dueAt: now }])
+  await insertAudit(sql, audit)
+  return delivery
+}
+
+async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
+  const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
+    WHERE environment_id = ? AND id = ? AND EXISTS
+      (SELECT 1 FROM work WHERE kind = 'deliver_webhook' AND subject_id = ? AND lease_owner = ?)`
+  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string }>(text, [environmentId, id, id, owner])
+  const webhook = row && (await findWebhook(sql, environmentId, row.webhookId))
+  if (!webhook) return null
+  const { webhookId: _webhook, ...delivery } = row
+  return { webhook, delivery }
+}
+
+async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
+  const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
+  const hold: WorkHold = { kind: 'deliver_webhook', owner, subjectIds: [id] }
+  // First, because it checks the owner and locks the work: after this, no other node can take it.
+  const held =
+    nextAttemptAt === null
+      ? await finishWork(sql, hold)
+      : await postponeWork(sql, hold, { dueAt: nextAttemptAt, error, counts: false })
+  if (held === 0) return false
+  const text = `UPDATE webhook_deliveries SET status = ?, attempts = attempts + 1, last_attempt_at = ?,
+      next_attempt_at = ?, response_status = ?, error = ?
+    WHERE environment_id = ? AND webhook_id = ? AND id = ?`
+  await sql.run(text, [status, at, nextAttemptAt, responseStatus, error, environmentId, webhookId, id])
+  if (disable !== null) {
+    const off = `UPDATE webhooks SET disabled_at = ?, disabled_reason = ?
+      WHERE environment_id = ? AND id = ? AND disabled_at IS NULL`
+    await sql.run(off, [at, disable, environmentId, webhookId])
+  }
+  if (nextAttemptAt === null) await trimDeliveries(sql, environmentId, webhookId)
+  return true
+}
+
+/** Deletes the oldest ended deliveries beyond the bound. */
+async function trimDeliveries(sql: Sql, environmentId: string, webhookId: string): Promise<void> {
+  const text = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status <> 'PENDING' AND
+    id <= (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?
+      ORDER BY id DESC LIMIT 1 OFFSET ?)`
+  await sql.run(text, [environmentId, webhookId, environmentId, webhookId, DELIVERIES_KEPT])
+}

@@ -1,0 +1,107 @@
+import { read, write, type Acts } from '../act.ts'
+import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type { PageById } from '../../page.ts'
+import type { WebhookPatch, WebhookRow, WebhookStore } from '../../webhooks.ts'
+import { insertAudit } from '../audit.ts'
+import { lockEnvironment } from '../environments.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { selectList, type Sql, type SqlValue } from '../sql.ts'
+
+export const webhooksActs = {
+  createWebhook: write(createWebhook),
+  listWebhooks: read(listWebhooks),
+  findWebhook: read(findWebhook),
+  changeWebhook: write(changeWebhook),
+  removeWebhook: write(removeWebhook),
+} satisfies Partial<Acts<WebhookStore>>
+
+const PER_ENVIRONMENT = 20
+
+const NAMES = {
+  id: 'id',
+  environmentId: 'environment_id',
+  url: 'url',
+  description: 'description',
+  format: 'format',
+  events: 'events',
+  secret: 'secret',
+  previousSecret: 'previous_secret',
+  previousUntil: 'previous_until',
+  createdAt: 'created_at',
+  disabledAt: 'disabled_at',
+  disabledReason: 'disabled_reason',
+  droppedDeliveries: 'dropped_deliveries',
+} as const satisfies Record<keyof WebhookRow, string>
+const COLUMNS = selectList(NAMES)
+
+/** As stored: the events are JSON. */
+type Stored = Omit<WebhookRow, 'events'> & { events: string }
+
+function toRow(stored: Stored): WebhookRow {
+  return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[] }
+}
+
+async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
+  await lockEnvironment(sql, webhook.environmentId)
+  const count = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = ?', [
+    webhook.environmentId,
+  ])
+  if ((count?.count ?? 0) >= PER_ENVIRONMENT) return 'too_many'
+  const names = Object.keys(NAMES) as (keyof WebhookRow)[]
+  await insertRows(sql, 'webhooks', [Object.fromEntries(names.map((name) => [NAMES[name], valueOf(webhook[name])]))])
+  await insertAudit(sql, audit)
+  return 'created'
+}
+
+function valueOf(value: WebhookRow[keyof WebhookRow]): SqlValue {
+  return Array.isArray(value) ? JSON.stringify(value) : value
+}
+
+async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<WebhookRow[]> {
+  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id > ? ORDER BY id LIMIT ?`
+  return (await sql.all<Stored>(text, [environmentId, after ?? '', limit])).map(toRow)
+}
+
+export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
+  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id = ?`
+  const stored = await sql.get<Stored>(text, [environmentId, id])
+  return stored && toRow(stored)
+}
+
+async function changeWebhook(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  change: WebhookPatch,
+  audit: AuditEntry[],
+): Promise<WebhookRow | null> {
+  const names = (Object.keys(change) as (keyof WebhookPatch)[]).filter((name) => change[name] !== undefined)
+  if (names.length > 0) {
+    const set = names.map((name) => `${NAMES[name]} = ?`).join(', ')
+    const values = names.map((name) => valueOf(change[name] ?? null))
+    const text = `UPDATE webhooks SET ${set} WHERE environment_id = ? AND id = ?`
+    if ((await sql.run(text, [...values, environmentId, id])) === 0) return null
+    await insertAudit(sql, audit)
+  }
+  return findWebhook(sql, environmentId, id)
+}
+
+async function removeWebhook(
+  sql: Sql,
+  environmentId: string,
+  id: string,
+  audit: AuditEntry[],
+): Promise<WebhookRow | null> {
+  const webhook = await findWebhook(sql, environmentId, id)
+  if (webhook === null) return null
+  await sql.run(
+    `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN
+      (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING')`,
+    [environmentId, environmentId, id],
+  )
+  await sql.run('DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?', [environmentId, id])
+  await sql.run('DELETE FROM webhooks WHERE environment_id = ? AND id = ?', [environmentId, id])
+  await insertAudit(sql, audit)
+  return webhook
+}
