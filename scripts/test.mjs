@@ -35,43 +35,61 @@ if (!options.checks) await runTests()
 console.log(`${count.passed} passed, ${count.failed} failed`)
 process.exitCode = count.failed > 0 ? 1 : 0
 
+/** Runs all checks together, as many commands at a time as there are cores. */
 async function runChecks() {
   const bin = 'node_modules/.bin'
-  await check(
-    'types',
-    ...['tsconfig.json', ...globSync('packages/**/tsconfig.json', { exclude: ['**/node_modules'] })].map((project) => [
-      `${bin}/tsc`,
-      '-p',
-      project,
-      // Each of its checkers would learn the same types again, for twice the processor time.
-      '--checkers',
-      '1',
-      // The next check only reads what has changed.
-      '--incremental',
-      '--tsBuildInfoFile',
-      `.cache/types/${project.replaceAll('/', '-')}.tsbuildinfo`,
-    ]),
-  )
-  await check('lint', [`${bin}/oxlint`])
-  await check('lockfile', ['scripts/lock.mjs', '--check'])
-  await check('imports', ['scripts/check-imports.mjs'])
-  await check('format', [`${bin}/oxfmt`, '--check'])
+  const inTurn = createTurns(availableParallelism())
+  const projects = ['tsconfig.json', ...globSync('packages/**/tsconfig.json', { exclude: ['**/node_modules'] })]
+  const types = projects.map((project) => [
+    `${bin}/tsc`,
+    '-p',
+    project,
+    // Each of its checkers would learn the same types again, for twice the processor time.
+    '--checkers',
+    '1',
+    // The next check only reads what has changed.
+    '--incremental',
+    '--tsBuildInfoFile',
+    `.cache/types/${project.replaceAll('/', '-')}.tsbuildinfo`,
+  ])
+  // The longest first.
+  await Promise.all([
+    check(inTurn, 'lint', [`${bin}/oxlint`]),
+    check(inTurn, 'types', ...types),
+    check(inTurn, 'format', [`${bin}/oxfmt`, '--check']),
+    check(inTurn, 'imports', ['scripts/check-imports.mjs']),
+    check(inTurn, 'lockfile', ['scripts/lock.mjs', '--check']),
+  ])
 }
 
-/** Runs the commands of a check, as many at a time as there are cores. */
-async function check(name, ...commands) {
-  const start = performance.now()
-  let isFailed = false
-  const waiting = commands.values()
-  async function work() {
-    for (const command of waiting) {
-      await promisify(execFile)(process.execPath, command, { maxBuffer: 2 ** 30 }).catch((error) => {
-        isFailed = true
-        process.stdout.write(`${error.stdout}${error.stderr}`)
-      })
+/** Runs functions in order, at most `count` at a time. */
+function createTurns(count) {
+  let free = count
+  const waiting = []
+  return async (work) => {
+    if (free > 0) free--
+    else await new Promise((resolve) => waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else free++
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() }, work))
+}
+
+/** Prints what its commands found together. */
+async function check(inTurn, name, ...commands) {
+  const start = performance.now()
+  const found = []
+  const runCommand = (command) =>
+    promisify(execFile)(process.execPath, command, { maxBuffer: 2 ** 30 }).catch(({ stdout, stderr }) => {
+      found.push(stdout, stderr)
+    })
+  await Promise.all(commands.map((command) => inTurn(() => runCommand(command))))
+  const isFailed = found.length > 0
+  process.stdout.write(found.join(''))
   console.log(`${isFailed ? '✖' : '✔'} ${name} (${Math.round(performance.now() - start)}ms)`)
   count[isFailed ? 'failed' : 'passed']++
 }
