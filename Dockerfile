@@ -1,10 +1,11 @@
-# The console is built in a stage of its own: its tools stay out of the image.
-FROM node:26-slim AS console
+# Console and program are built in a stage of their own: its tools stay out of the image.
+FROM node:26-slim AS build
 WORKDIR /app
 COPY . .
-RUN npm ci --workspace=@tacho/console --no-audit --no-fund \
+RUN npm ci --workspace=@tacho/console --workspace=@tacho/cli --include-workspace-root --no-audit --no-fund \
   && node scripts/build-console.mjs \
-  && test -f packages/console/dist/index.html
+  && node scripts/build-program.mjs \
+  && test -f packages/console/dist/index.html -a -f packages/cli/dist/main.js
 
 # The image brings its own Node 26, so npm leaves out the pinned one (all of it optional packages, as are the other
 # optional ones here: none is needed to serve). better-sqlite3 ships its binaries: nothing is compiled.
@@ -22,9 +23,10 @@ ENV NODE_ENV=production \
 COPY --from=install /app/package.json /app/LICENSE ./
 COPY --from=install /app/node_modules ./node_modules
 COPY --from=install /app/packages ./packages
-COPY --from=console /app/packages/console/dist ./packages/console/dist
+COPY --from=build /app/packages/console/dist ./packages/console/dist
+COPY --from=build /app/packages/cli/dist ./packages/cli/dist
 COPY --from=install /app/scripts/node ./scripts/node
-# A new volume takes its owner from the folder it covers; compiled sources are kept in .cache.
+# A new volume takes its owner from the folder it covers; compiled modules are kept in .cache.
 RUN mkdir /data .cache && chown node:node /data .cache
 VOLUME /data
 USER node
@@ -32,5 +34,5 @@ EXPOSE 4680
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.TACHO_PORT || 4680}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # The script sets the memory settings, then becomes Node: SIGTERM reaches the service, and it can drain.
-ENTRYPOINT ["/app/scripts/node", "/app/packages/cli/src/main.ts"]
+ENTRYPOINT ["/app/scripts/node", "/app/packages/cli/dist/main.js"]
 CMD ["serve"]

@@ -1,12 +1,11 @@
 // Builds the console into packages/console/dist if a source is newer than the build. Vite takes half a second.
 // The new folder replaces the old one at the end, so that a server never serves an incomplete build.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, globSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { isStale, root } from './build.mjs'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = path.join(root, 'packages/console')
 const dist = path.join(folder, 'dist')
 const SOURCES = [
@@ -14,18 +13,9 @@ const SOURCES = [
   'packages/console/{index.html,vite.config.ts}',
 ]
 
-if (isStale()) {
+if (isStale('packages/console/dist/index.html', SOURCES)) {
   console.log('Building the console…')
   build()
-}
-
-function isStale() {
-  try {
-    const builtAt = statSync(path.join(dist, 'index.html')).mtimeMs
-    return globSync(SOURCES, { cwd: root }).some((file) => statSync(path.join(root, file)).mtimeMs > builtAt)
-  } catch {
-    return true
-  }
 }
 
 function build() {

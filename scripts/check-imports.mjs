@@ -13,8 +13,8 @@ const sdk = 'packages/sdk/src'
 const storage = `${server}/storage`
 // What storage loads of the contract. Each of its threads would load the schema library's hundreds of files again.
 const contractWords = ['limits', 'words'].map((name) => `packages/contract/src/${name}.ts`)
-// Any layer may run a thread.
-const threads = `${server}/threads/**`
+// Any layer may run a thread, and finds files of this program.
+const threads = `${server}/{threads,program}/**`
 // Estimates, for replies and for alerts.
 const prices = `${server}/prices/**`
 const anyPackage = ['npm/**', 'node/**']
@@ -81,7 +81,7 @@ const layers = [
   { folder: `${server}/config/**`, may: [contract, `${server}/config/**`, `${server}/domain/**`, ...anyPackage] },
   {
     folder: `${server}/maintenance/**`,
-    may: [contract, `${server}/{maintenance,config,domain}/**`, `${storage}/**`, ...anyPackage],
+    may: [contract, `${server}/{maintenance,config,domain,program}/**`, `${storage}/**`, ...anyPackage],
   },
   { folder: `${server}/**`, may: [contract, policy, `${server}/**`, ...anyPackage] },
   // A client like any other, but a page loads no schemas.
@@ -112,6 +112,7 @@ const layers = [
       'packages/guards/src/**',
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
+      `${server}/program/root.ts`,
       `${server}/config/config.ts`,
       `${server}/maintenance/**`,
       // The format of exports, which both sides write and check.

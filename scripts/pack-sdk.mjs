@@ -3,11 +3,12 @@
 // Sources are compiled by tsc, file by file. Only the policy engine is bundled: it comes from packages of this
 // repository that are not published, and the SDK must have no dependencies.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { licencesOf } from './licences.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const sdk = path.join(root, 'packages/sdk')
@@ -34,7 +35,7 @@ export async function buildSdk(folder) {
     allowOverwrite: true,
     logLevel: 'warning',
   })
-  writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), licencesOf(Object.keys(metafile.inputs)))
+  writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), licencesOf('dist/policies.js', metafile))
 
   const { private: _, devDependencies: __, exports, ...manifest } = readJson(path.join(sdk, 'package.json'))
   writeFileSync(
@@ -87,20 +88,6 @@ function published(exports) {
     { types: compiled(source, '.d.ts'), default: compiled(source, '.js') },
   ])
   return { exports: Object.fromEntries(entries), files: ['dist', 'THIRD-PARTY-LICENSES'] }
-}
-
-/** The licences of the packages that came into the bundle. */
-function licencesOf(inputs) {
-  const packages = new Set(inputs.flatMap((input) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input) ?? []))
-  const texts = [...packages]
-    .toSorted((a, b) => (a < b ? -1 : 1))
-    .map((folder) => {
-      const { name, version, license } = readJson(path.join(root, folder, 'package.json'))
-      const file = readdirSync(path.join(root, folder)).find((entry) => /^licen[cs]e/i.test(entry))
-      const text = file ? readFileSync(path.join(root, folder, file), 'utf8').trim() : `License: ${license}`
-      return `${name} ${version}\n\n${text}\n`
-    })
-  return `dist/policies.js contains these packages.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`
 }
 
 function readJson(file) {

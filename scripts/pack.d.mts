@@ -1,2 +1,2 @@
-/** Packs server, console and command into `folder` and returns the path of the tarball. */
-export function pack(folder: string): string
+/** Packs server, console and command into `folder` and resolves with the path of the tarball. */
+export function pack(folder: string): Promise<string>

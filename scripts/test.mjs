@@ -104,6 +104,9 @@ async function runTests() {
     count.failed++
     return
   }
+  // Tests that start a process run what users run. Without it, they run the sources.
+  const { buildProgram } = await import('./build-program.mjs')
+  await buildProgram()
   const database = await sharedServer(files)
   await installBrowser(files)
   await installPython(files)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { newApiKey, newOperatorToken } from '@tacho/server/domain/credential.ts'
-import { ROOT } from './place.ts'
+import { buildProgram } from '../../scripts/build-program.mjs'
 import { startProcess, type ServerProcess, type Usage } from './server-process.ts'
 
 export interface Server extends ServerProcess {
@@ -24,8 +24,9 @@ const OPERATOR_TOKEN = newOperatorToken(randomBytes).text
 
 export async function startServer(directory: string, flags: readonly string[] = []): Promise<Server> {
   mkdirSync(directory, { recursive: true })
+  const program = path.join(await buildProgram(), 'main.js')
   const started = await startProcess({
-    args: [path.join(ROOT, 'packages/cli/src/main.ts'), 'serve', '--port', '0', '--data-dir', directory, ...flags],
+    args: [program, 'serve', '--port', '0', '--data-dir', directory, ...flags],
     logFile: path.join(directory, 'log.jsonl'),
     variables: { TACHO_INIT_API_KEY: API_KEY, TACHO_INIT_OPERATOR_TOKEN: OPERATOR_TOKEN },
     readyPath: '/readyz',

@@ -14,11 +14,11 @@ import { API_KEY, ended, OPERATOR_TOKEN, serveFrom, startTacho } from './tacho.t
 const MODULES = fileURLToPath(new URL('../../../node_modules', import.meta.url))
 
 /** As npm installs it: beside exactly the packages that it names. Their own packages are found where they really are. */
-function install(folder: string): string {
+async function install(folder: string): Promise<string> {
   const modules = path.join(folder, 'node_modules')
   const installed = path.join(modules, 'tacho')
   mkdirSync(installed, { recursive: true })
-  execFileSync('tar', ['xzf', pack(folder), '-C', installed, '--strip-components=1'])
+  execFileSync('tar', ['xzf', await pack(folder), '-C', installed, '--strip-components=1'])
   const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as {
     bin: { tacho: string }
     dependencies: Record<string, string>
@@ -43,7 +43,7 @@ async function page(address: string): Promise<string> {
 test('the package of server, console and command runs without the repository', async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-package-'))
   try {
-    const program = install(folder)
+    const program = await install(folder)
     const server = await serveFrom(path.join(folder, 'data'), {}, program)
     try {
       const variables = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }

@@ -10,7 +10,8 @@ import {
   type InstallOptions,
 } from '@tacho/guards/hook/settings.ts'
 import { Argument, Option, type Command } from 'commander'
-import { fileURLToPath } from 'node:url'
+import path from 'node:path'
+import { ROOT } from '@tacho/server/program/root.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
 import { failed } from '../stop.ts'
@@ -28,7 +29,7 @@ interface InstallCommandOptions extends Options {
 }
 
 /** A hook starts without this file: see bin/tacho. */
-const PROGRAM = fileURLToPath(new URL('../../bin/tacho', import.meta.url))
+const PROGRAM = path.join(ROOT, 'packages/cli/bin/tacho')
 
 export function addHook(hook: Command): void {
   hook.addHelpText(

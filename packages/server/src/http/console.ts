@@ -9,8 +9,9 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ROOT } from '../program/root.ts'
 
-const DIST = path.resolve(import.meta.dirname, '../../../console/dist')
+const DIST = path.join(ROOT, 'packages/console/dist')
 
 const PAGE_HEADERS = {
   'cache-control': 'no-cache',

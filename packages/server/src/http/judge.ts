@@ -1,7 +1,7 @@
 /** Validates small bodies directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from './turns.ts'
-import { moduleUrl } from '../threads/module-url.ts'
+import { moduleUrl } from '../program/module-url.ts'
 import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 import type { Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'

@@ -1,6 +1,6 @@
 /** Evaluates a policy on its own thread. */
 import { Worker } from 'node:worker_threads'
-import { moduleUrl } from '../threads/module-url.ts'
+import { moduleUrl } from '../program/module-url.ts'
 import type { AskedApproval, TrialFindings } from '../domain/policy-trial.ts'
 import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
 import type { TrialAnswer, TrialData, TrialTask } from './simulation-thread.ts'

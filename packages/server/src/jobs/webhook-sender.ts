@@ -35,7 +35,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   // Load the library for the first message: most installations send none.
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
   async function open() {
-    const undici = await import('undici')
+    const { default: undici } = await import('undici')
     const connect = { lookup: checkedLookup, timeout: TIMEOUT_MS }
     const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
     return {

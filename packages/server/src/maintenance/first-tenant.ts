@@ -16,6 +16,7 @@ import {
 } from '../domain/credential.ts'
 import { uuidv7 } from '../storage/uuid.ts'
 import { invitationLink } from '../domain/invitation.ts'
+import { ROOT } from '../program/root.ts'
 import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 
@@ -111,7 +112,7 @@ export function firstTenantText(
   if (apiKey !== null && url !== null) {
     lines.push('', 'Record a first event:', '', curlLine(url, apiKey), '', 'Then look at it:', '')
     if (operatorToken !== null) lines.push(`  export TACHO_OPERATOR_TOKEN=${operatorToken}`)
-    lines.push(`  ${commandAt(import.meta.dirname)} runs show hello --url ${url}`, '')
+    lines.push(`  ${commandAt(ROOT)} runs show hello --url ${url}`, '')
     lines.push('Programs that record read the API key from TACHO_API_KEY.')
   }
   return `${lines.join('\n')}\n`
@@ -121,9 +122,9 @@ export function firstTenantText(
  * The command line of `tacho`. `npx ./tacho-….tgz` keeps the package in npm's cache: there `npx tacho` would download
  * another package of this name, with the operator token in its environment.
  */
-export function commandAt(folder: string): string {
-  const isCached = folder.includes(`${path.sep}_npx${path.sep}`)
-  return isCached ? `'${path.resolve(folder, '../../../cli/bin/tacho')}'` : 'npx tacho'
+export function commandAt(root: string): string {
+  const isCached = root.includes(`${path.sep}_npx${path.sep}`)
+  return isCached ? `'${path.join(root, 'packages/cli/bin/tacho')}'` : 'npx tacho'
 }
 
 /** One line for a POSIX shell, which inserts the current time. */

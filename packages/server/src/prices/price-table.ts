@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
 import type { ModelRates } from '../domain/price.ts'
-import { moduleUrl } from '../threads/module-url.ts'
+import { moduleUrl } from '../program/module-url.ts'
 import { PendingCalls } from '../threads/pending-calls.ts'
 
 export interface PriceTable {

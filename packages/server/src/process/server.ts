@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { isIPv6, type AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
+import path from 'node:path'
 import { createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/credential.ts'
@@ -39,6 +40,7 @@ import { simulate } from '../jobs/simulate.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
+import { ROOT } from '../program/root.ts'
 import { storagePlace } from './open-storage.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { WorkerLink } from './worker-link.ts'
@@ -213,6 +215,6 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
 const forPeople = (url: string): string => url.replace('//127.0.0.1:', '//localhost:')
 
 function readVersion(): string {
-  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  const file = readFileSync(path.join(ROOT, 'packages/server/package.json'), 'utf8')
   return (JSON.parse(file) as { version: string }).version
 }

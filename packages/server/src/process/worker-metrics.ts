@@ -24,7 +24,7 @@ export function createWorkerMetrics(): WorkerMetrics {
 
   async function gather(workers: readonly Worker[]): Promise<string> {
     await ask(workers)
-    const { AggregatorRegistry } = await import('prom-client')
+    const { AggregatorRegistry } = (await import('prom-client')).default
     return AggregatorRegistry.aggregate([past, ...latest.values()]).metrics()
   }
 
@@ -61,7 +61,7 @@ export function createWorkerMetrics(): WorkerMetrics {
 
   async function keep(counts: MetricObject[]): Promise<void> {
     if (counts.length === 0) return
-    const { AggregatorRegistry } = await import('prom-client')
+    const { AggregatorRegistry } = (await import('prom-client')).default
     past = await AggregatorRegistry.aggregate([past, counts]).getMetricsAsJSON()
   }
 }

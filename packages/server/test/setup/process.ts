@@ -17,7 +17,9 @@ export interface ServerProcess {
   ended(): Promise<number | NodeJS.Signals | null>
 }
 
-const PROGRAM = path.join(import.meta.dirname, 'serve-process.ts')
+const PROGRAM = path.resolve(import.meta.dirname, '../../../cli/bin/tacho')
+/** Lets a test cause an uncaught error. */
+const UNCAUGHT = new URL('uncaught-on-signal.ts', import.meta.url).href
 
 /** A directory that is removed after the test. */
 export function temporaryDirectory(t: TestContext): string {
@@ -28,9 +30,15 @@ export function temporaryDirectory(t: TestContext): string {
 
 /** Starts a server process that ends with the test. */
 export function startProcess(t: TestContext, directory: string, variables: Record<string, string> = {}): ServerProcess {
-  const child = spawn(process.execPath, [PROGRAM], {
+  const child = spawn(PROGRAM, ['serve'], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'], TACHO_PORT: '0', TACHO_DATA_DIR: directory, ...variables },
+    env: {
+      PATH: process.env['PATH'],
+      NODE_OPTIONS: `--import=${UNCAUGHT}`,
+      TACHO_PORT: '0',
+      TACHO_DATA_DIR: directory,
+      ...variables,
+    },
   })
   const exited = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
   t.after(async () => {

@@ -7,7 +7,9 @@ import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import { sendInPieces } from '../stalled-readers.ts'
+import { ROOT } from '../../program/root.ts'
 
+const FILES = path.join(ROOT, 'packages/server/src/http/docs')
 const ASSETS = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 
 // The page works under this policy because it has no inline scripts.
@@ -80,7 +82,7 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
   )
   app.get('/docs/page.js', (_request, reply) => reply.type('text/javascript; charset=utf-8').send(SCRIPT))
   for (const file of ['icon.svg', 'look.css', 'reference.css', 'guide.css']) {
-    app.get(`/docs/${file}`, (_request, reply) => reply.sendFile(file, import.meta.dirname, { maxAge: '1d' }))
+    app.get(`/docs/${file}`, (_request, reply) => reply.sendFile(file, FILES, { maxAge: '1d' }))
   }
   void app.register(fastifyStatic, { root: ASSETS, serve: false })
   for (const file of SHOWN) {

@@ -4,11 +4,11 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import { ROOT } from '../../program/root.ts'
 import { sendInPieces } from '../stalled-readers.ts'
 import type { GuidePages } from './render.ts'
 
 const PREFIX = '/docs/guide'
-const ROOT = path.resolve(import.meta.dirname, '../../../../..')
 const DOCS = path.join(ROOT, 'docs')
 const FRONT = path.join(DOCS, 'README.md')
 

@@ -2,6 +2,7 @@
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
+import { ROOT } from '../../program/root.ts'
 import { checkApplied, readMigrations, type Applied, type Migration, type MovedRows } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { distributeNew } from './citus.ts'
@@ -18,7 +19,7 @@ const NO_TRANSACTION = '-- no transaction'
 
 /** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
-  return readMigrations(path.join(import.meta.dirname, 'migrations'))
+  return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }
 
 /** Applied once the events of an older store have been moved. */

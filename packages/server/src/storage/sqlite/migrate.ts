@@ -7,6 +7,7 @@
  * A process that dies leaves whole transactions, and the next start continues after them.
  */
 import path from 'node:path'
+import { ROOT } from '../../program/root.ts'
 import { checkApplied, readMigrations, type Applied, type Migration, type MovedRows } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { APPLICATION_ID, type Database } from './database.ts'
@@ -14,7 +15,7 @@ import { moveEvents } from './move-events.ts'
 
 /** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
-  return readMigrations(path.join(import.meta.dirname, 'migrations'))
+  return readMigrations(path.join(ROOT, 'packages/server/src/storage/sqlite/migrations'))
 }
 
 /** Applied once the rows of an older store have been moved. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Task, TaskReply } from './maintenance.ts'
 import { receivedError } from './messages.ts'
-import { moduleUrl } from '../../threads/module-url.ts'
+import { moduleUrl } from '../../program/module-url.ts'
 
 /** Runs a long task on a separate thread and ends that thread. */
 export async function runTask(task: Task): Promise<string> {

@@ -12,7 +12,7 @@
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../storage.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
-import { moduleUrl } from '../../threads/module-url.ts'
+import { moduleUrl } from '../../program/module-url.ts'
 import { PendingCalls } from '../../threads/pending-calls.ts'
 
 export interface Thread {

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  copyFileSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { findPackageJSON } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { EXTERNAL, buildProgram } from '../build-program.mjs'
+import { root } from '../build.mjs'
+
+test('every module that the server starts as a thread is built', async () => {
+  const built = readdirSync(await buildProgram())
+  const sources = globSync('packages/server/src/**/*.ts', { cwd: root }).map((file) =>
+    readFileSync(path.join(root, file), 'utf8'),
+  )
+  const names = sources.flatMap((text) => [...text.matchAll(/moduleUrl\('([\w-]+)'/g)].map(([, name]) => name))
+  assert.ok(names.length >= 5)
+  for (const name of [...names, 'writer', 'reader']) assert.ok(built.includes(`${name}.js`), name)
+})
+
+test('of a package in CommonJS that is loaded on first use, only the default export is used: a build has no other', () => {
+  const files = globSync('packages/{cli,client,contract,guards,mcp,policy,server}/src/**/*.ts', { cwd: root })
+  let count = 0
+  for (const file of files) {
+    const text = readFileSync(path.join(root, file), 'utf8')
+    for (const [line, name] of text.matchAll(/^.*import\('((?![.]|@tacho|node:)[^']+)'\).*$/gm)) {
+      const manifest = findPackageJSON(name, pathToFileURL(path.join(root, file)))
+      if (EXTERNAL.includes(name) || JSON.parse(readFileSync(manifest, 'utf8')).type === 'module') continue
+      assert.match(line, /default: |\)\.default/, `${file}: ${line.trim()}`)
+      count++
+    }
+  }
+  assert.ok(count >= 2)
+})
+
+test('the command runs the build, unless a source was changed or deleted after it, or nothing was built', (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'tacho-program-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const at = (file) => path.join(folder, file)
+  const write = (file, text, mode) => {
+    mkdirSync(path.dirname(at(file)), { recursive: true })
+    writeFileSync(at(file), text, { mode })
+  }
+  const program = 'packages/cli/bin/tacho'
+  const [source, other, main] = [
+    'packages/cli/src/main.ts',
+    'packages/server/src/http/a.ts',
+    'packages/cli/dist/main.js',
+  ]
+  for (const file of [source, other, 'package.json', 'packages/guards/src/hook/main.ts']) write(file, '')
+  write('scripts/node', '#!/bin/sh\necho "${1##*/packages/}"\n', 0o755)
+  mkdirSync(path.dirname(at(program)), { recursive: true })
+  copyFileSync(path.join(root, program), at(program))
+  const runs = (...args) => execFileSync(at(program), args, { encoding: 'utf8' }).trim()
+  const age = (seconds, file) => utimesSync(at(file), Date.now() / 1000 - seconds, Date.now() / 1000 - seconds)
+  const ageAll = () => {
+    for (const file of globSync(['packages/**', 'package.json'], { cwd: folder })) age(100, file)
+  }
+
+  ageAll()
+  assert.equal(runs('serve'), 'cli/src/main.ts')
+  assert.equal(runs('hook', 'codex'), 'guards/src/hook/main.ts')
+  write(main, '')
+  write('packages/cli/dist/hook.js', '')
+  ageAll()
+  age(50, main)
+  assert.equal(runs('serve'), 'cli/dist/main.js')
+  assert.equal(runs('hook', 'codex'), 'cli/dist/hook.js')
+  age(10, other)
+  assert.equal(runs('serve'), 'cli/src/main.ts')
+  assert.equal(runs('hook', 'codex'), 'guards/src/hook/main.ts')
+  ageAll()
+  age(50, main)
+  rmSync(at(other))
+  assert.equal(runs('serve'), 'cli/src/main.ts')
+  // An installed package has no sources; its other files get the time of the installation.
+  rmSync(at('packages/cli/src'), { recursive: true })
+  assert.equal(runs('serve'), 'cli/dist/main.js')
+})
