@@ -8,6 +8,7 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { pack } from '../../../scripts/pack.mjs'
 import { API_KEY, ended, OPERATOR_TOKEN, serveFrom, startTacho } from './tacho.ts'
 
@@ -38,6 +39,61 @@ async function page(address: string): Promise<string> {
   const [response] = (await once(get(address, { headers: { accept: 'text/html' } }), 'response')) as [IncomingMessage]
   assert.equal(response.statusCode, 200, address)
   return text(response)
+}
+
+/** What the server loads on first use, and what it does on threads: each is a module of its own in the package. */
+async function useThreads(url: string): Promise<void> {
+  const send = async (address: string, body?: unknown) => {
+    const reply = await fetch(url + address, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        authorization: `Bearer ${OPERATOR_TOKEN}`,
+        'x-api-key': API_KEY,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const answer = await reply.text()
+    assert.ok(reply.status < 300, `${address}: ${answer}`)
+    return answer
+  }
+  const json = async (address: string, body?: unknown) =>
+    JSON.parse(await send(`/operator/v1${address}`, body)) as Record<string, unknown>
+  const only = async (address: string) => ((await json(address))['items'] as [{ id: string }])[0].id
+  const workspace = await only('/workspaces')
+  const environment = `/environments/${await only(`/workspaces/${workspace}/environments`)}`
+
+  // A body of this length is checked on a thread; estimates are made on another.
+  const usage = { promptTokens: 1_000, completionTokens: 1_000, totalTokens: 2_000 }
+  const payload = { model: 'gpt-4o', usage, response: 'r'.repeat(2_000) }
+  const event = {
+    clientId: 'c',
+    runId: 'long',
+    agentName: 'a',
+    eventType: 'LLM_CALL',
+    label: 'l',
+    timestamp: Date.now(),
+  }
+  const events = Array.from({ length: 100 }, (_, n) => ({ ...event, eventId: `e${n}`, payload }))
+  assert.match(await send('/openapi/v1/events/batch', events), /"accepted":100/)
+  const { estimatedCost } = (await json(`${environment}/runs/long`)) as { estimatedCost: unknown }
+  assert.ok(Number(estimatedCost) > 0, String(estimatedCost))
+
+  assert.match(await send(`/operator/v1${environment}/export/parquet?table=runs`), /^PAR1/)
+  const asked = await json(`${environment}/simulations`, { condition: 'true', action: 'BLOCK', days: 1 })
+  await eventually(async () => {
+    const { status } = await json(`${environment}/simulations/${String(asked['id'])}`)
+    assert.notEqual(status, 'FAILED')
+    return status === 'DONE'
+  }, 'the simulation')
+  assert.match(await send('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), /"tools":\[/)
+  const signIn = await fetch(`${url}/operator/v1/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: url },
+    body: JSON.stringify({ email: 'nobody@example.com', password: 'not a password' }),
+  })
+  assert.equal(signIn.status, 401)
 }
 
 test('the package of server, console and command runs without the repository', async () => {

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { firstLogLevel } from '../src/commands/serve.ts'
-import { runTacho } from './tacho.ts'
+import { ended, startTacho } from './tacho.ts'
+
+const NODE = fileURLToPath(new URL('../../../scripts/node', import.meta.url))
+// The sources, whose names say what was loaded. The build is divided in the same way.
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 /** Prints the address of each file that the program loads. */
 const PRINTS_FILES = `
@@ -12,7 +17,8 @@ registerHooks({ load(url, context, next) { writeSync(2, url + '\\n'); return nex
 
 async function loadedFiles(args: readonly string[], more = ''): Promise<string[]> {
   const hooks = `data:text/javascript,${encodeURIComponent(PRINTS_FILES)}`
-  const { code, stderr } = await runTacho(args, { NODE_OPTIONS: `--import=${hooks} ${more}` })
+  const child = startTacho([MAIN, ...args], { NODE_OPTIONS: `--import=${hooks} ${more}` }, undefined, NODE)
+  const { code, stderr } = await ended(child)
   assert.equal(code, 0, stderr)
   const files = stderr.split('\n').filter((line) => line.startsWith('file:'))
   assert.ok(files.length > 5, stderr)
