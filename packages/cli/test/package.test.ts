@@ -114,6 +114,7 @@ test('the package of server, console and command runs without the repository', a
       ] as const) {
         assert.ok((await page(server.url + address)).includes(part), address)
       }
+      await useThreads(server.url)
       // Hooks have a separate program.
       const hook = await ended(startTacho(['hook', 'codex', '--nonsense'], variables, folder, program))
       assert.doesNotMatch(hook.stderr, /Cannot find/)
