@@ -12,18 +12,18 @@ import { licencesOf } from './licences.mjs'
 const DIST = 'packages/cli/dist'
 const MAIN = `${DIST}/main.js`
 const SOURCES = ['packages/*/src/**', 'packages/*/package.json', 'package-lock.json', 'scripts/build-program.mjs']
-const ENTRIES = [
-  'packages/cli/src/main.ts',
-  { in: 'packages/guards/src/hook/main.ts', out: 'hook' },
+const ENTRIES = {
+  main: 'packages/cli/src/main.ts',
+  hook: 'packages/guards/src/hook/main.ts',
   // A test compares these with all calls of moduleUrl().
-  'packages/server/src/storage/sqlite/writer.ts',
-  'packages/server/src/storage/sqlite/reader.ts',
-  'packages/server/src/storage/sqlite/maintenance.ts',
-  'packages/server/src/http/judge-thread.ts',
-  'packages/server/src/http/operator/parquet/parquet-thread.ts',
-  'packages/server/src/jobs/simulation-thread.ts',
-  'packages/server/src/prices/price-thread.ts',
-]
+  writer: 'packages/server/src/storage/sqlite/writer.ts',
+  reader: 'packages/server/src/storage/sqlite/reader.ts',
+  maintenance: 'packages/server/src/storage/sqlite/maintenance.ts',
+  'judge-thread': 'packages/server/src/http/judge-thread.ts',
+  'parquet-thread': 'packages/server/src/http/operator/parquet/parquet-thread.ts',
+  'simulation-thread': 'packages/server/src/jobs/simulation-thread.ts',
+  'price-thread': 'packages/server/src/prices/price-thread.ts',
+}
 
 /** They read files of their own, or are compiled for one system: an installed program finds them as packages. */
 export const EXTERNAL = ['@pydantic/genai-prices', 'better-sqlite3', 'jq-wasm', 'swagger-ui-dist']
@@ -39,9 +39,7 @@ export async function buildProgram() {
   const { build } = await import('esbuild')
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ENTRIES.map((entry) =>
-      typeof entry === 'string' ? { in: entry, out: path.parse(entry).name } : entry,
-    ),
+    entryPoints: ENTRIES,
     outdir: DIST,
     chunkNames: '[name]-[hash]',
     bundle: true,
