@@ -4,45 +4,28 @@ import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { consolePages } from './benchmarks/console.ts'
 import { erasure } from './benchmarks/erasure.ts'
 import { hook } from './benchmarks/hook.ts'
-import { ingest, mixed } from './benchmarks/ingest.ts'
 import { largeRun } from './benchmarks/large-run.ts'
 import { otlp } from './benchmarks/otlp.ts'
 import { packed } from './benchmarks/packed.ts'
 import { policies } from './benchmarks/policies.ts'
-import {
-  postgres,
-  postgresErasure,
-  postgresMixed,
-  postgresPacked,
-  postgresReads,
-  postgresReadsFull,
-  postgresRetention,
-  postgresRetentionFull,
-  postgresSearched,
-  postgresStored,
-  postgresWorkers,
-} from './benchmarks/postgres.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
+import { ingest, mixed } from './benchmarks/recording.ts'
 import { retention, retentionFull } from './benchmarks/retention.ts'
 import { runtimeConfig } from './benchmarks/runtime-config.ts'
 import { sdk } from './benchmarks/sdk.ts'
 import { searched } from './benchmarks/searched.ts'
 import { start } from './benchmarks/start.ts'
 import { stored } from './benchmarks/stored.ts'
+import { workers } from './benchmarks/workers.ts'
+
+const ON_BOTH = [searched, packed, stored, reads, readsFull, retention, retentionFull, erasure]
 
 export const BENCHMARKS: readonly Benchmark[] = [
-  ingest,
-  mixed,
+  ingest.sqlite,
+  mixed.sqlite,
   otlp,
   acknowledgement,
-  searched,
-  packed,
-  stored,
-  reads,
-  readsFull,
-  retention,
-  retentionFull,
-  erasure,
+  ...ON_BOTH.map(({ sqlite }) => sqlite),
   largeRun,
   start,
   hook,
@@ -50,15 +33,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   runtimeConfig,
   policies,
   sdk,
-  postgres,
-  postgresMixed,
-  postgresSearched,
-  postgresPacked,
-  postgresStored,
-  postgresReads,
-  postgresReadsFull,
-  postgresRetention,
-  postgresRetentionFull,
-  postgresErasure,
-  postgresWorkers,
+  ingest.postgres,
+  mixed.postgres,
+  ...ON_BOTH.map(({ postgres }) => postgres),
+  workers,
 ]

@@ -52,15 +52,16 @@ function commitName(): string {
 async function busyShare(): Promise<number> {
   const before = processorTimes()
   await sleep(LOOK_MS)
-  const after = processorTimes()
-  return 1 - (after.idle - before.idle) / (after.all - before.all)
+  const { all, idle } = processorTimes(before)
+  return 1 - idle / all
 }
 
-/** Milliseconds of all processors since the machine started. */
-function processorTimes(): { idle: number; all: number } {
+/** Milliseconds of all processors, since the machine started or another look. */
+function processorTimes(since = { idle: 0, all: 0 }): { idle: number; all: number } {
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0)
   const times = os.cpus().map((cpu) => cpu.times)
-  const idle = times.reduce((sum, each) => sum + each.idle, 0)
-  return { idle, all: times.reduce((sum, each) => sum + each.user + each.nice + each.sys + each.irq + each.idle, 0) }
+  const all = sum(times.flatMap(({ user, nice, sys, irq, idle }) => [user, nice, sys, irq, idle]))
+  return { idle: sum(times.map(({ idle }) => idle)) - since.idle, all: all - since.all }
 }
 
 /**
@@ -70,10 +71,8 @@ function processorTimes(): { idle: number; all: number } {
 export function watchOthers(): () => number | null {
   const [before, ownBefore] = [processorTimes(), ownMs()]
   return () => {
-    const [after, own] = [processorTimes(), ownMs()]
-    if (own === null || ownBefore === null) return null
-    const all = after.all - before.all
-    return Math.max(0, (all - (after.idle - before.idle) - (own - ownBefore)) / all)
+    const [{ all, idle }, own] = [processorTimes(before), ownMs()]
+    return own === null || ownBefore === null ? null : Math.max(0, (all - idle - (own - ownBefore)) / all)
   }
 }
 

@@ -25,21 +25,17 @@ export interface Result {
   notes: string[]
 }
 
-export interface Figures {
-  what: string
-  unit: string
-  ours: readonly number[]
-  bare?: readonly number[]
-  /** More is better for a rate, less for a time. */
-  better: 'more' | 'less'
-  budgets?: Budget[]
-}
-
-/** Makes a row from one figure for each round. */
-export function row({ what, unit, ours, bare, better, budgets = [] }: Figures): Row {
+/** Makes a row from one figure for each round. More is better for a rate (`/s`), less for everything else. */
+export function row(
+  what: string,
+  unit: string,
+  ours: readonly number[],
+  bare?: readonly number[] | null,
+  ...budgets: Budget[]
+): Row {
   const ratios = bare?.map((limit, round) => {
     const figure = ours[round] ?? Number.NaN
-    return better === 'more' ? figure / limit : limit / figure
+    return unit === '/s' ? figure / limit : limit / figure
   })
   return {
     what,
@@ -50,6 +46,10 @@ export function row({ what, unit, ours, bare, better, budgets = [] }: Figures): 
     budgets,
   }
 }
+
+export const below = (limit: number): Budget => ({ of: 'ours', is: 'below', limit })
+export const atLeast = (limit: number): Budget => ({ of: 'ours', is: 'at least', limit })
+export const ratioAtLeast = (limit: number): Budget => ({ of: 'ratio', is: 'at least', limit })
 
 export function isMet({ ours, ratio }: Row, { of, is, limit }: Budget): boolean {
   const { median } = (of === 'ours' ? ours : ratio) ?? { median: Number.NaN }

@@ -5,14 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from './place.ts'
 
-export interface ServerProcess extends AsyncDisposable {
-  url: string
-  /** From spawning the process to its first answer that it is ready. */
-  startMs: number
-  stop(): Promise<void>
-  /** Ends it as a power failure would: SIGKILL. */
-  kill(): Promise<void>
-}
+export type ServerProcess = Awaited<ReturnType<typeof startProcess>>
 
 /** Resources used by a process. */
 export interface Usage {
@@ -34,7 +27,7 @@ export interface ServerProgram {
 const STOP_MS = 20_000
 
 /** The program must print its address as `listens on http://…`. */
-export async function startProcess({ args, logFile, variables, readyPath }: ServerProgram): Promise<ServerProcess> {
+export async function startProcess({ args, logFile, variables, readyPath }: ServerProgram) {
   const log = openSync(logFile, 'a')
   const startedAt = performance.now()
   const child = spawn(path.join(ROOT, 'scripts/node'), args, {
@@ -48,6 +41,7 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
   const url = await Promise.race([addressOf(child), exited.then(() => null)])
   if (url === null) throw new Error(`The server ended: ${readFileSync(logFile, 'utf8').slice(-2_000)}`)
   while (!(await fetch(`${url}${readyPath}`)).ok) await new Promise(setImmediate)
+  /** From spawning the process to its first answer that it is ready. */
   const startMs = performance.now() - startedAt
 
   async function stop(): Promise<void> {
@@ -57,12 +51,15 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
     clearTimeout(late)
   }
 
-  async function end(): Promise<void> {
+  /** Ends it as a power failure would: SIGKILL. */
+  async function crash(): Promise<void> {
     kill()
     await exited
   }
 
-  return { url, startMs, stop, kill: end, [Symbol.asyncDispose]: stop }
+  /** Of each request to it. */
+  const headers: Record<string, string> = {}
+  return { url, headers, startMs, stop, kill: crash, [Symbol.asyncDispose]: stop }
 }
 
 /** The environment without Tacho settings from the user's shell. */

@@ -13,6 +13,20 @@ export interface Times {
   p999: number
 }
 
+/** How often something happens, and how long each time takes in microseconds. */
+export interface Rate {
+  perSecond: number
+  p50Us: number
+  p99Us: number
+  p999Us: number
+}
+
+/** `perSecond` may come from another measurement, in which the clock was not read each time. */
+export function rateOf(milliseconds: readonly number[], perSecond: number): Rate {
+  const { p50, p99, p999 } = timesOf(milliseconds)
+  return { perSecond, p50Us: p50 * 1_000, p99Us: p99 * 1_000, p999Us: p999 * 1_000 }
+}
+
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b)
   return { median: middleOf(sorted), min: sorted[0] ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import type { EventInput } from '@tacho/contract/event.ts'
-import { rowMaker } from '../src/bare/rows.ts'
+import { rowMaker } from '../src/bare/recording.ts'
 import { bodyWriter } from '../src/load/bodies.ts'
 import { BATCH_EVENTS, EVENT_BYTES } from '../src/load/events.ts'
 import { longRunsOf, newPlot, runIdOf, SHAPES, variableOf } from '../src/load/shapes.ts'
@@ -51,9 +51,9 @@ test('a history has one run of a hundred events among a hundred runs', () => {
 })
 
 test('a ratio of 1 is as good as the bare limit, whether more or less is better', () => {
-  const figures = { what: '', unit: '', ours: [10, 20], bare: [20, 20] }
-  assert.deepEqual(row({ ...figures, better: 'more' }).ratio, { median: 0.75, min: 0.5, max: 1 })
-  assert.deepEqual(row({ ...figures, better: 'less' }).ratio, { median: 1.5, min: 1, max: 2 })
+  const ratioOf = (unit: string) => row('', unit, [10, 20], [20, 20]).ratio
+  assert.deepEqual(ratioOf('/s'), { median: 0.75, min: 0.5, max: 1 })
+  assert.deepEqual(ratioOf('ms'), { median: 1.5, min: 1, max: 2 })
 })
 
 test('a percentile is one of the measured times', () => {

@@ -7,22 +7,22 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { requestHead, withConnections } from '../src/load/connection.ts'
 import { paceRequests } from '../src/load/pace.ts'
 
+const slow = (ms: number) => () => wait(ms).then(() => undefined)
+
 test('times far below a millisecond are measured', async () => {
-  const { times } = await paceRequests([0], { requests: 1_000 }, () => Promise.resolve())
+  const { times } = await paceRequests([() => Promise.resolve()], { requests: 1_000 })
   assert.equal(times.count, 1_000)
   assert.ok(times.p50 > 0)
 })
 
 test('at least one reply counts, with its own time, however slow it is', async () => {
-  const { answered, seconds } = await paceRequests([0, 1], { seconds: 0 }, () => wait(50).then(() => undefined))
+  const { answered, seconds } = await paceRequests([slow(50), slow(50)], { seconds: 0 })
   assert.equal(answered, 1)
   assert.ok(seconds >= 0.045)
 })
 
 test('at fixed times, the wait for a busy connection counts', async () => {
-  const { answered, times } = await paceRequests([0], { seconds: 0.1, perSecond: 100 }, () =>
-    wait(30).then(() => undefined),
-  )
+  const { answered, times } = await paceRequests([slow(30)], { seconds: 0.1, perSecond: 100 })
   assert.equal(answered, 10)
   assert.ok(times.p999 > 150)
 })

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { BENCHMARKS } from '../src/benchmarks.ts'
 import { makePlace } from '../src/place.ts'
-import { row, type Measured } from '../src/result.ts'
+import { atLeast, row, type Measured } from '../src/result.ts'
 import { saveResult } from '../src/results.ts'
 
 const MACHINE = {
@@ -18,8 +18,7 @@ const MACHINE = {
 }
 
 function measured(others: number, rate = 1): Measured {
-  const budgets = [{ of: 'ours', is: 'at least', limit: 10 } as const]
-  const rows = [row({ what: 'events', unit: '/s', better: 'more', ours: [rate], bare: [rate * 2], budgets })]
+  const rows = [row('events', '/s', [rate], [rate * 2], atLeast(10))]
   return { name: 'ingest', machine: { ...MACHINE, others }, rounds: 1, seconds: 1, rows, notes: [] }
 }
 

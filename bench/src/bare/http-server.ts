@@ -1,12 +1,8 @@
 import path from 'node:path'
-import { startProcess, type ServerProcess, type Usage } from '../server-process.ts'
-
-export interface BareServer extends ServerProcess {
-  usage(): Promise<Usage>
-}
+import { startProcess, type Usage } from '../server-process.ts'
 
 /** Starts a server of http.ts. Its errors go to a file in `place`. */
-export async function startBareServer(place: string, kind: string, ...args: string[]): Promise<BareServer> {
+export async function startBareServer(place: string, kind: string, ...args: string[]) {
   const started = await startProcess({
     args: [path.join(import.meta.dirname, 'http.ts'), kind, ...args],
     logFile: path.join(place, `${kind}.log`),
@@ -14,7 +10,7 @@ export async function startBareServer(place: string, kind: string, ...args: stri
   })
   return {
     ...started,
-    async usage() {
+    async usage(): Promise<Usage> {
       const { rss, cpu } = (await (await fetch(`${started.url}/usage`)).json()) as {
         rss: number
         cpu: NodeJS.CpuUsage

@@ -3,14 +3,16 @@
  *   hello     Fastify, 200 with a short text         not-modified        Fastify, 304
  *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
  *   body      Fastify, 200 with the text of the file in the second argument
+ *   count     node:http, accepts each event of a batch
  */
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 
-export const TAG = '"a-tag"'
+const TAG = '"a-tag"'
 const ACCEPTED = '{"success":true,"accepted":100,"retryableEventIds":[],"rejectedEventIds":[],"rejections":[]}'
+const MARK = '{"eventId":"'
 
 const PLAIN: Record<string, RequestListener> = {
   'plain-not-modified': (_request, reply) => void reply.writeHead(304, { etag: TAG }).end(),
@@ -19,6 +21,20 @@ const PLAIN: Record<string, RequestListener> = {
     request.on('end', () => {
       const head = { 'content-type': 'application/json', 'content-length': ACCEPTED.length }
       reply.writeHead(200, head).end(ACCEPTED)
+    })
+  },
+  count: (request, reply) => {
+    // Events are counted without parsing: each has one eventId.
+    let [accepted, rest] = [0, '']
+    request.setEncoding('latin1').on('data', (chunk: string) => {
+      const text = rest + chunk
+      for (let at = text.indexOf(MARK); at !== -1; at = text.indexOf(MARK, at + MARK.length)) accepted++
+      // A mark can be split between two chunks.
+      rest = text.slice(-(MARK.length - 1))
+    })
+    request.on('end', () => {
+      const verdict = { success: true, accepted, retryableEventIds: [], rejectedEventIds: [] }
+      reply.setHeader('content-type', 'application/json').end(JSON.stringify(verdict))
     })
   },
 }

@@ -1,15 +1,16 @@
 /** How long a client waits for its acknowledgement from a server with a low load. */
 import path from 'node:path'
-import type { BareWrites, BareWritten } from '../bare/sqlite.ts'
+import type { RecordAlone } from '../bare/process.ts'
+import type { RecordedAlone } from '../bare/recording.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
 import { BATCH_EVENTS } from '../load/events.ts'
-import type { Paced } from '../load/pace.ts'
 import { newPlot } from '../load/shapes.ts'
-import { row } from '../result.ts'
+import { startLoad } from '../load/start.ts'
+import { below, row } from '../result.ts'
+import { inTurn } from '../rounds.ts'
 import { startServer } from '../server.ts'
 import { whole } from '../text.ts'
-import { CONNECTIONS, rateOf, startIngestLoad } from './recording.ts'
 
 const SHARE = 0.1
 
@@ -22,39 +23,30 @@ export const acknowledgement: Benchmark = {
 times, however slow the answers are. The wait for a free connection counts.`,
     `The bare limit is one transaction of the same ${BATCH_EVENTS} rows through better-sqlite3, at the same rate.`,
   ],
-  run: async ({ plan, place, say }) => {
+  run: async (setting) => {
+    const { plan, place } = setting
     await using server = await startServer(path.join(place, 'store'))
-    await using load = startIngestLoad()
-    await using bare = startChild<BareWrites, BareWritten>(new URL('../bare/sqlite.ts', import.meta.url))
+    await using load = startLoad()
     const plot = newPlot('whole-run')
-    const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
-    const limit = { file: path.join(place, 'bare.db'), plot, eventsPerCommit: BATCH_EVENTS }
-    await load.call({ ...target, seconds: plan.warmUpSeconds })
-    const most = rateOf(await load.call({ ...target, seconds: plan.seconds / 2 }))
-    const perSecond = (most * SHARE) / BATCH_EVENTS
-    await bare.call({ ...limit, seconds: plan.warmUpSeconds / 2 })
+    await using alone = startChild<RecordAlone, RecordedAlone>(new URL('../bare/process.ts', import.meta.url))
+    const limit = {
+      at: { file: path.join(place, 'bare.db') },
+      plot,
+      way: 'insert',
+      eventsPerCommit: BATCH_EVENTS,
+    } as const
+    await load.record(server, { send: plot, seconds: plan.warmUpSeconds })
+    const { rate: most } = await load.record(server, { send: plot, seconds: plan.seconds / 2 })
+    const rate = most * SHARE
 
-    const ours: Paced['times'][] = []
-    const bares: Paced['times'][] = []
-    for (let round = 1; round <= plan.rounds; round++) {
-      const { times } = await load.call({ ...target, seconds: plan.seconds, perSecond })
-      const { times: bareTimes } = await bare.call({ ...limit, seconds: plan.seconds, perSecond })
-      ours.push(times)
-      bares.push(bareTimes)
-      say(`round ${round}: p50 ${times.p50.toFixed(2)} ms, p99 ${times.p99.toFixed(2)} ms of ${times.count}`)
-    }
-    const of = (name: 'p50' | 'p99') => ({
-      ours: ours.map((times) => times[name]),
-      bare: bares.map((times) => times[name]),
-      unit: 'ms',
-      better: 'less' as const,
+    await alone.call({ ...limit, seconds: plan.warmUpSeconds / 2 })
+    const { server: ours, bare } = await inTurn(setting, {
+      server: () => load.record(server, { send: plot, seconds: plan.seconds, rate }),
+      bare: () => alone.call({ ...limit, seconds: plan.seconds, perSecond: rate / BATCH_EVENTS }),
     })
     return {
-      rows: [
-        row({ what: 'p50', ...of('p50'), budgets: [{ of: 'ours', is: 'below', limit: 5 }] }),
-        row({ what: 'p99', ...of('p99'), budgets: [{ of: 'ours', is: 'below', limit: 20 }] }),
-      ],
-      notes: [`The maximum was ${whole(most)} events/s, so ${whole(perSecond)} requests came each second.`],
+      rows: [row('p50', 'ms', ours.p50, bare.p50, below(5)), row('p99', 'ms', ours.p99, bare.p99, below(20))],
+      notes: [`The maximum was ${whole(most)} events/s, so ${whole(rate / BATCH_EVENTS)} requests came each second.`],
     }
   },
 }

@@ -10,10 +10,10 @@ import { clickUntil, countNodes, heapOf, newSession, startChromium, watchFrames 
 import { BATCH_EVENTS } from '../load/events.ts'
 import { newPlot, runIdOf } from '../load/shapes.ts'
 import { ROOT } from '../place.ts'
-import { row } from '../result.ts'
+import { startLoad } from '../load/start.ts'
+import { below, row } from '../result.ts'
+import { inTurn } from '../rounds.ts'
 import { startServer, type Server } from '../server.ts'
-import { whole } from '../text.ts'
-import { startIngestLoad } from './recording.ts'
 
 const DIST = path.join(ROOT, 'packages/console/dist')
 const LIVE_PER_SECOND = 50
@@ -30,69 +30,60 @@ the wheel and 60 presses of j; the bare limit of its frames is a page without a 
 of one text in the same way, only those in sight. Live: 50 events a second for a minute are recorded into the run that is shown. Frames are measured with \
 requestAnimationFrame; a headless browser draws without a graphics processor.',
   ],
-  run: async ({ plan, place, say }) => {
+  run: async (setting) => {
+    const { plan, place } = setting
     execFileSync(path.join(ROOT, 'scripts/node'), [path.join(ROOT, 'scripts/build-console.mjs')])
     await using server = await startServer(path.join(place, 'store'))
-    await using load = startIngestLoad()
-    const { url, apiKey } = server
+    await using load = startLoad()
     const plot = newPlot('long-run')
-    await load.call({ url, apiKey, plot, connections: 4, requests: plan.longRunEvents / BATCH_EVENTS })
+    await load.fill(server, plot, plan.longRunEvents / BATCH_EVENTS)
     const cookies = await newSession(server)
     const shell = shellFiles()
     await using bare = await startBarePage(scriptOf(shell.bytes))
     await using bareList = await startBarePage(LIST_SCRIPT)
     await using browser = await startChromium()
-    const home = `${url}/w/default/development`
-    const open = async () => {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    const home = `${server.url}/w/default/development`
+
+    /** Works on a page of a browser with an empty cache. */
+    async function onPage<Figures>(work: (page: Page) => Promise<Figures>): Promise<Figures> {
+      await using context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
       await context.addCookies(cookies)
-      return { page: await context.newPage(), close: () => context.close() }
+      return await work(await context.newPage())
     }
 
-    const [starts, bareStarts, switches, runs, frames, bareFrames, nodes]: number[][] = [[], [], [], [], [], [], []]
-    for (let round = 1; round <= plan.rounds; round++) {
-      const { page, close } = await open()
-      starts!.push(await timed(() => page.goto(`${home}/runs`), page, 'nav a'))
+    async function visit(page: Page) {
+      const start = await timed(() => page.goto(`${home}/runs`), page, 'nav a')
       await page.locator('main a[href*="/runs/"]').first().waitFor()
       await clickUntil(page, 'nav a[href$="/approvals"]', 'nav a[href$="/approvals"][data-status=active]')
       await page.locator('h1').first().waitFor()
-      switches!.push(await clickUntil(page, 'nav a[href$="/runs"]', 'main [role=table][aria-label="Runs"]'))
-      runs!.push(await clickUntil(page, `main a[href$="/${runIdOf(plot, 0)}"]`, '[role=listitem][aria-setsize]'))
-      frames!.push(await worstFrame(page))
-      nodes!.push(await countNodes(page))
-      await close()
-      const cold = await open()
-      bareStarts!.push(await timed(() => cold.page.goto(bare.url), cold.page, 'nav a'))
-      await cold.close()
-      const list = await open()
-      await list.page.goto(bareList.url)
-      bareFrames!.push(await worstFrame(list.page))
-      await list.close()
-      say(`round ${round}: cold ${whole(starts!.at(-1) ?? 0)} ms, long run ${whole(runs!.at(-1) ?? 0)} ms`)
+      const change = await clickUntil(page, 'nav a[href$="/runs"]', 'main [role=table][aria-label="Runs"]')
+      const run = await clickUntil(page, `main a[href$="/${runIdOf(plot, 0)}"]`, '[role=listitem][aria-setsize]')
+      return { start, change, run, frame: await worstFrame(page), nodes: await countNodes(page) }
     }
-    const live = await open()
-    await live.page.goto(`${home}/runs/live`)
-    const shown = await followLive(server, live.page, 3 * plan.idleSeconds)
-    await live.close()
-    const below = (limit: number) => [{ of: 'ours' as const, is: 'below' as const, limit }]
-    const figures = (what: string, unit: string, ours: number[] | undefined, limit: number, bareOnes?: number[]) =>
-      row({ what, unit, ours: ours ?? [], better: 'less', budgets: below(limit), ...(bareOnes && { bare: bareOnes }) })
+    async function visitBare() {
+      const start = await onPage((page) => timed(() => page.goto(bare.url), page, 'nav a'))
+      const frame = await onPage(async (page) => {
+        await page.goto(bareList.url)
+        return worstFrame(page)
+      })
+      return { start, frame }
+    }
+    const { console: ours, bare: limit } = await inTurn(setting, { console: () => onPage(visit), bare: visitBare })
+    const live = await onPage(async (page) => {
+      await page.goto(`${home}/runs/live`)
+      return followLive(server, page, 3 * plan.idleSeconds)
+    })
     return {
       rows: [
-        figures('script of the shell, gzipped', 'kB', [shell.gzipped / 1_000], 150),
-        figures('interactive on a cold start', 'ms', starts, 1_000, bareStarts),
-        figures('page to page, with data kept', 'ms', switches, 100),
-        figures('long run on the screen', 'ms', runs, 1_000),
-        figures('longest frame while scrolling and stepping through it', 'ms', frames, 50, bareFrames),
-        figures('DOM nodes of it', 'nodes', nodes, 3_000),
-        row({ what: 'live run: frame, 99th percentile', unit: 'ms', ours: [shown.frameP99], better: 'less' }),
-        row({
-          what: 'live run: JavaScript heap after a third of the time',
-          unit: 'MB',
-          ours: [shown.before],
-          better: 'less',
-        }),
-        row({ what: 'live run: JavaScript heap at the end', unit: 'MB', ours: [shown.after], better: 'less' }),
+        row('script of the shell, gzipped', 'kB', [shell.gzipped / 1_000], null, below(150)),
+        row('interactive on a cold start', 'ms', ours.start, limit.start, below(1_000)),
+        row('page to page, with data kept', 'ms', ours.change, null, below(100)),
+        row('long run on the screen', 'ms', ours.run, null, below(1_000)),
+        row('longest frame while scrolling and stepping through it', 'ms', ours.frame, limit.frame, below(50)),
+        row('DOM nodes of it', 'nodes', ours.nodes, null, below(3_000)),
+        row('live run: frame, 99th percentile', 'ms', [live.frameP99]),
+        row('live run: JavaScript heap after a third of the time', 'MB', [live.before]),
+        row('live run: JavaScript heap at the end', 'MB', [live.after]),
       ],
       notes: [],
     }
@@ -115,7 +106,7 @@ async function worstFrame(page: Page): Promise<number> {
 }
 
 /** Records into the run `live` while the page shows it. */
-async function followLive({ url, apiKey }: Server, page: Page, seconds: number) {
+async function followLive({ url, headers }: Server, page: Page, seconds: number) {
   const record = async (from: number, count: number) => {
     const now = Date.now()
     const events = Array.from({ length: count }, (_, index) => ({
@@ -128,10 +119,9 @@ async function followLive({ url, apiKey }: Server, page: Page, seconds: number) 
       timestamp: now + index,
       payload: { text: 'Reads the next page of the book.' },
     }))
-    const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' }
     const reply = await fetch(`${url}/openapi/v1/events/batch`, {
       method: 'POST',
-      headers,
+      headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify(events),
     })
     if (!reply.ok) throw new Error(`The live run could not be recorded: ${reply.status}`)

@@ -1,118 +1,80 @@
-/** How many events a second reach the disk. Both engines are measured with it. */
+/** How many events a second reach the disk. */
 import { startBareServer } from '../bare/http-server.ts'
-import type { Recorded } from '../bare/rows.ts'
+import type { RecordAlone } from '../bare/process.ts'
+import type { RecordedAlone } from '../bare/recording.ts'
 import type { Setting } from '../benchmark.ts'
 import { startChild } from '../child.ts'
-import { BATCH_EVENTS } from '../load/events.ts'
-import type { IngestLoad } from '../load/ingest-load.ts'
-import type { Paced } from '../load/pace.ts'
-import { newPlot, type Plot } from '../load/shapes.ts'
-import { row, type Budget, type Result } from '../result.ts'
-import { cpuUsPerEvent, eventsPerCommit, type Server } from '../server.ts'
+import type { Engine } from '../engines/engine.ts'
+import { onBoth } from '../engines/on-both.ts'
+import { newPlot, type Shape } from '../load/shapes.ts'
+import { CONNECTIONS, eventsPerSecond, startLoad } from '../load/start.ts'
+import { atLeast, below, ratioAtLeast, row, type Result } from '../result.ts'
+import { inTurn } from '../rounds.ts'
 import { megabytes, whole } from '../text.ts'
 
-export const CONNECTIONS = 8
-
 export const WHOLE_RUNS = 'Recording. All events of a request belong to one run, which begins and ends in it.'
-export const MIXED_RUNS = `Recording. The events of a request belong to different ones of 1,000 long runs, as from a gateway that batches the \
-events of many agents. Every commit changes hundreds of runs and their index entries.`
 
-export interface Recording {
-  server: Server
-  plot: Plot
-  /** Name of the comparison with the driver alone. */
-  name: string
-  /** Records with the driver alone. */
-  bare(args: { seconds: number; eventsPerCommit: number }): Promise<Recorded>
-  /** Other tables, and faster ways to insert that lack something the server needs. */
-  beside: { what: string; bare: Recording['bare'] }[]
-  budgets: { rate: Budget[]; p99?: Budget[] }
-}
+export const ingest = onBoth({
+  sqlite: ['ingest', 'Recording, a run in each request'],
+  postgres: ['postgres', 'Recording on PostgreSQL, a run in each request'],
+  about: WHOLE_RUNS,
+  measure: (setting, engine) => measure(setting, engine, 'whole-run'),
+})
+
+export const mixed = onBoth({
+  sqlite: ['mixed', 'Recording, events of 1,000 runs mixed'],
+  postgres: ['postgres-mixed', 'Recording on PostgreSQL, events of 1,000 runs mixed'],
+  about: `Recording. The events of a request belong to different ones of 1,000 long runs, as from a gateway that batches the \
+events of many agents. Every commit changes hundreds of runs and their index entries.`,
+  measure: (setting, engine) => measure(setting, engine, 'mixed'),
+})
 
 /** Used until the mean of the server is known. */
 const FIRST_COMMIT_EVENTS = 500
 
-export function startIngestLoad() {
-  return startChild<IngestLoad, Paced>(new URL('../load/ingest-load.ts', import.meta.url))
-}
+async function measure(setting: Setting, engine: Engine, shape: Shape): Promise<Result> {
+  const { plan, place } = setting
+  const plot = newPlot(shape)
+  const { seconds } = plan
+  const store = await engine.createStore('store')
+  await using server = await store.start()
+  await using load = startLoad()
+  await using alone = startChild<RecordAlone, RecordedAlone>(new URL('../bare/process.ts', import.meta.url))
+  const { at } = await engine.createStore('bare')
+  await load.record(server, { send: plot, seconds: plan.warmUpSeconds })
+  const warmUp = { seconds: plan.warmUpSeconds / 2, eventsPerCommit: FIRST_COMMIT_EVENTS }
+  await alone.call({ at, plot, way: 'insert', ...warmUp })
 
-export async function measureRecording({ plan, place, say }: Setting, recording: Recording): Promise<Result> {
-  const { server, plot, name, bare, beside, budgets } = recording
-  await using load = startIngestLoad()
-  const target = { url: server.url, apiKey: server.apiKey, plot, connections: CONNECTIONS }
-  await load.call({ ...target, seconds: plan.warmUpSeconds })
-  await bare({ seconds: plan.warmUpSeconds / 2, eventsPerCommit: FIRST_COMMIT_EVENTS })
-
-  const ours: Paced[] = []
-  const bares: Recorded[] = []
-  const besides = beside.map(({ what }) => ({ what, recorded: [] as Recorded[] }))
-  const commits: number[] = []
-  const cpus: number[] = []
-  for (let round = 1; round <= plan.rounds; round++) {
-    const before = await server.metrics()
-    const paced = await load.call({ ...target, seconds: plan.seconds })
-    const after = await server.metrics()
-    const perCommit = eventsPerCommit(before, after)
-    const limit = await bare({ seconds: plan.seconds, eventsPerCommit: perCommit })
-    ours.push(paced)
-    commits.push(perCommit)
-    cpus.push(cpuUsPerEvent(before, after))
-    bares.push(limit)
-    for (const [index, other] of beside.entries()) {
-      besides[index]?.recorded.push(await other.bare({ seconds: plan.seconds, eventsPerCommit: perCommit }))
-    }
-    const rates = [rateOf(paced), limit.eventsPerSecond].map(whole)
-    say(`round ${round}: ${rates.join(' events/s, bare ')} at ${whole(perCommit)} a commit`)
+  let eventsPerCommit = FIRST_COMMIT_EVENTS
+  const ours = async () => {
+    const recorded = await load.record(server, { send: plot, seconds })
+    eventsPerCommit = recorded.perCommit
+    return recorded
   }
+  const limits = Object.entries(engine.ways).map(
+    ([name, way]) => [name, () => alone.call({ at, plot, way, seconds, eventsPerCommit })] as const,
+  )
+  const { server: found, ...others } = await inTurn(setting, { server: ours, ...Object.fromEntries(limits) })
+  const bare = Object.entries(others as Record<string, Record<keyof RecordedAlone, number[]>>)
   const memory = (await server.metrics()).get('process_resident_memory_bytes') ?? Number.NaN
-  const ceiling = await ceilingOf(plan.seconds / 4)
-  const times = ours.map((paced) => paced.times)
-  const wait = { unit: 'ms', better: 'less' } as const
+  await using sink = await startBareServer(place, 'sink')
+  const send = { plot: newPlot(shape) }
+  const ceiling = eventsPerSecond(await load.send(sink, { connections: CONNECTIONS, seconds: seconds / 4, send }))
+  const isBudgeted = engine.name === 'sqlite' && shape === 'whole-run'
   return {
     rows: [
-      row({
-        what: name,
-        unit: '/s',
-        better: 'more',
-        ours: ours.map(rateOf),
-        bare: bares.map(({ eventsPerSecond }) => eventsPerSecond),
-        budgets: budgets.rate,
-      }),
-      ...besides.map(({ what, recorded }) =>
-        row({
-          what,
-          unit: '/s',
-          better: 'more',
-          ours: ours.map(rateOf),
-          bare: recorded.map(({ eventsPerSecond }) => eventsPerSecond),
-          budgets: budgets.rate,
-        }),
+      ...bare.map(([name, { rate }]) =>
+        row(name, '/s', found.rate, rate, ratioAtLeast(0.6), ...(isBudgeted ? [atLeast(60_000)] : [])),
       ),
-      row({
-        what: 'processor time of an event',
-        unit: 'µs',
-        better: 'less',
-        ours: cpus,
-        bare: bares.map((each) => each.cpuUsPerEvent),
-      }),
-      row({ what: 'acknowledgement, p50', ...wait, ours: times.map(({ p50 }) => p50) }),
-      row({ what: 'acknowledgement, p99', ...wait, ours: times.map(({ p99 }) => p99), budgets: budgets.p99 ?? [] }),
-      row({ what: 'acknowledgement, p99.9', ...wait, ours: times.map(({ p999 }) => p999) }),
-      row({ what: 'events in a commit, on average', unit: '', better: 'more', ours: commits }),
+      row('processor time of an event', 'µs', found.cpuUs, bare[0]?.[1].cpuUs),
+      row('acknowledgement, p50', 'ms', found.p50),
+      row('acknowledgement, p99', 'ms', found.p99, null, ...(isBudgeted ? [below(50)] : [])),
+      row('acknowledgement, p99.9', 'ms', found.p999),
+      row('events in a commit, on average', '', found.perCommit),
     ],
     notes: [
       `After the last round the server uses ${megabytes(memory)} of memory.`,
       `The load generator is not the limit: it sends ${whole(ceiling)} events/s to a \`node:http\` server that only reads the body and answers.`,
     ],
   }
-
-  async function ceilingOf(seconds: number): Promise<number> {
-    await using sink = await startBareServer(place, 'sink')
-    return rateOf(await load.call({ ...target, url: sink.url, plot: newPlot(plot.shape), seconds }))
-  }
-}
-
-/** Events a second. */
-export function rateOf({ answered, seconds }: Paced): number {
-  return (answered * BATCH_EVENTS) / seconds
 }

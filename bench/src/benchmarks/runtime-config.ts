@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { startBareServer } from '../bare/http-server.ts'
 import type { Benchmark } from '../benchmark.ts'
-import { startChild } from '../child.ts'
-import type { HttpLoad } from '../load/http-load.ts'
-import type { Paced } from '../load/pace.ts'
-import { row } from '../result.ts'
-import type { Usage } from '../server-process.ts'
+import type { Sent } from '../load/load.ts'
+import { startLoad } from '../load/start.ts'
+import { ratioAtLeast, row } from '../result.ts'
+import { inTurn } from '../rounds.ts'
+import type { ServerProcess, Usage } from '../server-process.ts'
 import { startServer, type Server } from '../server.ts'
 import { whole } from '../text.ts'
 import { POLICIES } from './sample-policies.ts'
@@ -29,95 +29,70 @@ default 5,000 requests a second, is raised (\`--rate-limit\`). Each request is l
     'The bare limit of the 304 is Fastify with one route that only answers 304, under the same load. The bare limit of the whole \
 configuration is Fastify sending the same text. One row compares with `node:http` alone.',
   ],
-  run: async ({ plan, place, say }) => {
+  run: async (setting) => {
+    const { plan, place } = setting
     await using server = await startServer(path.join(place, 'store'), ['--rate-limit', '1000000'])
     await deploy(server)
-    const url = `${server.url}/openapi/v1/runtime-config`
-    const headers = { 'x-api-key': server.apiKey }
-    const whole200 = await fetch(url, { headers })
-    const body = await whole200.text()
-    const tag = whole200.headers.get('etag') ?? ''
+    const config = '/openapi/v1/runtime-config'
+    const reply = await fetch(`${server.url}${config}`, { headers: server.headers })
+    const body = await reply.text()
     const bodyFile = path.join(place, 'body.json')
     writeFileSync(bodyFile, body)
     await using fastify304 = await startBareServer(place, 'not-modified')
     await using plain304 = await startBareServer(place, 'plain-not-modified')
     await using fastify200 = await startBareServer(place, 'body', bodyFile)
-    await using load = startChild<HttpLoad, Paced>(new URL('../load/http-load.ts', import.meta.url))
+    await using load = startLoad()
 
-    const unchanged = { status: 304, connections: CONNECTIONS, body: '' }
-    const changed = { status: 200, connections: CONNECTIONS, body }
-    const ours304 = target(server, { ...unchanged, url, headers: { ...headers, 'if-none-match': tag } })
-    const bare304 = target(fastify304, { ...unchanged, url: fastify304.url })
-    const node304 = target(plain304, { ...unchanged, url: plain304.url })
-    const ours200 = target(server, { ...changed, url, headers })
-    const bare200 = target(fastify200, { ...changed, url: fastify200.url })
-    for (let round = 0; round <= plan.rounds; round++) {
-      for (const { server: asked, request, found } of [ours304, bare304, node304, ours200, bare200]) {
+    const repeat =
+      (asked: Asked, send: Sent, headers = asked.headers) =>
+      async () => {
         const before = await asked.usage()
-        const { answered, seconds, times } = await load.call({ ...request, seconds: plan.seconds / 2 })
+        const request = { connections: CONNECTIONS, seconds: plan.seconds / 2, send }
+        const { answered, seconds, times } = await load.send({ url: asked.url, headers }, request)
         const cpuUs = (((await asked.usage()).cpuSeconds - before.cpuSeconds) * 1e6) / times.count
-        // The first round warms up.
-        if (round > 0) found.push({ perSecond: answered / seconds, p99Ms: times.p99, cpuUs })
+        return { rate: answered / seconds, p99: times.p99, cpuUs }
       }
-      const rates = [ours304, bare304].map(({ found }) => whole(found.at(-1)?.perSecond ?? 0))
-      if (round > 0) say(`round ${round}: ${rates.join(' 304 a second, bare ')}`)
+    const unchanged = (path: string) => ({ paths: [path], status: 304, expected: '' })
+    const changed = (path: string) => ({ paths: [path], status: 200, expected: body })
+    const tagged = { ...server.headers, 'if-none-match': reply.headers.get('etag') ?? '' }
+    const sides = {
+      ours304: repeat(server, unchanged(config), tagged),
+      bare304: repeat(fastify304, unchanged('/')),
+      node304: repeat(plain304, unchanged('/')),
+      ours200: repeat(server, changed(config)),
+      bare200: repeat(fastify200, changed('/')),
     }
-    const budgets = [{ of: 'ratio', is: 'at least', limit: 0.6 } as const]
+    const { ours304, bare304, node304, ours200, bare200 } = await inTurn(setting, sides, { warmUp: true })
     return {
       rows: [
-        row({ what: '304', ...rate(ours304, bare304), budgets }),
-        row({ what: '304, processor time', ...cpu(ours304, bare304) }),
-        row({ what: '304, p99', ...p99(ours304, bare304) }),
-        row({ what: '304, beside `node:http` alone', ...rate(ours304, node304) }),
-        row({ what: '200', ...rate(ours200, bare200) }),
-        row({ what: '200, processor time', ...cpu(ours200, bare200) }),
+        row('304', '/s', ours304.rate, bare304.rate, ratioAtLeast(0.6)),
+        row('304, processor time', 'µs', ours304.cpuUs, bare304.cpuUs),
+        row('304, p99', 'ms', ours304.p99, bare304.p99),
+        row('304, beside `node:http` alone', '/s', ours304.rate, node304.rate),
+        row('200', '/s', ours200.rate, bare200.rate),
+        row('200, processor time', 'µs', ours200.cpuUs, bare200.cpuUs),
       ],
       notes: [`The whole configuration has ${whole(Buffer.byteLength(body))} bytes.`],
     }
   },
 }
 
-interface Target {
-  server: { usage(): Promise<Usage> }
-  request: Omit<HttpLoad, 'seconds'>
-  found: { perSecond: number; p99Ms: number; cpuUs: number }[]
-}
-
-const target = (server: Target['server'], request: Target['request']): Target => ({ server, request, found: [] })
-
-const compare = (name: 'perSecond' | 'p99Ms' | 'cpuUs') => (ours: Target, bare: Target) => ({
-  ours: ours.found.map((each) => each[name]),
-  bare: bare.found.map((each) => each[name]),
-})
-const rate = (...sides: [Target, Target]) => ({
-  unit: '/s',
-  better: 'more' as const,
-  ...compare('perSecond')(...sides),
-})
-const cpu = (...sides: [Target, Target]) => ({ unit: 'µs', better: 'less' as const, ...compare('cpuUs')(...sides) })
-const p99 = (...sides: [Target, Target]) => ({ unit: 'ms', better: 'less' as const, ...compare('p99Ms')(...sides) })
-
-interface Named {
-  id: string
-}
+type Asked = ServerProcess & { usage(): Promise<Usage> }
 
 /** Deploys prompts and policies, like an operator. */
 async function deploy(server: Server): Promise<void> {
-  const { items: workspaces } = await server.operator<{ items: Named[] }>('/workspaces')
-  const workspace = `/workspaces/${workspaces[0]?.id}`
-  const { items: environments } = await server.operator<{ items: Named[] }>(`${workspace}/environments`)
+  const { workspaceId, environmentId } = await server.home()
+  const workspace = `/workspaces/${workspaceId}`
   const items = []
   for (let number = 1; number <= PROMPTS; number++) {
     const content = `${number}. ${PROMPT_TEXT.repeat(PROMPT_CHARS / PROMPT_TEXT.length + 1)}`.slice(0, PROMPT_CHARS)
-    const { promptId } = await server.operator<{ promptId: string }>(`${workspace}/prompts`, {
-      name: `prompt-${number}`,
-      content,
-    })
+    const prompt = { name: `prompt-${number}`, content }
+    const { promptId } = await server.operator<{ promptId: string }>(`${workspace}/prompts`, prompt)
     items.push({ kind: 'prompt', id: promptId, version: '1' })
   }
   for (const { policyId, condition, severity, action } of POLICIES) {
     await server.operator(`${workspace}/policies`, { policyId, condition, severity, action })
     items.push({ kind: 'policy', id: policyId, version: '1' })
   }
-  await server.operator(`/environments/${environments[0]?.id}/deployments`, { items })
+  await server.operator(`/environments/${environmentId}/deployments`, { items })
 }

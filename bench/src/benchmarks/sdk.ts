@@ -1,9 +1,11 @@
 /** The cost of recording for an agent. */
+import { startBareServer } from '../bare/http-server.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { startChild } from '../child.ts'
-import type { RecordLoad, RecordResult } from '../load/record-calls.ts'
-import { row } from '../result.ts'
-import { whole } from '../text.ts'
+import type { RecordLoad } from '../load/record-calls.ts'
+import { atLeast, below, row } from '../result.ts'
+import { inTurn } from '../rounds.ts'
+import type { Rate } from '../stats.ts'
 
 export const sdk: Benchmark = {
   name: 'sdk',
@@ -15,32 +17,25 @@ process that counts and accepts them. Half of the time counts delivered events, 
 Every event must be accepted. The two processes share the cores of the machine, as an agent and its service do on a small one.',
     'The bare limit is the same event built by hand, serialised, and sent with `fetch` in batches of 100: no masking, no bounds, no retries, no ids.',
   ],
-  run: async ({ plan, say }) => {
-    await using service = startChild<null, string>(new URL('../load/null-service.ts', import.meta.url))
-    const url = await service.call(null)
-    await using load = startChild<RecordLoad, RecordResult>(new URL('../load/record-calls.ts', import.meta.url))
-    const [ours, bares]: [RecordResult[], RecordResult[]] = [[], []]
-    for (let round = 0; round <= plan.rounds; round++) {
-      const result = await load.call({ by: 'sdk', url, seconds: plan.seconds })
-      const bare = await load.call({ by: 'hand', url, seconds: plan.seconds })
-      // The first round warms up.
-      if (round === 0) continue
-      ours.push(result)
-      bares.push(bare)
-      say(`round ${round}: ${whole(result.perSecond)}/s, p99 ${result.p99Us.toFixed(1)} µs`)
+  run: async (setting) => {
+    const { place, plan } = setting
+    const { seconds } = plan
+    await using service = await startBareServer(place, 'count')
+    const { url } = service
+    await using load = startChild<RecordLoad, Rate>(new URL('../load/record-calls.ts', import.meta.url))
+    const { sdk: ours, bare } = await inTurn(
+      setting,
+      { sdk: () => load.call({ by: 'sdk', url, seconds }), bare: () => load.call({ by: 'hand', url, seconds }) },
+      { warmUp: true },
+    )
+    return {
+      rows: [
+        row('events delivered', '/s', ours.perSecond, bare.perSecond, atLeast(100_000)),
+        row('record call, p50', 'µs', ours.p50Us, bare.p50Us),
+        row('record call, p99', 'µs', ours.p99Us, bare.p99Us, below(20)),
+        row('record call, p99.9', 'µs', ours.p999Us, bare.p999Us),
+      ],
+      notes: [],
     }
-    const figures = (name: keyof RecordResult) => ({
-      ours: ours.map((result) => result[name]),
-      bare: bares.map((result) => result[name]),
-    })
-    const rate = [{ of: 'ours', is: 'at least', limit: 100_000 } as const]
-    const time = [{ of: 'ours', is: 'below', limit: 20 } as const]
-    const rows = [
-      row({ what: 'events delivered', unit: '/s', better: 'more', ...figures('perSecond'), budgets: rate }),
-      row({ what: 'record call, p50', unit: 'µs', better: 'less', ...figures('p50Us') }),
-      row({ what: 'record call, p99', unit: 'µs', better: 'less', ...figures('p99Us'), budgets: time }),
-      row({ what: 'record call, p99.9', unit: 'µs', better: 'less', ...figures('p999Us') }),
-    ]
-    return { rows, notes: [] }
   },
 }

@@ -3,12 +3,11 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startBareServer } from '../bare/http-server.ts'
 import type { Benchmark } from '../benchmark.ts'
-import { row } from '../result.ts'
-import type { Usage } from '../server-process.ts'
+import { startLoad } from '../load/start.ts'
+import { below, row } from '../result.ts'
+import { inTurn } from '../rounds.ts'
+import type { ServerProcess, Usage } from '../server-process.ts'
 import { startServer } from '../server.ts'
-import { whole } from '../text.ts'
-import { fillHistory } from './history.ts'
-import { startIngestLoad } from './recording.ts'
 
 const STORED_EVENTS = 20_000
 
@@ -21,24 +20,23 @@ export const start: Benchmark = {
 start, and its processor time over the next twenty seconds, without any request.',
     'The bare limit is the same Node running Fastify with one route that answers a short text.',
   ],
-  run: async ({ plan, place, say }) => {
+  run: async (setting) => {
+    const { plan, place } = setting
     const directory = path.join(place, 'store')
     {
       await using server = await startServer(directory)
-      await using load = startIngestLoad()
-      await fillHistory(load, server, Math.min(plan.storedEvents, STORED_EVENTS))
+      await using load = startLoad()
+      await load.fillHistory(server, Math.min(plan.storedEvents, STORED_EVENTS))
     }
 
-    const [starts, bareStarts]: [number[], number[]] = [[], []]
-    for (let round = 1; round <= plan.rounds; round++) {
-      const server = await startServer(directory)
-      await server.stop()
-      const hello = await startBareServer(place, 'hello')
-      await hello.stop()
-      starts.push(server.startMs)
-      bareStarts.push(hello.startMs)
-      say(`round ${round}: ready after ${whole(server.startMs)} ms, bare ${whole(hello.startMs)} ms`)
+    async function startOnce(starting: Promise<ServerProcess>) {
+      await using started = await starting
+      return { ms: started.startMs }
     }
+    const starts = await inTurn(setting, {
+      server: () => startOnce(startServer(directory)),
+      bare: () => startOnce(startBareServer(place, 'hello')),
+    })
 
     await using server = await startServer(directory)
     await using hello = await startBareServer(place, 'hello')
@@ -49,32 +47,12 @@ start, and its processor time over the next twenty seconds, without any request.
     await sleep(plan.idleSeconds * 1000)
     const [after, bareAfter] = await look()
     const share = (from: Usage, to: Usage) => (100 * (to.cpuSeconds - from.cpuSeconds)) / plan.idleSeconds
+    const [shares, bareShares] = [[share(before, after)], [share(bareBefore, bareAfter)]]
     return {
       rows: [
-        row({
-          what: 'from spawning to ready',
-          unit: 'ms',
-          ours: starts,
-          bare: bareStarts,
-          better: 'less',
-          budgets: [{ of: 'ours', is: 'below', limit: 1_000 }],
-        }),
-        row({
-          what: 'idle memory (resident)',
-          unit: 'MB',
-          ours: [before.megabytes],
-          bare: [bareBefore.megabytes],
-          better: 'less',
-          budgets: [{ of: 'ours', is: 'below', limit: 150 }],
-        }),
-        row({
-          what: 'idle processor time, of one core',
-          unit: '%',
-          ours: [share(before, after)],
-          bare: [share(bareBefore, bareAfter)],
-          better: 'less',
-          budgets: [{ of: 'ours', is: 'below', limit: 1 }],
-        }),
+        row('from spawning to ready', 'ms', starts.server.ms, starts.bare.ms, below(1_000)),
+        row('idle memory (resident)', 'MB', [before.megabytes], [bareBefore.megabytes], below(150)),
+        row('idle processor time, of one core', '%', shares, bareShares, below(1)),
       ],
       notes: [],
     }

@@ -1,7 +1,5 @@
-import { BATCH_EVENTS, MARKS, type Variable } from './events.ts'
-import { agentOf, bodiesOf, bodyOf, markedBody, partOf, timeOf, variableOf, type Plot } from './shapes.ts'
-
-const NAMES = Object.keys(MARKS) as (keyof Variable)[]
+import { BATCH_EVENTS, eventText, stepAt, type Variable } from './events.ts'
+import { agentOf, bodiesOf, bodyOf, partOf, timeOf, variableOf, type Plot } from './shapes.ts'
 
 /**
  * Makes the body of request `n` in a buffer that the next request overwrites. Only digits are written, because load must
@@ -34,21 +32,18 @@ export function bodyWriter(plot: Plot): (n: number) => Buffer {
 
 /** The text of the first request of its kind, and the place of each changing text, event by event. */
 function bodyTemplate(plot: Plot, body: number) {
-  const marked = markedBody(plot, body)
-  const buffer = Buffer.from(marked, 'latin1')
-  const found = Object.fromEntries(
-    NAMES.map((name) => [name, [...marked.matchAll(RegExp(MARKS[name], 'g'))].map(({ index }) => index)]),
-  )
-  const places = Array.from({ length: BATCH_EVENTS }, (_, index) => {
+  const places: Record<keyof Variable, number>[] = []
+  let text = ''
+  for (let index = 0; index < BATCH_EVENTS; index++) {
     const variable = variableOf(plot, body, index)
-    const place = NAMES.map((name) => {
-      const at = found[name]?.[index] ?? -1
-      buffer.write(variable[name], at, 'latin1')
-      return [name, at]
-    })
-    return Object.fromEntries(place) as Record<keyof Variable, number>
-  })
-  return { buffer, places }
+    const { isFirst, outcome } = partOf(plot.shape, body, index)
+    const event = eventText(stepAt(index, isFirst, outcome), variable)
+    text += `${index === 0 ? '[' : ','}${event}`
+    const placeOf = (name: keyof Variable) => text.length - event.length + event.indexOf(variable[name])
+    const [eventId, runId, sessionId] = [placeOf('eventId'), placeOf('runId'), placeOf('sessionId')]
+    places.push({ eventId, runId, sessionId, agentId: placeOf('agentId'), timestamp: placeOf('timestamp') })
+  }
+  return { buffer: Buffer.from(`${text}]`, 'latin1'), places }
 }
 
 // Both are for numbers below 2 ** 31, where arithmetic is fast.

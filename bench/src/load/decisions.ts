@@ -4,7 +4,7 @@ import type { Facts } from '@tacho/policy/variables.ts'
 import { Tacho } from '@tacho/sdk'
 import { POLICIES, sampleFacts, type SamplePolicy } from '../benchmarks/sample-policies.ts'
 import { answer } from '../child.ts'
-import { timesOf } from '../stats.ts'
+import { rateOf, type Rate } from '../stats.ts'
 
 export interface DecisionLoad {
   by: 'engine' | 'hand' | 'guard'
@@ -12,17 +12,11 @@ export interface DecisionLoad {
   seconds: number
 }
 
-export interface DecisionResult {
-  perSecond: number
-  p50Us: number
-  p99Us: number
-}
-
 const FACTS = Array.from({ length: 64 }, (_, n) => sampleFacts(n))
 /** Decisions between two reads of the clock while only the rate is measured. */
 const STRIDE = 64
 
-answer<DecisionLoad, DecisionResult>(async ({ by, policies, seconds }) => {
+answer<DecisionLoad, Rate>(async ({ by, policies, seconds }) => {
   if (by === 'guard') return guarded(policies, seconds)
   const decideOnce = by === 'engine' ? engine(policies) : byHand(policies)
   const half = seconds * 500
@@ -43,15 +37,14 @@ answer<DecisionLoad, DecisionResult>(async ({ by, policies, seconds }) => {
     from = performance.now()
   }
   if (matches === 0) throw new Error('No policy ever matched')
-  const { p50, p99 } = timesOf(took)
-  return { perSecond, p50Us: p50 * 1000, p99Us: p99 * 1000 }
+  return rateOf(took, perSecond)
 })
 
 /**
  * `tacho.decide`: hashes the input, runs detectors and policies, and records each decision that matters. A service in this
  * process accepts the events between two decisions.
  */
-async function guarded(count: number, seconds: number): Promise<DecisionResult> {
+async function guarded(count: number, seconds: number): Promise<Rate> {
   const configuration = { revision: 'r1', prompts: [], policies: samples(count) }
   const serve = (url: string, { body }: { body?: string | Uint8Array }) => {
     if (url.endsWith('/runtime-config')) return Promise.resolve(Response.json(configuration))
@@ -79,12 +72,7 @@ async function guarded(count: number, seconds: number): Promise<DecisionResult> 
   const { rejected, dropped } = tacho.counters()
   if (rejected > 0 || Object.keys(dropped).length > 0) throw new Error(JSON.stringify(tacho.counters()))
   await tacho.shutdown(0)
-  const { p50, p99 } = timesOf(took)
-  return {
-    perSecond: (took.length * 1000) / took.reduce((sum, each) => sum + each, 0),
-    p50Us: p50 * 1000,
-    p99Us: p99 * 1000,
-  }
+  return rateOf(took, (took.length * 1000) / took.reduce((sum, each) => sum + each, 0))
 }
 
 /** Repeats the sample with other texts until there are enough policies, so that no two conditions are equal. */

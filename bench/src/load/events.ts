@@ -1,5 +1,5 @@
 /**
- * The events of the load, each LOAD_EVENT_BYTES bytes of JSON. Changing texts have a fixed width, so that the next request
+ * The events of the load, each EVENT_BYTES bytes of JSON. Changing texts have a fixed width, so that the next request
  * is made by overwriting digits.
  */
 export const BATCH_EVENTS = 100
@@ -18,15 +18,6 @@ export interface Variable {
   sessionId: string
   agentId: string
   timestamp: string
-}
-
-/** Placeholders for these texts, to be overwritten. */
-export const MARKS: Variable = {
-  eventId: 'E'.repeat(36),
-  runId: `run-${'R'.repeat(8)}-${'R'.repeat(8)}`,
-  sessionId: `session-${'S'.repeat(8)}`,
-  agentId: `agent-${'A'.repeat(2)}`,
-  timestamp: '1'.repeat(13),
 }
 
 const TEXT =
@@ -58,26 +49,14 @@ export function stepAt(index: number, isFirst: boolean, outcome: string | null):
   return STEPS[index % STEPS.length] ?? MODEL_CALL
 }
 
-/** Tokens that the payload of a step adds to its run. */
-export const MODEL_CALL_USAGE = { promptTokens: 1204, completionTokens: 96, totalTokens: 1300, costNanos: 2_310_000 }
-
-/** The JSON text of an event and of its payload, padded to the common length. */
-export function eventText(step: Step, variable: Variable): { text: string; payload: string } {
-  const missing = EVENT_BYTES - build(step, variable, '').text.length
+/** The JSON text of an event, padded to the common length. */
+export function eventText(step: Step, variable: Variable): string {
+  const missing = EVENT_BYTES - build(step, variable, '').length
   return build(step, variable, TEXT.repeat(Math.ceil(missing / TEXT.length)).slice(0, missing))
 }
 
-function build({ type, label, payload }: Step, variable: Variable, filler: string) {
-  const payloadText = JSON.stringify({ ...payload, spanId: '5b0f9e6c1d2a4e33', text: filler })
-  const { timestamp, ...texts } = variable
-  const fields = JSON.stringify({
-    ...texts,
-    clientId: 'bench-client',
-    agentName: 'Support agent',
-    eventType: type,
-    label,
-    schemaVersion: '1',
-  })
-  const text = `${fields.slice(0, -1)},"timestamp":${timestamp},"payload":${payloadText}}`
-  return { text, payload: payloadText }
+function build({ type, label, payload }: Step, { timestamp, ...texts }: Variable, text: string): string {
+  const own = { clientId: 'bench-client', agentName: 'Support agent', eventType: type, label, schemaVersion: '1' }
+  const padded = { ...payload, spanId: '5b0f9e6c1d2a4e33', text }
+  return JSON.stringify({ ...texts, ...own, timestamp: Number(timestamp), payload: padded })
 }

@@ -9,82 +9,51 @@ export interface Paced {
   times: Times
 }
 
-/** Sends one request and resolves after its reply is checked. Throws if the reply is wrong. */
-export type Send<Lane> = (lane: Lane) => Promise<void>
+/** Sends one request over its connection and resolves after its reply is checked. Throws if the reply is wrong. */
+export type Send = () => Promise<void>
 
 export interface Pace {
+  /** How long, or how many requests. */
   seconds?: number | undefined
   requests?: number | undefined
-  /** At fixed times; by default, each lane sends again when it has its reply. */
+  /** At fixed times; by default, each connection sends again when it has its reply. */
   perSecond?: number | undefined
 }
 
-export function paceRequests<Lane>(
-  lanes: readonly Lane[],
-  { seconds, requests, perSecond }: Pace,
-  send: Send<Lane>,
-): Promise<Paced> {
-  return perSecond === undefined
-    ? closedLoop(lanes, { seconds, requests }, send)
-    : fixedRate(lanes, seconds ?? 0, perSecond, send)
-}
-
-/** Each lane sends its next request when it has the previous reply, until the time or the requests run out. */
-async function closedLoop<Lane>(
-  lanes: readonly Lane[],
-  { seconds = Infinity, requests = Infinity }: { seconds?: number | undefined; requests?: number | undefined },
-  send: Send<Lane>,
-): Promise<Paced> {
+/**
+ * Each connection sends until the time or the requests run out. Requests at fixed times are due however slow the replies
+ * are. If all connections are busy, a due request waits, and its time includes that wait. Otherwise a slow server would
+ * get fewer requests and look faster.
+ */
+export async function paceRequests(connections: readonly Send[], { perSecond, ...until }: Pace): Promise<Paced> {
+  const { seconds = Infinity, requests = perSecond === undefined ? Infinity : Math.ceil(seconds * perSecond) } = until
   const took: number[] = []
   const begun = performance.now()
   const end = begun + seconds * 1000
-  let sent = 0
-  let answered = 0
-  let lastAt = begun
-  async function keepSending(lane: Lane): Promise<void> {
-    for (let sentAt = performance.now(); (sentAt < end || sent === 0) && sent < requests;) {
-      sent++
-      await send(lane)
+  let [sent, answered, lastAt] = [0, 0, begun]
+  // At least one request is sent and counts, however slow this process or the reply is.
+  const isOver = () => sent >= requests || (perSecond === undefined && sent > 0 && performance.now() >= end)
+  async function keepSending(send: Send): Promise<void> {
+    while (!isOver()) {
+      const n = sent++
+      const from = await untilDue(perSecond === undefined ? null : begun + (n * 1000) / perSecond)
+      await send()
       const now = performance.now()
-      took.push(now - sentAt)
-      // At least one request is sent and counts, however slow this process or the reply is.
-      if (now <= end || answered === 0) {
+      took.push(now - from)
+      if (perSecond !== undefined || now <= end || answered === 0) {
         answered++
         lastAt = now
       }
-      sentAt = now
     }
   }
-  await Promise.all(lanes.map(keepSending))
+  await Promise.all(connections.map(keepSending))
   const ms = Math.max(lastAt - begun, Math.min(seconds * 1000, performance.now() - begun))
   return { answered, seconds: ms / 1000, times: timesOf(took) }
 }
 
-/**
- * Requests are due at fixed times, however slow the replies are. If all lanes are busy, a due request waits, and its
- * time includes that wait. Otherwise a slow server would get fewer requests and look faster.
- */
-async function fixedRate<Lane>(
-  lanes: readonly Lane[],
-  seconds: number,
-  perSecond: number,
-  send: Send<Lane>,
-): Promise<Paced> {
-  const took: number[] = []
-  const begun = performance.now()
-  const count = Math.ceil(seconds * perSecond)
-  let next = 0
-  async function keepSending(lane: Lane): Promise<void> {
-    while (next < count) {
-      const due = begun + (next++ * 1000) / perSecond
-      const early = due - performance.now()
-      if (early > 0) await sleep(early)
-      // The server is not charged for a timer that fires late in this process.
-      const from = early > 0 ? performance.now() : due
-      await send(lane)
-      took.push(performance.now() - from)
-    }
-  }
-  await Promise.all(lanes.map(keepSending))
-  return { answered: count, seconds, times: timesOf(took) }
+/** Returns when the time of a request begins. The server is not charged for a timer that fires late in this process. */
+async function untilDue(due: number | null): Promise<number> {
+  const early = due === null ? 0 : due - performance.now()
+  if (early > 0) await sleep(early)
+  return due === null || early > 0 ? performance.now() : due
 }

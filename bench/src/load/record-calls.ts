@@ -2,19 +2,12 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Tacho } from '@tacho/sdk'
 import { answer } from '../child.ts'
-import { timesOf } from '../stats.ts'
+import { rateOf, type Rate } from '../stats.ts'
 
 export interface RecordLoad {
   by: 'sdk' | 'hand'
   url: string
   seconds: number
-}
-
-export interface RecordResult {
-  perSecond: number
-  p50Us: number
-  p99Us: number
-  p999Us: number
 }
 
 const BATCH = 100
@@ -79,7 +72,7 @@ function byHand(url: string): Recorder {
   }
 }
 
-answer<RecordLoad, RecordResult>(async ({ by, url, seconds }) => {
+answer<RecordLoad, Rate>(async ({ by, url, seconds }) => {
   const recorder = by === 'sdk' ? withSdk(url) : byHand(url)
   let n = 0
   const half = seconds * 500
@@ -105,6 +98,5 @@ answer<RecordLoad, RecordResult>(async ({ by, url, seconds }) => {
   }
   const accepted = await recorder.end()
   if (accepted !== n) throw new Error(`${n} events were recorded, ${accepted} accepted`)
-  const { p50, p99, p999 } = timesOf(took)
-  return { perSecond, p50Us: p50 * 1_000, p99Us: p99 * 1_000, p999Us: p999 * 1_000 }
+  return rateOf(took, perSecond)
 })

@@ -1,6 +1,6 @@
 /** The events of a request: their runs and times. */
 import { randomBytes } from 'node:crypto'
-import { BATCH_EVENTS, eventText, MARKS, stepAt, type Variable } from './events.ts'
+import { BATCH_EVENTS, type Variable } from './events.ts'
 
 export const SHAPES = ['whole-run', 'mixed', 'long-run', 'history'] as const
 export type Shape = (typeof SHAPES)[number]
@@ -18,17 +18,24 @@ export function newPlot(shape: Shape): Plot {
   return { shape, salt: randomBytes(4).toString('hex') }
 }
 
-export const LIVE_RUNS = 1_000
+const DAY_MS = 86_400_000
+
+/** A history of so many requests, in order, which begins `ago` days ago and takes `days`. */
+export function newHistory(requests: number, { ago, days }: { ago: number; days: number }): Plot {
+  const history = { from: Date.now() - ago * DAY_MS, perRequestMs: (days * DAY_MS) / requests }
+  return { ...newPlot('history'), history }
+}
+
+const LIVE_RUNS = 1_000
 const AGENTS = 20
 
 /** Of ten requests, one is a run of 100 events, and nine have eleven shorter runs each. */
 const HISTORY_REQUESTS = 10
 const SHORT_RUNS = 11
 const SHORT_RUN_EVENTS = 9
-export const HISTORY_RUNS_PER_EVENT = (1 + (HISTORY_REQUESTS - 1) * SHORT_RUNS) / (HISTORY_REQUESTS * BATCH_EVENTS)
 
 /** Event `index` of request `n`: the number of its run, whether it starts the run, and the outcome if it ends it. */
-export interface Part {
+interface Part {
   run: number
   isFirst: boolean
   outcome: string | null
@@ -87,34 +94,19 @@ export function timeOf({ history }: Plot, n: number, index: number): number {
 
 const hex = (value: number, width: number): string => value.toString(16).padStart(width, '0')
 
-/** UUIDv7, in time order like the ids of the SDK. */
-export function eventIdOf({ salt }: Plot, n: number, index: number, time: number): string {
-  const at = hex(time, 12)
-  return `${at.slice(0, 8)}-${at.slice(8)}-7${hex(index, 3)}-8${salt.slice(0, 3)}-${salt.slice(3)}${hex(n, 7)}`
-}
-
 export const runIdOf = ({ salt }: Plot, run: number): string => `run-${salt}-${hex(run, 8)}`
-export const sessionIdOf = (run: number): string => `session-${hex(run, 8)}`
 export const agentOf = (run: number): number => run % AGENTS
-export const agentIdOf = (run: number): string => `agent-${hex(agentOf(run), 2)}`
 
-/** The body of a request, with placeholders for the changing texts. */
-export function markedBody(plot: Plot, body: number): string {
-  const texts = Array.from({ length: BATCH_EVENTS }, (_, index) => {
-    const { isFirst, outcome } = partOf(plot.shape, body, index)
-    return eventText(stepAt(index, isFirst, outcome), MARKS).text
-  })
-  return `[${texts.join(',')}]`
-}
-
+/** The texts of an event. Its id is a UUIDv7, in time order like those of the SDK. */
 export function variableOf(plot: Plot, n: number, index: number): Variable {
   const { run } = partOf(plot.shape, n, index)
   const time = timeOf(plot, n, index)
+  const at = hex(time, 12)
   return {
-    eventId: eventIdOf(plot, n, index, time),
+    eventId: `${at.slice(0, 8)}-${at.slice(8)}-7${hex(index, 3)}-8${plot.salt.slice(0, 3)}-${plot.salt.slice(3)}${hex(n, 7)}`,
     runId: runIdOf(plot, run),
-    sessionId: sessionIdOf(run),
-    agentId: agentIdOf(run),
+    sessionId: `session-${hex(run, 8)}`,
+    agentId: `agent-${hex(agentOf(run), 2)}`,
     timestamp: String(time),
   }
 }

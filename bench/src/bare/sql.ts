@@ -1,0 +1,27 @@
+/** The server's SQL on a store, through the driver alone: without threads, transactions, a pool and HTTP. */
+import { postgresSql } from '@tacho/server/storage/postgres/sql.ts'
+import type { Sql } from '@tacho/server/storage/sql/sql.ts'
+import { openDatabase } from '@tacho/server/storage/sqlite/database.ts'
+import { sqliteSql } from '@tacho/server/storage/sqlite/sql.ts'
+import { connect } from './postgres.ts'
+
+/** Where a store is. */
+export type Location = { file: string } | { url: string }
+
+/** For reading. */
+export async function withSql<Result>(at: Location, work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  if ('file' in at) {
+    const db = openDatabase(at.file, { readonly: true })
+    try {
+      return await work(sqliteSql(db))
+    } finally {
+      db.close()
+    }
+  }
+  const client = await connect(at.url)
+  try {
+    return await work(postgresSql(client))
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,40 @@
+/** Fills a store without a server, which would refuse events as old as these and takes longer. */
+import { Readable } from 'node:stream'
+import { judgeBatch } from '@tacho/server/domain/event.ts'
+import { bodyWriter } from '../load/bodies.ts'
+import { BATCH_EVENTS } from '../load/events.ts'
+import { timeOf, type Plot } from '../load/shapes.ts'
+import type { Store } from './engine.ts'
+
+export interface Batch {
+  /** JSON of events. */
+  text: string
+  receivedAt: number
+}
+
+/** Batches on their way to the store. */
+const CONCURRENCY = 40
+
+/** Stores the batches, and returns their environment. */
+export async function fillStore(store: Store, batches: Iterable<Batch>): Promise<string> {
+  const server = await store.start()
+  const { environmentId } = await server.home()
+  await server.stop()
+  const storage = await store.open()
+  const append = async ({ text, receivedAt }: Batch): Promise<void> => {
+    const judged = judgeBatch(text, { workspaceId: '', now: receivedAt })
+    if (!judged.ok) throw new Error('A load has valid events only')
+    await storage.appendEvents({ environmentId, receivedAt, events: judged.batch.events, rejections: [] })
+  }
+  await Readable.from(batches).forEach(append, { concurrency: CONCURRENCY })
+  await storage.close()
+  return environmentId
+}
+
+/** The requests of a history, each received when its events happened. */
+export function* historyBatches(plot: Plot, requests: number): Generator<Batch> {
+  const body = bodyWriter(plot)
+  for (let n = 0; n < requests; n++) {
+    yield { text: body(n).toString('latin1'), receivedAt: timeOf(plot, n, BATCH_EVENTS) }
+  }
+}
