@@ -2,7 +2,7 @@
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type ExportedTable } from '../storage/exports.ts'
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
-import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
+import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isUncosted } from '../storage/uncosted.ts'
@@ -39,8 +39,12 @@ const REQUIRED_NUMBERS = [
 ] as const
 const OPTIONAL_NUMBERS = ['endedAt', 'errorCount', 'pinnedAt', 'ruleClosedAt'] as const
 export const RUN_FACTS = [...REQUIRED_TEXTS, ...REQUIRED_NUMBERS, 'sessionId', ...OPTIONAL_NUMBERS] as const
-const REQUIRED: ReadonlySet<string> = new Set(['id', 'runId', ...REQUIRED_TEXTS, ...REQUIRED_NUMBERS])
-const NUMBERS: ReadonlySet<string> = new Set([...REQUIRED_NUMBERS, ...OPTIONAL_NUMBERS])
+const RUN_PARTS = {
+  columns: ['id', 'runId', ...RUN_FACTS],
+  numbers: [...REQUIRED_NUMBERS, ...OPTIONAL_NUMBERS],
+  nullable: ['sessionId', ...OPTIONAL_NUMBERS],
+  json: [],
+}
 
 /** `line`: its index among the lines. */
 export interface RestoreFault {
@@ -74,20 +78,31 @@ function addLine(parts: RestorePart[], line: ReadLine, index: number, workspaceI
   return TABLES.has(type) ? addRow(parts, line, type as ExportedTable, index) : 'has an unknown type'
 }
 
-function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, index: number): string | null {
-  const { columns, numbers, nullable, json } = EXPORTED_TABLES[table]
-  const row: ExportedRow = {}
+/** Copies the members of these columns into `row`. Returns what is wrong with the first that is invalid. */
+function copyMembers(
+  row: ExportedRow,
+  line: ReadLine,
+  table: ExportedTable | 'run',
+  { columns, numbers, nullable, json }: Pick<TableParts, 'columns' | 'numbers' | 'nullable' | 'json'>,
+): string | null {
   for (const column of columns) {
     const member = memberOf(column)
-    const text = json.includes(column) ? line.json(member) : null
-    const value = json.includes(column) ? text : (line.members[member] ?? null)
-    const isOfType = value === null ? nullable.includes(column) : typeof value === typeOf(column, numbers)
+    const isJson = json.includes(column)
+    const value = (isJson ? line.json(member) : line.members[member]) ?? null
+    if (value === null && !nullable.includes(column)) return `has no ${member}`
+    const isOfType = value === null || typeof value === (numbers.includes(column) ? 'number' : 'string')
     if (!isOfType) return `has an invalid ${member}`
-    const fault = text === null ? valueFault(table, member, value) : jsonFault(table, member, text)
+    const check = isJson && value !== null ? jsonFault : valueFault
+    const fault = check(table, member, value as string)
     if (fault !== null) return fault
     row[member] = value as string | number | null
   }
-  const fault = rowFault(table, row)
+  return null
+}
+
+function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, index: number): string | null {
+  const row: ExportedRow = {}
+  const fault = copyMembers(row, line, table, EXPORTED_TABLES[table]) ?? rowFault(table, row)
   if (fault !== null) return fault
   const last = parts.at(-1)
   if (last?.kind === 'rows' && last.table === table) {
@@ -98,13 +113,11 @@ function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, inde
 }
 
 /** Null as JSON is not what any of these has. */
-function jsonFault(table: ExportedTable, member: string, text: string): string | null {
+function jsonFault(table: ExportedTable | 'run', member: string, text: string): string | null {
   return isStorableText(text) ? valueFault(table, member, parsed(text) ?? NO_JSON) : `has an invalid ${member}`
 }
 
 const NO_JSON = Symbol('not JSON')
-
-const typeOf = (column: string, numbers: readonly string[]): string => (numbers.includes(column) ? 'number' : 'string')
 
 /** What is wrong with the values of a row together. */
 function rowFault(table: ExportedTable, row: ExportedRow): string | null {
@@ -145,25 +158,17 @@ function areTraits(value: unknown): value is string | null {
   }
 }
 
-function addRun(parts: RestorePart[], { members }: ReadLine, line: number): string | null {
+function addRun(parts: RestorePart[], line: ReadLine, index: number): string | null {
   const facts: ExportedRow = {}
-  for (const name of ['id', 'runId', ...RUN_FACTS]) {
-    const value = members[name] ?? null
-    const isNumber = NUMBERS.has(name)
-    if (value === null ? REQUIRED.has(name) : typeof value !== (isNumber ? 'number' : 'string')) {
-      return value === null ? `has no ${name}` : `has an invalid ${name}`
-    }
-    const fault = valueFault('run', name, value)
-    if (fault !== null) return fault
-    facts[name] = value as string | number | null
-  }
-  const { traits = null, uncosted = null } = members
+  const fault = copyMembers(facts, line, 'run', RUN_PARTS)
+  if (fault !== null) return fault
+  const { traits = null, uncosted = null } = line.members
   if (!areTraits(traits)) return 'has invalid traits'
   if (!isUncosted(uncosted) || !isStorableText(String(uncosted))) return 'has an invalid uncosted'
   const { id, runId, differingRetries } = facts as { id: string; runId: string; differingRetries: number }
   const countsErrors = facts['errorCount'] !== null
   const run = { id, runId, differingRetries, countsErrors, facts: { ...facts, traits, uncosted } as ExportedRow }
-  parts.push({ kind: 'run', run, events: [], line })
+  parts.push({ kind: 'run', run, events: [], line: index })
   return null
 }
 

@@ -149,11 +149,12 @@ test('an import can be repeated; it refuses an environment that has other rows',
   }
   // What no table can hold.
   const { createdAt, ...request } = ofType(whole, 'approval')[0] ?? assert.fail('no approval')
-  for (const wrong of [{}, { createdAt: 'now' }, { createdAt: null }]) {
-    await refused([JSON.stringify({ ...request, ...wrong })], /lines\[0\] has an invalid createdAt/)
+  for (const missing of [{}, { createdAt: null }]) {
+    await refused([JSON.stringify({ ...request, ...missing })], /lines\[0\] has no createdAt/)
   }
+  await refused([JSON.stringify({ ...request, createdAt: 'now' })], /lines\[0\] has an invalid createdAt/)
   await refused([JSON.stringify({ ...request, createdAt, toolName: 7 })], /lines\[0\] has an invalid toolName/)
-  await refused(['{"type":"prompt"}'], /lines\[0\] has an invalid id/)
+  await refused(['{"type":"prompt"}'], /lines\[0\] has no id/)
   const bare = { ...(JSON.parse(run) as object), payloadsRemoved: 1 }
   for (const traits of ['tool:{', 'tool:7', 7]) {
     await refused([JSON.stringify({ ...bare, traits })], /lines\[0\] has invalid traits/)

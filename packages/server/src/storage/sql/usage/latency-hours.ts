@@ -1,7 +1,7 @@
 /**
- * Latencies of model calls by hour, agent and model, as counts in buckets; those of tool calls are in tool-hours.ts. The bounds of neighbouring buckets differ by a factor of
- * 2^(1/4) = 1.19, and a bucket is shown as its middle: a percentile is at most 9 % from the exact one. Histograms add up, so
- * a percentile of any time and group is read from the same rows.
+ * Latencies of model calls by hour, agent and model, as counts in buckets. Those of tool calls are in tool-hours.ts. The
+ * bounds of neighbouring buckets differ by a factor of 2^(1/4) = 1.19. A bucket is shown as its middle, so a percentile is
+ * at most 9 % from the exact one. Histograms add up, so a percentile of any time and group is read from the same rows.
  */
 import type { NewEvent } from '../../events.ts'
 import type { LatencyRow } from '../../usage.ts'
