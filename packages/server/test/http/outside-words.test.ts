@@ -1,10 +1,10 @@
 /** No outside word or key is mistaken for one of our own, in either routes table, on either engine. */
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Problem } from '@tacho/contract/errors.ts'
+import { startOnBothEngines, type EngineService } from '../setup/both-engines.ts'
 import { eventually } from '../setup/eventually.ts'
-import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
 import {
   addressOf,
   bodyOf,
@@ -15,41 +15,17 @@ import {
   type PopulatedTenant,
   type Row,
 } from '../setup/route-samples.ts'
-import { startService, type Answer, type Service } from '../setup/service.ts'
+import { type Answer } from '../setup/service.ts'
 
-interface Installation {
-  engine: string
-  service: Service
+interface Installation extends EngineService {
   tenant: PopulatedTenant
 }
 
-let databases: TestDatabases
-let database: Awaited<ReturnType<TestDatabases['create']>>
-let installations: Installation[]
-
-before(
-  async () => {
-    databases = await testDatabases()
-    database = await databases.create()
-    // Sign-in attempts are counted by address, so each request claims its own.
-    const flags = { trustProxy: '127.0.0.1', webhookNetworks: '127.0.0.0/8', operatorRateLimit: '100000' }
-    installations = await Promise.all([
-      installationOf('sqlite', flags),
-      installationOf('postgres', { ...flags, databaseUrl: database.url }),
-    ])
-  },
-  { timeout: 240_000 },
-)
-after(async () => {
-  await Promise.all(installations.map(({ service }) => service.close()))
-  await database.drop()
-  await databases.close()
+// Sign-in attempts are counted by address, so each request claims its own.
+const flags = { trustProxy: '127.0.0.1', webhookNetworks: '127.0.0.0/8', operatorRateLimit: '100000' }
+const installations = startOnBothEngines(flags, async (started): Promise<Installation> => {
+  return { ...started, tenant: await populate(started.service, 'acme') }
 })
-
-async function installationOf(engine: string, flags: Record<string, string>): Promise<Installation> {
-  const service = await startService(flags)
-  return { engine, service, tenant: await populate(service, 'acme') }
-}
 
 const WORDS = Object.getOwnPropertyNames(Object.prototype)
 

@@ -12,7 +12,7 @@ import type { PackedBlock, PackedSlice, PackingStore, RunSlice, SlicePlace, Unpa
 import { look, read, write, type Acts } from './act.ts'
 import { eventEnvironment, ofRun, rowsWithin, WITH_RUN } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING } from './payloads.ts'
-import { OF_UUID } from './runs.ts'
+import { OF_UUID } from './runs/runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 export const packingActs = {
@@ -97,7 +97,7 @@ function blocksOf(rows: readonly UnpackedRow[]): UnpackedRow[][] {
 
 const inBackground = promisify(brotliCompress)
 
-/** For PostgreSQL, acts run on the thread that answers requests. The embedded store has threads of its own. */
+/** On PostgreSQL, this runs on the thread that answers requests, so it must not block. The embedded store has its own threads. */
 async function compressed(sql: Sql, bytes: Buffer): Promise<Uint8Array> {
   const options = { params: { ...COMPRESSION, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }
   const packed = sql.dialect === 'postgres' ? await inBackground(bytes, options) : brotliCompressSync(bytes, options)

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OperatorRoute, Role } from '@tacho/contract/operator/access.ts'
-import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { startOnBothEngines, type EngineService } from '../../setup/both-engines.ts'
 import {
   addressOf,
   bodyOf,
@@ -16,14 +16,11 @@ import {
   type PopulatedTenant,
   type Row,
 } from '../../setup/route-samples.ts'
-import { startService, type Service } from '../../setup/service.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 
 type Ids = Record<string, string>
 
-interface Estate {
-  engine: string
-  service: Service
+interface Estate extends EngineService {
   own: PopulatedTenant
   foreign: PopulatedTenant
   /** A role: a token of the own workspace. `foreign`: of an owner of the other workspace. `installation`: of all workspaces. */
@@ -35,30 +32,9 @@ type Caller = Role | 'foreign' | 'installation'
 /** Fewer than the refused changes that are logged per caller and minute. */
 const USES_OF_A_TOKEN = 50
 
-let databases: TestDatabases
-let database: Awaited<ReturnType<TestDatabases['create']>>
-let estates: Estate[]
+const estates = startOnBothEngines({ webhookNetworks: '127.0.0.0/8', operatorRateLimit: '100000' }, estateOf)
 
-before(
-  async () => {
-    databases = await testDatabases()
-    database = await databases.create()
-    const flags = { webhookNetworks: '127.0.0.0/8', operatorRateLimit: '100000' }
-    estates = await Promise.all([
-      estateOf('sqlite', flags),
-      estateOf('postgres', { ...flags, databaseUrl: database.url }),
-    ])
-  },
-  { timeout: 240_000 },
-)
-after(async () => {
-  await Promise.all(estates.map(({ service }) => service.close()))
-  await database.drop()
-  await databases.close()
-})
-
-async function estateOf(engine: string, flags: Record<string, string>): Promise<Estate> {
-  const service = await startService(flags)
+async function estateOf({ engine, service }: EngineService): Promise<Estate> {
   const [own, foreign] = [await populate(service, 'acme'), await populate(service, 'globex')]
   const newToken = async (who: Role | 'foreign') => {
     const path = `/workspaces/${(who === 'foreign' ? foreign : own).workspaceId}/tokens`

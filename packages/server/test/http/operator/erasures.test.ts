@@ -4,46 +4,22 @@
  */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { zstdDecompressSync } from 'node:zlib'
 import type { Erasure, NewErasure } from '@tacho/contract/operator/erasure.ts'
 import { SCOPES } from '@tacho/contract/route.ts'
 import { parquetReadObjects } from 'hyparquet'
-import { eventually } from '../../setup/eventually.ts'
+import { startOnBothEngines } from '../../setup/both-engines.ts'
 import { openEventStream } from '../../setup/event-stream.ts'
+import { eventually } from '../../setup/eventually.ts'
 import { issueRecord, reviewed } from '../../setup/issue-service.ts'
 import { newSpanId, newTraceId, request as otlp, span } from '../../setup/otlp-requests.ts'
-import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import { PUBLIC_ROWS, ROWS, type Row } from '../../setup/route-samples.ts'
-import { event, startService, type Answer, type Service } from '../../setup/service.ts'
+import { event, type Answer, type Service } from '../../setup/service.ts'
 
 const HOUR = 3_600_000
 
-let databases: TestDatabases
-let database: Awaited<ReturnType<TestDatabases['create']>>
-let services: { engine: string; service: Service }[]
-
-before(
-  async () => {
-    databases = await testDatabases()
-    database = await databases.create()
-    const flags = { webhookNetworks: '127.0.0.0/8' }
-    const [embedded, postgres] = await Promise.all([
-      startService(flags),
-      startService({ ...flags, databaseUrl: database.url }),
-    ])
-    services = [
-      { engine: 'sqlite', service: embedded },
-      { engine: 'postgres', service: postgres },
-    ]
-  },
-  { timeout: 240_000 },
-)
-after(async () => {
-  await Promise.all(services.map(({ service }) => service.close()))
-  await database.drop()
-  await databases.close()
-})
+const services = startOnBothEngines({ webhookNetworks: '127.0.0.0/8' }, (started) => started)
 
 interface Tenant {
   service: Service
@@ -439,72 +415,3 @@ for (const [what, subjectOf, named] of KINDS) {
     }
   })
 }
-
-test('an erasure ends what waits for it: streams, a run that is followed, and a long poll', async () => {
-  const kinds: [NewErasure['kind'], string][] = [
-    ['run', 'run'],
-    ['session', 'session'],
-    ['agent', 'agent'],
-    ['client', 'client'],
-    ['user', 'session'],
-  ]
-  for (const { engine, service } of services) {
-    const { environmentId } = await service.newTenant(`${engine} open`)
-    const apiKey = await service.newKey({ scopes: [...SCOPES], environmentId })
-    const environment = `/environments/${environmentId}`
-    for (const [kind, named] of kinds) {
-      const marker = `zq${randomBytes(5).toString('hex')}`
-      const ids = { runId: `${marker} run`, sessionId: `${marker} session`, agentId: `${marker} agent` }
-      const clientId = `${marker} client`
-      await service.record([event({ ...ids, clientId, label: marker })], apiKey)
-      const ask = async (body: object, headers: Record<string, string>) => {
-        const request = { clientRequestId: marker, toolName: marker, inputHash: 'ab'.repeat(32), ...body }
-        const { id } = await send(service.api('/firewall-approvals', { body: request, headers }), 201)
-        return String(id)
-      }
-      const headers = { 'x-api-key': apiKey, 'x-service-client-id': clientId }
-      const id = await ask(ids, headers)
-      const follow = `${environment}/runs/${encodeURIComponent(ids.runId)}/events?order=arrival`
-      const page = await service.operator<{ items: unknown[]; nextCursor: string }>(follow)
-      assert.deepEqual([page.status, page.body.items.length], [200, 1])
-      const authorization = `Bearer ${service.operatorToken}`
-      const stream = await openEventStream(`${service.url}/operator/v1${environment}/approvals/stream`, {
-        authorization,
-      })
-      assert.ok(JSON.stringify(await stream.next()).includes(marker), 'the snapshot shows the request')
-      const waiting = service.api(`/firewall-approvals/${id}?wait=30`, { headers })
-      const isWaiting = /^tacho_approval_followers 2$/m
-      await eventually(async () => isWaiting.test((await service.call('/metrics')).text), 'stream and long poll')
-
-      const erased = await service.operator<Erasure>(`${environment}/erasures`, {
-        body: { kind, id: `${marker} ${named}` },
-      })
-      assert.notEqual(erased.body.effectiveAt, null, erased.text)
-      const next = `${follow}&cursor=${encodeURIComponent(page.body.nextCursor)}`
-      const reads = await Promise.all([follow, next].map((path) => service.operator(path)))
-      assert.deepEqual(
-        reads.map(({ status, text }) => [status, text.includes(marker)]),
-        [
-          [404, false],
-          [404, false],
-        ],
-      )
-      const { status, text } = await waiting
-      assert.deepEqual([status, JSON.parse(text).code], [404, 'not_found'], `${engine} ${kind}`)
-      assert.ok(!text.includes(marker))
-      const later = { clientRequestId: `after ${kind}`, toolName: 'later' }
-      const other = await ask(later, { ...headers, 'x-service-client-id': 'other' })
-      const first = await stream.next()
-      const told: unknown[] = []
-      assert.equal(first?.event, 'snapshot')
-      while (!JSON.stringify([first, ...told]).includes(other)) {
-        const one = await stream.next()
-        assert.ok(one !== null, 'the stream goes on')
-        told.push(one)
-      }
-      assert.ok(!JSON.stringify([first, ...told]).includes(marker))
-      stream.close()
-      await service.operator(`${environment}/approvals/${other}/decision`, { body: { decision: 'REJECTED' } })
-    }
-  }
-})

@@ -1,16 +1,9 @@
 /** The suite on the oldest supported release, if this machine has it. */
 import { after, before, describe, test } from 'node:test'
-import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { whyMissing } from '../../setup/postgres-binaries.ts'
-import {
-  changeDatabase,
-  databasesOf,
-  startPostgres,
-  type PostgresServer,
-  type TestDatabases,
-} from '../../setup/postgres-server.ts'
+import { databasesOf, startPostgres, type PostgresServer, type TestDatabases } from '../../setup/postgres-server.ts'
 import { conformanceSuite } from '../suite/all.ts'
-import type { OpenStorage } from '../suite/open.ts'
+import { opensIn } from './open-store.ts'
 
 const missing = whyMissing('oldest')
 
@@ -26,17 +19,5 @@ function onOldest(): void {
   })
   after(() => server.close())
 
-  const open: OpenStorage = async () => {
-    const { url, drop } = await databases.create()
-    const storage = await openPostgresStorage({ url })
-    return {
-      storage,
-      change: (text, environmentId) => changeDatabase(url, text, environmentId),
-      async close() {
-        await storage.close()
-        await drop()
-      },
-    }
-  }
-  conformanceSuite(open)
+  conformanceSuite(opensIn(() => databases))
 }

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { dataTables } from '../../../src/storage/postgres/citus.ts'
-import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
-import { changeDatabase, testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
+import { opensIn } from './open-store.ts'
 import { faultOf, insertsFromTable, recordTransactions, tenantFaultOf, tenantsOf } from './rules.ts'
 import { conformanceSuite } from '../suite/all.ts'
-import type { OpenStorage } from '../suite/open.ts'
 
 const sent = recordTransactions()
 let databases: TestDatabases
@@ -15,20 +14,7 @@ before(async () => {
 })
 after(() => databases.close())
 
-const open: OpenStorage = async () => {
-  const { url, drop } = await databases.create()
-  const storage = await openPostgresStorage({ url })
-  return {
-    storage,
-    change: (text, environmentId) => changeDatabase(url, text, environmentId),
-    async close() {
-      await storage.close()
-      await drop()
-    },
-  }
-}
-
-conformanceSuite(open)
+conformanceSuite(opensIn(() => databases))
 
 /** The statements that the engine sent during the suites above. */
 describe('every statement', () => {
