@@ -265,10 +265,13 @@ async function look(tenant: Tenant, row: Row, address: string, etag?: string): P
     stream.close()
     return { row: row.name, address, status: stream.status, text: JSON.stringify(first), etag: null }
   }
-  const reply = await fetch(service.url + address, { headers })
-  const isTable = reply.headers.get('content-type')?.includes('parquet')
-  const text = isTable ? JSON.stringify(await rowsOfParquet(await reply.arrayBuffer())) : await reply.text()
-  return { row: row.name, address, status: reply.status, text, etag: reply.headers.get('etag') }
+  if (row.route.path.endsWith('/parquet')) {
+    const reply = await fetch(service.url + address, { headers })
+    const text = JSON.stringify(await rowsOfParquet(await reply.arrayBuffer()))
+    return { row: row.name, address, status: reply.status, text, etag: null }
+  }
+  const { status, headers: received, text } = await service.call(address, { headers })
+  return { row: row.name, address, status, text, etag: received.get('etag') }
 }
 
 function rowsOfParquet(file: ArrayBuffer): Promise<Record<string, unknown>[]> {
