@@ -40,7 +40,7 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./commands/environments.ts')).addEnvironments,
   },
   agents: {
-    about: 'agents of an environment: what they are called, which are listed',
+    about: 'agents of an environment: their names, and which are listed',
     load: async () => (await import('./commands/agents.ts')).addAgents,
   },
   keys: {
@@ -92,7 +92,7 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./commands/webhooks.ts')).addWebhooks,
   },
   alerts: {
-    about: 'tell webhooks about error rates, costs, missing runs and budgets',
+    about: 'notify webhooks of error rates, costs, missing runs and budgets',
     load: async () => (await import('./commands/alerts.ts')).addAlerts,
   },
   search: {

@@ -32,7 +32,10 @@ test('a prompt is created from a file, versioned, deployed and rolled back', asy
   assert.match(await done('prompts', 'create', 'greeting', '--file', file), /version 1\. It is not deployed yet\.\n$/)
   fileOf('greeting.md', 'Be kind.\nAnswer in German.\nBye.')
   assert.match(await done('prompts', 'push', 'greeting', '--file', file, '--note', 'German'), /^Version 2 of greeting/)
-  assert.match(await done('prompts', 'push', 'greeting', '--file', file), /is equal; nothing was written/)
+  assert.match(
+    await done('prompts', 'push', 'greeting', '--file', file),
+    /already has this content; nothing was written/,
+  )
   assert.equal(
     await done('prompts', 'diff', 'greeting'),
     'content:\n  Be kind.\n- Answer in English.\n+ Answer in German.\n  Bye.\n',

@@ -57,7 +57,7 @@ describe('settings', { skip: withoutChromium }, () => {
     assert.deepEqual(made?.scopes, ['events:write', 'config:read', 'policies:read'])
     assert.ok(Math.abs(Date.parse(made?.expiresAt ?? '') - Date.now() - 30 * 86_400_000) < 3_600_000)
     const act = async (name: string) => {
-      // A key acts in the dialog for as long as that is open.
+      // While a dialog is open, it takes the keys.
       await page.getByRole('dialog').waitFor({ state: 'detached' })
       await row
         .filter({ hasText: made?.id ?? '' })

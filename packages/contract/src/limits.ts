@@ -129,7 +129,7 @@ export const LIMITS = {
   runFilesOfWorkspaceAtOnce: 8,
   /** Events of a run in its file, the first ones by time. */
   runFileEvents: 10_000,
-  /** Payloads in the file of a run: those of its first events, up to this size. */
+  /** Payloads in the file of a run, from its first events on, up to this size. */
   runFilePayloadBytes: 8 * 1_048_576,
   /** Approvals in the file of a run, and issues. */
   runFileRows: 200,
@@ -153,7 +153,7 @@ export const LIMITS = {
   /** Searches of one environment that wait for their turn in a process. */
   searchesWaiting: 200,
   searchQueryChars: 1_000,
-  /** Words in one query, those of phrases and fields included. */
+  /** Words in one query, including words of phrases and fields. */
   searchQueryWords: 32,
   searchPageDefault: 25,
   searchPageMax: 100,

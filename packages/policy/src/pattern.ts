@@ -45,7 +45,7 @@ export const tooManyFolded = {
 /** The first and last characters that have another case. */
 const FOLDED_FIRST = 0x41
 const FOLDED_LAST = 0x1e943
-/** What follows the `-` of a range, as `\x{…}`, `\x…`, octal, another escape, or itself. */
+/** The last character of a range, after its `-`: `\x{…}`, `\x…`, octal, another escape, or the character itself. */
 const RANGE_END = /-(?=\\x\{([\da-f]+)\}|\\x([\da-f]{2})|\\([0-7]{1,3})|\\?([^]))/giu
 
 /**

@@ -82,7 +82,7 @@ export function claudeCode(url: string, act: (name: string, input: Record<string
       for await (const event of ask(url, messages)) {
         if (event.type === 'message_start') message = event.message
         const block = addEvent(blocks, event)
-        // One message for each block; its tokens are those of the begin.
+        // One message for each block, with the tokens that the start reports.
         if (block)
           yield told({ type: 'assistant', parent_tool_use_id: null, message: { ...message, content: [block] } })
         if (options.includePartialMessages) yield told({ type: 'stream_event', parent_tool_use_id: null, event })

@@ -260,7 +260,7 @@ function messages({ text, toolCalls, usage }: Parameters<Wire>[0], model: string
   }
 }
 
-/** A text in the pieces of a stream. */
+/** Splits a text into the pieces that a stream sends. */
 function pieces(text: string): string[] {
   return text.match(/[\s\S]{1,4}/g) ?? []
 }

@@ -1,6 +1,6 @@
 /** Recognises credentials by the name of their field, by their form, and by an assignment such as `password=…` in a text. */
 
-/** Parts of names, without escapes. The whole name, and what stands around it, decide the rest. */
+/** Parts of names that are secret anywhere in a name. SECRET_NAME also looks at whole names and their ends. */
 const PARTS =
   'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie'
 const WORDS = 'jwt|otp|auth|cv[vc]2?'
@@ -58,7 +58,7 @@ export const MAYBE_FORM = new RegExp(`[-_.IJN](?<=${FORMS.map(([begin]) => begin
 /** A name, perhaps quoted, with the sign that assigns; an option ends with a space. The host of an address is no name. */
 const NAMED =
   /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}["'`]?(?:\s*([:=]{1,2}>?|(?<=<[\w.:-]{1,64})>)|(?<=--\w[\w-]{0,63}\\{0,15}["'`]?)[\s,](?!\s{0,9}-))\s*/gi
-/** A quoted value without its end, which has as many backslashes as its beginning. */
+/** A quoted value up to its closing quote, which has as many backslashes as the opening one. */
 const QUOTED = /(\\{0,15})(["'`])(?:(?!(?<!\\)\1\2)[^])*/y
 /** A list or an object, to its first end. */
 const NESTED = /[[{][^\]}]*[\]}]?/y

@@ -73,7 +73,7 @@ export async function listGroups(client: OperatorClient, environmentId: string, 
       group.toolName,
       group.inputHash,
     ]),
-    'No pending approvals. `tacho approvals watch` waits for some.',
+    'No pending approvals. `tacho approvals watch` waits for new ones.',
   )
   if (groups.more) process.stderr.write('The list is incomplete: only part of the queue was read.\n')
 }

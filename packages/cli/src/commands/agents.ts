@@ -26,7 +26,7 @@ export function addAgents(agents: Command): void {
   addLife(agents, {
     noun: 'agent',
     example: 'support-bot',
-    archiving: 'it is hidden until a run of it starts. It can record as before',
+    archiving: 'it is hidden until it starts a run. It can record as before',
     restoring: 'it is listed again',
     within: 'environment',
     async find(client, given, options) {

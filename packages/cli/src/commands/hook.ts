@@ -75,7 +75,7 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
   const isWritten = await write({ file, agent, before: settings, after: next }, options)
   if (!isWritten) return
   writeAccount(account)
-  printLine(`Address and key are in ${accountFile()}, readable by you alone.`)
+  printLine(`Address and key are in ${accountFile()}, which only you can read.`)
   if (agent === 'codex') printLine('Codex runs new hooks only after you trust them: start codex and enter /hooks.')
 }
 

@@ -57,22 +57,18 @@ Examples:
 
   inEnvironment(keys.command('change <keyId>').description('change an API key without a new secret'))
     .option('--name <text>', 'what the key is for')
-    .option(
-      '--scopes <scopes>',
-      'some of its present scopes, separated by commas; the others are taken away',
-      parseScopes,
-    )
+    .option('--scopes <scopes>', 'the scopes to keep, separated by commas; the others are removed', parseScopes)
     .option('--expires <when>', 'a duration such as 90d, a time, or never')
     .option('--rate <number>', 'requests per second, or default', parseRate)
     .addHelpText(
       'after',
-      '\nWhat is not given stays. Scopes can only be taken away.\n\nExample:\n  tacho keys change 0123456789abcdef --scopes events:write --rate 50 -e acme/production',
+      '\nSettings that you leave out stay as they are. Scopes can only be removed.\n\nExample:\n  tacho keys change 0123456789abcdef --scopes events:write --rate 50 -e acme/production',
     )
     .action(change)
 
   inEnvironment(keys.command('rotate <keyId>').description('print a new key that replaces an API key, once'))
     .requiredOption('--keep <duration>', 'how long the old key stays valid, such as 7d')
-    .option('--expires <when>', 'when the new key expires: a duration, a time, or never; without it, as the old key')
+    .option('--expires <when>', 'when the new key expires: a duration, a time, or never; default: like the old key')
     .addHelpText(
       'after',
       `

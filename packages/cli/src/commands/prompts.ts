@@ -95,7 +95,7 @@ async function list(options: WorkspaceOptions & { archived?: true }): Promise<vo
     })
   }
   if (items.length === 0)
-    return printEmpty('No prompts. `tacho prompts create` makes one, `tacho apply` all of a file.')
+    return printEmpty('No prompts. `tacho prompts create` creates one, `tacho apply` those of a file.')
   printTable(
     [
       { title: 'NAME' },
@@ -167,7 +167,7 @@ async function push(name: string, options: WriteOptions): Promise<void> {
   })
   if (options.json) return printJson(saved)
   if (saved.isNew) printLine(`Version ${saved.version} of ${printable(name)} written. It is not deployed yet.`)
-  else printLine(`Version ${saved.version} of ${printable(name)} is equal; nothing was written.`)
+  else printLine(`Version ${saved.version} of ${printable(name)} already has this content; nothing was written.`)
 }
 
 async function diff(

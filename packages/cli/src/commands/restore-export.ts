@@ -68,7 +68,10 @@ async function restoreExport(file: string, options: Options): Promise<void> {
     throw failed('The export is incomplete: its last line is missing. Complete it, and import it again with --resume.')
   }
   if (options.json) printJson({ environment: name, ...done })
-  else printLine(`${spokenNumber(done.written)} lines written into ${name}; ${spokenNumber(done.known)} were there.`)
+  else
+    printLine(
+      `${spokenNumber(done.written)} lines written into ${name}; ${spokenNumber(done.known)} were already there.`,
+    )
 }
 
 function sizeOf(file: string): number {

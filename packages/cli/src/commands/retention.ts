@@ -58,10 +58,7 @@ cannot be brought back. Settings that you do not name stay.\n${EXAMPLES}`,
 }
 
 function withWorkspace(command: Command): Command {
-  return command.option(
-    '-w, --workspace <workspace>',
-    'name or id: what its environments without settings of their own follow',
-  )
+  return command.option('-w, --workspace <workspace>', 'name or id; its settings apply to environments that have none')
 }
 
 function withDays(command: Command): Command {
@@ -181,7 +178,7 @@ function printRetention(retention: Retention | WorkspaceRetention, { json }: Opt
   if ('progress' in retention && retention.progress) {
     const { passStartedAt, passEndedAt, lastSliceAt, pass, total } = retention.progress
     printLine()
-    printLine(`Last pass  ${passStartedAt} to ${passEndedAt ?? 'now: it runs'}: ${countsText(pass)}`)
+    printLine(`Last pass  ${passStartedAt} to ${passEndedAt ?? 'now (running)'}: ${countsText(pass)}`)
     printLine(`In all     ${countsText(total)}${lastSliceAt === null ? '' : `, last at ${lastSliceAt}`}`)
   }
 }

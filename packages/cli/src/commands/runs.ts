@@ -94,7 +94,7 @@ async function list(options: ListOptions): Promise<void> {
   const environment = await findEnvironment(client, options.environment)
   const limit = mostOf(options)
   const view = options.view === undefined ? {} : queryOfView(await findView(client, environment.id, options.view), now)
-  // An agent that is given here replaces that of the view, under either name.
+  // A given agent, under either name, replaces the agent of the view.
   const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
   const agent = options.agent ?? agentId ?? viewAgent
   const { listRuns } = await import('../runs/list.ts')

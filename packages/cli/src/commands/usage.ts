@@ -135,7 +135,7 @@ async function printHours(
   printMore(hasMore)
 }
 
-/** On a terminal: without --from the sums are those of a day only. */
+/** On a terminal. Without --from, the sums cover only one day. */
 function printPeriod(from: string, to: string): void {
   if (currentLook().width === null) return
   const [start, end] = [from, to].map((time) => time.slice(0, 16).replace('T', ' '))

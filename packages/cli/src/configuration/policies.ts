@@ -35,7 +35,7 @@ export async function listPolicies(options: ListOptions): Promise<void> {
     })
   }
   if (items.length === 0)
-    return printEmpty('No policies. `tacho policies create` makes one, `tacho apply` all of a file.')
+    return printEmpty('No policies. `tacho policies create` creates one, `tacho apply` those of a file.')
   printTable(
     [
       { title: 'POLICY' },

@@ -50,7 +50,7 @@ export async function results(name: string, options: EnvironmentOptions): Promis
   const rows = found.items.map((result) => rowOf(result, withEstimate))
   printTable(columns(withEstimate), rows)
   if (found.items.some(({ runs }) => runs === LIMITS.promptResultRuns)) {
-    process.stderr.write(`Of each version, the newest ${spokenNumber(LIMITS.promptResultRuns)} runs count.\n`)
+    process.stderr.write(`Only the newest ${spokenNumber(LIMITS.promptResultRuns)} runs of each version are counted.\n`)
   }
 }
 

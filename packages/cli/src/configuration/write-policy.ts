@@ -68,7 +68,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
   })
   if (options.json) return printJson(saved)
   if (saved.isNew) printLine(`Version ${saved.version} of ${printable(policyId)} written. It is not deployed yet.`)
-  else printLine(`Version ${saved.version} of ${printable(policyId)} is equal; nothing was written.`)
+  else printLine(`Version ${saved.version} of ${printable(policyId)} already has this content; nothing was written.`)
 }
 
 /** Null if no condition was given. */

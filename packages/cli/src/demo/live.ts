@@ -24,7 +24,7 @@ export type Outcome = 'approved' | 'rejected'
 
 const RUNS_AT_ONCE = 3
 const LONGEST_PAUSE_MS = 4_000
-/** One run in so many asks a person. */
+/** One in this many runs asks a person. */
 const ASKING = 6
 const MOST_ASKING = 3
 const PLOTS: readonly [Cast, ...Cast[]] = [

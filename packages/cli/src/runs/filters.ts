@@ -29,10 +29,14 @@ export function withRunFilters(command: Command): Command {
     .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
     .option('--session <id>', 'runs of one session')
     .option('--status <status>', RUN_STATUSES.join(', '), parseStatus)
-    .option('--stalled', 'running runs without an event for the time of the stalled rule')
+    .option('--stalled', 'running runs without an event for as long as the stalled rule says')
     .option('--from <when>', 'runs started since: a time such as 2026-11-20T09:30:00Z, or a duration ago such as 7d')
     .option('--to <when>', 'runs started before: a time, or a duration ago')
-    .option('--min-cost <amount>', 'runs whose sent cost is at least this in US dollars, such as 0.25', parseCost)
+    .option(
+      '--min-cost <amount>',
+      'runs whose sent cost, without estimates, is at least this in US dollars, such as 0.25',
+      parseCost,
+    )
     .option('--min-length <duration>', 'runs at least this long, such as 30s or 5m', parseLength)
     .option('--errors', 'runs with an error or a failed tool call')
     .option('--approvals', 'runs that requested an approval')

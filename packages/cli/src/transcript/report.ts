@@ -91,5 +91,5 @@ export function spokenReport(report: ImportReport, runPrefix: string): string[] 
 
 function madeUpText(count: number, runs: number): string {
   const which = count === runs ? 'all runs' : counted(count, 'run')
-  return `The times of ${which} are made up, as the messages have no times of the last 30 days.`
+  return `The times of ${which} are made up, because the messages have no times within the last 30 days.`
 }

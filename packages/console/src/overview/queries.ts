@@ -14,7 +14,7 @@ const PAGE = 200
 /** LIMITS.usagePointsPage, which is in a larger file. */
 const POINTS_PAGE = 2_000
 
-/** At least so many; exactly so many unless there is more. */
+/** `isMore`: there are more than `count`. */
 export interface Count {
   count: number
   isMore: boolean

@@ -20,7 +20,7 @@ interface Props {
   canSimulate: boolean
 }
 
-/** What the draft would have done, on the calls that were recorded. */
+/** What the draft would have done with the recorded calls. */
 export function Simulate({ environment, draft, canSimulate }: Props) {
   const [days, setDays] = useState<number>(7)
   const [simulationId, setSimulationId] = useState<string | null>(null)

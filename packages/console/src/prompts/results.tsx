@@ -35,7 +35,8 @@ export function Results({ environment, promptId }: { environment: { id: string; 
       <p className="mt-2 text-sm text-soft">
         Of events in {environment.name} that name a version: tokens, cost, errors and latency are those of these events,
         outcome and length those of their runs.
-        {used.some(({ runs }) => runs === MOST_RUNS) && ` Of each version, the newest ${number(MOST_RUNS)} runs count.`}
+        {used.some(({ runs }) => runs === MOST_RUNS) &&
+          ` Only the newest ${number(MOST_RUNS)} runs of each version are counted.`}
       </p>
     </section>
   )

@@ -134,7 +134,7 @@ function MoreFilters({ search, items, set }: MoreProps) {
   )
 }
 
-/** The offered lengths, and that of the address. */
+/** The offered lengths, and the one in the address. */
 function lengths(chosen: number | undefined): number[] {
   return chosen === undefined || LENGTHS.includes(chosen) ? LENGTHS : [...LENGTHS, chosen]
 }

@@ -13,7 +13,7 @@ interface Props extends StepListProps {
   rowPx: number
   /** Rows are as high as their content. */
   measured?: boolean
-  /** The same function from one drawing to the next, as long as rows look the same: else all rows are drawn again. */
+  /** Keeps the same function while rows look the same; with a new one, all rows would be drawn again. */
   children: (step: Step, isSelected: boolean) => ReactNode
 }
 

@@ -22,7 +22,7 @@ const route = getRouteApi('/w/$workspace/$environment/usage')
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const REFRESH_MS = 60_000
-/** Points of one call: LIMITS.usagePointsPage, which stands in a larger file. */
+/** Points that one request reads: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const PAGE = 2_000
 /** Rows of the table. The file has all that were read. */
 const ROWS = 200
@@ -272,8 +272,8 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
 }
 
 /**
- * A point for each hour of up to a week, for each day of more; and the sums of the whole time. There can be many sessions: the
- * first of them are read, and the points are those of all runs.
+ * A point for each hour of up to a week, or for each day of a longer time; and the sums of the whole time. There can be many
+ * sessions, so only the first are read; then the points count all runs.
  */
 function useUsage(environmentId: string, days: number, by: Group, show: Measure) {
   const sort = by === 'session' ? SORTS[show as keyof typeof SORTS] : undefined

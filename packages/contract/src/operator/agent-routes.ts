@@ -33,7 +33,7 @@ export const agentRoutes = {
   archiveAgent: {
     ...act,
     path: `${AGENT}/archive`,
-    summary: 'Hide an agent from the list of agents until a run of it starts; it can record as before',
+    summary: 'Hide an agent from the list of agents until it starts a run; it can record as before',
     errors: ['not_found'],
   },
   restoreAgent: {

@@ -48,7 +48,10 @@ export type RestoredLines = Static<typeof RestoredLines>
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const RestoreReport = Type.Object(
-  { written: count('Rows and events that were written'), known: count('Equal rows and events that were there') },
+  {
+    written: count('Rows and events that were written'),
+    known: count('Equal rows and events that were already there'),
+  },
   { $id: 'RestoreReport', description: 'What an import of lines did' },
 )
 export type RestoreReport = Static<typeof RestoreReport>

@@ -62,7 +62,7 @@ export const retentionRoutes = {
   readWorkspaceRetention: {
     ...read,
     path: OF_WORKSPACE,
-    summary: 'Read what the environments without settings of their own follow',
+    summary: 'Read the settings of a workspace, for its environments that have none',
     params: WorkspaceParams,
     reply: WorkspaceRetention,
     errors: ['not_found'],
@@ -71,7 +71,7 @@ export const retentionRoutes = {
     ...change,
     ...body,
     path: `${OF_WORKSPACE}/change`,
-    summary: 'Change what the environments without settings of their own follow',
+    summary: 'Change the settings of a workspace, for its environments that have none',
     params: WorkspaceParams,
     body: RetentionChange,
     reply: WorkspaceRetention,

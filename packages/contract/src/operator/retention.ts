@@ -13,12 +13,14 @@ function days(description: string, minimum = 1): TUnsafe<number | null> {
 }
 
 const settings = {
-  runDays: days('Days that runs are kept after their last event'),
-  payloadDays: days('Days that payloads are kept after the last event of their run; at most runDays'),
-  issueDays: days('Days that resolved and ignored issues are kept after they were last seen or changed'),
-  approvalDays: days('Days that ended requests for approval are kept after they were made'),
-  auditDays: days('Days that entries of the audit log are kept', LIMITS.retentionAuditDaysMin),
-  keepOpenIssueRuns: Type.Boolean({ description: 'Whether runs in which an open issue was detected are kept whole' }),
+  runDays: days('How many days runs are kept after their last event'),
+  payloadDays: days('How many days payloads are kept after the last event of their run; at most runDays'),
+  issueDays: days('How many days resolved and ignored issues are kept after they were last seen or changed'),
+  approvalDays: days(
+    'How many days requests for approval are kept after they were created; pending ones are always kept',
+  ),
+  auditDays: days('How many days entries of the audit log are kept', LIMITS.retentionAuditDaysMin),
+  keepOpenIssueRuns: Type.Boolean({ description: 'Whether runs of open issues are kept with their payloads' }),
 }
 
 /** How long things are kept. */

@@ -41,7 +41,7 @@ export const OperatorRun = Type.Object(
       Type.Enum([...RUN_ACTIVITIES], {
         description:
           'What a RUNNING run does at the time of the reply: ACTIVE, WAITING_FOR_APPROVAL (a request is pending, so it is not stalled), ' +
-          'or STALLED (no event for the time of the stalled rule). Absent for other runs',
+          'or STALLED (no event for as long as the stalled rule says). Absent for other runs',
       }),
     ),
     payloadsRemoved: Type.Integer({
@@ -74,7 +74,7 @@ export const RUN_FILTERS = {
   status: Type.Optional(RunStatus),
   activity: Type.Optional(
     Type.Enum(['STALLED'], {
-      description: `RUNNING runs that are stalled: no event for the time of the stalled rule, and no pending request. ${SIFTED}`,
+      description: `RUNNING runs that are stalled: no event for as long as the stalled rule says, and no pending request. ${SIFTED}`,
     }),
   ),
   from: Type.Optional(time('Runs started at or after this time')),

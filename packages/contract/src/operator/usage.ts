@@ -35,12 +35,12 @@ export const UsagePointsQuery = Type.Object({
     description: `What to sum up by. By session, the newest ${LIMITS.usageSessionRuns} runs of the window with one count`,
   }),
   step: Type.Enum(['hour', 'day', 'month', 'window'], {
-    description: `Length of a point; window: one for the whole window. Days begin at the hour of from; months are those of the calendar, in UTC. At most ${LIMITS.usageSteps} steps`,
+    description: `Length of a point. window: one point for the whole window. Days begin at the hour of from; months are calendar months in UTC. At most ${LIMITS.usageSteps} steps`,
   }),
   sort: Type.Optional(
     Type.Enum(['cost', 'tokens', 'events', 'runs', 'failed'], {
       description:
-        'The greatest first, then the most tokens; only with the step window. cost: what clients sent, without estimates. failed: runs; by tool, calls. Without it: by time, then by key',
+        'Only with the step window: the greatest value first, then the most tokens. cost is the sent cost, without estimates; failed counts runs, or calls by tool. Without sort: by time, then by key',
     }),
   ),
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.usagePointsPage),

@@ -9,7 +9,7 @@ type Settings = Record<string, unknown>
 
 export interface InstallOptions {
   readonly agent: AgentName
-  /** The settings of the project in the current directory, instead of those of the user. */
+  /** Use the settings of the project in the current directory, not the user's. */
   readonly project: boolean
 }
 

@@ -11,7 +11,7 @@ export type LocalPolicy = Omit<DeployedPolicy, 'description'>
 
 /** Options for all tools (on the client) or one tool (on `guard`). */
 export interface GuardRules {
-  /** Policies in your own code, in addition to those of the service. */
+  /** Policies in your own code, in addition to the service's. */
   policies?: readonly LocalPolicy[]
   /**
    * What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with

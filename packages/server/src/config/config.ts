@@ -57,7 +57,7 @@ export const SETTINGS = {
     byDefault: 'none',
     help: 'Proxies whose X-Forwarded headers are trusted, separated by commas',
   }),
-  logLevel: choice({ byDefault: 'info', help: 'Lowest level to log; on a terminal, tacho serve begins with warn' }, [
+  logLevel: choice({ byDefault: 'info', help: 'Lowest level to log; default of tacho serve on a terminal: warn' }, [
     'debug',
     'info',
     'warn',
@@ -97,7 +97,7 @@ export const SETTINGS = {
     {
       placeholder: 'duration',
       byDefault: '30s',
-      help: 'Timeout for a request to arrive, and for a client that takes nothing of its reply',
+      help: 'Timeout for a request to arrive, and for a client that does not read its reply',
     },
     'duration',
     '1s',

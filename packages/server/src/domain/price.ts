@@ -15,7 +15,7 @@ export interface Rates extends Partial<Record<keyof TokenParts, Rate | undefined
   call?: number | undefined
 }
 
-/** Rates that hold at some times. The last one that holds counts; the first one if none does. */
+/** Rates for some times. If several apply, the last one counts; if none does, the first. */
 export interface DatedRates {
   /** Milliseconds since 1970. */
   from?: number

@@ -6,7 +6,7 @@ export function everyReplyHooks(app: FastifyInstance, { draining }: { draining: 
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(REPLY_HEADERS)
     const { hosts, authorizations } = countOnce(request.raw.rawHeaders)
-    // RFC 9112 3.2: a proxy may have used the other Host header.
+    // RFC 9112 3.2. With two, a proxy may have used the other one.
     if (hosts > 1) replyError(request, reply, refuse('invalid_request', 'Send exactly one Host header'))
     else if (hosts === 0 && request.raw.httpVersion === '1.1') {
       replyError(request, reply, refuse('invalid_request', 'Send a Host header'))

@@ -44,7 +44,7 @@ export async function performTask({ body, format, context }: Omit<JudgeTask, 'id
 }
 
 export function createJudge(directBytes: typeof DIRECT_BYTES = DIRECT_BYTES): Judge {
-  // A thread each: a span takes several times as long as an event, and batches must not wait for that.
+  // Each has its own thread: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch)
   const telemetry = createLane(directBytes.telemetry)
   return {

@@ -13,7 +13,7 @@ export interface IndexSearchOptions {
   /** The owner of the work runner. */
   owner: string
   now: () => number
-  /** How many times as long as a portion took the job rests. */
+  /** The job rests this many times as long as the portion took. */
   rests?: number
 }
 

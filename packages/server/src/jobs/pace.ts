@@ -11,7 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../storage/storage.ts'
 
 export interface Pace {
-  /** Runs one slice, which gets how many rows it may change and returns how many it did, and then pauses. */
+  /** Runs one slice, then pauses. The slice gets the number of rows it may change, and returns how many it changed. */
   slice(change: (most: number, add: AddWork) => Promise<number>): Promise<number>
 }
 

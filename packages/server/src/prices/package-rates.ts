@@ -43,7 +43,7 @@ function toRates(prices: ModelPrice): Rates | null {
   const input = toRate(prices['input_mtok'])
   const output = toRate(prices['output_mtok'])
   const call = prices['requests_kcount']
-  // Models of embeddings have no output, and those of images no price for tokens at all.
+  // Embedding models have no output, and image models have no price for tokens.
   if (input === undefined) return null
   return {
     input,

@@ -5,7 +5,7 @@ import type { ClientStanding } from '@tacho/contract/operator/configuration-clie
 export const TAKES_UP_MS = 2 * 60_000
 /** A client is SILENT when another client asked this much later. */
 export const SILENT_AFTER_MS = 10 * 60_000
-/** A client that has not asked for so long is deleted. Many clients have a new id each time they start. */
+/** A client is deleted this long after its last request, because many clients get a new id at each start. */
 export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
 
 export interface ConfigurationClientStore {

@@ -108,7 +108,7 @@ export interface CountedEvents {
   /** How many there were. */
   events: number
   usage: Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse' | 'toolUse'>[]
-  /** The agent's usage before this hour is deleted as a whole, so only that of prompt versions is taken out; null: all. */
+  /** The agent's usage before this hour is deleted as a whole, so only the usage of prompt versions is subtracted there; null: all usage is subtracted. */
   agentFrom: number | null
 }
 

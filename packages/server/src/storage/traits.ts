@@ -22,7 +22,7 @@ export const NO_TRAITS = '\n'
 /** Characters of the traits of one run. Names beyond this are not kept. */
 export const TRAITS_CHARS = 4_096
 
-/** The traits of a run with those of an event. Returns the same text if there is nothing new. */
+/** Adds the traits of an event to a run's. Returns the same text if none is new. */
 export function addTraits(traits: string, ofEvent: string): string {
   if (traits.includes(`\n${ofEvent}`)) return traits
   return ofEvent.split(/(?<=\n)/).reduce((all, line) => {

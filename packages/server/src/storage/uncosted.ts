@@ -44,7 +44,7 @@ export interface UncostedSum extends UncostedCalls {
   at: number
 }
 
-/** Calls of further models, contexts and versions of a run count as those of an unknown model. */
+/** Beyond this many models, contexts and versions of a run, calls count as calls of an unknown model. */
 const MOST_PER_RUN = 40
 
 /** Adds a call in place. Returns whether the list got longer. */

@@ -188,7 +188,7 @@ function payloadOf(type: EventType, attributes: Attributes, from: FromEvents): R
   }
 }
 
-/** Traceloop has positional and named arguments; those of a tool are mostly named. */
+/** Traceloop has positional and named arguments; tools mostly get named ones. */
 function argumentsOf(input: Json | undefined): Json | undefined {
   if (!isObject(input)) return input
   const { args, kwargs, ...more } = input

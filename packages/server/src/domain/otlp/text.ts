@@ -1,4 +1,4 @@
-/** Texts of OpenTelemetry have no limits; those of an event have. */
+/** OpenTelemetry does not limit its texts; events limit theirs. */
 import { hasAtMost } from '../text.ts'
 
 /** A text that every store accepts, in at most `max` code points. */

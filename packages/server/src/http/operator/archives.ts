@@ -104,8 +104,5 @@ interface Changing {
 }
 
 function deployed(kind: 'prompt' | 'policy', environment: string): Refusal {
-  return refuse(
-    'conflict',
-    `The ${kind} is deployed in the environment ${environment}; take it out of force there first`,
-  )
+  return refuse('conflict', `The ${kind} is deployed in the environment ${environment}; undeploy it there first`)
 }

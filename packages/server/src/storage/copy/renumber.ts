@@ -30,7 +30,7 @@ export async function renumberEvents(rows: Row[], source: Side, before: Numberin
   return { next, run, offset }
 }
 
-/** The database counts the events of each run in 32 bits; the embedded engine counts those of the store in 53. */
+/** The database numbers the events of each run, in 32 bits. The embedded engine numbers all events of the store, in 53. */
 const LARGEST_SEQ = 2 ** 31 - 1
 
 /** Throws a StoreRefused if the target cannot hold the seqs. */

@@ -130,7 +130,7 @@ const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSa
   LATERAL ${eventOf('*', '(x->>0)::bigint', 'x->>1')} AS e
   ${withEnvelope({ dialect: 'postgres' }, '$1')}`)
 
-/** Each node takes as many numbers at once: the step of the sequence. */
+/** A node takes this many numbers at once. It is the step of the sequence. */
 const NUMBERS_TAKEN = 1_000
 const TAKE_NUMBERS = statement("SELECT nextval('numbers') AS first")
 

@@ -7,7 +7,7 @@ const DATA_CLASSES = ['22', '23', '54']
 /** Serialization failure and deadlock: retrying the transaction may succeed at once. */
 const RACES = ['40001', '40P01']
 const UNIQUE_VIOLATION = '23505'
-/** Citus repeats the message of a failed COPY without its code, as an internal error. The name of the key is that of the shard. */
+/** Citus repeats the message of a failed COPY without its code, as an internal error. The message names the key of the shard. */
 const INTERNAL_ERROR = 'XX000'
 const KEY_OF_SHARD = /"\w+_pkey_\d+"/
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */

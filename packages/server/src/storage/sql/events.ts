@@ -56,7 +56,7 @@ const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVers
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')} AS bytes`
 
-/** SQL for the environment of an event's row. `of`: SQL for the environment's id, by default a parameter. */
+/** SQL for the `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id; default: a parameter. */
 export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = '?') =>
   dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 

@@ -18,7 +18,7 @@ const MESSAGES: Record<StorageErrorCode, string> = {
   storage_unavailable: 'The store has failed',
 }
 
-/** Passes batches on to the writer, as many bytes at once as may wait; refuses the others at once. */
+/** Passes batches on to the writer. Refuses a batch at once if the queue, the disk or the writer cannot take it. */
 export function eventQueue(writer: Thread, disk: Disk, maxBytes: number): EventQueue {
   let queued = 0
 

@@ -78,7 +78,7 @@ test('a rule is checked, and a removed one is gone', async () => {
   assert.deepEqual(refusalOf(again), [404, 'not_found'])
 })
 
-/** Checked after it was created or changed, at the earliest. */
+/** Waits until the alert is checked again after `since`; null: for its first check. */
 function checked(id: string, since: string | null) {
   return eventually(async () => {
     const { items } = replyOf('listAlerts', await service.operator(at('alerts')))

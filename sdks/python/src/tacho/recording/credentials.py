@@ -19,7 +19,7 @@ _SECRET_WORD = re.compile(r"(?:^|[-_. a-z\d])P(?:ass|wd)\Z|(?:^|[-_. ])(?:pass|p
 _COUNTER_NAME = re.compile(r"tokens\Z", re.ASCII | re.IGNORECASE)
 
 NameKind = Literal["secret", "counter", "plain"]
-"""`counter`: only what is no number is a secret."""
+"""`counter`: its numbers are no secrets, other values are."""
 
 CREDENTIAL_MARK = "[masked:credential]"
 
@@ -93,7 +93,7 @@ _NAMED = re.compile(
     r"|<(?:[\w.-]{1,60}:)?(?P<element>[\w.-]{1,64})>\s*",
     re.ASCII | re.IGNORECASE,
 )
-# A quoted value without its end, which has as many backslashes as its beginning.
+# A quoted value up to its closing quote, which has as many backslashes as the opening one.
 _QUOTED = re.compile(r"(\\{0,15})([\"'`])(?:(?!(?<!\\)\1\2)[\s\S])*", re.ASCII)
 # A list or an object, to its first end.
 _NESTED = re.compile(r"[\[{][^\]}]*[\]}]?")

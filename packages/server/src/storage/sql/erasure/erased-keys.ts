@@ -25,7 +25,7 @@ export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'r
 /** `id` of an agent, approval or record: the key of its row; of an issue or a row of an agent: its id. */
 export const erasedKey = (kind: NamedKind, id: string): string => textKey(`${kind}\0${id}`)
 
-/** Any number; separates these locks from those of others in the same database. */
+/** Any number. It keeps these locks apart from other programs' locks in the same database. */
 const LOCK_SPACE = 7_221
 const locks = (name: string, environment: string) =>
   `SELECT ${name}(hashtextextended(${environment}, ${LOCK_SPACE})) AS held`

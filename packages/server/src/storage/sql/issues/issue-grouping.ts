@@ -147,7 +147,7 @@ async function holdFingerprints(sql: Sql, environmentId: string, issueIds: strin
     for (const id of issueIds) lists.push(await fingerprintsOf(sql, environmentId, id))
     return lists
   }
-  // Locks of an attempt that fails are released: those of the next one would come out of order, and could deadlock.
+  // A failed attempt releases its locks. Otherwise the next attempt would lock out of order, and could deadlock.
   const savepoint = async (text: string) => {
     if (sql.dialect === 'postgres') await sql.run(text)
   }

@@ -18,8 +18,8 @@ interface Taken {
 }
 
 /**
- * Removes the payloads of at most `most` events of a run. Its words leave the search; those of its labels are indexed again
- * afterwards.
+ * Removes the payloads of at most `most` events of a run. Its words leave the search; the words of its labels are indexed
+ * again afterwards.
  */
 export async function dropPayloads(
   sql: Sql,

@@ -34,7 +34,7 @@ const toSettings = ({ environmentId: _, keepOpenIssueRuns, ...days }: StoredSett
   return { ...days, keepOpenIssueRuns: keepOpenIssueRuns === 1 }
 }
 
-/** The settings that count for an environment, and those of its workspace. */
+/** The settings that apply to an environment, and the workspace's. */
 export async function settingsOf(
   sql: Sql,
   { workspaceId, environmentId }: Tenant,

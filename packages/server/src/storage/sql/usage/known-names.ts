@@ -11,7 +11,7 @@ import type { Sql } from '../sql.ts'
 const NAMES_PER_ENVIRONMENT = 1_000
 const OTHER = 'other'
 const OTHER_KEY = textKey(OTHER)
-/** Any number; separates these locks from those of others in the same database. */
+/** Any number. It keeps these locks apart from all others in the same database. */
 const LOCK_SPACE = 7_222
 const CACHE_BYTES = 8 * 1_048_576
 /** A key: a hash in hex, and its entry in a set. */

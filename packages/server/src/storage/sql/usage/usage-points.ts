@@ -186,7 +186,7 @@ async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): 
   return (await sql.get<{ name: string }>(text, [tenantId, key]))?.name ?? null
 }
 
-/** By step and key. `from` and `to` are those of some steps of the window. */
+/** Sums by step and key. `from` and `to`: the hours of some steps of the window. */
 async function readUncosted(
   sql: Sql,
   environmentId: string,
@@ -203,7 +203,7 @@ async function readUncosted(
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
-/** By step, key and kind of call. `from` and `to` are those of some steps of the window. */
+/** Sums by step, key and kind of call. `from` and `to`: the hours of some steps of the window. */
 async function readLatencies(
   sql: Sql,
   environmentId: string,
