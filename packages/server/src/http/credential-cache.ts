@@ -49,11 +49,13 @@ export function createCredentialCache<Row extends StoredCredential>({
   monotonicNow = () => performance.now(),
   maxEntries = 10_000,
 }: CredentialCacheOptions<Row>): CredentialCache<Row> {
-  const known = new LRUCache<string, Row>({ max: maxEntries })
-  const unknown = new LRUCache<string, true>({ max: maxEntries })
+  // Not `max`: that reserves the memory of all entries at once, 2 MB for all credentials.
+  const bound = { maxSize: maxEntries, sizeCalculation: () => 1 }
+  const known = new LRUCache<string, Row>(bound)
+  const unknown = new LRUCache<string, true>(bound)
   // Keyed by the presented text, so a verified key costs no hash. The map's timing reveals no secret: it compares texts
   // only if their seeded hashes match.
-  const verified = new LRUCache<string, Row>({ max: maxEntries })
+  const verified = new LRUCache<string, Row>(bound)
   const uses = new Map<string, number>()
   const loads = shareLoads(load, remember)
   let revision = Number.NaN

@@ -15,6 +15,7 @@ import { CLOSE_MS, nextSignal } from './next-signal.ts'
 import { openStorage } from './open-storage.ts'
 import type { RunningServer, StartOptions } from './server.ts'
 import { startErrorText } from './start-error.ts'
+import { collectWhenIdle } from '../threads/collect-when-idle.ts'
 import { workerLink } from './worker-link.ts'
 
 /** Starts a server in this process. Rejects with the error if it cannot start; then nothing stays open. */
@@ -64,6 +65,7 @@ export async function runServer(config: Config): Promise<void> {
     return leave(1)
   })
   link?.ready()
+  collectWhenIdle()
   const signal = await signalled
   logger.info({ signal }, 'draining')
   await server.close()

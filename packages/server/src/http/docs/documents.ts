@@ -68,13 +68,16 @@ interface Options {
 
 export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: Options): void {
   const documents = [
-    [PUBLIC_PREFIX, JSON.stringify(publicDocument(version))],
-    [OPERATOR_PREFIX, JSON.stringify(operatorDocument(version))],
+    [PUBLIC_PREFIX, publicDocument],
+    [OPERATOR_PREFIX, operatorDocument],
   ] as const
-  for (const [prefix, text] of documents) {
-    app.get(`${prefix}/openapi.json`, (_request, reply) =>
-      sendInPieces(reply.type('application/json; charset=utf-8'), withTimesOf(now(), text)),
-    )
+  for (const [prefix, make] of documents) {
+    // A megabyte that few servers are asked for.
+    let text: string | null = null
+    app.get(`${prefix}/openapi.json`, (_request, reply) => {
+      text ??= JSON.stringify(make(version))
+      return sendInPieces(reply.type('application/json; charset=utf-8'), withTimesOf(now(), text))
+    })
   }
   if (atRoot) app.get('/', (_request, reply) => reply.redirect('/docs'))
   app.get('/docs', (_request, reply) =>

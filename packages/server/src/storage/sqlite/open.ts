@@ -87,12 +87,12 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
   const queue = eventQueue(writer, disk, queueBytes)
   let closed: Promise<void> | undefined
   return {
-    ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers.idlest()).call(name, args)),
+    ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers).call(name, args)),
     engine: 'sqlite',
     appendEvents: queue.append,
     writesRefused: queue.refused,
     async ping() {
-      await Promise.all([readers.idlest(), writer].map((thread) => thread.call('ping', [])))
+      await Promise.all([readers, writer].map((threads) => threads.call('ping', [])))
     },
     async inspect() {
       const durability = (await writer.call('durability', [])) as Durability

@@ -1,5 +1,6 @@
 /** A thread that serves reads, each act on one snapshot. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'
@@ -14,6 +15,7 @@ if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file, { readonly: true, cacheKib: CACHE_KIB })
 const sql = sqliteSql(db)
+collectWhenIdle()
 
 port.on('message', (call: Call) => void answer(call))
 

@@ -1,34 +1,95 @@
+/**
+ * The threads that read. Each needs about 20 MB, so an idle store has one.
+ *
+ * The first serves until the store closes. Each further one:
+ *
+ *   absent --all readers busy for BUSY_MS, and a call waits--> starting --opened the store--> serving
+ *     ^                                                          |                             |
+ *     +--could not start-----------------------------------------+                             |
+ *     +--no call for IDLE_MS-------------------------------------------------------------------+
+ */
+import type { Call } from './messages.ts'
 import type { Thread } from './thread.ts'
 
 export interface Readers {
-  /** The least busy one. */
-  idlest(): Thread
+  /** Calls the least busy reader. */
+  call: Thread['call']
   close(): Promise<void>
 }
 
-/** Starts with one reader and adds up to `most` when all are busy, so that an idle store needs the memory of one. */
+/** Longer than the jobs need that read at the same moment, and than a garbage collection. A start takes 100 ms. */
+const BUSY_MS = 50
+const IDLE_MS = 60_000
+
+/** Starts the first reader. There are never more than `most`. */
 export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Readers> {
   const threads = [await start()]
+  const ending = new Set<Promise<void>>()
   let starting: Promise<void> | null = null
+  /** Runs since a call found all readers busy, until a call finds one idle. */
+  let busy: NodeJS.Timeout | undefined
   let closing = false
 
-  function startAnother(): Promise<void> {
-    return start()
-      .then((reader) => void threads.push(reader))
-      .catch(() => undefined) // its death was already reported
+  function call(act: Call['act'], args: unknown[]): Promise<unknown> {
+    const reader = threads.reduce((one, other) => (isLessBusy(other, one) ? other : one))
+    if (reader.pending() === 0) {
+      clearTimeout(busy)
+      busy = undefined
+    } else if (threads.length < most) {
+      // If this thread was busy, the answers arrive after the timer.
+      busy ??= setTimeout(() => setImmediate(startAnother), BUSY_MS)
+    }
+    return reader.call(act, args)
+  }
+
+  function startAnother(): void {
+    busy = undefined
+    if (closing || threads.length === most || threads.some((reader) => reader.pending() === 0)) return
+    starting ??= start()
+      .then(keepWhileUsed)
+      // The others serve on. The next call that waits tries again.
+      .catch(() => undefined)
       .finally(() => (starting = null))
   }
 
+  function keepWhileUsed(thread: Thread): void {
+    let idle = setTimeout(end, IDLE_MS)
+    const used: Thread = {
+      ...thread,
+      call(act, args) {
+        waitAgain()
+        return thread.call(act, args)
+      },
+      close() {
+        clearTimeout(idle)
+        return thread.close()
+      },
+    }
+    threads.push(used)
+
+    function waitAgain(): void {
+      clearTimeout(idle)
+      idle = setTimeout(end, IDLE_MS)
+    }
+
+    function end(): void {
+      if (thread.pending() > 0) return waitAgain()
+      threads.splice(threads.indexOf(used), 1)
+      const ended = thread
+        .close()
+        .catch(() => undefined) // it has ended
+        .finally(() => ending.delete(ended))
+      ending.add(ended)
+    }
+  }
+
   return {
-    idlest() {
-      const best = threads.reduce((one, other) => (isLessBusy(other, one) ? other : one))
-      if ((best.pending() > 0 || !best.alive()) && threads.length < most && !closing) starting ??= startAnother()
-      return best
-    },
+    call,
     async close() {
       closing = true
+      clearTimeout(busy)
       await starting
-      await Promise.all(threads.map((reader) => reader.close()))
+      await Promise.all([...threads.map((reader) => reader.close()), ...ending])
     },
   }
 }

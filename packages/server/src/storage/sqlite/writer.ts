@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
 import type { ClosedRuns } from '../stalled.ts'
 import type { PackingStore } from '../packing.ts'
+import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import { sqliteAppendEngine } from './append.ts'
@@ -26,6 +27,7 @@ const engine = sqliteAppendEngine(db, sql)
 const commit = batchAppender(engine, (what, error) => send({ replies: [], warning: { what, error: sentError(error) } }))
 const checkpoint = checkpointer(db)
 assertDurable(db)
+collectWhenIdle()
 
 const queue: Call[] = []
 let draining = false

@@ -1,0 +1,36 @@
+/** A thread that is busy for five looks and then idle. It reports each of its collections, and what happened before. */
+import { getHeapStatistics } from 'node:v8'
+import { parentPort } from 'node:worker_threads'
+import { collectWhenIdle } from '../../src/threads/collect-when-idle.ts'
+
+type Collect = (options: object) => Promise<void>
+
+/** A hundredth of it is more than a look takes on a slow machine. */
+const LOOK_MS = 200
+const scope = globalThis as unknown as { gc: Collect }
+const { gc } = scope
+let collections = 0
+const heap = () => getHeapStatistics().total_heap_size
+const report = (after: string, given = 0) => parentPort?.postMessage({ after, collections, given })
+
+scope.gc = async (options) => {
+  collections++
+  const before = heap()
+  await gc(options)
+  report('a collection', before - heap())
+}
+
+/** Makes more garbage than a later collection needs. */
+const allocate = (): unknown[] => Array.from({ length: 100 }, (_, at) => Array.from({ length: 50_000 }, () => at))
+
+function work(until: number): void {
+  const pauseAt = performance.now() + LOOK_MS / 10
+  while (performance.now() < pauseAt);
+  if (pauseAt < until) return void setImmediate(work, until)
+  report('work')
+}
+
+parentPort?.on('message', () => void allocate())
+allocate()
+collectWhenIdle({ lookMs: LOOK_MS, quiet: { first: 1, later: 3 } })
+work(performance.now() + 5 * LOOK_MS)
