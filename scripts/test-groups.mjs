@@ -2,7 +2,8 @@
 // because loading the server takes longer than most files of its tests.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 
-const FOLDER = '.cache/tests'
+/** Of this run: others in the same clone have their own. */
+export const RUN_FOLDER = `.cache/tests/${process.pid}`
 const FILES_PER_PROCESS = 8
 
 /** Files that change or measure their process. */
@@ -38,8 +39,8 @@ export function groupFiles(files, processes) {
   const groups = Object.groupBy(files, (file) =>
     startOf(ALONE, file) < 0 ? `${startOf(FIRST, file)} ${packageOf(file)}` : file,
   )
-  rmSync(FOLDER, { recursive: true, force: true })
-  mkdirSync(FOLDER, { recursive: true })
+  mkdirSync(RUN_FOLDER, { recursive: true })
+  process.on('exit', () => rmSync(RUN_FOLDER, { recursive: true, force: true }))
   return Object.values(groups)
     .flatMap((members) => chunks(members, size))
     .sort(([a], [b]) => rank(a) - rank(b))
@@ -60,9 +61,9 @@ function packageOf(file) {
 }
 
 function write(files, index) {
-  const program = `${FOLDER}/${index}.test.mjs`
+  const program = `${RUN_FOLDER}/${index}.test.mjs`
   const list = JSON.stringify(files, null, 2)
-  writeFileSync(program, `import { runFiles } from '../../scripts/test-files.mjs'\n\nrunFiles(${list})\n`)
+  writeFileSync(program, `import { runFiles } from '../../../scripts/test-files.mjs'\n\nrunFiles(${list})\n`)
   return program
 }
 

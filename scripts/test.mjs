@@ -14,7 +14,7 @@ import { dot, spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
 import { countTests } from './test-count.mjs'
-import { groupFiles } from './test-groups.mjs'
+import { groupFiles, RUN_FOLDER } from './test-groups.mjs'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 const { values: options, positionals: filters } = parseArgs({
@@ -115,7 +115,7 @@ async function runTests() {
   // A name would have to match the test that a file is in its process, too.
   const isShared = options.name.length === 0 && !options.watch && !options.coverage
   const groups = isShared ? groupFiles(files, concurrency) : files.map((file) => ({ program: file, files: [file] }))
-  const times = options.slowest && isShared ? path.resolve('.cache/tests/times') : null
+  const times = options.slowest && isShared ? path.resolve(RUN_FOLDER, 'times') : null
   if (times) process.env.TEST_TIMES = times
   const tests = run({
     files: groups.map(({ program }) => program),

@@ -17,7 +17,8 @@ export const start: Benchmark = {
   part: 'process',
   about: [
     'Start: from spawning the process to its first answer on /readyz, with an existing store. Idle: memory of the process twenty seconds after its \
-start, and its processor time over the next twenty seconds, without any request.',
+start, and its processor time over the next twenty seconds, without any request. The events of the store are of the last twenty days, so the server packs their \
+payloads meanwhile.',
     'The bare limit is the same Node running Fastify with one route that answers a short text.',
   ],
   run: async (setting) => {
