@@ -9,7 +9,7 @@ import { isStale, root } from './build.mjs'
 const folder = path.join(root, 'packages/console')
 const dist = path.join(folder, 'dist')
 const SOURCES = [
-  'packages/{console,client,contract,policy}/{src/**/*.*,package.json}',
+  'packages/{console,client,contract,policy}/{src/**,package.json}',
   'packages/console/{index.html,vite.config.ts}',
 ]
 

@@ -1,21 +1,38 @@
 // Builds the server, the command and the hooks of coding agents into packages/cli/dist, if a source is newer than the build.
 // Loading a thousand small files takes longer than all else that a start does. packages/cli/bin/tacho runs the build.
 //   main.js, hook.js     what bin/tacho starts
-//   <thread>.js          a module of a thread, next to everything that starts it
+//   <thread>-<build>.js  a module of a thread, next to everything that starts it
 //   <part>-<hash>.js     shared or loaded on first use
-import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import {
+  globSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isStale, root } from './build.mjs'
 import { licencesOf } from './licences.mjs'
 
 const DIST = 'packages/cli/dist'
-const MAIN = `${DIST}/main.js`
-const SOURCES = ['packages/*/src/**', 'packages/*/package.json', 'package-lock.json', 'scripts/build-program.mjs']
-const ENTRIES = {
-  main: 'packages/cli/src/main.ts',
-  hook: 'packages/guards/src/hook/main.ts',
-  // A test compares these with all calls of moduleUrl().
+const MAIN = 'main.js'
+/** bin/tacho compares the same with the build. */
+const SOURCES = [
+  'packages/*/src/**',
+  'packages/*/package.json',
+  'package.json',
+  'package-lock.json',
+  'scripts/build-program.mjs',
+]
+const PROGRAMS = { main: 'packages/cli/src/main.ts', hook: 'packages/guards/src/hook/main.ts' }
+/** A test compares these with all calls of moduleUrl(). */
+export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
   reader: 'packages/server/src/storage/sqlite/reader.ts',
   maintenance: 'packages/server/src/storage/sqlite/maintenance.ts',
@@ -33,13 +50,25 @@ const DAY = 86_400_000
 /** Resolves with the folder of the build. */
 export async function buildProgram() {
   const folder = path.join(root, DIST)
-  if (!isStale(MAIN, SOURCES)) return folder
+  if (!isStale(path.join(DIST, MAIN), SOURCES)) return folder
+  const before = statSync(path.join(folder, MAIN), { throwIfNoEntry: false })?.mtimeMs ?? 0
   const startedAt = new Date()
+  const names = await writeProgram(folder)
+  // A source that changed meanwhile is newer.
+  utimesSync(path.join(folder, MAIN), startedAt, startedAt)
+  removeOld(folder, names, { before, now: startedAt.getTime() })
+  return folder
+}
+
+/** Builds into `folder`. Resolves with the names of the files. */
+export async function writeProgram(folder) {
   // Only a build needs it.
   const { build } = await import('esbuild')
+  const id = idOfSources()
+  const threads = Object.entries(THREADS).map(([name, file]) => [`${name}-${id}`, file])
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ENTRIES,
+    entryPoints: { ...PROGRAMS, ...Object.fromEntries(threads) },
     outdir: DIST,
     chunkNames: '[name]-[hash]',
     bundle: true,
@@ -48,6 +77,8 @@ export async function buildProgram() {
     platform: 'node',
     target: 'node26',
     external: EXTERNAL,
+    // For program/module-url.ts.
+    define: { TACHO_BUILD: JSON.stringify(id) },
     // Packages in CommonJS call it.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
@@ -56,34 +87,57 @@ export async function buildProgram() {
     write: false,
     logLevel: 'warning',
   })
-  mkdirSync(folder, { recursive: true })
-  const files = outputFiles.map(({ path: file, contents }) => ({ file, contents }))
-  files.push({ file: path.join(folder, 'THIRD-PARTY-LICENSES'), contents: licencesOf('This folder', metafile) })
+  const files = outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents }))
+  files.push({ name: 'THIRD-PARTY-LICENSES', contents: licencesOf('This folder', metafile) })
   // The main module comes last: from then on, the build counts.
-  const isMain = ({ file }) => Number(file.endsWith('main.js'))
-  for (const { file, contents } of files.sort((a, b) => isMain(a) - isMain(b))) {
-    const unfinished = `${file}.${process.pid}`
+  files.sort((a, b) => Number(a.name === MAIN) - Number(b.name === MAIN))
+  mkdirSync(folder, { recursive: true })
+  for (const { name, contents } of files) {
+    const unfinished = path.join(folder, `${name}.${process.pid}`)
     writeFileSync(unfinished, contents)
-    renameSync(unfinished, file)
+    renameSync(unfinished, path.join(folder, name))
   }
-  // A source that changed meanwhile is newer.
-  utimesSync(path.join(root, MAIN), startedAt, startedAt)
-  removeOld(folder, startedAt)
-  return folder
+  return files.map(({ name }) => name)
 }
 
-/** A server that runs may still load parts of the build before. */
-function removeOld(folder, startedAt) {
-  for (const name of globSync('*', { cwd: folder })) {
+/** A server that runs starts the threads of its own build. */
+function idOfSources() {
+  const hash = createHash('sha256')
+  for (const file of globSync(SOURCES, { cwd: root }).sort()) {
+    const whole = path.join(root, file)
+    if (statSync(whole).isFile()) hash.update(readFileSync(whole))
+  }
+  return hash.digest('hex').slice(0, 8)
+}
+
+/**
+ * Removes parts of earlier builds a day after they were replaced: until then, a server that runs may load them.
+ *
+ * @param {string} folder
+ * @param {string[]} names the files of the new build
+ * @param {{ before: number, now: number }} times when the build before and the new one began, milliseconds since 1970
+ */
+export function removeOld(folder, names, { before, now }) {
+  for (const name of readdirSync(folder)) {
     const file = path.join(folder, name)
-    if (statSync(file).mtimeMs < startedAt.getTime() - DAY) rmSync(file, { force: true })
+    // Another build may have renamed it in the meantime.
+    const time = statSync(file, { throwIfNoEntry: false })?.mtimeMs
+    if (names.includes(name) || time === undefined) continue
+    // Replaced just now. The time says so, and that it belongs to no build any more.
+    if (time >= before) utimesSync(file, new Date(now - 1), new Date(now - 1))
+    else if (time < now - DAY) rmSync(file, { force: true })
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await buildProgram().catch((error) => {
+/** The program runs from its sources if it cannot be built. */
+export async function tryToBuild() {
+  try {
+    await buildProgram()
+  } catch (error) {
     console.error(
       `tacho: the program could not be built (${error.message}). It runs from its sources, and starts more slowly.`,
     )
-  })
+  }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await tryToBuild()

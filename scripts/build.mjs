@@ -1,4 +1,4 @@
-// What a build is: files made of sources, made again when a source is newer.
+// A build is made again when a source is newer.
 import { globSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,9 +1,7 @@
 // The licences of packages that came into a bundle, which must go wherever the bundle goes.
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
+import { root } from './build.mjs'
 
 /**
  * @param {string} bundle what contains them, for the first line

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { root } from './build.mjs'
 import { licencesOf } from './licences.mjs'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const sdk = path.join(root, 'packages/sdk')
 
 /** Fills `folder` with the package, ready for `npm pack`. */

@@ -7,11 +7,11 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { EXTERNAL, buildProgram } from './build-program.mjs'
+import { EXTERNAL, writeProgram } from './build-program.mjs'
 import { root } from './build.mjs'
 
 const FILES = [
-  'packages/cli/{bin,dist,package.json}',
+  'packages/cli/{bin,package.json}',
   'packages/console/dist',
   'packages/server/package.json',
   // Sources are in the build; the program reads the others as files.
@@ -41,12 +41,12 @@ export async function pack(folder) {
   execFileSync(process.execPath, [path.join(root, 'scripts/build-console.mjs')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  await buildProgram()
   const staged = mkdtempSync(path.join(tmpdir(), 'tacho-pack-'))
   try {
     for (const file of globSync(FILES, { cwd: root })) {
       cpSync(path.join(root, file), path.join(staged, file), { recursive: true })
     }
+    await writeProgram(path.join(staged, 'packages/cli/dist'))
     writeFileSync(path.join(staged, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
     const env = { ...process.env, PATH: `${path.join(root, 'node_modules/.bin')}${path.delimiter}${process.env.PATH}` }
     const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]

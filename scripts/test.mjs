@@ -105,8 +105,8 @@ async function runTests() {
     return
   }
   // Tests that start a process run what users run. Without it, they run the sources.
-  const { buildProgram } = await import('./build-program.mjs')
-  await buildProgram()
+  const { tryToBuild } = await import('./build-program.mjs')
+  await tryToBuild()
   const database = await sharedServer(files)
   await installBrowser(files)
   await installPython(files)
@@ -189,7 +189,7 @@ async function installPython(files) {
 
 /** Starting a PostgreSQL takes a second, so all files share one. Each creates its own databases. */
 async function sharedServer(files) {
-  const needs = files.filter((file) => /estDatabases?\(/.test(readFileSync(file, 'utf8')))
+  const needs = files.filter((file) => /estDatabases?\(|startOnBothEngines\(/.test(readFileSync(file, 'utf8')))
   if (needs.length < 2 || process.env.TACHO_TEST_DATABASE_URL) return null
   // Not imported above: the checks must run even if this file does not parse.
   const { SHARED_SERVER, startPostgres } = await import('../packages/server/test/setup/postgres-server.ts')

@@ -1,6 +1,10 @@
 import path from 'node:path'
 
-/** The module of a thread: among sources (.ts) it is next to the caller, in the built program (.js) in the same folder as everything. */
+/** Names the build. Only in the built program (scripts/build-program.mjs). */
+declare const TACHO_BUILD: string | undefined
+
+/** The module of a thread. Among the sources, it is next to the caller. The build has all modules in one folder. */
 export function moduleUrl(name: string, caller: string): URL {
-  return new URL(`./${name}${path.extname(caller)}`, caller)
+  const file = typeof TACHO_BUILD === 'undefined' ? `${name}${path.extname(caller)}` : `${name}-${TACHO_BUILD}.js`
+  return new URL(`./${file}`, caller)
 }

@@ -5,7 +5,7 @@
  *
  *   absent --all readers busy for BUSY_MS, and a call waits--> starting --opened the store--> serving
  *     ^                                                          |                             |
- *     +--could not start-----------------------------------------+                             |
+ *     +--could not start: not before RETRY_MS--------------------+                             |
  *     +--no call for IDLE_MS-------------------------------------------------------------------+
  */
 import type { Call } from './messages.ts'
@@ -20,6 +20,8 @@ export interface Readers {
 /** Longer than the jobs need that read at the same moment, and than a garbage collection. A start takes 100 ms. */
 const BUSY_MS = 50
 const IDLE_MS = 60_000
+/** A thread that cannot start costs as much as one that can. */
+const RETRY_MS = 60_000
 
 /** Starts the first reader. There are never more than `most`. */
 export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Readers> {
@@ -29,10 +31,12 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   /** Runs since a call found all readers busy, until a call finds one idle. */
   let busy: NodeJS.Timeout | undefined
   let closing = false
+  /** Runs after a reader could not start. */
+  let resting: NodeJS.Timeout | undefined
 
   function call(act: Call['act'], args: unknown[]): Promise<unknown> {
     const reader = threads.reduce((one, other) => (isLessBusy(other, one) ? other : one))
-    if (reader.pending() === 0) {
+    if (isIdle(reader)) {
       clearTimeout(busy)
       busy = undefined
     } else if (threads.length < most) {
@@ -44,11 +48,13 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
 
   function startAnother(): void {
     busy = undefined
-    if (closing || threads.length === most || threads.some((reader) => reader.pending() === 0)) return
+    if (closing || resting !== undefined || threads.length === most || threads.some(isIdle)) return
     starting ??= start()
       .then(keepWhileUsed)
-      // The others serve on. The next call that waits tries again.
-      .catch(() => undefined)
+      // The others serve on.
+      .catch(() => {
+        resting = setTimeout(() => (resting = undefined), RETRY_MS)
+      })
       .finally(() => (starting = null))
   }
 
@@ -69,7 +75,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
 
     function waitAgain(): void {
       clearTimeout(idle)
-      idle = setTimeout(end, IDLE_MS)
+      if (!closing) idle = setTimeout(end, IDLE_MS)
     }
 
     function end(): void {
@@ -89,9 +95,14 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
       closing = true
       clearTimeout(busy)
       await starting
+      clearTimeout(resting)
       await Promise.all([...threads.map((reader) => reader.close()), ...ending])
     },
   }
+}
+
+function isIdle(reader: Thread): boolean {
+  return reader.alive() && reader.pending() === 0
 }
 
 /** A thread that restarts has no calls and cannot do any. */

@@ -4,7 +4,7 @@
  *
  *   starting --opened the store--> serving --out of memory--> starting
  *       |                             |
- *       +--cannot open the store------+--any other end--> failed (the service ends)
+ *       +--cannot open the store------+--any other end--> failed (the service ends; it goes on without a further reader)
  *
  * Calls of an ended thread are rejected as storage_unavailable, and so are calls until the next thread starts; clients
  * retry. Everything the thread acknowledged is on disk.

@@ -88,7 +88,7 @@ test('a second reader ends after a minute without calls, and starts again', asyn
   await pass(60_000)
 })
 
-test('a further reader that cannot start changes nothing, and the next call that waits tries again', async (t) => {
+test('a further reader that cannot start changes nothing; after a minute, a call that waits tries again', async (t) => {
   const { started, delays, pass, read } = await heldReaders(t, 2)
   delays.push(() => Promise.reject(new Error('no memory')))
   read()
@@ -96,8 +96,25 @@ test('a further reader that cannot start changes nothing, and the next call that
   await pass(50)
   assert.equal(started.length, 1)
   read()
+  await pass(59_999)
+  assert.equal(started.length, 1)
+  await pass(1)
+  read()
   await pass(50)
   assert.equal(started.length, 2)
+})
+
+test('a dead reader is not idle: another starts while the only living one is busy', async (t) => {
+  const { started, pass, read, taken } = await heldReaders(t, 3)
+  read()
+  read()
+  await pass(50)
+  await started[0]?.thread.close()
+  read()
+  read()
+  await pass(50)
+  read()
+  assert.deepEqual(taken(), [2, 2, 1])
 })
 
 test('closing ends a reader that is starting, and starts no more', async (t) => {
