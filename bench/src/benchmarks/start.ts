@@ -18,7 +18,7 @@ export const start: Benchmark = {
   about: [
     'Start: from spawning the process to its first answer on /readyz, with an existing store. Idle: memory of the process twenty seconds after its \
 start, and its processor time over the next twenty seconds, without any request. The events of the store are of the last twenty days, so the server packs their \
-payloads meanwhile.',
+payloads meanwhile; another has nothing to pack.',
     'The bare limit is the same Node running Fastify with one route that answers a short text.',
   ],
   run: async (setting) => {
@@ -48,11 +48,16 @@ payloads meanwhile.',
     await sleep(plan.idleSeconds * 1000)
     const [after, bareAfter] = await look()
     const share = (from: Usage, to: Usage) => (100 * (to.cpuSeconds - from.cpuSeconds)) / plan.idleSeconds
+    await server.stop()
+    await using rested = await startServer(directory, ['--pack-payloads', 'off'])
+    await sleep(plan.idleSeconds * 1000)
+    const { megabytes } = await rested.usage()
     const [shares, bareShares] = [[share(before, after)], [share(bareBefore, bareAfter)]]
     return {
       rows: [
         row('from spawning to ready', 'ms', starts.server.ms, starts.bare.ms, below(1_000)),
         row('idle memory (resident)', 'MB', [before.megabytes], [bareBefore.megabytes], below(150)),
+        row('idle memory, with nothing to pack', 'MB', [megabytes], [bareBefore.megabytes], below(150)),
         row('idle processor time, of one core', '%', shares, bareShares, below(1)),
       ],
       notes: [],
