@@ -57,7 +57,7 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
     await exited
   }
 
-  /** Of each request to it. */
+  /** Headers that each request to it needs. */
   const headers: Record<string, string> = {}
   return { url, headers, startMs, stop, kill: crash, [Symbol.asyncDispose]: stop }
 }

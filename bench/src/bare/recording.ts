@@ -33,7 +33,7 @@ export interface RecordedAlone {
   rate: number
   /** Processor time of an event, user and system, in microseconds. */
   cpuUs: number
-  /** Of the commits of one connection, in milliseconds. */
+  /** How long a commit of one connection took, in milliseconds: the median, and the longest but for a hundredth. */
   p50: number
   p99: number
 }

@@ -96,7 +96,7 @@ async function timed(go: () => Promise<unknown>, page: Page, shown: string): Pro
   return performance.now() - begun
 }
 
-/** Of 60 turns of the wheel and 60 steps by key. */
+/** The longest frame during 60 turns of the wheel and 60 steps by key. */
 async function worstFrame(page: Page): Promise<number> {
   await page.locator('[role=listitem][aria-setsize]').first().hover()
   const frames = await watchFrames(page)

@@ -7,7 +7,7 @@ import type { Load, Sent } from './load.ts'
 import type { Pace, Paced } from './pace.ts'
 import { newHistory, type Plot } from './shapes.ts'
 
-/** Of recording. */
+/** Connections that record at the same time. */
 export const CONNECTIONS = 8
 
 type Target = Pick<ServerProcess, 'url' | 'headers'>
