@@ -15,7 +15,11 @@ const SOURCES = [
 
 if (isStale('packages/console/dist/index.html', SOURCES)) {
   console.log('Building the console…')
-  build()
+  try {
+    build()
+  } catch (error) {
+    console.error(`tacho: the console could not be built (${error.message}). The server can run without it.`)
+  }
 }
 
 function build() {

@@ -2,7 +2,7 @@
 // because it also installs the Node that runs everything else.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -36,11 +36,20 @@ async function install() {
   if (!madeByHand()) {
     await withClock('Installing dependencies…', npmCi)
   }
+  linkPinnedNode()
   if (existsSync(pinnedNode) && spawnSync(pinnedNode, ['--version']).status !== 0) {
     stop('the pinned Node does not run on this system (it needs glibc).')
   }
   if (!existsSync(pinnedNode) && !hostNodeIsNewEnough()) stop('npm did not install the pinned Node; try `npm ci`.')
   writeFileSync(stampFile, stamp)
+}
+
+/** npm 10 removes the link again, with the packages for other platforms. */
+function linkPinnedNode() {
+  const program = at(pinnedPackage() ?? '', 'bin/node')
+  if (existsSync(pinnedNode) || !existsSync(program)) return
+  rmSync(pinnedNode, { force: true })
+  symlinkSync(path.relative(path.dirname(pinnedNode), program), pinnedNode)
 }
 
 /** After a manual `npm install`, npm's own record shows what is installed, so nothing needs to be installed again. */

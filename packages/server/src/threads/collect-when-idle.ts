@@ -7,7 +7,7 @@
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 
-/** Blocks the thread for 10 to 90 ms. A regular collection would keep the free pages for later. */
+/** Blocks the thread for 10 to 130 ms, on a busy machine too. A regular collection would keep the free pages for later. */
 type Collect = (options: { type: 'major'; flavor: 'last-resort'; execution: 'async' }) => Promise<void>
 
 const LOOK_MS = 5_000
