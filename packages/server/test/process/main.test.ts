@@ -268,5 +268,5 @@ test('an uncaught error is logged and ends the process with 1', async (t) => {
   server.signal('SIGUSR2')
   assert.equal(await server.ended(), 1)
   const last = JSON.parse(server.stderr().trim().split('\n').at(-1) ?? '') as { msg: string; err: { message: string } }
-  assert.deepEqual([last.msg, last.err.message], ['unexpected failure', 'nobody catches this'])
+  assert.deepEqual([last.msg, last.err.message], ['unexpected failure', 'an error that no code catches'])
 })

@@ -117,7 +117,7 @@ test('a dead reader is not idle: another starts while the only living one is bus
   assert.deepEqual(taken(), [2, 2, 1])
 })
 
-test('closing ends a reader that is starting, and starts no more', async (t) => {
+test('closing the readers also ends one that is still starting, and no other starts', async (t) => {
   const { readers, started, delays, pass, read } = await heldReaders(t, 3)
   const opening = Promise.withResolvers<void>()
   delays.push(() => opening.promise)
