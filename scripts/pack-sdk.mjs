@@ -37,10 +37,10 @@ export async function buildSdk(folder) {
   })
   writeFileSync(path.join(folder, 'THIRD-PARTY-LICENSES'), licencesOf('dist/policies.js', metafile))
 
-  const { private: _, devDependencies: __, exports, ...manifest } = readJson(path.join(sdk, 'package.json'))
+  const { private: _, devDependencies: __, exports, imports, ...manifest } = readJson(path.join(sdk, 'package.json'))
   writeFileSync(
     path.join(folder, 'package.json'),
-    `${JSON.stringify({ ...manifest, ...published(exports) }, null, 2)}\n`,
+    `${JSON.stringify({ ...manifest, ...published(exports, imports) }, null, 2)}\n`,
   )
   cpSync(path.join(sdk, 'README.md'), path.join(folder, 'README.md'))
   cpSync(path.join(root, 'LICENSE'), path.join(folder, 'LICENSE'))
@@ -81,13 +81,14 @@ function tsc(...args) {
 }
 
 /** The entries of the sources, as what they are compiled to. */
-function published(exports) {
+function published(exports, imports) {
   const compiled = (source, ending) => source.replace('./src/', './dist/').replace(/\.ts$/, ending)
   const entries = Object.entries(exports).map(([name, source]) => [
     name,
     { types: compiled(source, '.d.ts'), default: compiled(source, '.js') },
   ])
-  return { exports: Object.fromEntries(entries), files: ['dist', 'THIRD-PARTY-LICENSES'] }
+  const inside = JSON.parse(JSON.stringify(imports).replace(/\.\/src\/([^"]+)\.ts/g, './dist/$1.js'))
+  return { exports: Object.fromEntries(entries), imports: inside, files: ['dist', 'THIRD-PARTY-LICENSES'] }
 }
 
 function readJson(file) {

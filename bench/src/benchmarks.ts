@@ -8,6 +8,7 @@ import { largeRun } from './benchmarks/large-run.ts'
 import { otlp } from './benchmarks/otlp.ts'
 import { packed } from './benchmarks/packed.ts'
 import { policies } from './benchmarks/policies.ts'
+import { operations, pressure } from './benchmarks/pressure.ts'
 import { reads, readsFull } from './benchmarks/reads.ts'
 import { ingest, mixed } from './benchmarks/recording.ts'
 import { retention, retentionFull } from './benchmarks/retention.ts'
@@ -18,7 +19,7 @@ import { start } from './benchmarks/start.ts'
 import { stored } from './benchmarks/stored.ts'
 import { workers } from './benchmarks/workers.ts'
 
-const ON_BOTH = [searched, packed, stored, reads, readsFull, retention, retentionFull, erasure]
+const ON_BOTH = [searched, packed, stored, reads, readsFull, retention, retentionFull, erasure, pressure, operations]
 
 export const BENCHMARKS: readonly Benchmark[] = [
   ingest.sqlite,

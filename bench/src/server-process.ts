@@ -59,7 +59,7 @@ export async function startProcess({ args, logFile, variables, readyPath }: Serv
 
   /** Headers that each request to it needs. */
   const headers: Record<string, string> = {}
-  return { url, headers, startMs, stop, kill: crash, [Symbol.asyncDispose]: stop }
+  return { url, pid: child.pid ?? 0, headers, startMs, stop, kill: crash, [Symbol.asyncDispose]: stop }
 }
 
 /** The environment without Tacho settings from the user's shell. */

@@ -54,7 +54,8 @@ export async function startServer(directory: string, flags: readonly string[] = 
     return { megabytes: read('process_resident_memory_bytes') / 1e6, cpuSeconds: read('process_cpu_seconds_total') }
   }
 
-  return { ...started, headers: { 'x-api-key': API_KEY }, directory, metrics, operator, home, usage }
+  const operatorHeaders = { authorization: `Bearer ${OPERATOR_TOKEN}` }
+  return { ...started, headers: { 'x-api-key': API_KEY }, operatorHeaders, directory, metrics, operator, home, usage }
 }
 
 type Metrics = ReadonlyMap<string, number>

@@ -83,6 +83,7 @@ test('file changes become new versions and deployments', async () => {
     '-f',
     path.join(server.directory, 'tacho.yaml'),
     '--dry-run',
+    '--prune',
   )
   assert.deepEqual(plan.writes, [
     { kind: 'prompt', name: 'greeting', version: '2', changed: ['content'] },
@@ -95,10 +96,10 @@ test('file changes become new versions and deployments', async () => {
       ['production', 1],
     ],
   )
-  assert.equal((await apply('--yes')).code, 0)
+  assert.equal((await apply('--yes', '--prune')).code, 0)
   assert.deepEqual(await inForce('policies'), ['production 1,staging 2'])
   assert.deepEqual(await inForce('prompts'), ['production 2'])
-  assert.equal((await apply('--dry-run')).code, 0)
+  assert.equal((await apply('--dry-run', '--prune')).code, 0)
 })
 
 test('apply leaves everything that the file does not mention unchanged', async () => {
@@ -144,4 +145,56 @@ test('an interrupted apply can be repeated', async () => {
   const { code, stdout } = await apply('--yes')
   assert.equal(code, 0)
   assert.match(stdout, /~ policy refunds: version 2 -> 3\n\nPlan: 1 deployed\.\nDone\.\n$/)
+})
+
+test('two files share an environment: only --prune undeploys what another one deployed, and the plan says so', async () => {
+  const [theirs, ours] = ['theirs', 'ours'].map(
+    (name) => `policies:
+  ${name}: { condition: tool.name == "${name}", severity: LOW, action: WARN }
+environments: { shared: { policies: [${name}] } }
+`,
+  )
+  assert.equal((await server.tacho(['environments', 'create', 'shared'])).code, 0)
+  for (const text of [theirs, ours]) {
+    write('tacho.yaml', text ?? '')
+    assert.equal((await apply('--yes')).code, 0)
+  }
+  const inShared = async () => {
+    const { items } = await json<{ items: { policyId: string; inForce: { environment: string }[] }[] }>(
+      'policies',
+      'list',
+    )
+    return items.filter(({ inForce }) => inForce.some(({ environment }) => environment === 'shared'))
+  }
+  assert.deepEqual((await inShared()).map(({ policyId }) => policyId).sort(), ['ours', 'theirs'])
+  const same = await apply('--dry-run')
+  assert.equal(same.code, 0)
+  assert.match(
+    same.stdout,
+    /not in this file. These stay; --prune undeploys them:\n {4}shared: policy theirs, version 1\n$/,
+  )
+  const pruned = await apply('--prune')
+  assert.equal(pruned.code, 3)
+  assert.match(pruned.stdout, /Environment shared\n {2}- policy theirs: undeploy \(was version 1\)\n/)
+  assert.equal((await apply('--prune', '--yes')).code, 0)
+  assert.deepEqual(
+    (await inShared()).map(({ policyId }) => policyId),
+    ['ours'],
+  )
+})
+
+test('a policy of the file has a message, which is part of its description on the server', async () => {
+  const SPEAKS = path.join(server.directory, 'speaks.yaml')
+  const speaking = (more: string) =>
+    `policies:\n  speaks: { condition: 'true', severity: LOW, action: WARN, ${more} }\n`
+  const environments = 'environments:\n  staging: { policies: [speaks] }\n'
+  write('speaks.yaml', speaking('description: Refunds., message: ask ada') + environments)
+  const applied = await apply('-f', SPEAKS, '--yes')
+  assert.equal(applied.code, 0, applied.stderr)
+  const { stdout } = await server.tacho(['policies', 'show', 'speaks', '--json'])
+  assert.equal((JSON.parse(stdout) as { description: string }).description, 'Refunds.\nMessage: ask ada')
+  const again = await apply('-f', SPEAKS, '--yes')
+  assert.match(again.stdout, /Nothing to change|matches the file/)
+  write('speaks.yaml', speaking(String.raw`description: "A\nMessage: b", message: ask ada`) + environments)
+  assert.match((await apply('-f', SPEAKS, '--yes')).stderr, /not in both/)
 })

@@ -105,6 +105,24 @@ test('a policy is created from a file, versioned, deployed and promoted', async 
   assert.match(await done('policies', 'list'), /^refunds +2 +development 2, staging 2 +HIGH +WARN/m)
 })
 
+test('a policy gets a message beside its description; each keeps its value when the other changes', async () => {
+  const push = async (...args: string[]) => {
+    await done('policies', 'push', 'speaking', ...args)
+    const shown = await done('policies', 'show', 'speaking')
+    return [/^Description +(.*)$/m.exec(shown)?.[1], /^Message +(.*)$/m.exec(shown)?.[1]]
+  }
+  const said = 'over 500 needs finance: ask ada'
+  const rule = ['--condition', 'true', '--severity', 'LOW', '--action', 'WARN']
+  await done('policies', 'create', 'speaking', ...rule, '--description', 'Refunds.', '--message', said)
+  const { description } = JSON.parse(await done('policies', 'show', 'speaking', '--json')) as Record<string, unknown>
+  assert.equal(description, `Refunds.\nMessage: ${said}`)
+  assert.deepEqual(await push('--description', 'Large refunds.'), ['Large refunds.', said])
+  assert.deepEqual(await push('--message', 'ask bob'), ['Large refunds.', 'ask bob'])
+  assert.deepEqual(await push('--message', ''), ['Large refunds.', undefined])
+  const long = await server.tacho(['policies', 'push', 'speaking', '--message', 'x'.repeat(501)])
+  assert.match(long.stderr, /--message must have at most 500 characters/)
+})
+
 test('check needs no server, shows the line with a caret, and sets the exit code', async () => {
   const [good, bad] = [fileOf('good.cel', 'true\n'), fileOf('bad.cel', 'tool.name == "a" &&\n\ttool.nam == "b"\n')]
   const offline = (...args: string[]) => runTacho(['policies', 'check', ...args], { TACHO_URL: 'http://127.0.0.1:9' })
@@ -119,6 +137,8 @@ test('check needs no server, shows the line with a caret, and sets the exit code
   const stdin = await runTacho(['policies', 'check', '-'], {}, 'amount > 1')
   assert.match(stdin.stdout, /^stdin:1:1: /)
   assert.equal((await offline('--condition', 'true')).code, 0)
+  const cost = await offline('--condition', 'run.cost > 5.0')
+  assert.match(cost.stdout, /^condition: valid\ncondition: note: run\.cost .* stays 0 if its integration records none/)
   assert.equal((await offline()).code, 2)
 })
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
+import Database from 'better-sqlite3'
 import { OPERATOR_TOKEN, runTacho, startServer } from './tacho.ts'
 
 const server = await startServer()
@@ -19,11 +20,14 @@ test('workspaces and environments are created and listed; --if-not-exists accept
   const { items } = await json<{ items: { id: string; name: string }[] }>('workspaces', 'list')
   assert.equal(items.find(({ name }) => name === 'acme')?.id, workspace.id)
 
-  assert.match(await text('environments', 'create', 'prod/eu', '-w', 'acme'), /^Environment acme\/prod\/eu created/)
-  assert.match(await text('environments', 'create', 'prod/eu', '-w', workspace.id, '--if-not-exists'), /already exists/)
-  assert.match(await text('environments', 'list'), /^acme\/prod\/eu +[0-9a-f-]{36}/m)
-  // Names with a slash work too.
-  await json('keys', 'list', '--environment', 'acme/prod/eu')
+  assert.match(await text('environments', 'create', 'prod-eu', '-w', 'acme'), /^Environment acme\/prod-eu created/)
+  assert.match(await text('environments', 'create', 'prod-eu', '-w', workspace.id, '--if-not-exists'), /already exists/)
+  assert.match(await text('environments', 'list'), /^acme\/prod-eu +[0-9a-f-]{36}/m)
+  const slash = await server.tacho(['environments', 'create', 'prod/eu', '-w', 'acme'])
+  assert.match(slash.stderr, /name must not contain a slash/)
+  const likeId = await server.tacho(['workspaces', 'create', workspace.id])
+  assert.match(likeId.stderr, /name must not have the form of an id/)
+  await json('keys', 'list', '--environment', 'acme/prod-eu')
 })
 
 test('workspaces and environments are renamed, archived, restored, and an archived environment is deleted', async () => {
@@ -80,6 +84,29 @@ test('with several workspaces, one must be given', async () => {
   const unknown = await refused('runs', 'list', '--environment', 'default/nowhere')
   assert.equal(unknown.code, 2)
   assert.match(unknown.stderr, /Unknown environment "default\/nowhere"/)
+})
+
+test('a name that means two tenants chooses neither', async () => {
+  await text('workspaces', 'create', 'globex')
+  await text('workspaces', 'create', 'globex-eu')
+  await text('environments', 'create', 'eu-production', '-w', 'globex')
+  await text('environments', 'create', 'production', '-w', 'globex-eu')
+  const { id: victim } = await json<{ id: string }>('workspaces', 'create', 'initech')
+  // The API refuses such names; a store may have them from elsewhere.
+  const store = new Database(path.join(server.dataDir, 'tacho.db'))
+  const ids = store.prepare("SELECT id FROM environments WHERE name IN ('eu-production', 'production')").pluck().all()
+  store.exec(`UPDATE workspaces SET name = 'globex/eu' WHERE name = 'globex-eu';
+    UPDATE environments SET name = 'eu/production' WHERE name = 'eu-production';
+    UPDATE workspaces SET name = '${victim}' WHERE name = 'other'`)
+  store.close()
+
+  const made = await refused('keys', 'create', '-e', 'globex/eu/production', '--name', 'k', '--scopes', 'events:write')
+  assert.equal(made.code, 2)
+  assert.match(made.stderr, /"globex\/eu\/production" means more than one environment\. Use an id: /)
+  assert.ok(ids.every((id) => made.stderr.includes(String(id))))
+  for (const id of ids) assert.deepEqual((await json<{ items: [] }>('keys', 'list', '-e', String(id))).items, [])
+  const created = await refused('environments', 'create', 'x', '-w', victim)
+  assert.match(created.stderr, /means more than one workspace\. Use an id: /)
 })
 
 test('a key is the only output on stdout, works, and can be revoked', async () => {

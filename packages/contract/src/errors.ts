@@ -13,6 +13,7 @@ export const ERRORS = {
   unauthenticated: { status: 401, retryable: false, title: 'The key or token is missing or invalid' },
   forbidden: { status: 403, retryable: false, title: 'The key lacks a required scope' },
   not_found: { status: 404, retryable: false, title: 'The resource does not exist' },
+  method_not_allowed: { status: 405, retryable: false, title: 'The address exists, but not with this method' },
   request_timeout: { status: 408, retryable: true, title: 'The request took too long to arrive' },
   conflict: { status: 409, retryable: false, title: 'The request conflicts with what is stored' },
   body_too_large: { status: 413, retryable: false, title: 'The body is too large' },

@@ -134,13 +134,18 @@ const readFields = {
   schemaVersion: nullableText("Version of the client's payload contract"),
 }
 
-/** Event, read shape. `payload` is the exact JSON text that the client sent, or empty once retention has removed it. */
+/** Event, read shape. `payload` is the exact JSON text that the client sent, or empty once retention has removed it or the store has lost it. */
 export const Event = Type.Object(
   {
     ...readFields,
     payload: anyObject,
     payloadRemoved: Type.Optional(
       Type.Literal(true, { description: 'The payload was removed by retention, and `payload` is empty' }),
+    ),
+    payloadDamaged: Type.Optional(
+      Type.Literal(true, {
+        description: 'The stored payload does not match its checksum, and `payload` is empty',
+      }),
     ),
   },
   { $id: 'Event', description: 'One event of a timeline' },

@@ -42,7 +42,11 @@ export function pageLimit(byDefault: number, maximum: number): Type.TOptional<Ty
 }
 
 export const cursor = Type.Optional(
-  Type.String({ minLength: 1, description: 'The opaque `nextCursor` of the previous page' }),
+  Type.String({
+    minLength: 1,
+    description:
+      'The opaque `nextCursor` of the previous page of this list; any other text is refused as `invalid_cursor`',
+  }),
 )
 
 export const nextCursor = Type.Unsafe<string | null>({

@@ -4,6 +4,8 @@
  */
 export const LIMITS = {
   batchEvents: 100,
+  /** Requests of one connection that are not answered, or whose answers are not read. One more closes it. */
+  pipelinedRequests: 32,
   /** Warnings about accepted events in one reply. */
   batchWarnings: 100,
   batchBytes: 1_048_576,
@@ -11,6 +13,10 @@ export const LIMITS = {
   otlpBytes: 4 * 1_048_576,
   /** Spans or log records of an OTLP request. */
   otlpItems: 10_000,
+  /** Attributes, values, events and links of an OTLP request: two bytes can be one, and each becomes several objects. */
+  otlpValues: 500_000,
+  /** Values of any other JSON body. */
+  bodyValues: 500_000,
   /** Payloads that one OTLP request can become: a small body can repeat its resource in every span. */
   otlpPayloadBytes: 32 * 1_048_576,
   payloadBytes: 262_144,
@@ -148,9 +154,9 @@ export const LIMITS = {
   searchedApprovals: 5_000,
   /** A filtered page of a timeline ends after this many rows were examined. */
   eventsLookedAt: 5_000,
-  /** Searches over payloads that a process runs at the same time, one of each environment. */
+  /** Searches over payloads that a process runs at the same time, one of each workspace. */
   searchesAtOnce: 2,
-  /** Searches of one environment that wait for their turn in a process. */
+  /** Searches of one workspace that wait for their turn in a process, half of them of one token or person. */
   searchesWaiting: 200,
   searchQueryChars: 1_000,
   /** Words in one query, including words of phrases and fields. */

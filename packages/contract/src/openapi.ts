@@ -28,11 +28,16 @@ interface Api {
   webhooks?: (used: Used) => Json
 }
 
+/** Rules of all texts, which schemas cannot express. */
+const TEXTS =
+  'A text with NUL (U+0000) or an unpaired surrogate is refused. A parameter of an address does not repeat; ' +
+  'ones that an operation does not name are ignored.'
+
 /** Builds the OpenAPI 3.1 document of the public interface. `version` is the product version. */
 export function publicDocument(version: string): Json {
   return document(version, {
     title: 'Tacho',
-    description: 'Records what agents do. The API key selects the workspace and environment.',
+    description: `Records what agents do. The API key selects the workspace and environment. ${TEXTS}`,
     prefix: PUBLIC_PREFIX,
     routes: ROUTES,
     security: {
@@ -52,7 +57,7 @@ export function operatorDocument(version: string): Json {
     title: 'Tacho operator API',
     description:
       'Everything operators can do. Scripts send an operator token. People sign in and send a session cookie. With a ' +
-      'cookie, changes are accepted only from the same origin.',
+      `cookie, changes are accepted only from the same origin. ${TEXTS}`,
     prefix: OPERATOR_PREFIX,
     routes: OPERATOR_ROUTES,
     security: {
@@ -145,7 +150,11 @@ function replyOf(route: Route): unknown {
     oneOf: Object.entries(route.events).map(([name, data]) => ({
       type: 'object',
       required: ['event', 'data'],
-      properties: { event: { type: 'string', enum: [name] }, data },
+      properties: {
+        event: { type: 'string', enum: [name] },
+        // The data of a message is a line of text.
+        data: { type: 'string', contentMediaType: 'application/json', contentSchema: data },
+      },
     })),
   }
 }
@@ -228,8 +237,15 @@ function parameters(place: 'path' | 'query' | 'header', schema: TObject | undefi
   const required = new Set(schema.required)
   return Object.entries(schema.properties).map(([name, property]) => {
     const description = 'description' in property ? { description: property.description } : {}
-    return { name, in: place, required: required.has(name), ...description, schema: reference(property, used) }
+    const schema = reference(place === 'query' ? notEmpty(property) : property, used)
+    return { name, in: place, required: required.has(name), ...description, schema }
   })
+}
+
+/** An empty parameter of an address is refused before its schema is asked. */
+function notEmpty(schema: TSchema): unknown {
+  const isFreeText = 'type' in schema && schema.type === 'string' && nameOf(schema) === null
+  return isFreeText && !('enum' in schema) ? { minLength: 1, ...schema } : schema
 }
 
 /** One response per status; operations with the same codes share it. */

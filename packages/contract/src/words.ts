@@ -94,6 +94,7 @@ export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['USER_INPUT', 'User'],
   ['AGENT_STEP', 'Step'],
   ['LLM_CALL', 'Model'],
+  ['TOOL_START', 'Tool start'],
   ['TOOL_CALL', 'Tool'],
   ['POLICY_DECISION', 'Policy'],
   ['ERROR', 'Error'],

@@ -139,7 +139,8 @@ test('every example is accepted by the service', { timeout: 180_000 }, async () 
   await send('changeStalledRule', { params: here })
   await send('previewErasure', { params: here })
   await send('createErasure', { params: here })
-  await send('importEnvironment', { params: here })
+  const { id: copy } = await send('createEnvironment', { params: there, change: { name: 'copy' } })
+  await send('importEnvironment', { params: { environmentId: copy } })
 
   // A receiver of our own: nothing is sent to example.com.
   const { id: webhookId } = await send('createWebhook', { params: here, change: { url: 'http://127.0.0.1:9/tacho' } })

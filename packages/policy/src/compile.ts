@@ -1,10 +1,12 @@
 import { build } from './build.ts'
 import { checkTypes } from './check.ts'
+import { checkConstants } from './constants.ts'
 import { type Fields, fieldsIn } from './fields.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { parse } from './parse.ts'
 import { type Fault, inOrder, type Position, positionAt } from './position.ts'
 import { checkRules } from './rules.ts'
+import type { Node } from './syntax.ts'
 import { SyntaxFault } from './tokens.ts'
 import { isDynamic, showType } from './types.ts'
 import type { Step } from './value.ts'
@@ -64,9 +66,11 @@ function compile(source: string): Compiled {
   if (wrong.length > 0) return { ok: false, faults: wrong }
 
   const faults: Fault[] = []
-  const type = checkTypes(root, ({ start, end }, message) => {
+  const addFault = ({ start, end }: Node, message: string): void => {
     faults.push({ message, position: positionAt(source, start, end) })
-  })
+  }
+  const type = checkTypes(root, addFault)
+  if (faults.length === 0) checkConstants(root, addFault)
   if (faults.length > 0) return { ok: false, faults: inOrder(faults) }
   if (type.name !== 'bool') {
     const hint = isDynamic(type) ? 'compare it with a value, for example == true' : `this is ${showType(type)}`

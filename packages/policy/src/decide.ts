@@ -1,7 +1,9 @@
 import { compiled } from './compiled.ts'
 import { evaluateWith } from './evaluate.ts'
 import { factReader } from './facts.ts'
-import type { Facts } from './variables.ts'
+import { messageOf } from './message.ts'
+import { Failure } from './value.ts'
+import { VARIABLE_NAMES, type Facts } from './variables.ts'
 
 /** From least to most strict. */
 export const ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
@@ -18,6 +20,8 @@ export type Policy = {
   readonly condition: string
   readonly severity: string
   readonly action: string
+  /** Its purpose, and what it says (message.ts). */
+  readonly description?: string | null
 }
 
 type PolicyName = Pick<Policy, 'policyId' | 'name' | 'version'>
@@ -30,6 +34,8 @@ export type Match = PolicyName & {
   readonly effect: Action
   /** Matched only because its condition failed. */
   readonly failed: boolean
+  /** What the policy says; absent if it says nothing. */
+  readonly message?: string
 }
 
 export type PolicyFailure = PolicyName & { readonly message: string; readonly countedAsMatched: boolean }
@@ -47,8 +53,9 @@ export type Decision = {
  * policy never makes the decision less strict. Never throws.
  *
  * A condition that cannot be compiled or evaluated counts as matched if its severity is CRITICAL or HIGH, and as not matched
- * if it is MEDIUM or LOW. `failures` lists it in both cases. Unknown values fail closed: an unknown action counts as BLOCK,
- * an unknown severity as CRITICAL.
+ * if it is MEDIUM or LOW. If it failed because it reads an input that cannot be read, or because it ran out of steps, it
+ * counts as matched at every severity: otherwise a padded input would get past it. `failures` lists it in each case. Unknown
+ * values fail closed: an unknown action counts as BLOCK, an unknown severity as CRITICAL.
  */
 export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const fact = factReader(facts)
@@ -56,11 +63,13 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
   const failures: PolicyFailure[] = []
   for (const policy of policies) {
     const outcome = evaluatePolicy(policy, fact)
-    const countedAsMatched = outcome.ok ? outcome.matched : failsClosed(policy.severity)
+    const countedAsMatched = outcome.ok ? outcome.matched : outcome.isUnreadable || failsClosed(policy.severity)
     if (!outcome.ok) failures.push({ ...nameOf(policy), message: outcome.message, countedAsMatched })
     if (!countedAsMatched) continue
     const { severity, action } = policy
-    matched.push({ ...nameOf(policy), severity, action, effect: effectOf(action), failed: !outcome.ok })
+    const match = { ...nameOf(policy), severity, action, effect: effectOf(action), failed: !outcome.ok }
+    const message = messageOf(policy.description)
+    matched.push(message === null ? match : { ...match, message })
   }
   matched.sort((a, b) => strictness(b.effect) - strictness(a.effect) || byName(a, b))
   failures.sort(byName)
@@ -69,11 +78,23 @@ export function decide(policies: readonly Policy[], facts: Facts): Decision {
 
 function evaluatePolicy({ condition }: Policy, fact: ReturnType<typeof factReader>) {
   const result = compiled(condition)
-  if (result.ok) return evaluateWith(result.condition, fact)
+  let isUnreadable = false
+  const watched = (slot: number) => {
+    const value = fact(slot)
+    isUnreadable ||= slot === INPUT && value instanceof Failure
+    return value
+  }
+  if (result.ok) {
+    const outcome = evaluateWith(result.condition, watched)
+    if (outcome.ok) return outcome
+    return { ...outcome, isUnreadable: isUnreadable || outcome.isOutOfSteps === true }
+  }
   const [fault] = result.faults
   const place = fault ? `line ${fault.position.line}, column ${fault.position.column}: ${fault.message}` : ''
-  return { ok: false, message: place } as const
+  return { ok: false, message: place, isUnreadable } as const
 }
+
+const INPUT = VARIABLE_NAMES.indexOf('tool.input')
 
 function failsClosed(severity: string): boolean {
   return severity !== 'LOW' && severity !== 'MEDIUM'

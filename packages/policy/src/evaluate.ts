@@ -6,7 +6,7 @@ import type { Facts } from './variables.ts'
 
 export type Evaluation =
   | { readonly ok: true; readonly matched: boolean }
-  | { readonly ok: false; readonly message: string }
+  | { readonly ok: false; readonly message: string; readonly isOutOfSteps?: boolean }
 
 /** Never throws, keeps no state, and does a bounded amount of work. The message contains no facts. */
 export function evaluate(condition: Condition, facts: Facts): Evaluation {
@@ -21,7 +21,8 @@ export function evaluateWith({ run, source }: Condition, fact: (slot: number) =>
     if (!(result instanceof Failure)) return { ok: false, message: 'the condition must be true or false' }
     return { ok: false, message: result.offset < 0 ? result.message : located(result, source) }
   } catch (error) {
-    return { ok: false, message: error instanceof OutOfSteps ? error.message : 'the condition could not be evaluated' }
+    if (error instanceof OutOfSteps) return { ok: false, message: error.message, isOutOfSteps: true }
+    return { ok: false, message: 'the condition could not be evaluated' }
   }
 }
 

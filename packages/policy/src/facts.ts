@@ -7,6 +7,7 @@ import { type Facts, VARIABLE_NAMES, type VariableName } from './variables.ts'
 const READERS: Record<VariableName, (facts: Facts) => Value | undefined> = {
   'tool.name': ({ tool }) => text(tool.name),
   'tool.input': ({ tool }) => input(tool.input),
+  'tool.annotations': ({ tool }) => input(tool.annotations),
   'agent.id': ({ agent }) => text(agent?.id),
   'agent.name': ({ agent }) => text(agent?.name),
   'run.id': ({ run }) => text(run?.id),

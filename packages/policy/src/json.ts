@@ -73,10 +73,17 @@ export function copyJson(source: unknown, bounds: { readonly values: number; rea
   return copy(source)
 }
 
-/** An object without a prototype, or with the `Object.prototype` of any realm. */
+const OBJECT_NAMES = new Set(Object.getOwnPropertyNames(Object.prototype))
+
+/**
+ * An object without a prototype, or with the `Object.prototype` of any realm. Other prototypes hold fields that a tool reads
+ * and a copy loses.
+ */
 function isPlain(object: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(object)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
+  const prototype = Object.getPrototypeOf(object) as object | null
+  if (prototype === null || prototype === Object.prototype) return true
+  const isTop = Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
+  return isTop && Object.getOwnPropertyNames(prototype).every((name) => OBJECT_NAMES.has(name))
 }
 
 function classOf(object: object): string {

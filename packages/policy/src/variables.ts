@@ -5,6 +5,10 @@
 export const VARIABLES = {
   'tool.name': { type: 'string', description: 'Name of the tool to run' },
   'tool.input': { type: 'map<string, dyn>', description: 'Its input; every number in it is a double' },
+  'tool.annotations': {
+    type: 'map<string, dyn>',
+    description: "What the tool's MCP server says of it, for example readOnlyHint; a claim, not a fact",
+  },
   'agent.id': { type: 'string', description: 'Stable external agent id, or ""' },
   'agent.name': { type: 'string', description: 'Human-readable agent name, or ""' },
   'run.id': { type: 'string', description: 'External run id, or ""' },
@@ -21,12 +25,16 @@ export type VariableName = keyof typeof VARIABLES
 export const VARIABLE_NAMES = Object.keys(VARIABLES) as VariableName[]
 
 /**
- * The facts of a tool call, in plain JavaScript. Missing texts count as "", missing numbers as 0, a missing input as {},
- * missing signals as []. `now` is Unix time in milliseconds: this package never reads a clock.
+ * The facts of a tool call, in plain JavaScript. Missing texts count as "", missing numbers as 0, a missing input
+ * and missing annotations as {}, missing signals as []. `now` is Unix time in milliseconds: this package never reads a clock.
  * A fact with the wrong type fails the conditions that need it.
  */
 export type Facts = {
-  tool: { name: string; input?: Readonly<Record<string, unknown>> | null | undefined }
+  tool: {
+    name: string
+    input?: Readonly<Record<string, unknown>> | null | undefined
+    annotations?: Readonly<Record<string, unknown>> | null | undefined
+  }
   agent?: { id?: string | null | undefined; name?: string | null | undefined } | null | undefined
   run?:
     | {

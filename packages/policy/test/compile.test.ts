@@ -56,7 +56,7 @@ test('all faults are reported together, in source order', () => {
     compiled.faults.map(({ message }) => message),
     [
       'unknown name foo; use one of tool, agent, run, session, risk, now',
-      'tool has no field bar; use one of name, input',
+      'tool has no field bar; use one of name, input, annotations',
       'unknown name x; use one of tool, agent, run, session, risk, now',
       'split takes 1 argument, not 0',
       'not an RE2 pattern: missing closing )',
@@ -269,4 +269,26 @@ test('compiling the same condition always gives the same result', () => {
   assert.deepEqual(first.fields, second.fields)
   assert.equal(first.source, source)
   assert.ok(Object.isFrozen(first))
+})
+
+test('a part that fails for every call is refused where it stands', () => {
+  const always = (source: string, part: string, why: RegExp) => {
+    assert.match(faultOf(source), new RegExp(`^this always fails: .*${why.source}`), source)
+    assert.equal(pointedAt(source).text, part)
+  }
+  always('now > timestamp("2026-01-01")', 'timestamp("2026-01-01")', /not a time/)
+  always('tool.name == "a" || duration("30d") > duration("1h")', 'duration("30d")', /not a duration/)
+  always('run.toolCalls > int("abc")', 'int("abc")', /not a number/)
+  always('1 / 0 == run.toolCalls', '1 / 0', /division by zero/)
+  always('(run.toolCalls + 1) % (2 - 2) == 0', '(run.toolCalls + 1) % (2 - 2)', /division by zero/)
+  always('tool.input.l.exists(x, x == [1][1])', '[1][1]', /no such key or index/)
+  for (const source of ['has({"a": 1}.b)', 'true || 1 / 0 == 1', '[0].exists(x, x == 0 || 1 / x == 1)'])
+    condition(source)
+})
+
+test('parts without facts are checked with the steps of one evaluation, so saving stays quick', () => {
+  const list = `[${Array(200).fill('0').join(', ')}]`
+  const loop = `${list}.all(a, ${list}.all(b, a == b))`
+  condition(`tool.name == "a" && ${loop} && tool.name == "b" && ${loop}`)
+  assert.match(faultOf(`tool.name == "a" && 1 / 0 == 1 && ${loop} && ${loop}`), /division by zero/)
 })

@@ -134,3 +134,21 @@ test('more conditions than the cache holds are decided correctly', () => {
     assert.equal(matched.length, many.length)
   }
 })
+
+for (const severity of ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL']) {
+  const decided = (condition: string, input: unknown) =>
+    decide([{ policyId: 'p', name: 'p', version: '1', condition, severity, action: 'BLOCK' }], {
+      ...facts,
+      tool: { name: 'refund', input: input as Record<string, unknown> },
+    }).action
+
+  test(`an input that cannot be read, or that uses up all steps, is blocked by a ${severity} policy that reads it`, () => {
+    const large = { list: Array(POLICY_LIMITS.inputValues).fill(1) }
+    for (const input of [large, { at: new Date() }]) {
+      assert.equal(decided('tool.name == "refund" && has(tool.input.amount)', input), 'BLOCK')
+      assert.equal(decided('tool.name == "other" && has(tool.input.amount)', input), 'ALLOW')
+    }
+    const padded = { list: Array(POLICY_LIMITS.inputValues - 2).fill(1) }
+    assert.equal(decided('tool.input.list.exists(a, tool.input.list.exists(b, a + b > 9.0))', padded), 'BLOCK')
+  })
+}

@@ -63,6 +63,13 @@ test('every JSON input has one hash, also after a round trip', () => {
   )
 })
 
+class Rootless {
+  get amount() {
+    return 500
+  }
+}
+Object.setPrototypeOf(Rootless.prototype, null)
+
 test('values that are not plain JSON are rejected, with their path', () => {
   const cycle: Record<string, unknown> = {}
   cycle['self'] = cycle
@@ -71,12 +78,19 @@ test('values that are not plain JSON are rejected, with their path', () => {
     [{ a: NaN }, 'input.a is NaN, which JSON does not have'],
     [{ a: [1, -Infinity] }, 'input.a[1] is -Infinity, which JSON does not have'],
     [{ a: new Map() }, 'input.a is a Map, not plain JSON'],
+    [{ a: Object.create({ amount: 500 }) }, 'input.a is a Object, not plain JSON'],
+    [
+      { a: Object.create(Object.assign(Object.create(null), { amount: 500 })) },
+      'input.a is a host object, not plain JSON',
+    ],
+    [{ a: Object.create(Rootless.prototype) }, 'input.a is a Rootless, not plain JSON'],
     [{ a: 1n }, 'input.a is bigint, not plain JSON'],
     [{ toJSON: () => 1 }, 'input.toJSON is function, not plain JSON'],
+    [{ a: Object.defineProperty({}, 'toJSON', { value: () => 2 }) }, 'input.a has a method toJSON'],
     [{ a: Object.assign([1], { toJSON: () => [2] }) }, 'input.a has a method toJSON'],
     [
       { a: Object.create(Object.create(null, { toJSON: { value: () => 2 } })) as unknown },
-      'input.a has a method toJSON',
+      'input.a is a host object, not plain JSON',
     ],
     [[undefined], 'input[0] is undefined, not plain JSON'],
     [Symbol('a'), 'input is symbol, not plain JSON'],

@@ -41,7 +41,15 @@ export interface HashVector {
 }
 
 export function conditionVectors(): ConditionVector[] {
-  const given = [...conformance(), ...generated(), ...grammar(), ...patterns(), ...times(), ...limits()].map(judged)
+  const given = [
+    ...conformance(),
+    ...generated(),
+    ...grammar(),
+    ...patterns(),
+    ...times(),
+    ...constants(),
+    ...limits(),
+  ].map(judged)
   // Most of CEL's suite is not part of the profile: keep the short ones.
   return given.filter(
     ({ source, refused }) => !refused || source.length <= REFUSED_CHARS || source.length > SOURCE_CHARS,
@@ -332,13 +340,52 @@ function times(): ConditionVector[] {
     'T',
     'true',
   ]
-  const parsed = texts.flatMap((one) =>
-    ['timestamp', 'duration', 'int', 'double', 'bool'].map((name) => `string(${name}(${JSON.stringify(one)})) != "?"`),
+  const named = texts.flatMap((text) =>
+    ['timestamp', 'duration', 'int', 'double', 'bool'].map((name) => [name, text] as const),
   )
+  const literal = named.map(([name, text]) => ({ source: `string(${name}(${JSON.stringify(text)})) != "?"` }))
+  const given = named.map(([name, text]) => ({
+    source: `string(${name}(string(tool.input.text))) != "?"`,
+    facts: { ...DEFAULTS, tool: { name: 'refund', input: { text } } },
+  }))
   const doubles = ['1e21', '1e-7', '123456789.125', '0.1 + 0.2', '5e-324', '-0.0', '1.0 / 0.0', '100.0'].map(
     (one) => `string(${one}) == "1"`,
   )
-  return [...checks, ...parsed, ...doubles].map((source) => ({ source }))
+  return [...[...checks, ...doubles].map((source) => ({ source })), ...literal, ...given]
+}
+
+/** Parts that fail for every call, parts that only look so, and the claims of a server. */
+function constants(): ConditionVector[] {
+  const sources = [
+    'now > timestamp("2026-01-01")',
+    'duration("30d") > duration("1h") || tool.name == "a"',
+    'tool.input.a == 1.0 && int("abc") > 1 && double("x") > 1.0',
+    '1 / 0 == 1',
+    '1 % (1 - 1) == 1',
+    'run.toolCalls / 0 > 1',
+    'run.toolCalls % 0 > 1',
+    'run.cost / 0.0 > 1.0',
+    'true || 1 / 0 == 1',
+    '1 / 0 == 1 || true',
+    'tool.name == "a" ? 1 / 0 == 1 : false',
+    '[1, 2][2] == tool.input.a',
+    '{"a": 1}.b == tool.input.a',
+    'has({"a": 1}.b)',
+    'has({"a": tool.name}.b)',
+    '[1, 0].exists(x, 1 / x == 1)',
+    '[1, 0].all(x, 1 / x == 1)',
+    'tool.input.all(x, [1].all(y, x == "a" && 1 / (y - y) > 0))',
+    'tool.input.all(x, [0].all(x, 1 / x > 0))',
+    '9223372036854775807 + 1 > run.toolCalls',
+    'tool.annotations.readOnlyHint == true',
+    'has(tool.annotations.title) && tool.annotations.title.startsWith("a")',
+    'tool.annotation == {}',
+  ]
+  const tools: Facts['tool'][] = [
+    { name: 'refund', input: { a: 1 }, annotations: { readOnlyHint: true, title: 'ab' } },
+    { name: 'a', annotations: null },
+  ]
+  return sources.flatMap((source) => tools.map((tool) => ({ source, facts: { tool, now: 0 } })))
 }
 
 /** Each loop at the last size that fits into the steps, and one past it. */

@@ -13,7 +13,8 @@ export interface Subject {
   refresh(): Promise<void>
   configuration(): Promise<SeenConfiguration>
   /** Calls a guarded tool. */
-  call(call: GuardedCall): Promise<{ ran: boolean; code?: string }>
+  /** `input`: what the tool got. */
+  call(call: GuardedCall): Promise<{ ran: boolean; code?: string; input?: unknown }>
   /** Changes the input object of a call while it waits. */
   changeInput(callId: string, input: object): Promise<void>
   /** Reports an issue record. */

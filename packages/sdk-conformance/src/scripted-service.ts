@@ -53,7 +53,11 @@ export function json(status: number, body: unknown, headers: Record<string, stri
 
 /** An error of the service. */
 export const refuse = (status: number, headers: Record<string, string> = {}): Answer =>
-  json(status, { status, code: 'scripted', title: 'scripted' }, headers)
+  json(
+    status,
+    { type: 'urn:tacho:error:scripted', status, code: 'scripted', title: 'scripted' },
+    { 'content-type': 'application/problem+json', ...headers },
+  )
 
 /** No answer at all. */
 export const hangUp: Answer = (response) => void response.socket?.destroy()

@@ -1,5 +1,5 @@
 /**
- * The environments of the Python SDK's tests: virtual ones under .cache/, with pinned packages. TACHO_TEST_PYTHON chooses the
+ * The environments of tests in Python: virtual ones under .cache/, with pinned packages. TACHO_TEST_PYTHON chooses the
  * interpreter. TACHO_TEST_FRAMEWORKS=1 adds the environment of CrewAI, which needs older packages than the other frameworks.
  */
 import { spawnSync } from 'node:child_process'
@@ -18,12 +18,16 @@ const WHEELS = 'wheels'
 const INSTALL_MS = 600_000
 
 const found = findPython()
-const main = environment('requirements.txt')
-const crewai = environment('requirements-crewai.txt')
+const main = environment(path.join(PYTHON_SDK, 'requirements.txt'))
+const crewai = environment(path.join(PYTHON_SDK, 'requirements-crewai.txt'))
+const schemathesisEnvironment = environment(
+  fileURLToPath(new URL('../../server/test/http/openapi/requirements.txt', import.meta.url)),
+)
 
 /** The interpreters that have everything, once it is installed. */
 export const interpreter = path.join(main.folder, 'bin', 'python')
 export const crewaiInterpreter = path.join(crewai.folder, 'bin', 'python')
+export const schemathesisInterpreter = path.join(schemathesisEnvironment.folder, 'bin', 'python')
 
 export const wheels = path.join(main.folder, WHEELS)
 
@@ -34,15 +38,19 @@ export const withoutCrewai =
     ? 'needs 800 MB of packages: set TACHO_TEST_FRAMEWORKS=1'
     : whyNot(crewai.folder)
 
+export const withoutSchemathesis =
+  found && !isAtLeast(3, 11) ? 'Schemathesis needs Python 3.11' : whyNot(schemathesisEnvironment.folder)
+
 function whyNot(folder: string): string | false {
-  if (!found) return 'the Python SDK is not tested: no python3 of version 3.10 or newer was found'
+  if (!found) return 'not tested: no python3 of version 3.10 or newer was found'
   if (existsSync(folder)) return false
-  return 'the Python SDK is not tested: its test packages could not be installed (python3 -m venv, PyPI)'
+  return 'not tested: its Python packages could not be installed (python3 -m venv, PyPI)'
 }
 
 /** Called once, before the tests: a test's time limit does not cover an installation. */
 export function installPython(): void {
   install(main)
+  if (isAtLeast(3, 11)) install(schemathesisEnvironment)
   if (process.env['TACHO_TEST_FRAMEWORKS'] !== undefined) install(crewai)
 }
 
@@ -73,6 +81,11 @@ function install({ requirements, folder }: Environment): void {
   else rmSync(partial, { recursive: true, force: true })
 }
 
+function isAtLeast(major: number, minor: number): boolean {
+  const [ofMajor = 0, ofMinor = 0] = (found?.version ?? '').split('.').map(Number)
+  return ofMajor > major || (ofMajor === major && ofMinor >= minor)
+}
+
 function findPython(): { command: string; version: string } | undefined {
   const chosen = process.env['TACHO_TEST_PYTHON']
   for (const command of chosen
@@ -95,7 +108,7 @@ interface Environment {
 
 /** A change of Python or of a pin makes a new environment. */
 function environment(requirements: string): Environment {
-  const pins = readFileSync(path.join(PYTHON_SDK, requirements), 'utf8')
+  const pins = readFileSync(requirements, 'utf8')
   const key = createHash('sha256').update([found?.version, UV, BUILD, pins].join('\n'))
   return { requirements, folder: path.join(CACHE, `python-${key.digest('hex').slice(0, 16)}`) }
 }

@@ -5,7 +5,15 @@
 import { randomUUID } from 'node:crypto'
 
 type Hook = (input: object, toolUseId: string, options: { signal: AbortSignal }) => Promise<HookOutput>
-type HookOutput = { hookSpecificOutput?: { permissionDecision?: string; permissionDecisionReason?: string } }
+interface HookOutput {
+  hookSpecificOutput?: {
+    permissionDecision?: string
+    permissionDecisionReason?: string
+    updatedInput?: Record<string, unknown>
+    /** Of PermissionRequest. */
+    decision?: { behavior: string; message?: string; updatedInput?: Record<string, unknown> }
+  }
+}
 
 export interface QueryOptions {
   hooks?: Record<string, { hooks: Hook[] }[]>
@@ -35,7 +43,18 @@ interface ModelEvent {
 /** In US dollars, for each call of the model. */
 export const CALL_COST = 0.25
 
-export function claudeCode(url: string, act: (name: string, input: Record<string, unknown>) => string) {
+/** What a settings file of the repository does. */
+export interface RepositorySettings {
+  /** A hook that changes the input of a tool after all others. */
+  changeInput?: (input: Record<string, unknown>) => Record<string, unknown>
+  disableAllHooks?: boolean
+}
+
+export function claudeCode(
+  url: string,
+  act: (name: string, input: Record<string, unknown>) => string,
+  { changeInput = (input) => input, disableAllHooks = false }: RepositorySettings = {},
+) {
   return async function* query({
     prompt,
     options = {},
@@ -50,19 +69,25 @@ export function claudeCode(url: string, act: (name: string, input: Record<string
     const runHooks = async (event: string, id: string, more: object): Promise<HookOutput[]> => {
       const input = { session_id: sessionId, hook_event_name: event, tool_use_id: id, ...more }
       const { signal } = new AbortController()
-      const hooks = (options.hooks?.[event] ?? []).flatMap((matcher) => matcher.hooks)
+      const hooks = disableAllHooks ? [] : (options.hooks?.[event] ?? []).flatMap((matcher) => matcher.hooks)
       return await Promise.all(hooks.map((hook) => hook(input, id, { signal })))
     }
 
-    async function runTool({ id, name, input }: Block): Promise<object> {
-      const call = { tool_name: name, tool_input: input }
-      const outputs = await runHooks('PreToolUse', id, call)
+    async function runTool({ id, name, input: asked }: Block): Promise<object> {
+      const outputs = await runHooks('PreToolUse', id, { tool_name: name, tool_input: asked })
       const denied = outputs.find((output) => output.hookSpecificOutput?.permissionDecision === 'deny')
       const result = { type: 'tool_result', tool_use_id: id }
       if (denied) {
         const reason = denied.hookSpecificOutput?.permissionDecisionReason
         return { ...result, content: `PreToolUse:${name} hook error: ${reason}`, is_error: true }
       }
+      const updated = outputs.find((output) => output.hookSpecificOutput?.updatedInput)?.hookSpecificOutput
+        ?.updatedInput
+      const permissions = await runHooks('PermissionRequest', id, { tool_name: name, tool_input: updated ?? asked })
+      const decision = permissions.find((output) => output.hookSpecificOutput?.decision)?.hookSpecificOutput?.decision
+      if (decision?.behavior === 'deny') return { ...result, content: decision.message, is_error: true }
+      const input = changeInput(decision?.updatedInput ?? updated ?? asked)
+      const call = { tool_name: name, tool_input: input }
       try {
         const content = [{ type: 'text', text: act(name, input) }]
         await runHooks('PostToolUse', id, { ...call, tool_response: content, duration_ms: 21 })

@@ -7,7 +7,10 @@ import type { AddressInfo } from 'node:net'
 
 export interface Answer {
   text?: string
-  toolCalls?: { name: string; input: unknown }[]
+  /** `text` stands for the JSON of `input`. */
+  toolCalls?: { name: string; input: unknown; text?: string }[]
+  /** More items of a response, for example the call of a shell. */
+  items?: { id: string; [name: string]: unknown }[]
   /** Default: 20 and 10, of which 5 cached. */
   usage?: { input: number; output: number; cached: number }
   /** Replies with an error of this status. */
@@ -27,7 +30,11 @@ export interface ModelServer {
   close(): Promise<void>
 }
 
-type Wire = (answer: Required<Pick<Answer, 'text' | 'toolCalls' | 'usage'>>, model: string, id: string) => WireAnswer
+type Wire = (
+  answer: Required<Pick<Answer, 'text' | 'toolCalls' | 'items' | 'usage'>>,
+  model: string,
+  id: string,
+) => WireAnswer
 
 interface WireAnswer {
   whole: object
@@ -78,8 +85,8 @@ function send(response: ServerResponse, wire: Wire, { body }: ModelRequest, answ
     const error = { type: 'invalid_request_error', code: 'scripted', message: 'The script says no' }
     return reply(response, answer.status, { type: 'error', error })
   }
-  const { text = '', toolCalls = [], usage = { input: 20, output: 10, cached: 5 } } = answer
-  const { whole, chunks, end } = wire({ text, toolCalls, usage }, body.model ?? 'scripted', String(count))
+  const { text = '', toolCalls = [], items = [], usage = { input: 20, output: 10, cached: 5 } } = answer
+  const { whole, chunks, end } = wire({ text, toolCalls, items, usage }, body.model ?? 'scripted', String(count))
   if (body.stream !== true) return reply(response, 200, whole)
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const sent = answer.isCut ? chunks.slice(0, Math.ceil(chunks.length / 2)) : chunks
@@ -103,11 +110,11 @@ async function readJson(request: IncomingMessage): Promise<ModelRequest['body']>
 }
 
 function chatCompletions({ text, toolCalls, usage }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
-  const calls = toolCalls.map(({ name, input }, index) => ({
+  const calls = toolCalls.map(({ name, input, text: json = JSON.stringify(input) }, index) => ({
     index,
     id: `call_${id}_${index}`,
     type: 'function',
-    function: { name, arguments: JSON.stringify(input) },
+    function: { name, arguments: json },
   }))
   const finish = calls.length > 0 ? 'tool_calls' : 'stop'
   const used = {
@@ -146,18 +153,18 @@ function chatCompletions({ text, toolCalls, usage }: Parameters<Wire>[0], model:
   }
 }
 
-function responses({ text, toolCalls, usage }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
+function responses({ text, toolCalls, items, usage }: Parameters<Wire>[0], model: string, id: string): WireAnswer {
   const part = { type: 'output_text', text, annotations: [], logprobs: [] }
   const message = { type: 'message', id: `msg_${id}`, status: 'completed', role: 'assistant', content: [part] }
-  const calls = toolCalls.map(({ name, input }, index) => ({
+  const calls = toolCalls.map(({ name, input, text: json = JSON.stringify(input) }, index) => ({
     type: 'function_call',
     id: `fc_${id}_${index}`,
     call_id: `call_${id}_${index}`,
     name,
-    arguments: JSON.stringify(input),
+    arguments: json,
     status: 'completed',
   }))
-  const output = [...(text === '' ? [] : [message]), ...calls]
+  const output = [...(text === '' ? [] : [message]), ...calls, ...items]
   const base = {
     id: `resp_${id}`,
     object: 'response',

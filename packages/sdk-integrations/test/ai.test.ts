@@ -53,6 +53,24 @@ test('models of another provider are recorded in the same shape', async (t) => {
   await assertScene(scene, { provider: 'anthropic.messages' })
 })
 
+test('a function that returns a generator without being one fails, and its body does not run', async (t) => {
+  const scene = await startScene(t, THREE_REFUNDS, DONE)
+  async function* refunds(order: number) {
+    yield scene.refund(order)
+  }
+  const { refund } = guardTools(
+    {
+      refund: {
+        inputSchema: z.object({ order: z.number() }),
+        execute: ({ order }: { order: number }) => refunds(order),
+      },
+    },
+    scene.fake.tacho,
+  )
+  await assert.rejects(async () => refund.execute({ order: 1 }), /declare it async function\*/)
+  assert.deepEqual(scene.refunded, [])
+})
+
 test('an error of the model stays the same error, and is recorded', async (t) => {
   const scene = await startScene(t, { status: 400 })
   await assert.rejects(

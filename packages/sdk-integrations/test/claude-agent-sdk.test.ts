@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { inputHash } from '@tacho/policy/input-hash.ts'
 import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
 import type * as Zod from 'zod'
 import { CALL_COST, claudeCode, type Message, type QueryOptions } from '../src/claude-code.ts'
@@ -136,6 +137,46 @@ test('a permission function of the host that changes the input does not get arou
   }
   assert.deepEqual(await ask(4), { behavior: 'allow', updatedInput: { order: 4 } })
   assert.partialDeepStrictEqual(await ask(2), { behavior: 'deny' })
+})
+
+test('an approval does not count for the input that a hook of the settings makes of it', async (t) => {
+  const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 3 } }] }, DONE)
+  const ran: unknown[] = []
+  const changing = claudeCode(scene.model.url, (_name, input) => `ran ${ran.push(input)}`, {
+    changeInput: ({ order }) => ({ order: Number(order) + 1 }),
+  })
+  await consume(guardQuery(changing, scene.fake.tacho)({ prompt: 'Refund' }))
+  assert.deepEqual(ran, [{ order: 4 }], 'Claude Code runs it without asking')
+  const [approval] = await scene.fake.approvals()
+  const facts = { inputHash: inputHash(TOOL, { order: 4 }), approvalId: approval?.id }
+  // The service compares the hash with that of the approval, and says that they differ.
+  await scene.fake.assertEvent('TOOL_CALL', { input: { order: 4 }, ...facts })
+  assert.notEqual(approval?.inputHash, facts.inputHash)
+  await scene.fake.assertEvent('ERROR', {
+    code: 'changed_after_approval',
+    toolName: TOOL,
+    judgedInputHash: approval?.inputHash,
+    ...facts,
+  })
+  const [issue] = await scene.fake.issues()
+  assert.partialDeepStrictEqual(issue, {
+    detectionType: 'INPUT_CHANGED',
+    payload: { toolName: TOOL, reasonCode: 'changed_after_approval' },
+    evidence: facts,
+  })
+})
+
+test('a tool whose hook is not called is noticed', async (t) => {
+  const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 2 } }] }, DONE)
+  const settings = { disableAllHooks: true }
+  const query = claudeCode(scene.model.url, (_name, { order }) => JSON.stringify(scene.refund(Number(order))), settings)
+  await consume(guardQuery(query, scene.fake.tacho)({ prompt: 'Refund' }))
+  assert.deepEqual(scene.refunded, [2])
+  await scene.fake.assertEvent('ERROR', { code: 'not_judged', toolName: TOOL })
+  assert.deepEqual(
+    (await scene.fake.issues()).map(({ detectionType, payload }) => [detectionType, payload['reasonCode']]),
+    [['TOOL_NOT_JUDGED', 'not_judged']],
+  )
 })
 
 test('a tool that fails is recorded with its error, and the cost of the turn with its last call', async (t) => {

@@ -1,17 +1,21 @@
-/** `@tacho/sdk/ai` with the real Mastra. */
+/** `@tacho/sdk/mastra` with the real Mastra. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOpenAI } from '@ai-sdk/openai'
 import { Agent } from '@mastra/core/agent'
 import type { MastraModelConfig } from '@mastra/core/llm'
 import { createTool } from '@mastra/core/tools'
-import { guardTools, recordModel } from '@tacho/sdk/ai'
+import { recordModel } from '@tacho/sdk/ai'
+import { guardTool } from '@tacho/sdk/mastra'
 import { z } from 'zod'
 import { assertScene, DONE, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
 
 function agentOf({ fake, model, refund }: Scene) {
   const openai = createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })
-  const tool = createTool({
+  const tool = guardTool(
+    createTool,
+    fake.tacho,
+  )({
     id: 'refund',
     description: 'Refunds an order',
     inputSchema: z.object({ order: z.number() }),
@@ -23,7 +27,7 @@ function agentOf({ fake, model, refund }: Scene) {
     instructions: 'Be brief',
     // Mastra's types know an older release of the provider interface.
     model: recordModel(openai('gpt-5'), fake.tacho) as MastraModelConfig,
-    tools: guardTools({ refund: tool }, fake.tacho),
+    tools: { refund: tool },
   })
 }
 

@@ -2,18 +2,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Agent, OpenAIProvider, Runner, setTraceProcessors, tool } from '@openai/agents'
-import { guardTools, recordTraces } from '@tacho/sdk/openai-agents'
+import { guardTool, recordTraces } from '@tacho/sdk/openai-agents'
 import { z } from 'zod'
 import { assertScene, DONE, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
 
 function agentOf({ fake, refund }: Scene) {
-  const refundTool = tool({
+  const refundTool = guardTool(
+    tool,
+    fake.tacho,
+  )({
     name: 'refund',
     description: 'Refunds an order',
     parameters: z.object({ order: z.number() }),
     execute: async ({ order }) => refund(order),
   })
-  return new Agent({ name: 'Refunds', model: 'gpt-5', tools: guardTools([refundTool], fake.tacho) })
+  return new Agent({ name: 'Refunds', model: 'gpt-5', tools: [refundTool] })
 }
 
 const runnerOf = ({ model }: Scene, useResponses = true) =>

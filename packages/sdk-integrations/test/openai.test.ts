@@ -107,8 +107,8 @@ test('a stream that the host leaves is recorded as aborted, with what had arrive
   assert.partialDeepStrictEqual(await onlyCall(scene), { finishReason: 'aborted', output: { content: 'A lo' } })
 })
 
-test('policies see the arguments of a tool that takes them as text', async (t) => {
-  const condition = 'has(tool.input.order) ? tool.input.order == 2.0 : tool.input.input == "second"'
+test('a tool that takes a text gets the text that the policies judged, whatever it looks like', async (t) => {
+  const condition = 'tool.input.input == "second" || has(tool.input.order)'
   const policy = {
     policyId: 'p',
     name: 'p',
@@ -123,7 +123,25 @@ test('policies see the arguments of a tool that takes them as text', async (t) =
   const run = (text: string) => `ran ${ran.push(text)}`
   const [tool] = guardTools([{ type: 'function', function: { name: 'refund', function: run } }], fake.tacho)
   const call = async (text: string) => tool?.function.function(text)
-  for (const text of ['{"order":2}', 'second']) assert.match((await call(text)) ?? '', /was not run/)
-  for (const text of ['{"order":1}', 'first', '[2]', '2']) assert.match((await call(text)) ?? '', /^ran/)
-  assert.deepEqual(ran, ['{"order":1}', 'first', '[2]', '2'])
+  assert.match((await call('second')) ?? '', /was not run/)
+  for (const text of ['{"order":2}', 'first', '[2]', '2']) assert.match((await call(text)) ?? '', /^ran/)
+  assert.deepEqual(ran, ['{"order":2}', 'first', '[2]', '2'])
+})
+
+test('a tool keeps its class, its parser and the name of its function', async (t) => {
+  const scene = await startScene(t)
+  class Runnable {
+    readonly parameters = {}
+    parse(text: string) {
+      return JSON.parse(text) as unknown
+    }
+    function = async function refund(input: unknown) {
+      return input
+    }
+  }
+  const [tool] = guardTools([Object.freeze({ type: 'function' as const, function: new Runnable() })], scene.fake.tacho)
+  assert.ok(tool?.function instanceof Runnable)
+  assert.equal(tool.function.function.name, 'refund')
+  assert.deepEqual(await tool.function.function(tool.function.parse('{"order":1}')), { order: 1 })
+  await scene.fake.assertEvent('TOOL_CALL', { toolName: 'refund', input: { order: 1 } })
 })

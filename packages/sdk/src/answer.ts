@@ -1,5 +1,5 @@
 /** What the answer to a batch means for each of its events. Pure. */
-import type { HttpResult } from './http.ts'
+import type { HttpResult, Reply } from './http.ts'
 
 export type Verdict =
   /** Judges each event separately; an event in neither set was accepted. */
@@ -8,18 +8,32 @@ export type Verdict =
   | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
   /** The whole batch was too large or not understood. Smaller batches show which event is at fault. */
   | { readonly kind: 'split'; readonly why: string }
-  /** Send nothing more. */
-  | { readonly kind: 'stop'; readonly reason: 'unauthorized' | 'forbidden' }
+  /** The service refuses the key. Ask again after a long time. */
+  | { readonly kind: 'stop'; readonly reason: KeyRefusal }
+
+export type KeyRefusal = 'unauthorized' | 'forbidden'
 
 export function verdictOf(result: HttpResult, eventIds: readonly string[]): Verdict {
   if (result.kind === 'no-reply') return { kind: 'retry', retryAfter: null, why: result.message }
   const { ok, status } = result
   if (ok) return judgedBy(result.json, eventIds) ?? retry(result, 'the answer is not from Tacho')
-  if (status === 401) return { kind: 'stop', reason: 'unauthorized' }
-  if (status === 403) return { kind: 'stop', reason: 'forbidden' }
+  const reason = keyRefusal(result)
+  if (reason) return { kind: 'stop', reason }
   if (status === 400 || status === 413) return { kind: 'split', why: `status ${status}` }
   // 429 and 5xx are temporary. Any other status means a wrong address or a proxy, which an operator can fix.
   return retry(result, `status ${status}`)
+}
+
+/** Only Tacho's own answer says something about the key: proxies and firewalls answer 401 and 403 too. */
+export function keyRefusal({
+  status,
+  header,
+  json,
+}: Pick<Reply, 'status' | 'header' | 'json'>): KeyRefusal | undefined {
+  const media = header('content-type')?.split(';')[0]?.trim().toLowerCase()
+  const { type } = (json ?? {}) as { type?: unknown }
+  if (media !== 'application/problem+json' || !String(type).startsWith('urn:tacho:error:')) return undefined
+  return status === 401 ? 'unauthorized' : status === 403 ? 'forbidden' : undefined
 }
 
 function retry({ header }: { header: (name: string) => string | null }, why: string): Verdict {

@@ -13,7 +13,7 @@ export interface RunScope {
   readonly json: string
   /** Its root span. */
   readonly span: Span
-  /** Added to each event payload that lacks the key, for example `promptVersionId`. */
+  /** Added to each event payload that lacks the key. */
   readonly annotations: Map<string, unknown>
   /** What other processes used of the run, as the host gave it. */
   readonly usedBefore?: unknown
@@ -22,6 +22,13 @@ export interface RunScope {
 export interface Span {
   readonly spanId: string
   readonly parentSpanId: string | undefined
+  /** Of the prompt that was requested last in this span, or before it in the spans around it. */
+  promptVersionId?: string | undefined
+}
+
+/** A span inside another one. It keeps the prompt of its beginning: prompts of spans beside it are not its own. */
+export function childSpan(spanId: string, parent: Span): Span {
+  return { spanId, parentSpanId: parent.spanId, promptVersionId: parent.promptVersionId }
 }
 
 export interface Context {

@@ -1,14 +1,16 @@
 /** Everything a client consists of, built once from its options. It does not hold the key; `request` does. */
+import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery.ts'
 import { createContext, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
+import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
 import { fieldsOf, readSafely } from './json.ts'
 import { createMask, loadChecksum, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadWriter, type Payload, type PayloadWriter } from './payload.ts'
-import type { Runtime } from './runtime.ts'
+import { hostRuntime, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
 
@@ -20,12 +22,18 @@ export interface Core {
   readonly ids: Ids
   /** Sends one request, with the key. */
   readonly request: Request
+  /** Ends requests under way, which would keep the process running. Approvals have a signal of their own. */
+  readonly endRequests: () => void
   readonly diagnostics: Diagnostics
   readonly mask: Mask
   /** The JSON text of a payload as recorded: masked, bounded, and reduced to metadata if configured. */
   readonly payloadJson: PayloadWriter
   readonly context: CurrentContext
   readonly sender: Sender
+  /** Runs that the end of the process ends: not those that another process continues. */
+  readonly openRuns: Map<Endable, OpenRun>
+  /** Delivers before it returns, within a bound: for a process that ends. */
+  readonly deliverNow: (timeoutMs: number) => void
   /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft | (() => Draft)) => string | undefined
   /** MAC of a text under the key and the address: a file on disk counts only for them, and only unchanged. */
@@ -35,6 +43,14 @@ export interface Core {
   /** Resolves when the spool, if any, is open and has returned the events it kept. */
   readonly opened: Promise<unknown>
 }
+
+/** The part of a run that the end of the process needs. */
+export interface Endable {
+  fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
+}
+
+/** `own`: inside the callback of `run`. `started`: by `startRun`, whose end may follow elsewhere. */
+export type OpenRun = 'own' | 'started'
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
@@ -49,12 +65,14 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const { fetch, timer } = runtime
   const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch, timer }
+  const closing = new AbortController()
   let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
   const delivery = async () => (loaded ??= await import('./delivery.ts'))
   const request: Request = async (...call) => {
     try {
-      return await (await delivery()).sendRequest(connection, ...call)
+      const [method, path, options] = call
+      return await (await delivery()).sendRequest(connection, method, path, { signal: closing.signal, ...options })
     } catch {
       return { kind: 'no-reply', reason: 'network', message: 'the SDK failed' }
     }
@@ -83,13 +101,14 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
         diagnostics.drop('sampled')
         return undefined
       }
+      const span = draft.span ?? spanOf(scope)
       const event = makeEvent(
         { ...draft, type: String(draft.type), label: labelOf(draft.label) },
         {
           scope,
-          span: draft.span ?? spanOf(scope),
+          span,
           timestamp: timeOf(draft.timestamp),
-          payloadJson: payloadJson(annotated(draft.payload, scope)),
+          payloadJson: payloadJson(annotated(draft.payload, scope, span)),
           sequence: sender.nextSequence(),
         },
         ids,
@@ -134,10 +153,11 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
     attempt(() => waitUntil(delivered))
   }
 
+  /** Opens the folder before it returns. */
   async function open(folder: string): Promise<void> {
     try {
-      const { spoolEvents } = await import('./spool-events.ts')
-      await spoolEvents(folder, { settings, runtime, ids, diagnostics, sender })
+      if (!hostProcess) throw new TypeError('no files')
+      await hostProcess.spoolEvents(folder, { settings, runtime, ids, diagnostics, sender })
     } catch (error) {
       diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
     }
@@ -149,12 +169,40 @@ export function createCore(given: TachoOptions, host: Runtime): Core {
   const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
   const opened = Promise.all([checked, spooled])
   const sign = async (text: string) => (await import('./sha256.ts')).hmacSha256(apiKey, `${settings.baseUrl}\n${text}`)
-  const parts = { options, settings, runtime, ids, request, sign, diagnostics, mask, payloadJson, context, sender }
+  const endRequests = () => closing.abort()
+  const deliverNow = (timeoutMs: number) => {
+    // Another process does not have the host's own network.
+    if (!hostProcess || timeoutMs <= 0 || fetch !== hostRuntime.fetch) return
+    const service = { baseUrl: settings.baseUrl, apiKey }
+    sender.handOver((batches) => hostProcess?.deliverNow(service, batches, timeoutMs) ?? [])
+  }
+  const parts = {
+    options,
+    settings,
+    runtime,
+    ids,
+    request,
+    endRequests,
+    sign,
+    diagnostics,
+    mask,
+    payloadJson,
+    context,
+    sender,
+    openRuns: new Map(),
+    deliverNow,
+  }
   return { ...parts, record, observers, opened }
 }
 
-function annotated(payload: Payload | undefined, { annotations }: RunScope): Payload | undefined {
-  return annotations.size === 0 ? payload : Object.fromEntries([...annotations, ...fieldsOf(payload)])
+function annotated(
+  payload: Payload | undefined,
+  { annotations }: RunScope,
+  { promptVersionId }: Span,
+): Payload | undefined {
+  if (annotations.size === 0 && promptVersionId === undefined) return payload
+  const prompt: [string, unknown][] = promptVersionId === undefined ? [] : [['promptVersionId', promptVersionId]]
+  return Object.fromEntries([...annotations, ...prompt, ...fieldsOf(payload)])
 }
 
 /** A copy, so that no getter of the host runs later. Options that cannot be read disable the client. */

@@ -4,7 +4,7 @@
 const PARTS =
   'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie'
 const WORDS = 'jwt|otp|auth|cv[vc]2?'
-const SECRET_NAME = new RegExp(`${PARTS}|-signature|^(?:bearer|(?:x-)?(?:${WORDS}))$|token$`, 'i')
+const SECRET_NAME = new RegExp(`${PARTS}|-signature|^(?:bearer|(?:x-|--?)?(?:${WORDS}))$|token$`, 'i')
 /** `pass` and `pwd` only as separate words: DB_PASS and dbPass, but not compass. */
 const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
 /** Texts under such a name are secrets; numbers are usage counters. */

@@ -4,11 +4,14 @@
  *   idle --report--> sending --accepted, refused--> sending the next, or idle
  *                       |  ^
  *                       v  | backoff, Retry-After
- *                     waiting              any --close, 401, 403--> closed: queued records are dropped
+ *                     waiting              any --close--> closed: queued records are dropped
+ *
+ * A refused key (401, 403) is a backoff of minutes, in which no flush waits.
  */
 import type { RunScope } from './context.ts'
 import { attempt, type Core } from './core.ts'
-import { waitMs } from './retry.ts'
+import { keyRefusal, type KeyRefusal } from './answer.ts'
+import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Timer } from './runtime.ts'
 import type { Keeper, Kept, SpoolUser } from './spool.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
@@ -71,6 +74,8 @@ export class IssueRecords {
   readonly #waiting = new Set<() => void>()
   #keeper: Keeper | undefined
   #isHandedOver = false
+  /** Why the service refused the key the last time. */
+  #refusal: KeyRefusal | undefined
 
   constructor(core: Core) {
     this.#core = core
@@ -137,7 +142,7 @@ export class IssueRecords {
 
   /** Waits until the queue is empty or the time is up. Returns how many records are left. */
   async flush(timeoutMs: number): Promise<number> {
-    if (this.#queue.length === 0) return 0
+    if (this.#queue.length === 0 || this.#refusal) return this.#queue.length
     await new Promise<void>((resolve) => {
       const timer = this.#core.runtime.timer(timeoutMs, done, true)
       const waiting = this.#waiting
@@ -151,7 +156,7 @@ export class IssueRecords {
     return this.#queue.length
   }
 
-  close(reason: IssueDropReason = 'closed'): void {
+  close(reason: IssueDropReason = this.#refusal ?? 'closed'): void {
     this.#state = 'closed'
     this.#timer?.cancel()
     this.#keeper?.close()
@@ -177,7 +182,9 @@ export class IssueRecords {
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
     const payload = payloadJson(report.payload, PAYLOAD_BYTES_MAX)
     const evidence = payloadJson(report.evidence, EVIDENCE_BYTES_MAX)
-    const promptVersionId = report.promptVersionId ?? scope?.annotations.get('promptVersionId')
+    const current = this.#core.context.getStore()
+    const ofSpan = current?.scope === scope ? current?.span.promptVersionId : undefined
+    const promptVersionId = report.promptVersionId ?? ofSpan ?? scope?.annotations.get('promptVersionId')
     const record = {
       sdkInstanceId: settings.clientId,
       clientRecordId,
@@ -213,14 +220,17 @@ export class IssueRecords {
     const reply = await request('POST', '/issue-records', { body: record.json, timeoutMs: settings.requestTimeoutMs })
     if (this.#queue[0] !== record) return // closed meanwhile
     const status = reply.kind === 'reply' ? reply.status : null
-    if (status === 401 || status === 403) {
-      const code = status === 401 ? 'unauthorized' : 'forbidden'
-      diagnostics.report('error', `issue_records_${code}`, `The service refused issue records: ${status}.`)
-      this.close(code)
+    const refusal = reply.kind === 'reply' ? keyRefusal(reply) : undefined
+    if (refusal) {
+      diagnostics.report('error', `issue_records_${refusal}`, `The service refused issue records: ${status}.`)
+      this.#refusal = refusal
+      this.#state = 'waiting'
+      this.#timer = runtime.timer(REFUSED_MS, () => this.#next())
+      this.#wake()
     } else if (reply.kind === 'reply' && reply.ok && isReceipt(reply.json)) {
       this.#counts.accepted++
       this.#done(record)
-    } else if (status !== null && status >= 400 && status < 500 && status !== 429 && status !== 408) {
+    } else if (status !== null && status >= 400 && status < 500 && !TEMPORARY.has(status)) {
       this.#counts.rejected++
       diagnostics.report('warning', 'issue_record_rejected', `The service rejected an issue record: ${status}.`)
       this.#done(record)
@@ -234,6 +244,7 @@ export class IssueRecords {
 
   #done(record: Queued): void {
     this.#failures = 0
+    this.#refusal = undefined
     this.#queue.shift()
     this.#bytes -= record.bytes
     this.#keeper?.finish([record])
@@ -249,6 +260,9 @@ export class IssueRecords {
     for (const wake of this.#waiting) wake()
   }
 }
+
+/** 401 and 403 of a proxy say nothing about the record. */
+const TEMPORARY: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
 /** A 2xx from something else, such as a proxy's page, confirms nothing. */
 function isReceipt(json: unknown): boolean {

@@ -17,6 +17,7 @@ import {
   MAYBE_NAMED,
   type NameKind,
 } from './credentials.ts'
+import { replaceJson, rewritten } from './embedded-json.ts'
 import { readSafely, type Json } from './json.ts'
 import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
@@ -106,11 +107,13 @@ export function createMask(options: MaskingOptions): Mask {
   }
 
   function maskText(text: string, level = 0): string {
-    const decoded = level < LEVELS_MAX ? decode(text) : undefined
-    if (decoded) {
-      const masked = JSON.stringify(maskValue(decoded.value, level + ENCODED_LEVELS))
-      return masked === decoded.json ? text : masked
-    }
+    if (level >= LEVELS_MAX || !touches(text)) return ruled(text)
+    const whole = maskJsonText(text, level)
+    if (whole !== undefined) return whole
+    return ruled(replaceJson(text, (json) => maskJsonText(json, level) ?? maskEncoded(json, level)))
+  }
+
+  function ruled(text: string): string {
     const masked = applyRules(text)
     return custom ? String(custom(masked)) : masked
   }
@@ -121,14 +124,21 @@ export function createMask(options: MaskingOptions): Mask {
     return masked
   }
 
-  /** The object or list that a text encodes, if it may contain something to mask. */
-  function decode(text: string): { value: Json; json: string } | undefined {
-    const whole = text.trim()
-    if (!/^(?:\{[^]*\}|\[[^]*\])$/.test(whole) || !touches(whole)) return undefined
-    return readSafely(() => {
-      const value = JSON.parse(whole) as Json
-      return { value, json: JSON.stringify(value) }
-    }, undefined)
+  /** Masks a text that encodes an object, a list, or a text with one of them; undefined for other texts. */
+  function maskJsonText(text: string, level: number): string | undefined {
+    if (!/^\s*(?:\{[^]*\}|\[[^]*\]|"[^]*")\s*$/.test(text)) return undefined
+    const value = readSafely(() => JSON.parse(text) as Json, undefined)
+    if (value === undefined) return undefined
+    const masked = JSON.stringify(maskValue(value, level + ENCODED_LEVELS))
+    return rewritten(text, JSON.stringify(value), masked)
+  }
+
+  /** The same for the inside of a text that encodes JSON: each quote has backslashes. */
+  function maskEncoded(text: string, level: number): string | undefined {
+    const inside = readSafely(() => JSON.parse(`"${text}"`) as string, undefined)
+    if (inside === undefined || inside === text) return undefined
+    const masked = maskText(inside, level + ENCODED_LEVELS)
+    return masked === inside ? text : JSON.stringify(masked).slice(1, -1)
   }
 
   /** `kind`: of the name above the value. */

@@ -40,13 +40,13 @@ export interface TachoOptions {
   flushIntervalMs?: number
   /** Timeout of one request including its answer, in milliseconds. Default: 10,000. */
   requestTimeoutMs?: number
-  /** Longest wait of `flush`, and of a process that ends on its own, in milliseconds. Default: 5,000. */
+  /** Longest wait of `flush`, and of a process that ends, in milliseconds. Default: 5,000. */
   flushTimeoutMs?: number
   /** `auto` compresses large batches, unless the service is on this machine. Default: auto. */
   compression?: 'auto' | 'never'
   /** A folder that keeps events until delivery, so that they survive the end of the process (Node, Bun, Deno). */
   spool?: string
-  /** Deliver queued events on SIGTERM and SIGINT before the process ends. Default: false. */
+  /** Deliver queued events on SIGTERM and SIGINT before the process ends. Default: true. */
   flushOnSignals?: boolean
   /** Keeps a serverless function running until a promise ends. */
   waitUntil?: (promise: Promise<unknown>) => void
@@ -179,7 +179,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     flushTimeoutMs: number('flushTimeoutMs', 5_000, 0, 600_000),
     compress: choice('compression', ['auto', 'never'], 'never') === 'auto' && !base?.isLoopback,
     spool: text('spool', 4_096),
-    flushOnSignals: choice('flushOnSignals', [false, true], false),
+    flushOnSignals: choice('flushOnSignals', [true, false], true),
     waitUntil: canWait ? waitUntil : undefined,
   }
   for (const name of Object.keys(given)) {

@@ -1,6 +1,6 @@
 /** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
 import type { Diagnostics } from './diagnostics.ts'
-import { errorText, fieldsOf, joined, jsonText, type JsonObject } from './json.ts'
+import { errorText, fieldsOf, joined, jsonText, readSafely, type JsonObject } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Mask } from './mask.ts'
 import type { Settings } from './options.ts'
@@ -13,7 +13,8 @@ export type Payload = Readonly<Record<string, unknown>>
 const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
     'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName tools ' +
-    'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate'
+    'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate ' +
+    'revision detections inputProblem startEventId'
   ).split(' '),
 )
 /** A longer text counts as content under any key. */
@@ -57,18 +58,38 @@ export function createPayloadWriter(
 
   function chosen(payload: Payload): unknown {
     const { error } = payload
-    const isThrown = error instanceof Error
+    // A thrown value may be a Proxy, or have getters that throw.
+    const isThrown = readSafely(() => error instanceof Error, true)
     if (capture === 'full') return isThrown ? joined(payload, { error: errorText(error) }) : payload
     const kept: [string, unknown][] = []
     for (const [key, value] of fieldsOf(payload)) {
       if (metadataKeys.has(key)) kept.push([key, value])
       else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
+      // Which conditions failed, and why: the message quotes the condition, never a fact.
+      else if (key === 'failures' && Array.isArray(value)) kept.push([key, value.slice(0, 100).map(failureOf)])
+      else if (key === 'exception') kept.push([key, classesOf(value)])
       else if (key === 'usage') kept.push([key, numbersOf(value)])
       // Error messages quote their input; the error's class does not.
-      else if (key === 'error' && value !== undefined) kept.push([key, isThrown ? error.name : '[left out]'])
+      else if (key === 'error' && value !== undefined) kept.push([key, isThrown ? nameOf(error) : '[left out]'])
     }
     return Object.fromEntries(kept)
   }
+}
+
+function nameOf(error: unknown): string {
+  return readSafely(() => String((error as Error).name), 'unreadable error')
+}
+
+/** The classes of an error and of its causes. */
+function classesOf(exception: unknown): Record<string, unknown> {
+  const { type, causes } = (exception ?? {}) as { type?: unknown; causes?: unknown }
+  return { type, ...(Array.isArray(causes) && { causes: causes.map(classesOf) }) }
+}
+
+function failureOf(failure: unknown): Record<string, unknown> {
+  return Object.fromEntries(
+    fieldsOf(failure).filter(([key, value]) => /^(?:policyId|message)$/.test(key) && isMetadata(value)),
+  )
 }
 
 function isMetadata(value: unknown): boolean {

@@ -1,34 +1,54 @@
-/** What clients do when their process ends on its own or by a signal. */
+/**
+ * What clients do when their process ends.
+ *
+ *   work is over   beforeExit   deliver as usual
+ *   signal         SIGTERM, …   end open runs as CANCELLED, deliver, let the signal take effect; the host's own listeners
+ *                               decide instead, if there are any
+ *   any other end  exit         end open runs as FAILED, then deliver while the process waits
+ */
+import type { Failure } from './ending.ts'
 
 export interface Ending {
   /** Delivers queued events, within a bound. */
   flush(): Promise<unknown>
   hasQueued(): boolean
   readonly flushOnSignals: boolean
+  /** Ends the open runs, but those of `startRun` only if the process failed. */
+  endRuns(status: 'FAILED' | 'CANCELLED', failure: Failure, isFailed: boolean): void
+  /** Delivers before it returns. @param spentMs what other clients took of the time. */
+  deliverNow(spentMs: number): void
 }
 
-type Listener = (signal?: string) => void
+type Listener = (given: unknown) => void
 
 /** The part of Node's `process` that this needs. Bun and Deno have it too. */
 interface HostProcess {
   readonly pid: number
   on(event: string, listener: Listener): unknown
+  prependListener(event: string, listener: Listener): unknown
   removeListener(event: string, listener: Listener): unknown
   listenerCount(event: string): number
   kill(pid: number, signal: string): unknown
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT']
+/** A process group and its parent may pass on the same signal. */
+const SAME_SIGNAL_MS = 1_000
 
 /** One listener for all clients of a process. */
 const endings = new Set<Ending>()
 const listening = new Map<string, Listener>()
+/** What may be about to end the process. A host that handles an exception or a signal can also continue. */
+let thrown: Failure | undefined
+let signalled: { readonly signal: string; readonly at: number } | undefined
 
 /** Only for hosts with a `process`. Returns a function that stops it. */
-export function flushAtEnd(ending: Ending): () => void {
+export function endRunsAtEnd(ending: Ending): () => void {
   const { process: host } = globalThis as unknown as { process: HostProcess }
   endings.add(ending)
   listen(host, 'beforeExit', onBeforeExit)
+  listen(host, 'uncaughtExceptionMonitor', (error) => (thrown = { error }))
+  listen(host, 'exit', onExit)
   if (ending.flushOnSignals) for (const signal of SIGNALS) listen(host, signal, () => void onSignal(host, signal))
   return () => {
     endings.delete(ending)
@@ -39,7 +59,8 @@ export function flushAtEnd(ending: Ending): () => void {
 function listen(host: HostProcess, event: string, listener: Listener): void {
   if (listening.has(event)) return
   listening.set(event, listener)
-  host.on(event, listener)
+  // First, so that the host's own listeners can be counted: those of `once` are gone after they were called.
+  host.prependListener(event, listener)
 }
 
 function forget(host: HostProcess, ...events: readonly string[]): void {
@@ -61,10 +82,42 @@ function onBeforeExit(): void {
   }
 }
 
-/** Delivers, then lets the signal take effect. If the host has its own listeners, they decide instead. */
+function onExit(code: unknown): void {
+  const begun = Date.now()
+  const isFailed = code !== 0 || signalled !== undefined
+  for (const ending of endings) {
+    if (signalled) ending.endRuns('CANCELLED', bySignal(signalled.signal), isFailed)
+    else
+      ending.endRuns(
+        'FAILED',
+        (code !== 0 && thrown) ||
+          noted('ProcessExit', `The process ended with code ${String(code)} before the run did.`),
+        isFailed,
+      )
+    ending.deliverNow(Date.now() - begun)
+  }
+}
+
+const bySignal = (signal: string) => noted(signal, `The process was ended by ${signal}.`)
+
+/** An error of ours, whose stack would say nothing. */
+function noted(name: string, message: string): Failure {
+  return { error: Object.assign(new Error(message), { name, stack: undefined }) }
+}
+
 async function onSignal(host: HostProcess, signal: string): Promise<void> {
-  await Promise.all([...endings].filter(({ flushOnSignals }) => flushOnSignals).map((ending) => ending.flush()))
-  if (host.listenerCount(signal) > 1) return
+  const before = signalled
+  const at = Date.now()
+  if (before && at - before.at < SAME_SIGNAL_MS) return
+  signalled = { signal, at }
+  const hasOthers = host.listenerCount(signal) > 1
+  // A second signal takes effect at once.
+  if (hasOthers || !before) {
+    const waiting = [...endings].filter(({ flushOnSignals }) => flushOnSignals)
+    if (!hasOthers) for (const ending of waiting) ending.endRuns('CANCELLED', bySignal(signal), true)
+    await Promise.all(waiting.map((ending) => ending.flush()))
+  }
+  if (hasOthers || host.listenerCount(signal) > 1) return
   forget(host, signal)
   host.kill(host.pid, signal)
 }

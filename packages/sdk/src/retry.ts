@@ -7,6 +7,9 @@ const RETRY_AFTER_MAX_MS = 300_000
 /** Added to Retry-After, so that clients do not all return at once. */
 const RETRY_AFTER_SPREAD_MS = 500
 
+/** How long a refused key is left alone. */
+export const REFUSED_MS = 300_000
+
 /** Full jitter: from 0 to the doubled bound. `failures` counts consecutive failures from 1. */
 export function backoffMs(failures: number, random: number): number {
   return random * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** (failures - 1))

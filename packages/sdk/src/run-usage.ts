@@ -7,13 +7,19 @@ export interface RunUsage {
   toolCalls: number
   totalTokens: number
   cost: number
+  /** Calls that were counted when they were admitted, by tool: their TOOL_CALL events are not counted again. */
+  readonly admitted: Map<string, number>
   /** When this process first saw the run, in milliseconds. */
   readonly since: number
 }
 
 export interface RunUsages {
   of(scope: RunScope): RunUsage
+  /** Counts a call that may run: budgets bind the calls beside it. */
+  admit(scope: RunScope, toolName: string): void
 }
+
+const TOOLS_MAX = 1_000
 
 /** Keyed weakly, so nothing outlives the run. */
 export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' | 'runtime'>): RunUsages {
@@ -26,22 +32,38 @@ export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' |
         toolCalls: Math.floor(amount(toolCalls)),
         totalTokens: Math.floor(amount(totalTokens)),
         cost: amount(cost),
+        admitted: new Map(),
         since: runtime.now(),
       }
       usages.set(scope, usage)
     }
     return usage
   }
+  function admit(scope: RunScope, toolName: string): void {
+    const usage = of(scope)
+    usage.toolCalls++
+    const { admitted } = usage
+    admitted.set(toolName, (admitted.get(toolName) ?? 0) + 1)
+    const [oldest] = admitted.size > TOOLS_MAX ? admitted.keys() : []
+    if (oldest !== undefined) admitted.delete(oldest)
+  }
   observers.add((scope, draft) => count(of(scope), draft))
-  return { of }
+  return { of, admit }
 }
 
 function count(usage: RunUsage, { type, payload }: Draft): void {
-  if (type === 'TOOL_CALL') usage.toolCalls++
+  if (type === 'TOOL_CALL' && !takeAdmitted(usage, payload?.['toolName'])) usage.toolCalls++
   if (type !== 'LLM_CALL') return
   const { cost, usage: sent } = payload ?? {}
   usage.cost += amount(cost)
   usage.totalTokens += tokens(sent, 'total') || tokens(sent, 'prompt', 'input') + tokens(sent, 'completion', 'output')
+}
+
+function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
+  const calls = typeof toolName === 'string' ? (admitted.get(toolName) ?? 0) : 0
+  if (calls > 1) admitted.set(toolName as string, calls - 1)
+  else admitted.delete(toolName as string)
+  return calls > 0
 }
 
 /** As the service counts them: the first name with a value counts. An untyped host may have passed anything. */

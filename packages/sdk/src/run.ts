@@ -1,6 +1,8 @@
-import type { RunScope, Span } from './context.ts'
+import { childSpan, type RunScope, type Span } from './context.ts'
 import { attempt, type Core } from './core.ts'
+import { untilEnd, type Failure } from './ending.ts'
 import { scopeJson, type Draft, type EventType } from './event.ts'
+import { exceptionOf } from './exception.ts'
 import { errorText, fieldsOf, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Payload } from './payload.ts'
@@ -141,14 +143,14 @@ export class Run {
    * throws what `act` returns or throws.
    */
   span<T>(name: string, act: () => T, payload?: Payload): T {
-    const span: Span = { spanId: this.#core.ids.span(), parentSpanId: this.#span().spanId }
+    const span = childSpan(this.#core.ids.span(), this.#span())
     const { now } = this.#core.runtime
     const begun = now()
     const record = (failure?: { error: unknown }): void => {
       const latency = now() - begun
       this.#add(() => ({ type: 'AGENT_STEP', label: name, payload: joined({ latency }, failure, payload), span }))
     }
-    return this.#core.context.run({ scope: this.#scope, span }, () => ended(act, record))
+    return untilEnd(act, (step) => this.#core.context.run({ scope: this.#scope, span }, step), record)
   }
 
   /** Runs `act` with this run as the current one. Records no outcome. */
@@ -158,6 +160,7 @@ export class Run {
 
   /** What another process needs to continue this run with `tacho.resume`. */
   toHandle(): RunHandle {
+    this.#core.openRuns.delete(this)
     const { runId, sessionId, agentId, agentName } = this.#scope
     return { runId, sessionId, agentId, agentName, parentSpanId: this.#span().spanId }
   }
@@ -166,11 +169,17 @@ export class Run {
   end(status: Outcome = 'COMPLETED', payload?: Payload): string | undefined {
     if (this.#isEnded) return undefined
     this.#isEnded = true
+    this.#core.openRuns.delete(this)
     const { sampleRate } = this.#core.settings
     return this.#add(() => {
       const facts = joined(payload, sampleRate < 1 && { sampleRate }, { status })
       return { type: 'SESSION_OUTCOME', label: String(status).toLowerCase(), payload: facts }
     })
+  }
+
+  /** @internal Ends it with what was thrown. */
+  fail(status: Outcome, { error }: Failure): void {
+    this.end(status, { error, exception: exceptionOf(error) })
   }
 
   #add(draft: () => Draft): string | undefined {
@@ -183,25 +192,9 @@ export class Run {
   }
 }
 
-/** Calls `record` when `act` ends, synchronously or not, with success or failure. */
-function ended<T>(act: () => T, record: (failure?: { error: unknown }) => void): T {
-  let result: T
-  try {
-    result = act()
-  } catch (error) {
-    record({ error })
-    throw error
-  }
-  if (!(result instanceof Promise)) {
-    record()
-    return result
-  }
-  // Return the host's own promise, so that the host never depends on ours.
-  result.then(
-    () => record(),
-    (error: unknown) => record({ error }),
-  )
-  return result
+/** How a run ends that throws this. */
+export function outcomeOf(error: unknown): Outcome {
+  return readSafely(() => error instanceof Error && error.name === 'AbortError', false) ? 'CANCELLED' : 'FAILED'
 }
 
 /** What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */

@@ -4,16 +4,18 @@
  *   idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
  *                   ▲                                         │
  *                   └────────── more events, or backoff ──────┘
- *   any ──close, 401, 403──▶ closed
+ *   any ──close──▶ closed
+ *
+ * A refused key (401, 403) is a backoff of minutes, in which no flush waits.
  *
  * Only `#enter` changes the state. Events leave the queue before a request begins. When it ends, for any reason, they
  * are finished or put back.
  */
-import type { Verdict } from './answer.ts'
+import type { KeyRefusal, Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
 import { LIMITS } from './limits.ts'
 import { Queue, type Bounds, type QueuedEvent } from './queue.ts'
-import { waitMs } from './retry.ts'
+import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'
 import type { Keeper } from './spool.ts'
 
@@ -37,6 +39,8 @@ export type Deliver = (batch: readonly QueuedEvent[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
+/** Most bytes, in full batches, that are sent while the process ends. */
+const HANDED_OVER_BYTES = 33_554_432
 
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
 type Outcome = 'sent' | 'rejected' | 'dropped'
@@ -63,6 +67,8 @@ export class Sender {
   #failures = 0
   /** Nothing is sent before this time. */
   #notBefore = 0
+  /** Why the service refused the key the last time. */
+  #refusal: KeyRefusal | undefined
   #maxBatch: number = LIMITS.batchEvents
   readonly #flushes = new Set<Flush>()
   #sequence = 0
@@ -130,7 +136,7 @@ export class Sender {
           resolve({ ...flush.counts, left: flush.left })
         },
       }
-      if (left === 0) return flush.end()
+      if (left === 0 || this.#refusal) return flush.end()
       this.#flushes.add(flush)
       if (this.#state === 'sending') this.#giveUpLost()
       if (this.#state === 'waiting') this.#wait()
@@ -138,7 +144,7 @@ export class Sender {
   }
 
   /** Accepts no more events. Remaining events count as dropped; the spool keeps them for the next process. */
-  close(reason: DropReason = 'closed'): void {
+  close(reason: DropReason = this.#refusal ?? 'closed'): void {
     if (this.#state === 'closed') return
     this.#closedBy = reason
     this.#enter('closed')
@@ -147,6 +153,23 @@ export class Sender {
     this.#queue.finish(this.#batch)
     this.#drop([...this.#batch, ...this.#queue.clear()], reason)
     this.#batch = []
+  }
+
+  /** Delivers while the process ends: `deliver` blocks, and answers for the batches that were sent in time. */
+  handOver(deliver: (batches: readonly QueuedEvent[][]) => readonly Verdict[]): void {
+    if (this.#state === 'closed' || this.#refusal || this.#queue.held === 0) return
+    // The answer to a request under way comes too late. The service stores an event once.
+    this.#queue.putBack(this.#batch)
+    this.#enter('sending')
+    const batches: QueuedEvent[][] = []
+    for (let bytes = 0; this.#queue.length > 0 && bytes < HANDED_OVER_BYTES; bytes += LIMITS.batchBytes)
+      batches.push(this.#takeBatch(LIMITS.batchEvents))
+    const verdicts = deliver(batches)
+    for (const [at, batch] of batches.entries()) {
+      const verdict = verdicts[at]
+      if (verdict?.kind === 'judged') this.#conclude(batch, verdict)
+      else this.#queue.putBack(batch)
+    }
   }
 
   #enter(state: State): void {
@@ -180,9 +203,13 @@ export class Sender {
     // A timer may fire a fraction of a millisecond early.
     if (this.#notBefore > this.#runtime.now()) return this.#wait()
     this.#enter('sending')
-    // Room for the brackets and commas.
-    this.#batch = this.#queue.take(this.#maxBatch, LIMITS.batchBytes - LIMITS.batchEvents - 1)
+    this.#batch = this.#takeBatch(this.#maxBatch)
     void this.#deliver(this.#batch)
+  }
+
+  #takeBatch(maxEvents: number): QueuedEvent[] {
+    // Room for the brackets and commas.
+    return this.#queue.take(maxEvents, LIMITS.batchBytes - LIMITS.batchEvents - 1)
   }
 
   async #deliver(batch: QueuedEvent[]): Promise<void> {
@@ -235,8 +262,12 @@ export class Sender {
     } else if (verdict.kind === 'stop') {
       this.#queue.putBack(batch)
       const fault = verdict.reason === 'forbidden' ? 'lacks the scope events:write' : 'is missing, invalid or revoked'
-      this.#diagnostics.report('error', verdict.reason, `The API key ${fault}: recording has stopped.`)
-      this.close(verdict.reason)
+      const message = `The API key ${fault}: events wait. The next try is in ${REFUSED_MS / 60_000} minutes.`
+      this.#diagnostics.report('error', verdict.reason, message)
+      this.#refusal = verdict.reason
+      this.#failures++
+      this.#notBefore = this.#runtime.now() + REFUSED_MS
+      for (const flush of this.#flushes) flush.end()
     } else {
       this.#queue.finish(batch)
       this.#drop(batch, 'refused')
@@ -259,6 +290,7 @@ export class Sender {
     if (this.#failures > 0) this.#diagnostics.report('info', 'delivery_recovered', 'The service accepts events again.')
     this.#failures = 0
     this.#notBefore = 0
+    this.#refusal = undefined
   }
 
   #drop(events: readonly QueuedEvent[], reason: DropReason): void {

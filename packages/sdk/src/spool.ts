@@ -81,12 +81,14 @@ interface Segment {
 /** Segment files that this process owns, across its clients. */
 const owned = new Set<string>()
 const startedAt = Math.round(Date.now() - process.uptime() * 1_000)
-const host = hostname().replace(/[^\w-]/g, '-')
+let hostName: string | undefined
+/** Deno asks for a permission, so only who uses a spool needs it. */
+const host = () => (hostName ??= hostname().replace(/[^\w-]/g, '-'))
 const { O_APPEND, O_RDWR } = fs.constants
 /** Windows does not have it. */
 const NO_LINKS = (fs.constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 
-/** Stores the user's queue in the folder. Resolves when the user has the items of dead processes, or is full. */
+/** Stores the user's queue in the folder from now on. Resolves when the user has the items of dead processes, or is full. */
 export async function openSpool<Fields>(folder: string, user: SpoolUser<Fields>, parts: SpoolParts): Promise<void> {
   const { runtime } = parts
   if (!user.isOpen()) return
@@ -106,6 +108,8 @@ export async function openSpool<Fields>(folder: string, user: SpoolUser<Fields>,
     }
     runtime.timer(RECOVER_MS, () => void (user.isOpen() && recover()))
   }
+  // A constructor does not read files of others.
+  await new Promise<void>((resolve) => runtime.soon(resolve))
   await recover()
 }
 
@@ -173,10 +177,11 @@ class Spool<Fields> implements Keeper {
     }
   }
 
-  /** Leaves undelivered items for the next process. */
+  /** Leaves undelivered items for the next client, of this process too: segments this old have no owner. */
   close(): void {
     this.#heartbeat?.cancel()
     for (const { descriptor, file } of this.#segments) {
+      this.#attempt(() => fs.futimesSync(descriptor, 0, 0))
       this.#attempt(() => fs.closeSync(descriptor))
       owned.delete(file)
     }
@@ -200,7 +205,7 @@ class Spool<Fields> implements Keeper {
   }
 
   #newFile(): string {
-    const name = [host, process.pid, startedAt, this.#parts.ids.uuid()].join('.')
+    const name = [host(), process.pid, startedAt, this.#parts.ids.uuid()].join('.')
     return path.join(this.#folder, `${name}${this.#user.suffix}`)
   }
 
@@ -252,6 +257,7 @@ class Spool<Fields> implements Keeper {
       // If two processes try, one finds the file already renamed.
       fs.renameSync(file, mine)
       const segment = this.#add(mine, O_RDWR | O_APPEND | NO_LINKS)
+      this.#showAlive(segment)
       segment.isSealed = true
       segment.pending = 1
       return segment
@@ -291,10 +297,14 @@ class Spool<Fields> implements Keeper {
   #beat(): Timer {
     const { runtime } = this.#parts
     return runtime.timer(HEARTBEAT_MS, () => {
-      const now = new Date(runtime.now())
-      for (const { descriptor } of this.#segments) this.#attempt(() => fs.futimesSync(descriptor, now, now))
+      for (const segment of this.#segments) this.#showAlive(segment)
       this.#heartbeat = this.#beat()
     })
+  }
+
+  #showAlive({ descriptor }: Segment): void {
+    const now = new Date(this.#parts.runtime.now())
+    this.#attempt(() => fs.futimesSync(descriptor, now, now))
   }
 
   /** Undefined if the disk fails; then the spool is not used. */
@@ -325,7 +335,7 @@ function isOurs({ uid }: fs.Stats): boolean {
 function isOrphan(name: string, ageMs: number): boolean {
   if (ageMs > STALE_MS) return true
   const [owner, pid, started] = name.split('.')
-  if (owner !== host) return false
+  if (owner !== host()) return false
   // In a container, every main process has the same pid.
   if (Number(pid) === process.pid) return Math.abs(Number(started) - startedAt) > START_SPREAD_MS
   try {

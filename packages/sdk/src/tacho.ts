@@ -1,27 +1,32 @@
+import { host as hostProcess } from '#process'
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
-import type { RunScope } from './context.ts'
-import { attempt, createCore, type Core } from './core.ts'
+import type { Context, RunScope } from './context.ts'
+import { attempt, createCore, type Core, type OpenRun } from './core.ts'
+import { observeGenerator, type Failure } from './ending.ts'
+import { detached } from './detach.ts'
 import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
 import { ToolBlockedError } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
-import type { Authorization, Call, CallDecision, GuardOptions, GuardRules } from './guard/rules.ts'
-import { readSafely } from './json.ts'
+import type { Authorization, Call, CallDecision, GuardedCall, GuardOptions, GuardRules } from './guard/rules.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
 import type { Payload } from './payload.ts'
-import { createScope, Run, type RunHandle, type RunOptions } from './run.ts'
+import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './run.ts'
 import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
+
+/** Most open runs that the end of the process ends: a host may begin runs and never end them. */
+const OPEN_RUNS_MAX = 10_000
 
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
   readonly #core: Core
   readonly #control: LazyControl
-  readonly #listening: Promise<void>
   #forgetEnd: (() => void) | undefined
-  #isClosed = false
+  /** A delivery at the end of the process was not completed in its time. */
+  #isGivenUp = false
   /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
 
@@ -37,29 +42,24 @@ export class Tacho {
     const { configuration = {}, guard = {} } = core.options
     this.#control = new LazyControl(core, { configuration, guard })
     this.configuration = new RuntimeConfiguration(this.#control)
-    this.#listening = hasProcess() ? this.#listenForEnd() : Promise.resolve()
-  }
-
-  /** Loaded only where a process can end. Loading keeps the process running until then. */
-  async #listenForEnd(): Promise<void> {
-    try {
-      const { flushAtEnd } = await import('./process-end.ts')
-      if (this.#isClosed) return
-      this.#forgetEnd = flushAtEnd({
-        flushOnSignals: this.#core.settings.flushOnSignals,
-        hasQueued: () => this.#core.sender.held.queued > 0 || this.#control.hasQueued,
-        flush: () => this.#flushAtEnd(),
-      })
-    } catch {
-      const message = 'A part of the SDK is missing: last events are lost.'
-      this.#core.diagnostics.report('error', 'end_unavailable', message)
-    }
+    this.#forgetEnd = hostProcess?.endRunsAtEnd({
+      flushOnSignals: core.settings.flushOnSignals,
+      hasQueued: () => core.sender.held.queued > 0 || this.#control.hasQueued,
+      flush: () => this.#flushAtEnd(),
+      endRuns(status, failure, isFailed) {
+        for (const [run, how] of core.openRuns) if (how === 'own' || isFailed) run.fail(status, failure)
+      },
+      deliverNow: (spentMs) => {
+        if (!this.#isGivenUp) core.deliverNow(core.settings.flushTimeoutMs - spentMs)
+      },
+    })
   }
 
   /** Reports the events that could not be delivered before the process ends. */
   async #flushAtEnd(): Promise<void> {
     const { left } = await this.flush()
     if (left === 0) return
+    this.#isGivenUp = true
     const { baseUrl, spool } = this.#core.settings
     const fate = spool ? 'The spool keeps them.' : 'They are lost.'
     this.#core.diagnostics.report('error', 'events_undelivered', `Not delivered to ${baseUrl}: ${left} events. ${fate}`)
@@ -70,14 +70,17 @@ export class Tacho {
    * it throws an AbortError. Returns or throws what `act` returns or throws.
    */
   async run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>> {
-    const run = this.startRun(options)
+    const run = this.#open(options, 'own')
     try {
-      const result = await run.within(act)
-      run.end('COMPLETED')
+      const result = await run.within(async () => await act(run))
+      const end = (failure?: Failure) => {
+        if (failure) run.fail(outcomeOf(failure.error), failure)
+        else run.end()
+      }
+      if (!observeGenerator(result, (step) => run.within(step), end)) end()
       return result
     } catch (error) {
-      const isAbort = readSafely(() => error instanceof Error && error.name === 'AbortError', false)
-      run.end(isAbort ? 'CANCELLED' : 'FAILED', { error })
+      run.fail(outcomeOf(error), { error })
       throw error
     }
   }
@@ -101,12 +104,21 @@ export class Tacho {
 
   /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */
   startRun(options: RunOptions = {}): Run {
-    return new Run(this.#core, createScope(this.#core, options))
+    return this.#open(options, 'started')
+  }
+
+  #open(options: RunOptions, how?: OpenRun): Run {
+    const run = new Run(this.#core, createScope(this.#core, options))
+    const { openRuns } = this.#core
+    if (how && this.#core.sender.isOpen) openRuns.set(run, how)
+    const [oldest] = openRuns.keys()
+    if (oldest && openRuns.size > OPEN_RUNS_MAX) openRuns.delete(oldest)
+    return run
   }
 
   /** Continues a run that began elsewhere. Only one of its processes should call `end`. */
   resume(handle: RunHandle): Run {
-    return this.startRun(handle)
+    return this.#open(handle)
   }
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
@@ -114,40 +126,53 @@ export class Tacho {
     return this.#core.record(this.#scope, { type, label, payload })
   }
 
-  /** Resolves when the end of the process is noticed, and the spool, if any, is open and what it kept is queued. */
+  /** Resolves when the events and issue records that the spool kept, if any, are queued. */
   async ready(): Promise<void> {
-    await this.#listening
     await this.#core.opened
     await this.#control.opened()
   }
 
   /**
    * The deployed version of a prompt. Returns the fallback while nothing is loaded (see `configuration.ready`) or
-   * deployed. Inside a run, later events and issue records carry its `promptVersionId`.
+   * deployed. Inside a run, later events and issue records of the current span, and of spans that begin in it later, carry
+   * its `promptVersionId`.
    */
   prompt<const Text extends string>(name: string, fallback: Text): Prompt<VariablesOf<Text>> {
     if (!this.#control.loaded) void this.configuration.ready(0)
     const deployed = this.configuration.state.current?.prompts.find((prompt) => prompt.name === name)
-    const annotations = this.#scope?.annotations
-    if (deployed) annotations?.set('promptVersionId', deployed.versionId)
-    else annotations?.delete('promptVersionId')
+    const span = this.#context?.span
+    if (span) span.promptVersionId = deployed?.versionId
     return toPrompt(name, fallback, deployed)
   }
 
   /**
    * Wraps a tool. Policies decide each call, the call is recorded, and a person approves it first if a policy requires
    * that. The wrapper rejects with a ToolBlockedError if the tool may not run. Otherwise it returns or throws what the
-   * tool returns or throws.
+   * tool returns or throws. The tool gets copies of arguments that are plain JSON: later changes have no effect.
    */
-  guard<Args extends unknown[], T>(
-    tool: (...args: Args) => T,
+  guard<This, Args extends unknown[], T>(
+    tool: (this: This, ...args: Args) => T,
     options: GuardOptions<Args>,
-  ): (...args: Args) => Promise<Awaited<T>> {
+  ): (this: This, ...args: Args) => Promise<Awaited<T>> {
     const given = { ...options }
-    return async (...args): Promise<Awaited<T>> => {
-      const scope = this.#scope
-      return (await this.#guard(given.name)).wrapped<Args, T>(scope, tool, given, args)
+    const call = async (self: This, args: Args): Promise<Awaited<T>> => {
+      const context = this.#context
+      const own = args.map(detached) as Args
+      return (await this.#guard(given.name)).wrapped(context, given, own, () => Reflect.apply(tool, self, own) as T)
     }
+    return function (this: This, ...args: Args) {
+      return call(this, args)
+    }
+  }
+
+  /**
+   * The same for one call: for your own loop over the tool calls of a model, and for integrations. Call it where the tool's
+   * own function would be called, with the input that this function would get.
+   */
+  async guardedCall<Input, T>(call: GuardedCall<Input, T>): Promise<Awaited<T>> {
+    const context = this.#context
+    const own = { ...call, input: detached(call.input) as Input }
+    return (await this.#guard(own.name)).call(context, own)
   }
 
   /**
@@ -173,9 +198,10 @@ export class Tacho {
     rules: GuardRules,
     signal?: StopSignal,
   ): Promise<Awaited<ReturnType<Guard[Act]>>> {
-    const scope = this.#scope
-    const guard: Pick<Guard, 'decide' | 'authorize'> = await this.#guard(call.toolName)
-    return (await guard[act](scope, call, rules, signal)) as Awaited<ReturnType<Guard[Act]>>
+    const context = this.#context
+    const own = { ...call, input: detached(call.input) }
+    const guard: Pick<Guard, 'decide' | 'authorize'> = await this.#guard(own.toolName)
+    return (await guard[act](context, own, rules, signal)) as Awaited<ReturnType<Guard[Act]>>
   }
 
   /** Queues an issue record: a detection, or the recovery from one. Returns at once. */
@@ -201,7 +227,7 @@ export class Tacho {
     const result = await this.flush(timeoutMs)
     this.#core.sender.close()
     this.#control.close()
-    this.#isClosed = true
+    this.#core.endRequests()
     this.#forgetEnd?.()
     return result
   }
@@ -218,7 +244,11 @@ export class Tacho {
 
   /** Scope of the current run. */
   get #scope(): RunScope | undefined {
-    return this.#core.context.getStore()?.scope
+    return this.#context?.scope
+  }
+
+  get #context(): Context | undefined {
+    return this.#core.context.getStore()
   }
 
   /** If a part cannot be loaded, the tool must not run unchecked. */
@@ -227,13 +257,10 @@ export class Tacho {
       const control = await this.#control.load()
       return await control.guard()
     } catch {
-      const none = { inputHash: null, policyIds: [], approvalId: null, decisionReason: null, reason: null }
+      const unknown = { inputHash: null, policyIds: [], approvalId: null, reason: null }
+      const none = { ...unknown, decisionReason: null, policyMessage: null }
       const modelText = `The tool ${toolName} was not run: it could not be checked. Tell the user; try later.`
       throw new ToolBlockedError({ code: 'guard_failed', toolName, ...none }, modelText)
     }
   }
-}
-
-function hasProcess(): boolean {
-  return typeof (globalThis as { process?: { on?: unknown } }).process?.on === 'function'
 }

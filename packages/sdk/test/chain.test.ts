@@ -129,15 +129,15 @@ function chain(start: () => Promise<TestServer>) {
   test('an approved call runs', async () => {
     const { ran, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
     assert.deepEqual([ran, code], [true, undefined])
-    assert.deepEqual(await eventTypes(runId), ['POLICY_DECISION', 'TOOL_CALL', 'SESSION_OUTCOME'])
+    assert.deepEqual(await eventTypes(runId), ['POLICY_DECISION', 'TOOL_START', 'TOOL_CALL', 'SESSION_OUTCOME'])
   })
 
-  test('a call whose input changed does not run, even if a person approved', async () => {
+  test('a call whose input changed while a person decided runs with the approved copy', async () => {
     const { ran, code } = await transfer((id, input) => {
       input.amount = 5_000_000
       return decide(id, 'APPROVED')
     })
-    assert.deepEqual([ran, code], [false, 'input_changed'])
+    assert.deepEqual([ran, code], [true, undefined])
   })
 
   test('a call without a decision in time does not run', async () => {

@@ -35,13 +35,14 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
   },
   async call({ tacho, run, inputs }, { callId, toolName, input, approvalTimeoutMs }) {
     let ran = false
+    let got: unknown
     const given = input as Record<string, unknown>
     inputs.set(callId as string, given)
     const rules = { name: toolName as string, approvalTimeoutMs: approvalTimeoutMs as number }
-    const tool = tacho.guard((_: Record<string, unknown>) => void (ran = true), rules)
+    const tool = tacho.guard((taken: Record<string, unknown>) => ([ran, got] = [true, taken]), rules)
     try {
       await run.within(() => tool(given))
-      return { ran }
+      return { ran, input: got }
     } catch (error) {
       if (error instanceof ToolBlockedError) return { ran, code: error.code }
       throw error

@@ -39,12 +39,17 @@ switch (way) {
   case 'exit':
     process.exit(7)
     break
+  case 'shutdown-500':
+    say(JSON.stringify(await tacho.shutdown(500)))
+    break
   case 'shutdown':
     say(JSON.stringify(await tacho.shutdown()))
     break
   case 'host-drains':
+  case 'host-drains-once':
   case 'wait':
     if (way === 'host-drains') process.on('SIGTERM', drain)
+    if (way === 'host-drains-once') process.once('SIGTERM', drain)
     setInterval(() => undefined, 1_000)
     say('ready')
     break

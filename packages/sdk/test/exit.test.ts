@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -110,46 +120,61 @@ test('shutdown delivers and accounts for everything', async (t) => {
   assert.deepEqual(JSON.parse(output), { sent: 120, rejected: 0, dropped: 0, left: 0 })
 })
 
-test('an exception ends the process as without the SDK; the spool keeps its events', async (t) => {
-  const server = await serve(t)
-  const spool = temporaryFolder(t)
-  assert.equal((await endOf('throw', server.url, { spool, flushIntervalMs: 3_600_000 })).code, 1)
-  assert.deepEqual(server.labels(), [])
-  await recover(server.url, spool, 10)
-  assert.equal(server.labels().length, 10)
-})
+for (const [way, code] of [
+  ['throw', 1],
+  ['exit', 7],
+] as const) {
+  test(`after ${way}, the spool keeps what a failing service did not accept`, async (t) => {
+    const server = await serve(t, status(503))
+    const spool = temporaryFolder(t)
+    assert.equal((await endOf(way, server.url, { spool, flushIntervalMs: 3_600_000 })).code, code)
+    server.script()
+    // And the outcome.
+    await recover(server.url, spool, 11)
+  })
+}
 
-test('process.exit ends at once with its code; the spool keeps the events', async (t) => {
+test('SIGTERM with flushOnSignals: false ends the process as without the SDK', async (t) => {
   const server = await serve(t)
-  const spool = temporaryFolder(t)
-  assert.equal((await endOf('exit', server.url, { spool })).code, 7)
-  assert.deepEqual(server.labels(), [])
-  await recover(server.url, spool, 10)
-  assert.equal(server.labels().length, 10)
-})
-
-test('SIGTERM without flushOnSignals ends the process as without the SDK', async (t) => {
-  const server = await serve(t)
-  const end = await endOf('wait', server.url, { flushIntervalMs: 3_600_000 }, (kill) => kill('SIGTERM'))
-  assert.equal(end.signal, 'SIGTERM')
-  assert.deepEqual(server.labels(), [])
-})
-
-test('SIGTERM with flushOnSignals delivers, and the process still ends by the signal', async (t) => {
-  const server = await serve(t)
-  const options = { flushOnSignals: true, flushIntervalMs: 3_600_000 }
+  const options = { flushOnSignals: false, flushIntervalMs: 3_600_000 }
   const end = await endOf('wait', server.url, options, (kill) => kill('SIGTERM'))
   assert.equal(end.signal, 'SIGTERM')
-  assert.equal(server.labels().length, 10)
+  assert.deepEqual(server.labels(), [])
+})
+
+test('SIGTERM delivers, and the process still ends by the signal', async (t) => {
+  const server = await serve(t)
+  const options = { flushIntervalMs: 3_600_000 }
+  const end = await endOf('wait', server.url, options, (kill) => kill('SIGTERM'))
+  assert.equal(end.signal, 'SIGTERM')
+  assert.equal(server.labels().length, 11)
+  assert.equal(server.labels().at(-1), 'cancelled')
 })
 
 test("the SDK does not interrupt the host's own drain on SIGTERM (langwatch#6826)", async (t) => {
   const server = await serve(t)
-  const options = { flushOnSignals: true, flushIntervalMs: 3_600_000 }
+  const options = { flushIntervalMs: 3_600_000 }
   const end = await endOf('host-drains', server.url, options, (kill) => kill('SIGTERM'))
   assert.equal(end.code, 3)
   assert.match(end.output, /drained/)
-  assert.equal(server.labels().length, 10)
+  assert.equal(server.labels().length, 11)
+  assert.equal(server.labels().at(-1), 'cancelled')
+})
+
+test('the SDK does not end a host that drains with process.once', async (t) => {
+  const server = await serve(t)
+  const options = { flushIntervalMs: 3_600_000 }
+  const end = await endOf('host-drains-once', server.url, options, (kill) => kill('SIGTERM'))
+  assert.deepEqual([end.code, end.signal], [3, null])
+  assert.match(end.output, /drained/)
+})
+
+test('shutdown(500) lets the process end, although a request would wait for ten minutes', async (t) => {
+  const server = await serve(t, () => undefined)
+  const options = { events: 1, requestTimeoutMs: 600_000, flushIntervalMs: 0 }
+  const { output, code } = await endOf('shutdown-500', server.url, options)
+  assert.equal(code, 0)
+  assert.deepEqual(JSON.parse(output), { sent: 0, rejected: 0, dropped: 0, left: 1 })
 })
 
 test('with a spool, kill -9 loses no event, and every event keeps its id', async (t) => {
@@ -169,16 +194,17 @@ test('with a spool, kill -9 loses no event, and every event keeps its id', async
 })
 
 test('an incomplete last line is reported; all other events are delivered', async (t) => {
-  const server = await serve(t)
+  const server = await serve(t, status(503))
   const spool = temporaryFolder(t)
-  await endOf('exit', server.url, { spool })
+  await endOf('exit', server.url, { spool, flushIntervalMs: 3_600_000 })
+  server.script()
   const [file = ''] = readdirSync(spool)
   const { appendFileSync } = await import('node:fs')
   appendFileSync(path.join(spool, file), '{"eventId":"torn","eventTy')
   const codes: string[] = []
   const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: ({ code }) => codes.push(code) })
   await tacho.ready()
-  assert.equal((await tacho.shutdown()).sent, 10)
+  assert.equal((await tacho.shutdown()).sent, 11)
   assert.ok(codes.includes('spool_damaged'))
 })
 
@@ -197,6 +223,25 @@ test('a spool is empty after delivery, and a live process keeps its own segments
   await Promise.all([first.shutdown(), second.shutdown()])
   assert.equal(readdirSync(spool).length, 1)
   await recover(server.url, spool, 0)
+})
+
+test('what a closed client left in the spool is taken by the next client of the same process, and by no second one', async (t) => {
+  const server = await serve(t, status(503))
+  const spool = temporaryFolder(t)
+  const options = { apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: () => undefined }
+  const closed = new Tacho(options)
+  closed.startRun({ runId: 'r' }).step('left')
+  assert.equal((await closed.shutdown(0)).left, 1)
+  const next = new Tacho(options)
+  await next.ready()
+  assert.equal(next.counters().recovered, 1)
+  // By another process: this one knows its own files.
+  const child = await endOf('normal', server.url, { spool, events: 0, flushTimeoutMs: 300 })
+  assert.equal(child.code, 0)
+  const ours = readdirSync(spool).filter((name) => name.split('.')[1] === String(process.pid))
+  assert.ok(ours.some((name) => statSync(path.join(spool, name)).size > 0))
+  server.script()
+  assert.equal((await next.shutdown(30_000)).sent, 1)
 })
 
 test('a spool reads only plain files, and sends a repeated event once', async (t) => {

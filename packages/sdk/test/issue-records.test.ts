@@ -96,15 +96,16 @@ for (const [status, reason] of [
   [401, 'unauthorized'],
   [403, 'forbidden'],
 ] as const) {
-  test(`after ${status} no more records are sent, and all are counted`, async (t) => {
+  test(`after Tacho's ${status}, records wait, no flush does, and all are counted`, async (t) => {
     const { service, tacho } = await start(t, {}, refuse(status))
     for (let n = 0; n < 3; n++) tacho.reportIssue({ detectionType: 'A' })
     await tacho.flush()
     tacho.reportIssue({ detectionType: 'A' })
     await tacho.flush()
     assert.equal(service.requests('issue-records').length, 1)
-    const { dropped } = balanced(tacho)
-    assert.deepEqual(dropped, { [reason]: 3, closed: 1 })
+    assert.equal(balanced(tacho).queued, 4)
+    await tacho.shutdown()
+    assert.deepEqual(balanced(tacho).dropped, { [reason]: 4 })
   })
 }
 

@@ -241,21 +241,58 @@ test('an id in no list is sent again if the count is too low, and is delivered o
   assert.equal(tacho.counters().accepted, 2)
 })
 
-test('after 401 or 403, the client reports it once and sends nothing more', async () => {
+/** Tacho's own answer. */
+const problem = (status: number) => ({
+  status,
+  headers: { 'content-type': 'application/problem+json; charset=utf-8' },
+  body: { type: 'urn:tacho:error:unauthorized', status },
+})
+
+test("after Tacho's 401 or 403, events wait, no flush does, and the client tries again after five minutes", async () => {
   for (const [status, code] of [
     [401, 'unauthorized'],
     [403, 'forbidden'],
   ] as const) {
-    const { tacho, record, requests, pass, diagnostics } = client(() => ({ status }))
+    let refused = true
+    const { tacho, record, requests, pass, diagnostics } = client(() =>
+      refused ? problem(status) : judged({ accepted: 100 }),
+    )
     record(150)
     await pass(5_000)
     record(10)
     await pass(60_000)
     assert.equal(requests.length, 1)
-    assert.deepEqual(tacho.counters().dropped, { [code]: 160 })
+    assert.equal((await tacho.flush(5_000)).left, 160)
     assert.equal(diagnostics.filter((diagnostic) => diagnostic.code === code).length, 1)
+    await pass(300_000)
+    assert.equal(requests.length, 2)
+    refused = false
+    await pass(400_000)
+    assert.equal(tacho.counters().accepted, 160)
+    refused = true
+    record(3)
+    await pass(5_000)
+    await tacho.shutdown()
+    assert.deepEqual(tacho.counters().dropped, { [code]: 3 })
     assertBalanced(tacho)
   }
+})
+
+test('a 401 or 403 page of a proxy is retried like any other failure', async () => {
+  const own = { type: 'urn:tacho:error:unauthorized' }
+  for (const status of [401, 403])
+    for (const reply of [
+      { status, headers: { 'content-type': 'text/html' }, body: '<html>Sign in</html>' },
+      { status, headers: { 'content-type': 'application/json' }, body: own },
+      { status, headers: { 'content-type': 'application/problem+json' }, body: { type: 'about:blank' } },
+    ]) {
+      let calls = 0
+      const { tacho, record, pass } = client((request) => (calls++ === 0 ? reply : acceptAll(request)))
+      record(150)
+      await pass(60_000)
+      assert.equal(tacho.counters().accepted, 150)
+      assert.deepEqual(tacho.counters().dropped, {})
+    }
 })
 
 test('diagnostics, inspection, JSON and errors never contain the key', async () => {

@@ -243,8 +243,13 @@ test('each run records one outcome, which says how it ended', async () => {
     { name: 'AbortError' },
   )
   await tacho.run({}, (run) => void run.end('CANCELLED'))
-  const payloads = (await events()).map(({ payload }) => payload)
-  assert.deepEqual(payloads, [
+  const payloads = (await events()).map(({ payload }) => payload as { exception?: { type: string } })
+  assert.deepEqual(
+    payloads.map(({ exception }) => exception?.type),
+    [undefined, 'RangeError', 'AbortError', undefined],
+  )
+  const outcomes = payloads.map(({ exception: _, ...outcome }) => outcome)
+  assert.deepEqual(outcomes, [
     { status: 'COMPLETED' },
     { error: 'RangeError: own', status: 'FAILED' },
     { error: 'AbortError: stop', status: 'CANCELLED' },

@@ -402,3 +402,26 @@ test('each character of a text is read a bounded number of times', () => {
     { numRuns: 200 },
   )
 })
+
+/** The Python SDK reads the same file. */
+const VECTORS = new URL('../../sdk-conformance/vectors/mask.json', import.meta.url)
+
+test('the vectors for SDKs in all languages', () => {
+  const vectors = JSON.parse(readFileSync(VECTORS, 'utf8')) as { name: string; input: unknown; output: unknown }[]
+  assert.ok(vectors.length > 20)
+  for (const { name, input, output } of vectors) {
+    assert.deepEqual(masked({ note: [input] }), { note: [output] }, name)
+  }
+})
+
+test('brackets that are never closed are searched in linear time', () => {
+  const ofLength = (length: number) => `password ${'[{"'.repeat(length)}`
+  const time = (text: string) => {
+    const start = performance.now()
+    createMask({}).text(text)
+    return performance.now() - start
+  }
+  time(ofLength(1_000))
+  const [short, long] = [time(ofLength(20_000)), time(ofLength(200_000))]
+  assert.ok(long < 100 * (short + 10), `${short} and ${long} ms`)
+})

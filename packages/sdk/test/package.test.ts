@@ -19,11 +19,11 @@ import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Limit for the recording core, minified and compressed. */
-const CORE_BYTES = 12_000
-/** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools without their code. */
-const ENTRY_BYTES = 13_500
+const CORE_BYTES = 13_900
+/** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
+const ENTRY_BYTES = 15_900
 /** Limit for what the first batch loads: the network. */
-const DELIVERY_BYTES = 1_600
+const DELIVERY_BYTES = 1_750
 
 let folder: string
 let tarball: string
@@ -58,7 +58,7 @@ async function bundled(entry: string): Promise<{ bytes: number; inputs: string[]
   return { bytes, inputs: Object.keys(metafile.inputs) }
 }
 
-test('the recording core stays under 12 kB, and the entry loads only what every client needs', async () => {
+test('the recording core stays under 13.9 kB, and the entry loads only what every client needs', async () => {
   const core = await bundled(
     ['core', 'run', 'process-end', 'runtime'].map((name) => `export * from './${name}.js'`).join('\n'),
   )

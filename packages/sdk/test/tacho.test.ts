@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tacho } from '../src/index.ts'
+import { fakeTacho } from '../src/testing/fake-tacho.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
 test('a run records its events, spans and outcome in order', async (t) => {
@@ -53,4 +54,86 @@ test('every record call reads at most as many keys as a payload can hold', () =>
     call()
     assert.ok(reads < 100_000, `${name} read ${reads} keys`)
   }
+})
+
+/** What a run records whose work is done after its call has returned. */
+async function recordedBy(act: (tacho: Tacho) => unknown) {
+  const service = fakeTacho({ onDiagnostic: () => undefined })
+  try {
+    await act(service.tacho)
+    return (await service.events()).map(({ eventType, label }) => `${eventType} ${label}`)
+  } finally {
+    await service.close()
+  }
+}
+
+test('the span of a generator ends with its last step, and holds what its body records', async () => {
+  const recorded = await recordedBy((tacho) =>
+    tacho.run({}, (run) => {
+      const numbers = run.span('count', function* () {
+        run.step('one')
+        yield 1
+        run.step('two')
+        yield 2
+      })
+      run.step('made')
+      assert.deepEqual([...numbers], [1, 2])
+      run.step('after')
+    }),
+  )
+  assert.deepEqual(recorded, [
+    'AGENT_STEP made',
+    'AGENT_STEP one',
+    'AGENT_STEP two',
+    'AGENT_STEP count',
+    'AGENT_STEP after',
+    'SESSION_OUTCOME completed',
+  ])
+})
+
+test('the span of a lazy thenable begins its work once, in the span, and ends with it', async () => {
+  let works = 0
+  const recorded = await recordedBy((tacho) =>
+    tacho.run({}, async (run) => {
+      const query = run.span('query', () => ({
+        // oxlint-disable-next-line unicorn/no-thenable
+        then(onValue: (rows: number) => unknown, onError: (error: unknown) => unknown) {
+          works++
+          tacho.record('AGENT_STEP', 'inside')
+          return Promise.resolve(3).then(onValue, onError)
+        },
+      }))
+      run.step('made')
+      assert.equal(works, 0)
+      assert.equal(await query, 3)
+    }),
+  )
+  assert.equal(works, 1)
+  const query = ['AGENT_STEP inside', 'AGENT_STEP query']
+  assert.deepEqual(recorded, ['AGENT_STEP made', ...query, 'SESSION_OUTCOME completed'])
+})
+
+test('a run of a generator ends with its last step: completed, failed, or left early', async () => {
+  const play = (use: (steps: AsyncGenerator<number>) => Promise<unknown>) =>
+    recordedBy(async (tacho) => {
+      const steps = await tacho.run({}, async function* (run) {
+        run.step('begun')
+        yield 1
+        tacho.record('AGENT_STEP', 'inside')
+        throw new Error('broken')
+      })
+      await use(steps)
+    })
+  const failed = await play((steps) =>
+    assert.rejects(
+      steps.next().then(() => steps.next()),
+      /broken/,
+    ),
+  )
+  assert.deepEqual(failed, ['AGENT_STEP begun', 'AGENT_STEP inside', 'SESSION_OUTCOME failed'])
+  const left = await play(async (steps) => {
+    for await (const _ of steps) break
+  })
+  assert.deepEqual(left, ['AGENT_STEP begun', 'SESSION_OUTCOME completed'])
+  assert.deepEqual(await play(async () => undefined), [])
 })

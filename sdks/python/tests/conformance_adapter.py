@@ -46,20 +46,19 @@ class _Client:
         }
 
     def call(self, callId: str, toolName: str, input: dict[str, Any], approvalTimeoutMs: float, **_: Any) -> Any:
-        ran = False
+        got: list[dict[str, Any]] = []
         self.inputs[callId] = input
 
         @self.tacho.guard(name=toolName, rules=tacho.Rules(approval_timeout=approvalTimeoutMs / 1_000))
-        def tool(_given: dict[str, Any]) -> None:
-            nonlocal ran
-            ran = True
+        def tool(taken: dict[str, Any]) -> None:
+            got.append(taken)
 
         try:
             with self.run.within():
                 tool(input)
         except tacho.ToolBlockedError as error:
-            return {"ran": ran, "code": error.code}
-        return {"ran": ran}
+            return {"ran": bool(got), "code": error.code}
+        return {"ran": bool(got), "input": got[0]}
 
     def changeInput(self, callId: str, input: dict[str, Any], **_: Any) -> Any:
         given = self.inputs[callId]

@@ -32,6 +32,12 @@ def refuse(status: int, **headers: str) -> Answer:
     return lambda _: (status, {"code": "scripted"}, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
+def refuse_key(status: int) -> Answer:
+    """Tacho's own answer, unlike that of a proxy."""
+    body = {"type": "urn:tacho:error:unauthorized", "status": status}
+    return lambda _: (status, body, {"content-type": "application/problem+json; charset=utf-8"})
+
+
 class Service:
     """Answers each route by its script; the last answer repeats."""
 
@@ -86,8 +92,8 @@ class Service:
         body = {"revision": self.revision, "prompts": self.prompts, "policies": self.policies}
         return 200, body, {"etag": f'W/"{self.revision}"'}
 
-    def deploy(self, condition: str, action: str, severity: str = "HIGH") -> None:
-        names = {"policyId": "p", "name": "p", "version": "1", "description": None}
+    def deploy(self, condition: str, action: str, severity: str = "HIGH", description: str | None = None) -> None:
+        names = {"policyId": "p", "name": "p", "version": "1", "description": description}
         self.policies.append({**names, "condition": condition, "action": action, "severity": severity})
 
     def script(self, path: str, *answers: Answer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -37,6 +38,44 @@ def test_a_prompt_is_rendered_once_and_its_version_is_recorded(make: Make, servi
     client.tacho.flush(120)
     versions = [event["payload"].get("promptVersionId") for event in service.events]
     assert versions == [deployed.version_id, None, None]
+
+
+def test_prompts_of_parallel_tasks_and_spans_keep_their_versions(make: Make, service: Service) -> None:
+    service.prompts = [prompt("a", "A"), prompt("b", "B")]
+    client = make().tacho
+    assert client.configuration.ready(120)
+    versions = {one["name"]: one["versionId"] for one in service.prompts}
+
+    async def use(name: str) -> None:
+        for _ in range(3):
+            client.prompt(name, "")
+            await asyncio.sleep(0)
+            client.record("LLM_CALL", name)
+
+    async def main() -> None:
+        async with client.run() as run:
+            await asyncio.gather(use("a"), use("b"))
+            # Two versions are in use, and this task asked for none.
+            client.record("LLM_CALL", "none")
+            client.prompt("a", "")
+            async with run.span("inner"):
+                client.record("LLM_CALL", "a")
+                client.prompt("b", "")
+                client.record("LLM_CALL", "b")
+            client.record("LLM_CALL", "a")
+            client.prompt("fallback", "")
+            client.record("LLM_CALL", "none")
+
+    asyncio.run(main())
+    with client.run():
+        # A helper in a thread asks: the only version of the run.
+        asyncio.run(asyncio.to_thread(client.prompt, "b", ""))
+        client.record("LLM_CALL", "b")
+    client.flush(120)
+    calls = [event for event in service.events if event["eventType"] == "LLM_CALL"]
+    assert len(calls) == 12
+    for call in calls:
+        assert call["payload"].get("promptVersionId") == versions.get(call["label"]), call["label"]
 
 
 def test_a_prompt_is_its_fallback_until_one_is_loaded(make: Make, service: Service) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tacho
-from conftest import Client, Service, accept_all, assert_balanced, judged, refuse
+from conftest import Client, Service, accept_all, assert_balanced, judged, refuse, refuse_key
 from tacho.delivery.retry import backoff_seconds, retry_after_seconds, wait_seconds
 from tacho.delivery.transport import Connections, NoReply
 
@@ -126,14 +126,71 @@ def test_a_batch_that_is_refused_is_halved_until_the_faulty_event_is_alone(make:
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, "unauthorized"), (403, "forbidden")])
-def test_a_wrong_key_stops_recording_and_says_so_once(make: Make, service: Service, status: int, code: str) -> None:
-    service.script("/events/batch", refuse(status))
+def test_a_refused_key_is_said_once_and_tried_again_slowly(make: Make, service: Service, status: int, code: str) -> None:
+    service.script("/events/batch", refuse_key(status))
     client = make(flush_interval=0)
     record(client, 2)
-    service.until(lambda: client.tacho.counters().queued == 0)
+    service.until(lambda: code in client.codes)
     record(client, 1)
-    assert client.tacho.counters().dropped == {code: 3}
+    # A flush does not wait for another key.
+    assert client.tacho.flush(3_600).left == 3
     assert client.codes.count(code) == 1 and len(service.batches) == 1
+    assert time.monotonic() + 100 < client.tacho.core.sender._not_before
+    service.script("/events/batch", accept_all)
+    # Five minutes later.
+    client.tacho.core.sender._not_before = 0
+    assert record(client, 1) != [None]
+    client.tacho.core.sender._worker.wake()
+    service.until(lambda: client.tacho.counters().accepted == 4)
+    assert_balanced(client.tacho)
+
+
+def test_what_a_refused_key_leaves_is_counted_so_at_the_end(make: Make, service: Service) -> None:
+    service.script("/events/batch", refuse_key(401))
+    client = make(flush_interval=0)
+    record(client, 2)
+    client.tacho.shutdown(120)
+    assert client.tacho.counters().dropped == {"unauthorized": 2}
+    assert_balanced(client.tacho)
+
+
+@pytest.mark.parametrize("status", [401, 403, 407])
+def test_a_page_of_a_proxy_does_not_stop_recording(make: Make, service: Service, status: int) -> None:
+    issue_accepted = service.scripts["/issue-records"][0]
+    service.script("/events/batch", refuse(status), accept_all)
+    service.script("/issue-records", refuse(status), issue_accepted)
+    client = make(flush_interval=0)
+    record(client, 2)
+    client.tacho.report_issue(tacho.IssueReport("TOOL_FAILED"))
+    result = client.tacho.flush(120)
+    assert (result.sent, result.left) == (2, 0)
+    counts = client.tacho.issue_record_counters()
+    assert (counts.accepted, counts.queued) == (1, 0)
+
+
+def test_a_listener_that_waits_for_a_thread_that_records_does_not_hang(make: Make, service: Service) -> None:
+    recorded: list[bool] = []
+
+    def listen(_: tacho.Diagnostic) -> None:
+        # What a logging handler does that records, while another thread writes to it.
+        thread = threading.Thread(target=lambda: run.step("from the listener"), daemon=True)
+        thread.start()
+        thread.join(30)
+        recorded.append(not thread.is_alive())
+
+    client = make(on_diagnostic=listen, max_queued_events=2, flush_interval=3_600)
+    run = client.tacho.start_run()
+    for n in range(4):
+        run.step(f"step {n}")
+    assert recorded and all(recorded)
+
+
+def test_without_a_listener_the_logger_tacho_gets_each_trouble_once(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    client = tacho.Tacho(api_key="key", base_url=service.url)
+    for _ in range(3):
+        client.record("X", "outside a run")
+    client.shutdown(0)
+    assert [(one.name, one.levelname) for one in caplog.records] == [("tacho", "WARNING")]
 
 
 def test_the_oldest_events_are_dropped_first_and_outcomes_last(make: Make, service: Service) -> None:

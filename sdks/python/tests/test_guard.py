@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import functools
 import itertools
 import threading
 import time
@@ -62,9 +61,13 @@ def test_an_allowed_call_runs_and_is_recorded(make: Make, service: Service, is_a
     with client.tacho.run():
         assert refund("1007", amount=25) == "refunded 25"
     client.tacho.flush(120)
-    payload = service.events[0]["payload"]
-    assert payload.pop("latency") >= 0 and len(payload.pop("inputHash")) == 64
-    assert payload == {"toolName": "refund", "input": {"order": "1007", "amount": 25}, "output": "refunded 25"}
+    start, call = service.events[:2]
+    facts = {"toolName": "refund", "input": {"order": "1007", "amount": 25}, "inputHash": call["payload"]["inputHash"]}
+    assert (start["eventType"], start["label"], start["payload"]) == ("TOOL_START", "refund", facts)
+    assert (start["spanId"], start["parentSpanId"]) == (call["spanId"], service.events[2]["spanId"])
+    payload = call["payload"]
+    assert payload.pop("latency") >= 0 and len(payload["inputHash"]) == 64
+    assert payload == {**facts, "output": "refunded 25", "startEventId": start["eventId"]}
 
 
 @both
@@ -96,7 +99,7 @@ def test_an_approved_call_runs_and_operators_see_its_input_first(make: Make, ser
     assert (request["toolName"], request["policyId"], request["runId"]) == ("refund", "p", "r")
     assert "1007" not in str(request)
     client.tacho.flush(120)
-    decision, call = service.events[0]["payload"], service.events[1]["payload"]
+    decision, call = service.events[0]["payload"], service.events[2]["payload"]
     assert decision["approvalId"] == call["approvalId"] == "a1"
     assert decision["inputHash"] == call["inputHash"] == request["inputHash"]
     assert decision["input"] == {"order": "1007", "amount": 25}
@@ -104,6 +107,23 @@ def test_an_approved_call_runs_and_operators_see_its_input_first(make: Make, ser
     assert paths.index("/events/batch") < len(paths) - 1 - paths[::-1].index("/firewall-approvals/id")
     headers = [sent for path, _, sent in service.requests if path.startswith("/firewall")]
     assert {sent["x-service-client-id"] for sent in headers} == {"c"}
+
+
+@both
+def test_a_policy_speaks_to_the_model_the_approver_and_the_record(make: Make, service: Service, is_async: bool) -> None:
+    said = "over 500 needs finance: ask ada"
+    ask(service, answer("REJECTED", decisionReason="no"))
+    service.policies.clear()
+    service.deploy("true", "REQUIRE_APPROVAL", description=f"Large refunds.\nMessage: {said}")
+    client = make()
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        guarded(client, is_async)("1007")
+    assert f"The policy says: {said} They said: no" in blocked.value.model_text
+    assert blocked.value.policy_message == said
+    client.tacho.flush(120)
+    assert service.of("/firewall-approvals")[0]["reason"] == f'policy "p": {said}'
+    decision = next(event for event in service.events if event["eventType"] == "POLICY_DECISION")
+    assert decision["payload"]["reason"] == f'policy "p": {said}'
 
 
 @both
@@ -117,6 +137,47 @@ def test_every_other_answer_means_no(make: Make, service: Service, is_async: boo
         guarded(client, is_async)("1007")
     assert blocked.value.code == code and blocked.value.approval_id == "a1"
     assert ("They said: too much" in blocked.value.model_text) is (status == "REJECTED")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{"inputHash": "0" * 64}, {"toolName": "other"}, {"decidedAt": None}, {"decidedAt": ""}],
+    ids=["another input", "another tool", "no time", "an empty time"],
+)
+@pytest.mark.parametrize("is_creation", [False, True])
+def test_an_approval_of_something_else_or_without_a_time_means_no(
+    make: Make, service: Service, named: dict[str, Any], is_creation: bool
+) -> None:
+    ask(service, answer("APPROVED", **named))
+    if is_creation:
+        service.script("/firewall-approvals", lambda _: (201, {**APPROVAL, "status": "APPROVED", **named}, {}))
+    client = make()
+    ran: list[int] = []
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        client.tacho.guard(name="refund")(ran.append)(1)
+    assert (blocked.value.code, ran) == ("approval_unavailable", [])
+
+
+def test_an_approval_without_a_time_at_all_means_no(make: Make, service: Service) -> None:
+    def timeless(_: Any) -> Any:
+        return 200, {name: value for name, value in {**APPROVAL, "status": "APPROVED"}.items() if name != "decidedAt"}, {}
+
+    ask(service, timeless)
+    client = make()
+    with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
+        guarded(client, False)("1007")
+    assert blocked.value.code == "approval_unavailable"
+
+
+def test_an_approval_that_names_this_input_and_tool_counts(make: Make, service: Service) -> None:
+    def named(given: Any) -> Any:
+        asked = service.of("/firewall-approvals")[0]
+        return answer("APPROVED", inputHash=asked["inputHash"], toolName="refund")(given)
+
+    ask(service, named)
+    client = make()
+    with client.tacho.run():
+        assert guarded(client, False)("1007") == "refunded 10"
 
 
 @both
@@ -168,8 +229,9 @@ def test_a_changed_input_means_no(make: Make, service: Service) -> None:
 
     ask(service, change)
     client = make()
+    # The tool of a closure has the changed value. A function gets the approved one.
     with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
-        client.tacho.guard(name="refund")(lambda one: one)(given)
+        client.tacho.call_guarded("refund", given, lambda: given["amount"])
     assert blocked.value.code == "input_changed"
 
 
@@ -177,7 +239,7 @@ def test_an_input_that_is_no_json_cannot_be_approved(make: Make, service: Servic
     ask(service, answer("APPROVED"))
     client = make()
     with client.tacho.run(), pytest.raises(tacho.ToolBlockedError) as blocked:
-        guarded(client, False)({1, 2})
+        guarded(client, False)(b"1007")
     assert blocked.value.code == "input_not_json" and service.of("/firewall-approvals") == []
 
 
@@ -223,8 +285,9 @@ def test_a_failing_tool_becomes_an_issue_and_its_success_a_recovery(make: Make, 
     records = [(one["recordKind"], one["detectionType"], one["payload"]) for one in service.of("/issue-records")]
     facts = {"toolName": "flaky", "reasonCode": "TimeoutError"}
     assert records == [("DETECTION", "TOOL_FAILED", facts)] * 2 + [("RECOVERY", "TOOL_FAILED", facts)]
-    assert service.events[0]["payload"]["error"] == "TimeoutError: no"
-    assert service.of("/issue-records")[2]["eventId"] == service.events[2]["eventId"]
+    calls = [event for event in service.events if event["eventType"] == "TOOL_CALL"]
+    assert calls[0]["payload"]["error"] == "TimeoutError: no"
+    assert service.of("/issue-records")[2]["eventId"] == calls[2]["eventId"]
 
 
 def test_loops_and_budgets_are_detected_once_and_act_each_time(make: Make, service: Service) -> None:
@@ -259,25 +322,7 @@ def test_decide_records_without_running_and_sees_risks_and_local_policies(make: 
         assert asyncio.run(client.tacho.adecide("t")).action == "BLOCK"
     client.tacho.flush(120)
     kinds = [event["eventType"] for event in service.events]
-    assert kinds == ["POLICY_DECISION", "TOOL_CALL", "POLICY_DECISION", "SESSION_OUTCOME"]
-
-
-def test_the_input_is_the_arguments_by_name() -> None:
-    from inspect import signature
-
-    from tacho.guarding.decorator import input_by_name
-
-    class Tools:
-        def method(self, a: int, *rest: int, b: int = 2, **more: int) -> None: ...
-
-    def one(given: Any) -> None: ...
-
-    read = functools.partial(input_by_name, signature(Tools.method))
-    assert read(Tools(), 1, 7, c=3) == {"a": 1, "rest": (7,), "b": 2, "c": 3}
-    assert input_by_name(signature(one), {"x": 1}) == {"x": 1}
-    assert input_by_name(signature(one), "x") == {"given": "x"}
-    with pytest.raises(TypeError, match="missing a required argument"):
-        input_by_name(signature(one))
+    assert kinds == ["POLICY_DECISION", "TOOL_START", "TOOL_CALL", "POLICY_DECISION", "SESSION_OUTCOME"]
 
 
 def test_the_module_uses_the_client_at_the_time_of_the_call(make: Make, service: Service) -> None:
@@ -291,7 +336,7 @@ def test_the_module_uses_the_client_at_the_time_of_the_call(make: Make, service:
 
     tacho.configure(api_key="key", base_url=service.url)
     assert agent() == 1
-    assert tacho.shutdown(120).sent == 2
+    assert tacho.shutdown(120).sent == 3
     assert {event["agentName"] for event in service.events} == {"module"}
 
 
@@ -315,7 +360,7 @@ def test_a_tool_named_by_an_enum_is_blocked_and_recorded_like_its_text(make: Mak
     assert decision["sessionId"] == "refund"
 
 
-@pytest.mark.parametrize("opaque", [2**53 + 1, "\ud800", b"x", {1, 2}])
+@pytest.mark.parametrize("opaque", [2**53 + 1, "\ud800", b"x", object()])
 def test_an_input_without_a_hash_runs_only_unchanged(make: Make, service: Service, opaque: object) -> None:
     service.deploy('tool.name == "other"', "BLOCK")
     client = make()
@@ -334,13 +379,16 @@ def test_an_input_without_a_hash_runs_only_unchanged(make: Make, service: Servic
     assert (blocked.value.code, ran) == ("input_changed", [1])
 
 
-def test_a_failing_tool_raises_its_own_error_whatever_that_does(make: Make, service: Service) -> None:
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_a_failing_tool_raises_its_own_error_whatever_that_does(
+    make: Make, service: Service, kind: type[BaseException]
+) -> None:
     class Hostile(Exception):
         def __getattribute__(self, _: str) -> object:
-            raise RuntimeError("no attributes")
+            raise kind("no attributes")
 
         def __str__(self) -> str:
-            raise RuntimeError("no text")
+            raise kind("no text")
 
     client = make()
 

@@ -8,11 +8,12 @@ import decimal
 import enum
 import json
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tacho.delivery.diagnostics import Diagnostics
+from tacho.recording.exception import exception_details
 from tacho.recording.mask import Mask, Masking
 from tacho.recording.payload import Capture, Payloads
 
@@ -159,6 +160,7 @@ def test_metadata_only_keeps_no_content() -> None:
         "toolName": "search",
         "tenant": "acme",
         "error": ValueError(secret),
+        "exception": exception_details(ValueError(secret)),
         "usage": {"promptTokens": 1, "note": "text", "details": {"cached": 2, "note": "text"}},
         "messages": [{"content": secret}],
         "output": secret,
@@ -173,7 +175,18 @@ def test_metadata_only_keeps_no_content() -> None:
         "toolName": "search",
         "tenant": "acme",
         "error": "ValueError",
+        "exception": {"type": "ValueError"},
         "usage": {"promptTokens": 1, "details": {"cached": 2}},
+    }
+    failure = {"policyId": "p", "message": "missing key", "input": secret}
+    decision = {"action": "BLOCK", "revision": "r1", "detections": ["LOOP_DETECTED"], "failures": [failure], "input": secret}
+    audit = {**decision, "failures": [{"policyId": "p", "message": "missing key"}]}
+    del audit["input"]
+    assert json.loads(write(decision)) == audit
+    assert json.loads(write({"failures": [secret], "startEventId": "e", "paused": True})) == {
+        "failures": [{}],
+        "startEventId": "e",
+        "paused": True,
     }
     given = {"model": "x" * 300, "policyIds": ["p"], "action": {"no": 1}}
     assert json.loads(write(given)) == {"policyIds": ["p"]}
@@ -187,3 +200,23 @@ def test_an_error_in_masking_masks_everything_and_is_reported() -> None:
     write, codes = writer(masking=Masking(custom=broken))
     assert write({"text": "secret plan"}) == '{"masked":"[masked:error]"}'
     assert codes == ["masking_failed"]
+
+
+def test_an_exception_is_bounded_and_cut_between_words() -> None:
+    def raised(message: str, causes: int) -> BaseException:
+        error: BaseException | None = None
+        for n in range(causes):
+            cause, error = error, KeyError(n)
+            error.__cause__ = cause
+        made = ValueError(message)
+        made.__cause__ = error
+        return made
+
+    whole = exception_details(raised("x" * 4_096, 10))
+    assert whole["message"] == "x" * 4_096 and len(cast("list[object]", whole["causes"])) == 10
+    more = exception_details(raised("word " * 819 + "secret", 11))
+    assert more["message"] == "word " * 819 + "… [cut: 6 characters]"
+    assert len(cast("list[object]", more["causes"])) == 10
+    assert "causes" not in exception_details(ValueError())
+    long = str(exception_details(ValueError("one two " * 10_000))["stack"])
+    assert 16_000 < len(long) <= 16_384 + 40 and "… [cut: " in long

@@ -17,6 +17,7 @@ from tacho.policy.compile import NotACondition, compile_condition, evaluate
 from tacho.policy.decide import decide
 from tacho.policy.facts import Facts
 from tacho.policy.input_hash import input_hash
+from tacho.policy.message import message_of
 from tacho.policy.plain_json import NotPlainJson
 
 POLICY = Path(__file__).parents[3] / "packages" / "policy"
@@ -50,6 +51,7 @@ def facts_of(vector: dict[str, Any]) -> Facts:
         run_tool_calls=run.get("toolCalls"),
         session_id=given.get("session", {}).get("id"),
         risk_signals=given.get("risk", {}).get("signals"),
+        tool_annotations=given["tool"].get("annotations"),
     )
 
 
@@ -90,6 +92,13 @@ def test_every_shared_input_has_the_same_hash() -> None:
         assert input_hash(vector["toolName"], vector["input"]) == vector["hash"], vector["input"]
 
 
+def test_every_shared_description_has_the_same_message() -> None:
+    for vector in json.loads((POLICY / "vectors" / "messages.json").read_text(encoding="utf-8")):
+        assert message_of(vector["description"]) == vector["message"], vector["description"]
+    assert message_of("Message: " + "😀" * 501) == "😀" * 499 + "…"
+    assert message_of(7) is None
+
+
 def test_the_limits_are_those_of_the_policy_package() -> None:
     text = (POLICY / "src" / "limits.ts").read_text()
     theirs = {name: int(value.replace("_", "")) for name, value in re.findall(r"^  (\w+): ([\d_]+),", text, re.M)}
@@ -118,13 +127,40 @@ def test_what_cannot_be_evaluated_exactly_is_refused_and_fails_closed() -> None:
     assert "the Python SDK knows general categories" in decision.failures[0].message
 
 
-@pytest.mark.parametrize("number", [2**53 + 1, -(2**63) - 1, [2**53 + 1]])
-def test_an_int_that_a_double_cannot_hold_fails_the_conditions_that_read_the_input(number: Any) -> None:
-    given = Facts("pay", {"amount": 1, "account": number}, now=0)
-    policy = tacho.Policy("p", "p", "tool.input.amount > 100.0", "BLOCK", "HIGH")
-    decision = decide([policy], given)
-    assert decision.action == "BLOCK" and decision.matched[0].failed
-    assert decide([tacho.Policy("p", "p", 'tool.name == "other"', "BLOCK")], given).action == "ALLOW"
+@pytest.mark.parametrize("severity", ["LOW", "MEDIUM", "HIGH", "CRITICAL"])
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**63) - 1, float("nan"), b"x", object()])
+def test_what_cannot_be_read_fails_closed_at_every_severity_and_its_neighbours_stay_readable(value: Any, severity: str) -> None:
+    def action(condition: str) -> str:
+        given = Facts("pay", {"amount": 1, "account": value}, now=0)
+        return decide([tacho.Policy("p", "p", condition, "BLOCK", severity)], given).action
+
+    for reads in (
+        "tool.input.account == 1.0",
+        "tool.input.account != 1.0",
+        "tool.input == {'amount': 1.0, 'account': 1.0}",
+        "tool.input.amount > 100.0 || tool.input.account == 1.0",
+        '"x" in tool.input.account',
+        "[1.0, 2.0].exists(n, tool.input.account == n)",
+        "[1.0, 2.0].all(n, tool.input.missing == n || tool.input.account == n)",
+        "[tool.input.account].size() == 2",
+        "type(tool.input.account) == string",
+    ):
+        assert action(reads) == "BLOCK", reads
+    for does_not in ("tool.input.amount > 100.0", 'tool.name == "other"', "!has(tool.input.account)"):
+        assert action(does_not) == "ALLOW", does_not
+
+
+@pytest.mark.parametrize("severity", ["LOW", "MEDIUM", "HIGH", "CRITICAL"])
+def test_padding_switches_no_policy_off(severity: str) -> None:
+    def action(condition: str, given: Any) -> str:
+        return decide([tacho.Policy("p", "p", condition, "BLOCK", severity)], Facts("t", given, now=0)).action
+
+    many = {"list": [0] * limits.INPUT_VALUES}
+    assert action("tool.input.amount > 1.0", many) == "BLOCK" and action('tool.name == "other"', many) == "ALLOW"
+    exact = {"amount": 0, "list": [0] * (limits.INPUT_VALUES - 3)}
+    assert action("tool.input.amount > 1.0", exact) == "ALLOW"
+    # Out of steps.
+    assert action("tool.input.list.all(a, tool.input.list.all(b, a == b))", exact) == "BLOCK"
 
 
 class Deceiving(str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import threading
 import uuid
@@ -49,16 +50,22 @@ def test_a_run_records_its_events_and_outcome(make: Make, service: Service) -> N
 
 
 @pytest.mark.parametrize(
-    ("error", "status"),
-    [(ValueError("no"), "FAILED"), (asyncio.CancelledError(), "CANCELLED"), (KeyboardInterrupt(), "CANCELLED")],
+    ("error", "status", "text"),
+    [
+        (ValueError("no"), "FAILED", "ValueError: no"),
+        (asyncio.CancelledError(), "CANCELLED", None),
+        (KeyboardInterrupt(), "CANCELLED", "KeyboardInterrupt"),
+    ],
 )
-def test_the_outcome_follows_the_exception(make: Make, service: Service, error: BaseException, status: str) -> None:
+def test_the_outcome_follows_the_exception(
+    make: Make, service: Service, error: BaseException, status: str, text: str | None
+) -> None:
     client = make()
     with suppress(BaseException), client.tacho.run():
         raise error
     payload = sent(client, service)[0]["payload"]
     assert payload["status"] == status
-    assert payload.get("error") == ("ValueError: no" if status == "FAILED" else None)
+    assert payload.get("error") == text and payload["exception"]["type"].endswith(type(error).__name__)
 
 
 def test_decorators_make_a_run_for_each_call(make: Make, service: Service) -> None:
@@ -100,6 +107,41 @@ def test_an_async_generator_cannot_be_decorated(make: Make) -> None:
 
     with pytest.raises(TypeError, match="async with"):
         make().tacho.run()(stream)
+
+
+def test_a_run_ends_when_what_its_function_returned_has_run(make: Make, service: Service) -> None:
+    client = make()
+
+    async def body() -> int:
+        await asyncio.sleep(0)
+        client.tacho.record("X", "x")
+        return 1
+
+    def items() -> Iterator[int]:
+        client.tacho.record("X", "x")
+        yield 2
+
+    async def endless() -> Any:
+        yield 1
+
+    class Agent:
+        async def __call__(self) -> int:
+            return await body()
+
+    decorate: Any = client.tacho.run(agent_name="a")
+    for coroutine in (decorate(lambda: body()), decorate(Agent()), decorate(functools.partial(body))):
+        assert asyncio.run(coroutine()) == 1
+    for generator in (decorate(lambda: items()), decorate(functools.partial(items))):
+        assert list(generator()) == [2]
+    with pytest.raises(TypeError, match="async with"):
+        decorate(lambda: endless())()
+    with pytest.raises(TypeError, match="async with"):
+        decorate(functools.partial(endless))
+    assert client.tacho.current_run() is None
+    events = sent(client, service)
+    assert [event["eventType"] for event in events] == ["X", "SESSION_OUTCOME"] * 5 + ["SESSION_OUTCOME"]
+    assert [event["payload"]["status"] for event in events[1::2]] == ["COMPLETED"] * 5
+    assert client.tacho.counters().dropped == {}
 
 
 def test_spans_nest_and_tell_their_latency(make: Make, service: Service) -> None:

@@ -3,12 +3,12 @@ import { styleText } from 'node:util'
 import { diffLines } from '../configuration/diff-lines.ts'
 import { counted, printable, strong } from '../terminal/output.ts'
 import { diffKey, type WriteDiff } from './diffs.ts'
-import type { DeploymentChange, Plan, Write } from './plan.ts'
+import type { DeploymentChange, Kept, Plan, Write } from './plan.ts'
 
 /** `diffs`: what each write changes, by `diffKey`. */
 export function planLines(
   workspace: string,
-  { writes, deployments }: Plan,
+  { writes, deployments }: Pick<Plan, 'writes' | 'deployments'>,
   diffs: ReadonlyMap<string, WriteDiff>,
 ): string[] {
   const lines: string[] = []
@@ -21,6 +21,15 @@ export function planLines(
     lines.push(strong(`Environment ${printable(environment)}`), ...changes.map(changeLine))
   }
   return [...lines, '', summary({ writes, deployments })]
+}
+
+/** What stays deployed though the file does not list it. */
+export function keptLines(kept: readonly Kept[]): string[] {
+  if (kept.length === 0) return []
+  const items = kept.map(({ environment, kind, name, version }) => {
+    return `    ${printable(environment)}: ${kind} ${printable(name)}, version ${version}`
+  })
+  return ['Deployed, but not in this file. These stay; --prune undeploys them:', ...items]
 }
 
 function writeLine({ kind, name, version, changed }: Write): string {
@@ -36,7 +45,7 @@ function changeLine({ kind, name, from, to }: DeploymentChange): string {
   return yellow(`  ~ ${item}: version ${from} -> ${to}`)
 }
 
-function summary({ writes, deployments }: Plan): string {
+function summary({ writes, deployments }: Pick<Plan, 'writes' | 'deployments'>): string {
   const created = writes.filter(({ changed }) => changed === null).length
   const changes = deployments.flatMap((deployment) => deployment.changes)
   const removed = changes.filter(({ to }) => to === null).length

@@ -23,6 +23,15 @@ export interface PresentEnvironment {
 export interface Plan {
   writes: Write[]
   deployments: Deployment[]
+  /** Deployed, but not in the file: somebody else's, so it stays. Empty with `prune`. */
+  kept: Kept[]
+}
+
+export interface Kept {
+  environment: string
+  kind: DeployableKind
+  name: string
+  version: string
 }
 
 /** A version to write. `changed` names the fields that differ from the newest version; null: create the item. */
@@ -52,11 +61,13 @@ export interface DeploymentChange {
 
 export type Planned = { ok: true; plan: Plan } | { ok: false; faults: FileFault[] }
 
-export function planOf(manifest: Manifest, present: Present): Planned {
+/** `prune`: undeploy what the file does not list. */
+export function planOf(manifest: Manifest, present: Present, { prune }: { prune: boolean }): Planned {
   const faults: FileFault[] = []
   const writes = [...promptWrites(manifest, present), ...policyWrites(manifest, present)]
   const newest = newestVersions(present, writes)
   const deployments: Deployment[] = []
+  const kept: Kept[] = []
   const workspace = manifest.workspace === null ? '' : ` --workspace ${JSON.stringify(manifest.workspace)}`
   for (const [name, wanted] of manifest.environments) {
     const environment = present.environments.get(name)
@@ -65,12 +76,19 @@ export function planOf(manifest: Manifest, present: Present): Planned {
       faults.push({ place: wanted.place, message })
       continue
     }
-    const changes = changesOf(wanted, environment, present, newest, faults)
+    const unlisted = unlistedIn(wanted, environment)
+    if (!prune)
+      kept.push(...unlisted.map(({ kind, name: item, version }) => ({ environment: name, kind, name: item, version })))
+    const removed = unlisted.map(({ kind, name: item, id, version }): DeploymentChange => {
+      return { kind, name: item, id, from: version, to: null }
+    })
+    const changes = [...(prune ? removed : []), ...changesOf(wanted, environment, present, newest, faults)]
     if (changes.length > 0) deployments.push({ environment: name, environmentId: environment.id, changes })
   }
-  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { writes, deployments } }
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, plan: { writes, deployments, kept } }
 }
 
+/** Whether nothing would change. */
 export function isEmpty({ writes, deployments }: Plan): boolean {
   return writes.length === 0 && deployments.length === 0
 }
@@ -132,11 +150,16 @@ function changesOf(
       const from = current.get(name)?.version ?? null
       if (from !== to) changes.push({ kind, name, id, from, to })
     }
-    for (const { name, id, version } of current.values()) {
-      if (!versions.has(name)) changes.push({ kind, name, id, from: version, to: null })
-    }
   }
   return changes
+}
+
+/** What is deployed there, of the kinds that the file lists, without what it lists. */
+function unlistedIn(wanted: WantedEnvironment, { inForce }: PresentEnvironment): PresentEnvironment['inForce'] {
+  return inForce.filter(({ kind, name }) => {
+    const versions = kind === 'prompt' ? wanted.prompts : wanted.policies
+    return versions !== null && !versions.has(name)
+  })
 }
 
 function versionOf(

@@ -1,5 +1,7 @@
 /** Parses tacho.yaml into a manifest, or lists every fault. `readFile` reads the files that it names. */
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
+import { messageOf, withMessage } from '@tacho/policy/message.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { withoutLastLineEnd, type TextRead } from '../configuration/source-file.ts'
 import type { FileFault, Manifest, WantedEnvironment, WantedPolicy, WantedPrompt, WantedVersion } from './manifest.ts'
@@ -63,7 +65,7 @@ function readPrompt(yaml: YamlReader, name: string, entry: Entry, readFile: Read
   return { content, place: entry.place }
 }
 
-const POLICY_FIELDS = ['name', 'description', 'condition', 'file', 'severity', 'action'] as const
+const POLICY_FIELDS = ['name', 'description', 'message', 'condition', 'file', 'severity', 'action'] as const
 
 function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFile): WantedPolicy | null {
   if (!new RegExp(POLICY_ID_PATTERN).test(id)) {
@@ -73,7 +75,12 @@ function readPolicy(yaml: YamlReader, id: string, entry: Entry, readFile: ReadFi
   const fields = yaml.fields(entry, POLICY_FIELDS)
   if (fields === null) return null
   const name = fields.name ? shortText(yaml, fields.name, LIMITS.nameChars) : id
-  const description = fields.description ? shortText(yaml, fields.description, LIMITS.descriptionChars) : null
+  const purpose = fields.description ? shortText(yaml, fields.description, LIMITS.descriptionChars) : null
+  const message = fields.message ? shortText(yaml, fields.message, POLICY_LIMITS.messageChars) : null
+  if (message !== null && messageOf(purpose) !== null) {
+    return yaml.fault(entry, 'give the message in `message` or in `description`, not in both')
+  }
+  const description = message === null ? purpose : withMessage(purpose, message)
   const severity = oneOf(yaml, entry, fields.severity, 'severity', SEVERITIES)
   const action = oneOf(yaml, entry, fields.action, 'action', POLICY_ACTIONS)
   const source = readSource(yaml, entry, fields.condition, fields.file, 'condition', readFile)

@@ -15,11 +15,18 @@ export function approvalLine(approval: OperatorApproval, now: number): string {
 }
 
 /** The outcome, or the time left. */
-export function stateText({ status, expiresAt, decidedAt, decidedBy, decisionReason }: OperatorApproval, now: number) {
+export function stateText(approval: OperatorApproval, now: number) {
+  const { status, expiresAt, decidedAt, decidedBy, decisionReason, importedAt } = approval
+  if (importedAt !== null) return `imported ${spokenTime(importedAt)}, ${importedText({ status, decidedBy })}`
   if (status === 'PENDING') return deadlineText(expiresAt, now)
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
   return `by ${printable(decidedBy?.name ?? 'an operator')} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}`
+}
+
+/** This installation did not see what an imported approval says. */
+function importedText({ status, decidedBy }: Pick<OperatorApproval, 'status' | 'decidedBy'>): string {
+  return decidedBy === null ? `as ${status}` : `as ${status} by ${printable(decidedBy.name)}`
 }
 
 /** `expires in 4 m 10 s` */

@@ -60,7 +60,7 @@ export function waiting({ pending }: Screen): OperatorApproval[] {
 
 export function withApproval(screen: Screen, approval: OperatorApproval, now: number): Screen {
   const pending = new Map(screen.pending)
-  if (approval.status === 'PENDING') pending.set(approval.id, approval)
+  if (approval.status === 'PENDING' && approval.importedAt === null) pending.set(approval.id, approval)
   else pending.delete(approval.id)
   const isGone = screen.pending.has(approval.id) && approval.status !== 'PENDING'
   const by = approval.decidedBy === null ? '' : ` by ${approval.decidedBy.name}`

@@ -3,7 +3,7 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { OperatorClient } from './operator-client.ts'
-import { wrongUsage } from '../stop.ts'
+import { wrongUsage, type Stop } from '../stop.ts'
 
 export interface Tenant {
   /** Environment id. */
@@ -36,6 +36,12 @@ export async function findWorkspace(
     ({ id, name }) => given === undefined || name === given || id === given?.toLowerCase(),
   )
   if (found.length === 1 && found[0]) return found[0]
+  if (given !== undefined && found.length > 1)
+    throw severalMatch(
+      'workspace',
+      given,
+      found.map(({ id }) => id),
+    )
   throw wrongUsage(
     choose(
       'workspace',
@@ -75,11 +81,18 @@ export async function findPlace(
   const places = await allPlaces(client, given, archived)
   const isMeant = ({ environment, name }: Place) =>
     given === undefined || name === given || environment.id === given.toLowerCase()
-  const found = places.filter(isMeant)
-  if (found.length === 1 && found[0]) return found[0]
+  let found = places.filter(isMeant)
   // An archived one keeps its name, and operators still read it.
-  const [kept] = given === undefined || archived ? [] : (await allPlaces(client, given, true)).filter(isMeant)
-  if (kept) return kept
+  if (found.length === 0 && given !== undefined && !archived) {
+    found = (await allPlaces(client, given, true)).filter(isMeant)
+  }
+  if (found.length === 1 && found[0]) return found[0]
+  if (given !== undefined && found.length > 1)
+    throw severalMatch(
+      'environment',
+      given,
+      found.map(({ environment }) => environment.id),
+    )
   throw wrongUsage(
     choose(
       'environment',
@@ -95,7 +108,7 @@ async function allPlaces(client: OperatorClient, given: string | undefined, arch
   const places: Place[] = []
   const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client, archived)) {
-    // Both names may contain a slash, so try every workspace that fits.
+    // Names of older stores may contain a slash, so try every workspace that fits.
     if (given !== undefined && !isId && !given.startsWith(`${workspace.name}/`)) continue
     for (const environment of await environmentsOf(client, workspace, archived)) {
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })
@@ -105,6 +118,12 @@ async function allPlaces(client: OperatorClient, given: string | undefined, arch
 }
 
 const MOST_NAMED = 10
+
+/** A name that means two tenants never chooses one. */
+function severalMatch(noun: string, given: string, ids: string[]): Stop {
+  const shown = ids.slice(0, MOST_NAMED).join(', ')
+  return wrongUsage(`${JSON.stringify(given)} means more than one ${noun}. Use an id: ${shown}.`)
+}
 
 function choose(noun: string, flag: string, given: string | undefined, names: string[]): string {
   const shown = names.slice(0, MOST_NAMED).map((name) => JSON.stringify(name))

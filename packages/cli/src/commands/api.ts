@@ -9,6 +9,7 @@ import { readAccount } from '../settings/credentials.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
 import { filterJson, writeJson } from '../terminal/json-sink.ts'
+import { printableJson } from '../terminal/printable.ts'
 
 interface Options extends EnvironmentOptions {
   method?: string
@@ -76,7 +77,7 @@ async function call(route: string, options: Options): Promise<void> {
     const whole = answer === '' || answer.endsWith('\n') ? answer : `${answer}\n`
     // An error is not what the program of --jq expects.
     if (reply.ok) writeJson(whole)
-    else process.stdout.write(whole)
+    else process.stdout.write(printableJson(whole))
     if (!reply.ok) process.exitCode = 1
   } catch (error) {
     throw failed(unreachable(url, error))

@@ -4,7 +4,7 @@ import { carryOut } from '../apply/carry-out.ts'
 import { readDiffs, type WriteDiff } from '../apply/diffs.ts'
 import type { FileFault, Manifest } from '../apply/manifest.ts'
 import { isEmpty, planOf, type Plan } from '../apply/plan.ts'
-import { planLines } from '../apply/plan-lines.ts'
+import { keptLines, planLines } from '../apply/plan-lines.ts'
 import { readPresent } from '../apply/present.ts'
 import { readManifest } from '../apply/read-manifest.ts'
 import { readSource, readText } from '../configuration/source-file.ts'
@@ -19,6 +19,7 @@ interface Options extends ServerOptions {
   workspace?: string
   yes?: true
   dryRun?: true
+  prune?: true
   note?: string
 }
 
@@ -30,15 +31,16 @@ export function addApply(command: Command): void {
     .requiredOption('-f, --file <file>', 'such as tacho.yaml; - reads standard input')
     .option('-w, --workspace <workspace>', 'name or id; by default the one in the file, or the only one')
     .option('-y, --yes', 'apply without asking')
+    .option('--prune', 'undeploy what is deployed there, but not in the file')
     .option('--dry-run', 'show what would change; change nothing')
     .option('--note <text>', 'reason, stored with the new versions and deployments')
     .addHelpText(
       'after',
       `
 The plan is shown first. Nothing changes without --yes or your confirmation on a terminal. Applying twice changes
-nothing the second time. An environment gets exactly the versions that the file lists; everything else deployed there is
-undeployed. Other environments stay unchanged, and so do prompts or policies of an environment without such a list.
-Nothing is ever deleted.
+nothing the second time. An environment gets the versions that the file lists. What else is deployed there stays, so
+several files can share an environment; with --prune it is undeployed, and the plan says so first. Other environments
+stay unchanged, and so do prompts or policies of an environment without such a list. Nothing is ever deleted.
 
   workspace: acme                      # optional if there is only one
   prompts:
@@ -46,7 +48,7 @@ Nothing is ever deleted.
       file: prompts/greeting.md        # beside this file; or content: |
   policies:
     refunds:
-      name: Large refunds              # optional, like description
+      name: Large refunds              # optional, like description and message
       condition: tool.name == "refund_payment" && tool.input.amount > 100.0   # or file: policies/refunds.cel
       severity: HIGH                   # LOW, MEDIUM, HIGH, CRITICAL
       action: REQUIRE_APPROVAL         # ALLOW, WARN, REQUIRE_APPROVAL, BLOCK
@@ -62,6 +64,7 @@ Exit codes: 0 no differences, or applied; 1 failed; 2 invalid file or command; 3
 Examples:
   tacho apply -f tacho.yaml
   tacho apply -f tacho.yaml --dry-run
+  tacho apply -f tacho.yaml --prune
   tacho apply -f tacho.yaml --yes --note "Release 7"`,
     )
     .action(apply)
@@ -72,7 +75,7 @@ async function apply(options: Options): Promise<void> {
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace ?? manifest.workspace ?? undefined)
   const present = await readPresent(client, workspace, manifest)
-  const planned = planOf(manifest, present)
+  const planned = planOf(manifest, present, { prune: options.prune === true })
   if (!planned.ok) throw faulty(options.file, planned.faults)
   const { plan } = planned
   const different = !isEmpty(plan)
@@ -91,6 +94,7 @@ async function apply(options: Options): Promise<void> {
 function showPlan(workspace: string, plan: Plan, diffs: ReadonlyMap<string, WriteDiff>): void {
   if (isEmpty(plan)) printLine('Nothing to change: the server matches the file.')
   else for (const line of planLines(workspace, plan, diffs)) printLine(line)
+  for (const line of keptLines(plan.kept)) printLine(line)
 }
 
 async function mayChange({ yes, dryRun, json }: Options): Promise<boolean> {

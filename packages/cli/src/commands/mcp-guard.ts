@@ -2,6 +2,7 @@ import { InvalidArgumentError, type Command } from 'commander'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
+import { printableJson } from '../terminal/printable.ts'
 
 interface GuardOptions {
   url?: string
@@ -33,6 +34,14 @@ Examples:
   MCP_TOKEN='Bearer …' tacho mcp-guard --url https://example.com/mcp --header Authorization=MCP_TOKEN`,
     )
     .action(guard)
+  command
+    .command('accept [command...]')
+    .usage('[options] -- <server command> [args...]')
+    .description('accept the tools of a server that are new or changed, after a review of the list in the client')
+    .option('--url <address>', 'address of the server, as given to the guard, instead of its command')
+    .option('--tool <name>', 'only this tool; may repeat', (name: string, names?: string[]) => [...(names ?? []), name])
+    .option('--tacho-url <address>', 'address of Tacho (TACHO_URL; default http://localhost:4680)')
+    .action(accept)
 }
 
 function addHeader(text: string, headers: Record<string, string> = {}): Record<string, string> {
@@ -45,11 +54,39 @@ function addHeader(text: string, headers: Record<string, string> = {}): Record<s
   return { ...headers, [name]: value }
 }
 
-async function guard(words: readonly string[], options: GuardOptions): Promise<void> {
-  const [command, ...args] = words
-  if ((command === undefined) === (options.url === undefined)) {
+/** The name of the server for its definitions of tools. */
+function serverOf(words: readonly string[], url: string | undefined): string {
+  if ((words.length === 0) === (url === undefined)) {
     throw wrongUsage('Give the command of an MCP server after --, or its address with --url.')
   }
+  return JSON.stringify(url === undefined ? words : [url])
+}
+
+interface AcceptOptions {
+  url?: string
+  tool?: string[]
+  tachoUrl?: string
+}
+
+async function accept(words: readonly string[], _own: unknown, command: Command): Promise<void> {
+  // The guard's own --url takes the value if it comes first.
+  const options: AcceptOptions = command.optsWithGlobals()
+  const serverName = serverOf(words, options.url)
+  const { openState } = await import('@tacho/guards/state.ts')
+  const { Definitions } = await import('@tacho/guards/mcp/definitions.ts')
+  const { directory } = openState({ url: readUrl(options.tachoUrl), apiKey: readApiKey() })
+  const definitions = new Definitions(directory, serverName, (message) => {
+    throw failed(message)
+  })
+  const accepted = definitions.accept(options.tool)
+  for (const { name, change } of accepted)
+    process.stdout.write(`accepted ${printableJson(JSON.stringify(name))} (${change})\n`)
+  if (accepted.length === 0) process.stdout.write('No tool of this server waits to be accepted.\n')
+}
+
+async function guard(words: readonly string[], options: GuardOptions): Promise<void> {
+  const [command, ...args] = words
+  const serverName = serverOf(words, options.url)
   const account = { url: readUrl(options.tachoUrl), apiKey: readApiKey() }
   const warn = (message: string): void => void process.stderr.write(`tacho: ${message}\n`)
   // Loaded here, not for the help.
@@ -59,7 +96,7 @@ async function guard(words: readonly string[], options: GuardOptions): Promise<v
   process.exitCode = await guardServer({
     account,
     server,
-    serverName: JSON.stringify(command === undefined ? [options.url] : words),
+    serverName,
     settings: {
       approvalTimeoutMs,
       silentApprovalTimeoutMs: Math.min(approvalTimeoutMs, SILENT_APPROVAL_MS),

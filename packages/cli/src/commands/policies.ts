@@ -59,6 +59,7 @@ function addWriting(policies: Command): void {
       .option('--action <action>', POLICY_ACTIONS.join(', '), oneOf(POLICY_ACTIONS))
       .option('--name <text>', 'display name')
       .option('--description <text>', 'purpose of the policy')
+      .option('--message <text>', 'what the policy says to the model and the approver; "" removes it')
       .option('--note <text>', 'what changed, and why')
 
   about(policies.command('create <policyId>').description('create a policy with its first version'))

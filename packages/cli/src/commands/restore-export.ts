@@ -53,6 +53,7 @@ async function restoreExport(file: string, options: Options): Promise<void> {
     const source = readExport(file, formatOf(file), (bytes) => (read += bytes))
     for await (const lines of requestsOf(checkedLines(source, checked))) {
       const { written, known } = await send(client, place, lines)
+      place.resume = true
       done.written += written
       done.known += known
       progress.update(read, `${spokenNumber(done.written + done.known)} lines`)
@@ -82,10 +83,11 @@ function sizeOf(file: string): number {
   }
 }
 
-/** Requests of lines that a mark or the end has checked. Each event comes after the line of its run. */
+/** Requests of lines that a mark or the end has checked, each after the first line, and each event after the line of its run. */
 async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<ExportLine[]> {
   let unchecked: ExportLine[] = []
   let uncheckedChars = 0
+  let head: ExportLine | null = null
   let run: ExportLine | null = null
   for await (const line of lines) {
     if (line.type !== 'mark' && line.type !== 'end') {
@@ -99,13 +101,17 @@ async function* requestsOf(lines: AsyncIterable<ExportLine>): AsyncGenerator<Exp
     let request: ExportLine[] = []
     let chars = 0
     for (const next of unchecked) {
+      if (next.type === 'export') head ??= next
       if (next.type === 'run') run = next
       if (request.length >= REQUEST_LINES || (request.length > 0 && chars + next.text.length > REQUEST_CHARS)) {
         yield request
         request = []
         chars = 0
       }
-      if (request.length === 0 && next.type === 'event' && run !== null) request.push(run)
+      if (request.length === 0) {
+        if (head !== null && next !== head) request.push(head)
+        if (next.type === 'event' && run !== null) request.push(run)
+      }
       request.push(next)
       chars += next.text.length
     }

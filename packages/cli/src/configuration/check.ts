@@ -10,18 +10,25 @@ export interface CheckOptions {
   json?: true
 }
 
+const COST_NOTE =
+  'note: run.cost is the sum of the costs that the agent recorded. It stays 0 if its integration records none; run.totalTokens counts for all.'
+
 export async function check(files: string[], options: CheckOptions): Promise<void> {
   const sources = await readSources(files, options.condition)
   const checked = sources.map(({ name, source }) => {
     const compiled = compileCondition(source)
-    return { name, source, faults: compiled.ok ? [] : [...compiled.faults] }
+    const readsCost = compiled.ok && compiled.condition.fields.variables.includes('run.cost')
+    return { name, source, faults: compiled.ok ? [] : [...compiled.faults], notes: readsCost ? [COST_NOTE] : [] }
   })
   if (checked.some(({ faults }) => faults.length > 0)) process.exitCode = 1
   if (options.json) {
-    return printJson({ items: checked.map(({ name, faults }) => ({ name, ok: faults.length === 0, faults })) })
+    return printJson({
+      items: checked.map(({ name, faults, notes }) => ({ name, ok: faults.length === 0, faults, notes })),
+    })
   }
-  for (const { name, source, faults } of checked) {
+  for (const { name, source, faults, notes } of checked) {
     if (faults.length === 0) printLine(`${name}: valid`)
+    for (const note of notes) printLine(`${name}: ${note}`)
     for (const fault of faults) for (const line of faultLines(name, source, fault)) printLine(line)
   }
 }

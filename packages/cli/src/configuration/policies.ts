@@ -2,6 +2,7 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
+import { messageOf, purposeOf } from '@tacho/policy/message.ts'
 import { connect, type ServerOptions } from '../settings/options.ts'
 import { printable, printEmpty, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
@@ -80,7 +81,9 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   if (options.json) return printJson(version)
   printLine(`${printable(version.policyId)}  version ${version.version}  ${version.severity}  ${version.action}`)
   if (version.name !== policyId) printLine(`Name         ${printable(version.name)}`)
-  if (version.description !== null) printLine(`Description  ${printable(version.description)}`)
+  const [purpose, message] = [purposeOf(version.description), messageOf(version.description)]
+  if (purpose !== null) printLine(`Description  ${printable(purpose)}`)
+  if (message !== null) printLine(`Message      ${printable(message)}`)
   printLine(`Written      ${spokenTime(version.createdAt)} by ${printable(version.author)}`)
   if (version.note !== null) printLine(`Note         ${printable(version.note)}`)
   printLine()

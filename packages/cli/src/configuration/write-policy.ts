@@ -1,5 +1,7 @@
 /** `tacho policies create, push`. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
+import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 import { connect } from '../settings/options.ts'
 import { printable, printJson, printLine } from '../terminal/output.ts'
 import { wrongUsage } from '../stop.ts'
@@ -19,11 +21,13 @@ interface PushOptions extends WorkspaceOptions, SourceOptions {
   action?: PolicyAction
   name?: string
   description?: string
+  message?: string
   note?: string
 }
 
 export async function createPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, name, description, note } = options
+  const { severity, action, name, note } = options
+  const description = describe(options, null)
   const condition = await sourceOf(options)
   if (condition === null) throw wrongUsage('Give the condition with --file or --condition.')
   if (severity === undefined || action === undefined) throw wrongUsage('Give --severity and --action.')
@@ -37,7 +41,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
       severity,
       action,
       name: name ?? null,
-      description: description ?? null,
+      description,
       note: note ?? null,
     },
   })
@@ -46,7 +50,7 @@ export async function createPolicy(policyId: string, options: PushOptions): Prom
 }
 
 export async function pushPolicy(policyId: string, options: PushOptions): Promise<void> {
-  const { severity, action, name, description, note } = options
+  const { severity, action, name, note } = options
   const condition = await sourceOf(options)
   const client = connect(options)
   const workspace = await findWorkspace(client, options.workspace)
@@ -60,7 +64,7 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
       severity: severity ?? now.severity,
       action: action ?? now.action,
       name: name ?? now.name,
-      description: description ?? now.description,
+      description: describe(options, now.description),
       note: note ?? null,
       // The missing fields come from that version, so fail if another operator has changed it since.
       follows: newest,
@@ -69,6 +73,17 @@ export async function pushPolicy(policyId: string, options: PushOptions): Promis
   if (options.json) return printJson(saved)
   if (saved.isNew) printLine(`Version ${saved.version} of ${printable(policyId)} written. It is not deployed yet.`)
   else printLine(`Version ${saved.version} of ${printable(policyId)} already has this content; nothing was written.`)
+}
+
+/** Purpose and message travel together; each that is missing stays as it is. */
+function describe({ description, message }: PushOptions, now: string | null): string | null {
+  const most = POLICY_LIMITS.messageChars
+  if (message !== undefined && Array.from(message).length > most) {
+    throw wrongUsage(`--message must have at most ${most} characters.`)
+  }
+  if (message === undefined && description === undefined) return now
+  const said = message ?? messageOf(description) ?? messageOf(now)
+  return withMessage(purposeOf(description ?? now), said)
 }
 
 /** Null if no condition was given. */

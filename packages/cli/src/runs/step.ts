@@ -103,6 +103,7 @@ function stepText({ eventType, label }: EventRow, payload: Json): string {
     }
     case 'LLM_CALL':
       return modelText(label, payload)
+    case 'TOOL_START':
     case 'TOOL_CALL':
       return toolText(label, payload)
     case 'POLICY_DECISION':

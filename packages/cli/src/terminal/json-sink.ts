@@ -1,5 +1,6 @@
 /** The JSON that commands print: unchanged, or filtered by the jq program of --jq. */
 import { failed, wrongUsage } from '../stop.ts'
+import { printableJson } from './printable.ts'
 
 /** jq needs a document whole. */
 const MOST_CHARS = 128 * 1024 ** 2
@@ -21,7 +22,7 @@ export function filterJson(program: string): void {
 /** A part of one document. */
 export function writeJson(text: string): void {
   if (sink.program === null) {
-    process.stdout.write(text)
+    process.stdout.write(printableJson(text))
     return
   }
   sink.chars += text.length
@@ -32,7 +33,7 @@ export function writeJson(text: string): void {
 /** A document of its own, in endless output. */
 export function writeJsonLine(line: string): void {
   const { program } = sink
-  if (program === null) process.stdout.write(line)
+  if (program === null) process.stdout.write(printableJson(line))
   else sink.lines = sink.lines.then(() => printFiltered(line, program))
 }
 
@@ -46,7 +47,7 @@ async function printFiltered(json: string, program: string): Promise<void> {
   const { raw } = await import('jq-wasm')
   // Texts without quotes, as scripts want them.
   const { stdout, stderr, exitCode } = await raw(json, program, ['-r'])
-  if (stdout !== '') process.stdout.write(`${stdout}\n`)
+  if (stdout !== '') process.stdout.write(`${process.stdout.isTTY ? printableJson(stdout) : stdout}\n`)
   if (exitCode === SYNTAX_ERROR) throw wrongUsage(`--jq: ${firstLine(stderr)}`)
   if (exitCode !== 0) throw failed(`--jq: ${firstLine(stderr)}`)
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { printableJson } from '../../src/terminal/printable.ts'
 import { printable, spokenBytes, spokenNumber } from '../../src/terminal/output.ts'
 
 test('text of clients cannot control a terminal', () => {
@@ -8,6 +9,22 @@ test('text of clients cannot control a terminal', () => {
   assert.equal(printable('plain, ünïcode, 日本, 👍'), 'plain, ünïcode, 日本, 👍')
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => !/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(printable(text))),
+  )
+})
+
+test('JSON cannot control a terminal either, and keeps its value', () => {
+  const C1_AND_DIRECTIONS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u
+  const hostile = fc.string({
+    unit: fc.constantFrom('a', '\\', '"', '\n', '\u001b', '\u007f', '\u009b', '\u202e', '\u2069'),
+  })
+  const any = fc.oneof(hostile, fc.string({ unit: 'binary' }))
+  fc.assert(
+    fc.property(fc.dictionary(any, fc.oneof(any, fc.jsonValue())), fc.constantFrom(0, 2, '\t'), (value, indent) => {
+      const sent = JSON.stringify(value, null, indent)
+      const printed = printableJson(sent)
+      assert.doesNotMatch(printed, C1_AND_DIRECTIONS)
+      assert.deepEqual(JSON.parse(printed), JSON.parse(sent))
+    }),
   )
 })
 

@@ -99,6 +99,11 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
         <Fact name="Asked">
           <Time at={approval.createdAt} /> by client <bdi>{approval.clientId}</bdi>
         </Fact>
+        {approval.importedAt !== null && (
+          <Fact name="Imported">
+            <Time at={approval.importedAt} />. This installation did not see the request or its decision.
+          </Fact>
+        )}
         {approval.decidedBy !== null && approval.decidedAt !== null && (
           <Fact name="Decided">
             <Time at={approval.decidedAt} /> by <bdi>{approval.decidedBy.name}</bdi>

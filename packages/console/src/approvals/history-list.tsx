@@ -104,7 +104,10 @@ function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
         <ApprovalStatusChip status={item.status} />
       </div>
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
-        <bdi className="min-w-0 truncate">{item.decidedBy ? `by ${item.decidedBy.name}` : <Requester of={item} />}</bdi>
+        <bdi className="min-w-0 truncate">
+          {item.importedAt !== null && 'imported, '}
+          {item.decidedBy ? `by ${item.decidedBy.name}` : <Requester of={item} />}
+        </bdi>
         <Time at={item.decidedAt ?? item.createdAt} />
       </p>
     </div>

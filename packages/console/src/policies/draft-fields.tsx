@@ -1,6 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
+import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
 import type { ReactNode } from 'react'
 import { Field } from '../ui/field.tsx'
 import { Choice } from '../ui/filters.tsx'
@@ -57,10 +58,18 @@ export function DraftFields({ draft, onChange, readOnly }: Props) {
       />
       <Field
         label="What it is for"
-        maxLength={LIMITS.descriptionChars}
+        maxLength={LIMITS.descriptionChars - POLICY_LIMITS.messageChars - 'Message: '.length - 1}
         readOnly={readOnly}
-        value={draft.description}
-        onChange={(event) => set({ description: event.target.value })}
+        value={draft.purpose}
+        onChange={(event) => set({ purpose: event.target.value })}
+      />
+      <Field
+        label="What it says"
+        hint="The model and the approver read it, for example: over 500 needs finance: ask ada."
+        maxLength={POLICY_LIMITS.messageChars}
+        readOnly={readOnly}
+        value={draft.message}
+        onChange={(event) => set({ message: event.target.value })}
       />
     </div>
   )

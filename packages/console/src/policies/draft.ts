@@ -1,9 +1,12 @@
 /** What a person writes before it is a version. */
 import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
+import { messageOf, purposeOf, withMessage } from '@tacho/policy/message.ts'
 
 export interface Draft {
   name: string
-  description: string
+  /** The description without the message. */
+  purpose: string
+  message: string
   condition: string
   severity: PolicyVersion['severity']
   action: PolicyVersion['action']
@@ -11,7 +14,8 @@ export interface Draft {
 
 export const EMPTY_DRAFT: Draft = {
   name: '',
-  description: '',
+  purpose: '',
+  message: '',
   condition: '',
   severity: 'MEDIUM',
   action: 'REQUIRE_APPROVAL',
@@ -19,7 +23,8 @@ export const EMPTY_DRAFT: Draft = {
 
 export const draftOf = ({ name, description, condition, severity, action }: PolicyVersion): Draft => ({
   name,
-  description: description ?? '',
+  purpose: purposeOf(description) ?? '',
+  message: messageOf(description) ?? '',
   condition,
   severity,
   action,
@@ -28,7 +33,7 @@ export const draftOf = ({ name, description, condition, severity, action }: Poli
 /** The body for the API. An empty text becomes null. */
 export const bodyOf = (draft: Draft, note: string) => ({
   name: draft.name.trim() || null,
-  description: draft.description.trim() || null,
+  description: withMessage(draft.purpose.trim() || null, draft.message),
   condition: draft.condition,
   severity: draft.severity,
   action: draft.action,

@@ -41,6 +41,7 @@ export function EventContent({ event, isFolded = false }: Props) {
       )
     case 'LLM_CALL':
       return <ModelCall event={event} payload={payload} isFolded={isFolded} />
+    case 'TOOL_START':
     case 'TOOL_CALL':
       return <ToolCall label={event.label} payload={payload} isFolded={isFolded} />
     case 'POLICY_DECISION':

@@ -86,6 +86,9 @@ function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: 
   if (tab !== 'content' && event.payloadRemoved) {
     return <p className="text-sm text-soft">The payload was removed by retention.</p>
   }
+  if (event.payloadDamaged) {
+    return <p className="text-sm text-soft">The stored payload is damaged. A backup may still have it.</p>
+  }
   if (tab === 'json') return <JsonTree value={event.payload} />
   if (tab === 'raw') {
     return (

@@ -42,7 +42,7 @@ export const NewApiKey = Type.Object(
   {
     name: id(LIMITS.nameChars, 'Purpose of the key'),
     scopes: Scopes,
-    expiresAt: Type.Optional(nullableTime('When the key expires; null or absent: never')),
+    expiresAt: Type.Optional(nullableTime('When the key expires, in the future; null or absent: never')),
     requestsPerSecond: Type.Optional(requestsPerSecond),
   },
   {
@@ -73,7 +73,9 @@ export type ApiKeyChange = Static<typeof ApiKeyChange>
 export const ApiKeyRotation = Type.Object(
   {
     oldValidUntil: time('Until when the old key stays valid. An earlier expiry of it stays'),
-    expiresAt: Type.Optional(nullableTime('When the new key expires; null: never; absent: like the old key')),
+    expiresAt: Type.Optional(
+      nullableTime('When the new key expires, in the future; null: never; absent: like the old key'),
+    ),
   },
   {
     $id: 'ApiKeyRotation',

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { Approval, ApprovalStatus, DECISIONS } from '../approval.ts'
-import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
 /** The decider: a signed-in operator or an operator token. */
@@ -33,6 +33,9 @@ export const OperatorApproval = Type.Object(
     reason: nullableText('Why approval is needed, according to the client'),
     timeoutMs: Type.Integer(),
     createdAt: time('When approval was requested'),
+    importedAt: nullableTime(
+      'When an import brought it, with its decision; null: a client of this installation asked. Clients never get an imported one',
+    ),
     decidedBy: nullableDecider,
   },
   { $id: 'OperatorApproval', description: 'An approval request, as operators see it' },
@@ -161,7 +164,6 @@ export const NewDecision = Type.Object(decision, {
 })
 export type NewDecision = Static<typeof NewDecision>
 
-/** Either `ids` of one tool and input, or `toolName` and `inputHash`. */
 export const NewDecisions = Type.Object(
   {
     ...decision,
@@ -171,6 +173,7 @@ export const NewDecisions = Type.Object(
   },
   {
     $id: 'NewDecisions',
+    description: 'Either `ids` of one tool and input, or `toolName` and `inputHash`',
     additionalProperties: false,
     examples: [
       {

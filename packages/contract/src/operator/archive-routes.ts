@@ -27,7 +27,8 @@ export const archiveRoutes = {
     ...rename,
     ...workspace,
     path: `${WORKSPACE}/rename`,
-    summary: 'Rename a workspace',
+    access: 'installation',
+    summary: 'Rename a workspace; names are unique in the installation',
     errors: RENAMED,
   },
   archiveWorkspace: {

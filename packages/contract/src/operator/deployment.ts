@@ -37,7 +37,11 @@ export const DeploymentPage = Type.Object(
 )
 
 const items = <Item extends Parameters<typeof Type.Array>[0]>(of: Item) =>
-  Type.Array(of, { minItems: 1, maxItems: LIMITS.deploymentItems })
+  Type.Array(of, {
+    minItems: 1,
+    maxItems: LIMITS.deploymentItems,
+    description: 'Each prompt or policy at most once',
+  })
 
 export const NewDeployment = Type.Object(
   {

@@ -59,7 +59,9 @@ export const exportRoutes = {
     access: 'owner',
     path: '/environments/{environmentId}/import',
     summary: 'Write lines of an export into an empty environment, with their ids and times',
-    description: 'Lines that are there already change nothing, so a request can be repeated.',
+    description:
+      'The first request begins the import in an empty environment; the others `resume` it. Lines that are there already change nothing, ' +
+      'so a request can be repeated. Approvals are marked as imported: clients never get them.',
     bodyBytes: LIMITS.restoreBodyBytes,
     body: RestoredLines,
     reply: RestoreReport,

@@ -29,17 +29,25 @@ export const RestoredLines = Type.Object(
     lines: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.restoreBodyBytes }), {
       minItems: 1,
       maxItems: LIMITS.restoredLines,
-      description: 'Lines of an export, in their order. The line of a run comes before its events in each request',
+      description:
+        'Lines of an export, in their order. Each request begins with the first line of the export. The line of a run comes before its events in each request',
     }),
     resume: Type.Optional(
-      Type.Boolean({ description: 'Accept that the environment has rows already. Equal rows stay' }),
+      Type.Boolean({
+        description: 'Continue an import of the same export, which began in this environment. Equal rows stay',
+      }),
     ),
   },
   {
     $id: 'RestoredLines',
     description: 'A part of an export to write back',
     examples: [
-      { lines: ['{"type":"agent","id":"01900000-0000-7000-8000-00000000000a","name":"Support","nameTime":1}'] },
+      {
+        lines: [
+          '{"type":"export","version":1,"workspace":"acme","environment":"production","filter":{}}',
+          '{"type":"agent","id":"01900000-0000-7000-8000-00000000000a","name":"Support","nameTime":1}',
+        ],
+      },
     ],
   },
 )

@@ -127,7 +127,7 @@ export type IssueTrends = Static<typeof IssueTrends>
 export const IssueParams = Type.Object({ environmentId: uuid('Environment id'), issueId: uuid('Issue id') })
 
 export const IgnoreQuery = Type.Object({
-  until: Type.Optional(time('When it opens again by itself; without it, only when someone reopens it')),
+  until: Type.Optional(time('When it opens again by itself, in the future; without it, only when someone reopens it')),
 })
 
 export const IssuePartsQuery = Type.Object({

@@ -133,8 +133,9 @@ export const OpenedInvitation = Type.Object(
     workspace: nullableText('Name of the workspace; null: every workspace'),
     invitedBy: Type.String({ description: 'Who sent the invitation' }),
     expiresAt: time('When the link expires'),
-    account: Type.Enum(['none', 'password', 'identity-provider'], {
-      description: 'Whether the address already has an account, and how that account signs in',
+    account: Type.Enum(['none', 'password', 'identity-provider', 'unknown'], {
+      description:
+        'Whether the address already has an account, and how that account signs in. `unknown`: it must have one; not told, because somebody of one workspace invites',
     }),
   },
   { $id: 'OpenedInvitation', description: 'What an invitation offers, shown before it is accepted' },

@@ -7,7 +7,11 @@ export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
-const url = Type.String({ minLength: 1, maxLength: LIMITS.webhookUrlChars, description: 'https or http address' })
+const url = Type.String({
+  minLength: 1,
+  maxLength: LIMITS.webhookUrlChars,
+  description: 'https or http address of a host that resolves to public addresses, without user and password',
+})
 const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS], { $id: 'WebhookEvent' }), {
   minItems: 1,
   maxItems: WEBHOOK_EVENTS.length,

@@ -13,7 +13,9 @@ import { deny, notConfigured, warn } from './answer.ts'
 import { httpFetch } from './http-fetch.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, textOf, toolCallOf, type AgentName, type HookRecord } from './record.ts'
+import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
 import { openSessionCalls } from './session-calls.ts'
+import { openSessionRefusals } from './session-refusals.ts'
 
 export interface HookOptions {
   readonly agent: AgentName
@@ -54,6 +56,7 @@ export async function runHook(
   const { sessionId } = record
   const calls = openPendingCalls(state.directory)
   const called = openSessionCalls(state.directory)
+  const rejected = openSessionRefusals(state.directory)
   // Each call of a hook is a new process.
   const usedBefore = { toolCalls: called.count(sessionId) }
   const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent, usedBefore })
@@ -62,12 +65,12 @@ export async function runHook(
   if (record.event === 'PreToolUse') {
     // The agent waits: the next hook delivers.
     deliveryMs = 0
-    answer = await decide(tacho, run, record, options, ({ inputHash, approvalId }) => {
+    answer = await decide(tacho, run, record, options, rejected, ({ inputHash, approvalId }) => {
       const id = callId(record)
       if (id) calls.put(id, { startedAt: Date.now(), inputHash, approvalId })
     })
   } else if (record.event.startsWith('PostToolUse')) {
-    recordCall(tacho, run, record, calls.take(callId(record) ?? ''))
+    answer = recordCall(tacho, run, record, calls.take(callId(record) ?? ''))
     called.add(sessionId)
   } else {
     const event = eventOf(record)
@@ -76,6 +79,7 @@ export async function runHook(
   if (record.event === 'SessionStart') {
     calls.deleteOld(Date.now())
     called.deleteOld(Date.now())
+    rejected.deleteOld(Date.now())
     answer = await greet(tacho, ignored)
   }
   await tacho.ready()
@@ -86,12 +90,18 @@ export async function runHook(
 async function decide(
   tacho: Tacho,
   run: Run,
-  { fields }: HookRecord,
+  { sessionId, fields }: HookRecord,
   { agent, approvalTimeoutMs, unconfigured }: HookOptions,
+  rejected: ReturnType<typeof openSessionRefusals>,
   onAllowed: (authorization: Authorization) => void,
 ): Promise<string> {
   const toolName = textOf(fields['tool_name']) ?? ''
   const call = { toolName, input: fields['tool_input'] ?? {} }
+  const refusals = rejected.read(sessionId)
+  if (refusals) await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
+  const revision = (): string | null => tacho.configuration.state.current?.revision ?? null
+  const refusal = refusals?.of(toolName, call.input, revision())
+  if (refusal) return deny(refuseAgain(run, toolName, call.input, refusal))
   try {
     const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
     onAllowed(authorization)
@@ -99,6 +109,8 @@ async function decide(
     return action === 'WARN' ? warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`) : ''
   } catch (error) {
     if (!(error instanceof ToolBlockedError)) throw error
+    const known = refusals ?? new Refusals()
+    if (known.add(toolName, error, revision())) rejected.write(sessionId, known)
     if (error.code === 'not_configured') {
       const reason = `${NOT_CONFIGURED} Check that Tacho runs and that its API key is right.`
       return notConfigured(reason, agent, unconfigured)
@@ -107,24 +119,36 @@ async function decide(
   }
 }
 
+/** Returns a message if the tool ran with another input than was judged: a hook or a person changed it afterwards. */
 function recordCall(
   tacho: Tacho,
   run: Run,
   record: HookRecord,
   pending: ReturnType<ReturnType<typeof openPendingCalls>['take']>,
-): void {
+): string {
   const call = toolCallOf(record)
   const { toolName } = call
+  const inputHash = hashOf(toolName, call.input)
+  const approvalId = pending?.approvalId ?? null
   const payload = {
     ...(pending && { latency: Math.max(0, Date.now() - pending.startedAt) }),
-    ...(pending?.inputHash && { inputHash: pending.inputHash }),
-    ...(pending?.approvalId && { approvalId: pending.approvalId }),
+    ...(inputHash !== null && { inputHash }),
+    ...(approvalId !== null && { approvalId }),
     ...call,
   }
   const eventId = run.record('TOOL_CALL', toolName, payload, undefined, record.eventId)
-  if (record.event !== 'PostToolUseFailure') return
-  const reasonCode = record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error'
-  run.within(() => tacho.reportIssue({ detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId }))
+  const report = (detectionType: string, reasonCode: string): void =>
+    run.within(() => tacho.reportIssue({ detectionType, payload: { toolName, reasonCode }, eventId }))
+  if (record.event === 'PostToolUseFailure') {
+    report('TOOL_FAILED', record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error')
+  }
+  if (!pending || pending.inputHash === inputHash) return ''
+  const code = approvalId === null ? 'changed_after_decision' : 'changed_after_approval'
+  const message = `${toolName} ran with another input than the one that was ${approvalId === null ? 'judged' : 'approved'}`
+  const hashes = { inputHash, judgedInputHash: pending.inputHash, approvalId }
+  run.record('ERROR', 'input changed', { code, message, toolName, ...hashes }, undefined, `${record.eventId}-changed`)
+  report('INPUT_CHANGED', code)
+  return warn(`Tacho: ${message}.`)
 }
 
 /** Loads the policies, so that the first tool does not wait. Says what the person in front of the agent must know. */

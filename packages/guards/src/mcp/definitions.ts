@@ -1,6 +1,11 @@
 /**
- * Remembers the definitions of a server's tools, to notice when one changes after people accepted it ("rug pull"). The
- * file holds digests only, and belongs to one server: one command line or address.
+ * The accepted definitions of a server's tools, to notice a tool that changes or appears after people accepted the server ("rug
+ * pull"). One file for each server (command line or address), with digests only, shared by all connections of an environment.
+ *
+ *   no file --first list, whole--> accepted --another digest, another tool--> flagged --accept--> accepted
+ *                                      ^----------the accepted digest again------/
+ *
+ * Only the first connection to a server accepts by itself. A reconnect never does.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
@@ -12,12 +17,14 @@ const TOOLS_MAX = 2_000
 /** Files of servers that were not used for longer are deleted first. */
 const SERVERS_MAX = 200
 
-type Change = 'description_changed' | 'schema_changed' | 'definition_changed'
+export type Change = 'description_changed' | 'schema_changed' | 'definition_changed' | 'tool_added'
 
-export interface ChangedTool {
+/** A tool whose definition nobody accepted. */
+export interface FlaggedTool {
   readonly name: string
   readonly change: Change
-  readonly before: string
+  /** Null for a tool that was added. */
+  readonly before: string | null
   readonly after: string
 }
 
@@ -26,10 +33,18 @@ interface Digests {
   readonly schema: string
 }
 
+interface Known {
+  readonly accepted: Map<string, Digests>
+  readonly flagged: Map<string, Digests>
+}
+
 export class Definitions {
   readonly #file: string
-  readonly #seen: Map<string, Digests>
   readonly #warn: (message: string) => void
+  #known: Known
+  #readAt: number
+  /** Until the end of the first list of the first connection. */
+  #isFirst: boolean
 
   /** @param server names the server; only its digest is stored. */
   constructor(directory: string, server: string, warn: (message: string) => void) {
@@ -37,36 +52,77 @@ export class Definitions {
     this.#file = path.join(folder, `${digest(server).slice(0, 32)}.json`)
     this.#warn = warn
     this.#attempt(() => mkdirSync(folder, { recursive: true, mode: 0o700 }))
-    this.#seen = read(this.#file)
+    this.#readAt = changedAt(this.#file)
+    this.#isFirst = this.#readAt === 0
+    this.#known = read(this.#file)
   }
 
-  /** The tools whose definition differs from the last one seen. Stores the new ones. */
-  observe(tools: readonly Json[]): ChangedTool[] {
-    const changed: ChangedTool[] = []
+  /**
+   * The tools of a page that are flagged now and were not, or differ from what was flagged.
+   * @param isLast whether the list ends with this page.
+   */
+  observe(tools: readonly Json[], isLast: boolean): FlaggedTool[] {
+    this.#readAgain()
+    const { accepted, flagged } = this.#known
+    const found: FlaggedTool[] = []
     let isNew = false
     for (const tool of tools) {
       const { name } = tool
       if (typeof name !== 'string') continue
       const now = digestsOf(tool)
-      const known = this.#seen.get(name)
-      const change = known && changeOf(known, now)
-      if (known && !change) continue
-      // A server that lists more is still guarded; only its further tools are not watched.
-      if (!known && this.#seen.size >= TOOLS_MAX) continue
-      this.#seen.set(name, now)
-      isNew = true
-      if (known && change) changed.push({ name, change, before: wholeOf(known), after: wholeOf(now) })
+      const before = accepted.get(name)
+      const seen = flagged.get(name)
+      if (before && isSame(before, now)) isNew = flagged.delete(name) || isNew
+      else if (!before && this.#isFirst && accepted.size < TOOLS_MAX) isNew = Boolean(accepted.set(name, now))
+      else if (!seen || !isSame(seen, now)) {
+        if (seen || flagged.size < TOOLS_MAX) isNew = Boolean(flagged.set(name, now))
+        found.push(flaggedTool(name, before, now))
+      }
     }
     if (isNew) this.#store()
-    return changed
+    if (isLast) this.#isFirst = false
+    return found
+  }
+
+  /** What `risk.signals` says of a tool. */
+  signalOf(name: string): 'tool_changed' | 'tool_added' | null {
+    this.#readAgain()
+    const { accepted, flagged } = this.#known
+    if (!flagged.has(name)) return null
+    return accepted.has(name) ? 'tool_changed' : 'tool_added'
+  }
+
+  /** Accepts flagged definitions: of these tools, or of all. */
+  accept(names: readonly string[] = []): FlaggedTool[] {
+    this.#readAgain()
+    const { accepted, flagged } = this.#known
+    const chosen = [...flagged].filter(([name]) => names.length === 0 || names.includes(name))
+    const moved = chosen.map(([name, now]) => flaggedTool(name, accepted.get(name), now))
+    for (const [name, now] of chosen) {
+      accepted.set(name, now)
+      flagged.delete(name)
+    }
+    if (moved.length > 0) this.#store()
+    return moved
+  }
+
+  /** Another guard of the same server, or a person, may have changed the file. */
+  #readAgain(): void {
+    const at = changedAt(this.#file)
+    if (at === this.#readAt || at === 0) return
+    this.#readAt = at
+    this.#known = read(this.#file)
   }
 
   #store(): void {
     this.#attempt(() => {
-      const tools = [...this.#seen].map(([name, { description, schema }]) => [name, description, schema])
+      const [tools, flagged] = [this.#known.accepted, this.#known.flagged].map((digests) =>
+        [...digests].map(([name, { description, schema }]) => [name, description, schema]),
+      )
       const temporary = `${this.#file}.${randomUUID()}`
-      writeFileSync(temporary, JSON.stringify({ version: 1, tools }), { mode: 0o600, flag: 'wx' })
+      writeFileSync(temporary, JSON.stringify({ version: 2, tools, flagged }), { mode: 0o600, flag: 'wx' })
       renameSync(temporary, this.#file)
+      this.#readAt = changedAt(this.#file)
       deleteOldest(path.dirname(this.#file))
     })
   }
@@ -81,12 +137,18 @@ export class Definitions {
   }
 }
 
-function changeOf(known: Digests, now: Digests): Change | undefined {
-  const isDescription = known.description !== now.description
-  const isSchema = known.schema !== now.schema
-  if (isDescription && isSchema) return 'definition_changed'
-  if (isDescription) return 'description_changed'
-  return isSchema ? 'schema_changed' : undefined
+function flaggedTool(name: string, before: Digests | undefined, now: Digests): FlaggedTool {
+  return { name, change: changeOf(before, now), before: before ? wholeOf(before) : null, after: wholeOf(now) }
+}
+
+function changeOf(before: Digests | undefined, now: Digests): Change {
+  if (!before) return 'tool_added'
+  if (before.schema === now.schema) return 'description_changed'
+  return before.description === now.description ? 'schema_changed' : 'definition_changed'
+}
+
+function isSame(one: Digests, other: Digests): boolean {
+  return one.description === other.description && one.schema === other.schema
 }
 
 function wholeOf({ description, schema }: Digests): string {
@@ -104,23 +166,33 @@ function digestsOf({ title, description, annotations, inputSchema, outputSchema 
 /** JSON text that is the same for any order of keys. */
 function ordered(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) =>
-    isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+    isObject(part) && !JSON.isRawJSON(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
   )
 }
 
-/** Empty if there is no usable file: then every tool is new. */
-function read(file: string): Map<string, Digests> {
+/** 0 if there is no file. */
+function changedAt(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}
+
+/** Empty if there is no usable file. */
+function read(file: string): Known {
   try {
-    const { tools } = JSON.parse(readFileSync(file, 'utf8')) as { tools?: unknown }
-    const entries = Array.isArray(tools) ? tools.slice(0, TOOLS_MAX) : []
-    return new Map(
-      entries
-        .filter((entry): entry is [string, string, string] => Array.isArray(entry) && entry.every(isText))
-        .map(([name, description, schema]) => [name, { description, schema }]),
-    )
+    const { tools, flagged } = JSON.parse(readFileSync(file, 'utf8')) as { tools?: unknown; flagged?: unknown }
+    return { accepted: digestsIn(tools), flagged: digestsIn(flagged) }
   } catch {
-    return new Map()
+    return { accepted: new Map(), flagged: new Map() }
   }
+}
+
+function digestsIn(entries: unknown): Map<string, Digests> {
+  return new Map(
+    (Array.isArray(entries) ? entries.slice(0, TOOLS_MAX) : [])
+      .filter((entry): entry is [string, string, string] => Array.isArray(entry) && entry.every(isText))
+      .map(([name, description, schema]) => [name, { description, schema }]),
+  )
 }
 
 function isText(value: unknown): value is string {

@@ -25,8 +25,13 @@ export interface ExactMessage {
 }
 
 /** Some programs ignore the case of keys: another spelling would be a second method or tool. */
-const MESSAGE_KEYS = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
-const CALL_KEYS = new Set(['name', 'arguments', '_meta'])
+const MESSAGE_KEYS = spellings(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
+const CALL_KEYS = spellings(['name', 'arguments', 'inputResponses', 'requestState', '_meta'])
+const TASK_KEYS = spellings(['taskId', 'inputResponses', '_meta'])
+const KEYS_OF = new Map([
+  ['tools/call', CALL_KEYS],
+  ['tasks/update', TASK_KEYS],
+])
 
 /** No number that passes needs more characters: 1e308 without an exponent has 309. */
 const NUMBER_LENGTH_MAX = 400
@@ -55,6 +60,10 @@ export function parseExactly(text: string): unknown {
   return JSON.parse(text, (_key, value, { source }) =>
     typeof value === 'number' && !isExact(value, source) ? JSON.rawJSON(source) : value,
   )
+}
+
+export function isExactNumber(source: string): boolean {
+  return isExact(Number(source), source)
 }
 
 /** Whether the number is written back with the value that its text has. */
@@ -92,12 +101,21 @@ function faultOf(message: Message): string | null {
   if (id !== undefined && keyOf(id) === undefined && !(id === null && method === undefined)) {
     return 'The id must be a text, or a number from -(2^53 - 1) to 2^53 - 1.'
   }
-  const key = misspelt(message, MESSAGE_KEYS) ?? (method === 'tools/call' ? misspelt(params, CALL_KEYS) : undefined)
-  return key === undefined ? null : `The key ${JSON.stringify(key)} must be written in lower case.`
+  const keys = typeof method === 'string' ? KEYS_OF.get(method) : undefined
+  return misspelt(message, MESSAGE_KEYS) ?? (keys ? misspelt(params, keys) : null)
 }
 
-function misspelt(value: unknown, known: ReadonlySet<string>): string | undefined {
-  if (!isObject(value)) return undefined
-  // Upper case first: two letters outside ASCII have "k" and "s" as another case.
-  return Object.keys(value).find((key) => !known.has(key) && known.has(key.toUpperCase().toLowerCase()))
+/** By their form in lower case. */
+function spellings(keys: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(keys.map((key) => [key.toLowerCase(), key]))
+}
+
+function misspelt(value: unknown, known: ReadonlyMap<string, string>): string | null {
+  if (!isObject(value)) return null
+  for (const key of Object.keys(value)) {
+    // Upper case first: two letters outside ASCII have "k" and "s" as another case.
+    const right = known.get(key.toUpperCase().toLowerCase())
+    if (right !== undefined && right !== key) return `The key ${JSON.stringify(key)} must be written ${right}.`
+  }
+  return null
 }

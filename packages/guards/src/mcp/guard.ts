@@ -1,15 +1,19 @@
 /**
- * Stands between one MCP client and one MCP server. It reads only tools/call, the list of tools and cancellations;
+ * Stands between one MCP client and one MCP server. It reads only tools/call, the list of tools, tasks and cancellations;
  * every other message passes. Each side gets what was read from the other, written again.
+ *
+ * A server may answer a call with questions (`input_required`); the client then repeats the call with the answers. The answers
+ * are part of the input: the repeated call is judged, approved and recorded with them.
  *
  *   tools/call --> deciding --ALLOW, WARN, a person approved--> forwarded --the server's answer--> recorded, to the client
  *                     |  \--BLOCK, rejected, too late--> a tool error that says why            \--cancelled--> recorded
  *                     \--cancelled--> no answer; the server never sees the call
  */
 import { ToolBlockedError, type Run, type Tacho } from '@tacho/sdk'
+import { refuseAgain, Refusals } from '../refusals.ts'
 import type { Definitions } from './definitions.ts'
 import { readMessages, type ExactMessage } from './exact-message.ts'
-import { toolHider, type Agent } from './hidden-tools.ts'
+import type { Agent } from './hidden-tools.ts'
 import { endsOf, LINE_BYTES_MAX, LongLine } from './lines.ts'
 import {
   clientInfoOf,
@@ -17,12 +21,16 @@ import {
   isObject,
   isResponse,
   keyOf,
-  progressNotification,
   progressTokenOf,
+  serverInfoOf,
   toolError,
   type Json,
   type Message,
 } from './message.ts'
+import { reportProgress } from './progress.ts'
+import { taskIdOf, Tasks } from './tasks.ts'
+import { resultOf, ToolFailure } from './tool-failure.ts'
+import { ToolList } from './tool-list.ts'
 
 export interface GuardSettings {
   /** Longest wait for a person, in milliseconds, if the client accepts progress notifications. */
@@ -64,30 +72,17 @@ const CALLS_BYTES_MAX = 64 * 1_048_576
 /** How many answered calls are remembered, to notice a second answer. */
 const ANSWERED_MAX = 1_000
 const LISTS_MAX = 1_000
-const CONFIGURATION_WAIT_MS = 2_000
-const PROGRESS_FIRST_MS = 1_000
-const PROGRESS_MS = 5_000
-/** Small steps: the server's own progress starts above them. */
-const PROGRESS_STEP = 1e-6
 
 const GUARD_FAILED = 'The tool was not run: the guard failed. Tell the user; try later.'
 
 const INEXACT = 'has too many digits, so the tool was not run. Round it, or send it as text if the tool allows that.'
 
+const NOT_A_CALL =
+  'tools/call needs a name and an object of arguments; inputResponses must be an object, and then no argument has that name.'
+
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
 const INVALID_PARAMS = -32_602
-
-/** The tool ran and failed, or its answer never came. Recorded as the call's error. */
-class ToolFailure extends Error {
-  override readonly name = 'ToolFailure'
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
-  }
-}
 
 export class McpGuard {
   readonly #parts: GuardParts
@@ -95,19 +90,25 @@ export class McpGuard {
   readonly #answered = new Set<string>()
   readonly #lists = new Set<string>()
   readonly #running = new Set<Promise<void>>()
-  readonly #changed = new Set<string>()
+  readonly #tools: ToolList
+  readonly #tasks = new Tasks()
+  readonly #refusals = new Refusals()
   #callsBytes = 0
   #run: Run | undefined
   #agent: Agent = { id: '', name: '' }
-  #initialize: string | undefined
-  /** The tools of the last list by name. True: the tool was hidden. */
-  readonly #listed = new Map<string, boolean>()
+  /** `initialize`, or `server/discover` since 2026-07-28. */
+  #greeting: string | undefined
   #announcesChanges = false
-  readonly #forgetChanges: () => void
+  #isServerKnown = false
 
   constructor(parts: GuardParts) {
     this.#parts = parts
-    this.#forgetChanges = parts.tacho.configuration.onChange(() => void this.#announceHidden())
+    const { tacho, definitions, warn, toClient } = parts
+    const announce = (): void => {
+      if (!this.#announcesChanges) return
+      void toClient(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }))
+    }
+    this.#tools = new ToolList({ tacho, definitions, warn, announce })
   }
 
   async fromClient(line: Buffer | LongLine): Promise<void> {
@@ -139,9 +140,10 @@ export class McpGuard {
 
   /** Ends every call and the run. Resolves when everything is recorded. */
   async close(status: 'COMPLETED' | 'FAILED'): Promise<void> {
-    this.#forgetChanges()
+    this.#tools.close()
     const message = 'The connection ended before the tool answered.'
     for (const call of this.#calls.values()) cancel(call, 'connection_closed', message)
+    this.#tasks.close()
     await Promise.all(this.#running)
     this.#run?.end(status)
   }
@@ -153,8 +155,13 @@ export class McpGuard {
     const client = clientInfoOf(message)
     if (!this.#run && (client || method === 'tools/call')) this.#begin(client)
     const key = keyOf(id)
-    if (method === 'initialize') this.#initialize = key
+    if (method === 'initialize' || method === 'server/discover') this.#greeting = key
     if (method === 'notifications/cancelled') return this.#cancel(params)
+    if (method === 'tasks/update' && isObject(params) && params['inputResponses'] !== undefined) {
+      this.#judge(this.#answerTask(id, params, text, inexact))
+      return false
+    }
+    if (key !== undefined) this.#tasks.asked(key, method, params)
     if (method === 'tools/list' && key !== undefined) {
       if (this.#lists.size >= LISTS_MAX) this.#lists.clear()
       this.#lists.add(key)
@@ -164,8 +171,8 @@ export class McpGuard {
       warn('A tools/call without an id was not forwarded.')
       return false
     }
-    const isUsable = isObject(params) && typeof params['name'] === 'string' && isInput(params['arguments'])
-    if (!isUsable) await toClient(errorReply(id, INVALID_PARAMS, 'tools/call needs a name and an object of arguments.'))
+    const isUsable = isObject(params) && typeof params['name'] === 'string' && inputOf(params) !== null
+    if (!isUsable) await toClient(errorReply(id, INVALID_PARAMS, NOT_A_CALL))
     else if (this.#calls.has(key)) await toClient(errorReply(id, INVALID_REQUEST, 'A call with this id is under way.'))
     else if (this.#calls.size >= CALLS_MAX || this.#callsBytes + text.length > CALLS_BYTES_MAX) {
       await toClient(toolError(id, params, 'The tool was not run: too many calls are under way. Try again later.'))
@@ -179,14 +186,19 @@ export class McpGuard {
     this.#calls.set(key, call)
     this.#callsBytes += call.bytes
     this.#answered.delete(key)
-    const running = this.#call(call, params, text)
+    const called = this.#call(call, params, text).finally(() => {
+      this.#calls.delete(key)
+      this.#callsBytes -= call.bytes
+      this.#remember(key)
+    })
+    this.#judge(called)
+  }
+
+  /** Does not wait: other messages pass meanwhile. */
+  #judge(judged: Promise<void>): void {
+    const running = judged
       .catch(() => this.#parts.warn('A call could not be answered.'))
-      .finally(() => {
-        this.#calls.delete(key)
-        this.#callsBytes -= call.bytes
-        this.#remember(key)
-        this.#running.delete(running)
-      })
+      .finally(() => this.#running.delete(running))
     this.#running.add(running)
   }
 
@@ -194,8 +206,10 @@ export class McpGuard {
     const { tacho, settings, toClient, toServer } = this.#parts
     const name = params['name'] as string
     const token = progressTokenOf(params)
-    const progress = token === null ? null : this.#reportProgress(token, name)
+    const progress = token === null ? null : reportProgress(toClient, token, name)
     let reply: string | null = null
+    const input = inputOf(params) ?? {}
+    const run = this.#run ?? this.#begin(null)
     const guarded = tacho.guard(
       async () => {
         progress?.stop()
@@ -204,26 +218,81 @@ export class McpGuard {
         answered.catch(() => undefined)
         await toServer(text)
         const answer = await answered
-        reply = answer.line
-        return resultOf(answer.message)
+        const taskId = taskIdOf(answer.message)
+        if (taskId === null) {
+          reply = answer.line
+          return resultOf(answer.message)
+        }
+        // The client follows the task; the record waits for its result.
+        const followed = this.#tasks.follow(taskId, name, input)
+        if (!call.isCancelled) await toClient(answer.line)
+        return resultOf(await followed)
       },
       {
         name,
-        input: () => params['arguments'] ?? {},
-        riskSignals: () => (this.#changed.has(name) ? ['tool_changed'] : []),
+        input: () => input,
+        ...this.#claimsOf(name),
         approvalTimeoutMs: token === null ? settings.silentApprovalTimeoutMs : settings.approvalTimeoutMs,
         signal: () => call.cancel.signal,
       },
     )
     try {
-      await (this.#run ?? this.#begin(null)).within(() => guarded())
+      reply = this.#refusedBefore(run, call.id, params, input)
+      if (reply === null) await run.within(() => guarded())
     } catch (error) {
-      if (error instanceof ToolBlockedError) reply = toolError(call.id, params, error.modelText)
-      else if (!(error instanceof ToolFailure)) reply = toolError(call.id, params, GUARD_FAILED)
+      if (error instanceof ToolBlockedError) {
+        this.#refusals.add(name, error, this.#revision)
+        reply = toolError(call.id, params, error.modelText)
+      } else if (!(error instanceof ToolFailure)) reply = toolError(call.id, params, GUARD_FAILED)
     } finally {
       progress?.stop()
     }
     if (reply !== null && !call.isCancelled) await toClient(reply)
+  }
+
+  #claimsOf(name: string) {
+    const annotations = this.#tools.annotationsOf(name)
+    return {
+      riskSignals: () => this.#tools.signalsOf(name),
+      ...(annotations && { annotations: () => annotations }),
+    }
+  }
+
+  /** The tool error of a call that a person rejected before. It is recorded, and nobody is asked again. */
+  #refusedBefore(run: Run, id: unknown, params: Json, input: Json): string | null {
+    const toolName = params['name'] as string
+    const refusal = this.#refusals.of(toolName, input, this.#revision)
+    return refusal && toolError(id, params, refuseAgain(run, toolName, input, refusal))
+  }
+
+  get #revision(): string | null {
+    return this.#parts.tacho.configuration.state.current?.revision ?? null
+  }
+
+  /** Answers of the client to questions of a running task: judged with the input of its call. */
+  async #answerTask(id: unknown, params: Json, text: string, inexact: string | null): Promise<void> {
+    const { tacho, settings, toClient, toServer } = this.#parts
+    const { taskId, inputResponses } = params
+    const task = this.#tasks.of(taskId)
+    const refuse = (why: string) => toClient(errorReply(id, INVALID_PARAMS, why))
+    if (inexact !== null) return refuse(`${inexact} ${INEXACT}`)
+    if (this.#running.size > CALLS_MAX) return refuse('Too many calls are under way. Try again later.')
+    if (!task) return refuse('The guard does not know this task, so it cannot judge answers to its questions.')
+    const input = inputOf({ arguments: task.input, inputResponses })
+    if (input === null) return refuse(NOT_A_CALL)
+    const { toolName } = task
+    const { riskSignals, annotations } = this.#claimsOf(toolName)
+    const call = { toolName, input, riskSignals: riskSignals(), ...(annotations && { annotations: annotations() }) }
+    const run = this.#run ?? this.#begin(null)
+    try {
+      const { silentApprovalTimeoutMs: approvalTimeoutMs } = settings
+      const { inputHash, approvalId } = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
+      run.step(`answers to ${toolName}`, { toolName, taskId, input, inputHash, approvalId })
+    } catch (error) {
+      if (error instanceof ToolBlockedError) this.#refusals.add(toolName, error, this.#revision)
+      return refuse(error instanceof ToolBlockedError ? error.modelText : GUARD_FAILED)
+    }
+    await toServer(text)
   }
 
   /** Whether the server must receive it: it knows only calls that were forwarded. */
@@ -238,6 +307,7 @@ export class McpGuard {
   async #takeFromServer(message: Message, line: string): Promise<void> {
     const { toClient, warn } = this.#parts
     const key = keyOf(message.id)
+    this.#tasks.heard(message)
     if (!isResponse(message) || key === undefined) return toClient(line)
     const call = this.#calls.get(key)
     if (call?.forwarded) {
@@ -248,55 +318,23 @@ export class McpGuard {
       return
     }
     if (call ?? this.#answered.has(key)) return warn('The server answered a call that it does not have, or twice.')
-    if (this.#lists.delete(key)) return toClient(await this.#listOf(message, line))
-    if (key === this.#initialize) this.#noteServer(message)
+    if (this.#lists.delete(key)) {
+      const run = this.#run ?? this.#begin(null)
+      return toClient(await this.#tools.shown(run, this.#agent, message, line))
+    }
+    if (key === this.#greeting) this.#noteServer(message)
     await toClient(line)
-  }
-
-  /** The list of tools without the hidden ones. Reports tools that changed. */
-  async #listOf(message: Message, line: string): Promise<string> {
-    const { tacho, definitions, warn } = this.#parts
-    const { result } = message
-    const run = this.#run ?? this.#begin(null)
-    const tools = isObject(result) && Array.isArray(result['tools']) ? result['tools'].filter(isObject) : []
-    if (!isObject(result) || tools.length === 0) return line
-    run.within(() => {
-      for (const { name, change, before, after } of definitions.observe(tools)) {
-        this.#changed.add(name)
-        warn(`The tool ${JSON.stringify(name)} changed since it was last seen (${change}).`)
-        tacho.reportIssue({
-          detectionType: 'TOOL_CHANGED',
-          payload: { toolName: name, reasonCode: change, riskSignals: ['tool_changed'] },
-          evidence: { decision: 'WARN', before, after },
-        })
-      }
-    })
-    await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
-    const isHidden = this.#hider()
-    for (const { name } of tools) if (typeof name === 'string') this.#listed.set(name, isHidden(name))
-    const shown = tools.filter(({ name }) => typeof name !== 'string' || !isHidden(name))
-    if (shown.length === tools.length) return line
-    return JSON.stringify({ ...message, result: { ...result, tools: shown } })
-  }
-
-  /** Asks the client to list the tools again if other ones are hidden now. */
-  async #announceHidden(): Promise<void> {
-    if (!this.#announcesChanges || this.#listed.size === 0) return
-    const isHidden = this.#hider()
-    if ([...this.#listed].every(([name, wasHidden]) => isHidden(name) === wasHidden)) return
-    await this.#parts.toClient(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }))
-  }
-
-  #hider(): (toolName: string) => boolean {
-    return toolHider(this.#parts.tacho.configuration.state.current?.policies ?? [], this.#agent)
   }
 
   #noteServer({ result }: Message): void {
     if (!isObject(result)) return
-    const { serverInfo, protocolVersion, capabilities } = result
+    const { protocolVersion, capabilities } = result
     const tools = isObject(capabilities) ? capabilities['tools'] : null
     this.#announcesChanges = isObject(tools) && tools['listChanged'] === true
-    const name = isObject(serverInfo) && typeof serverInfo['name'] === 'string' ? serverInfo['name'] : 'server'
+    if (this.#isServerKnown) return
+    this.#isServerKnown = true
+    const serverInfo = serverInfoOf(result)
+    const name = typeof serverInfo?.['name'] === 'string' ? serverInfo['name'] : 'server'
     const run = this.#run ?? this.#begin(null)
     // In every later event: two servers can have tools of one name.
     run.annotate({ mcpServer: name })
@@ -326,20 +364,6 @@ export class McpGuard {
     if (this.#answered.size >= ANSWERED_MAX) this.#answered.clear()
     this.#answered.add(key)
   }
-
-  /** Tells a waiting client that the call is alive. */
-  #reportProgress(token: string | number, toolName: string): { stop(): void } {
-    const { toClient } = this.#parts
-    let count = 0
-    let timer = setTimeout(report, PROGRESS_FIRST_MS)
-    function report(): void {
-      count++
-      const message = `Waiting for a person to approve ${toolName}`
-      void toClient(progressNotification(token, count * PROGRESS_STEP, message))
-      timer = setTimeout(report, PROGRESS_MS)
-    }
-    return { stop: () => clearTimeout(timer) }
-  }
 }
 
 function cancel(call: Call, code: string, message: string): void {
@@ -349,24 +373,11 @@ function cancel(call: Call, code: string, message: string): void {
   call.forwarded = undefined
 }
 
-/** What the event records. @throws ToolFailure with the tool's own words if it failed. */
-function resultOf({ result, error }: Message): unknown {
-  if (isObject(error)) throw new ToolFailure(scalar(error['code']), scalar(error['message']))
-  if (isObject(result) && result['isError'] === true) throw new ToolFailure('tool_error', textOf(result))
-  return result
-}
-
-function scalar(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-}
-
-function textOf({ content }: Json): string {
-  const parts = Array.isArray(content) ? content.filter(isObject) : []
-  return parts.map(({ text }) => (typeof text === 'string' ? text : '')).join('\n')
-}
-
-function isInput(value: unknown): boolean {
-  return value === undefined || isObject(value)
+/** What is judged: the arguments, and the answers to the server's questions; null if they cannot be told apart. */
+function inputOf({ arguments: given = {}, inputResponses }: Json): Json | null {
+  if (!isObject(given)) return null
+  if (inputResponses === undefined) return given
+  return isObject(inputResponses) && !Object.hasOwn(given, 'inputResponses') ? { ...given, inputResponses } : null
 }
 
 /** The id of a message that cannot be read: it stands at the beginning or at the end. */

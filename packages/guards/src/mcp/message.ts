@@ -9,8 +9,9 @@ export interface Message {
   readonly error?: unknown
 }
 
-/** Protocol version 2026-07-28 sends these in `params._meta` of every request. */
+/** Protocol version 2026-07-28 sends these in `_meta` of every request, or result. */
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo'
 const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
 export function isObject(value: unknown): value is Json {
@@ -35,17 +36,28 @@ export function clientInfoOf({ method, params }: Message): { name: string; versi
   return { name: info['name'], version: typeof info['version'] === 'string' ? info['version'] : null }
 }
 
+/** How the server names itself, in its answer to `initialize` or `server/discover`. */
+export function serverInfoOf(result: Json): Json | null {
+  const info = result['serverInfo'] ?? metaOf(result)[SERVER_INFO]
+  return isObject(info) ? info : null
+}
+
 export function progressTokenOf(params: Json): string | number | null {
   const token = metaOf(params)['progressToken']
   return typeof token === 'string' || typeof token === 'number' ? token : null
+}
+
+/** Whether a request is of protocol version 2026-07-28 or later: it names its version itself. */
+export function isModern(params: unknown): boolean {
+  return isObject(params) && typeof metaOf(params)[PROTOCOL_VERSION] === 'string'
 }
 
 /** A tool's answer that says why it did not run: a result, so that the model reads it. */
 export function toolError(id: unknown, params: Json, text: string): string {
   const result = { content: [{ type: 'text', text }], isError: true }
   // Required since 2026-07-28.
-  const isModern = typeof metaOf(params)[PROTOCOL_VERSION] === 'string'
-  return JSON.stringify({ jsonrpc: '2.0', id, result: isModern ? { resultType: 'complete', ...result } : result })
+  const whole = isModern(params) ? { resultType: 'complete', ...result } : result
+  return JSON.stringify({ jsonrpc: '2.0', id, result: whole })
 }
 
 export function errorReply(id: unknown, code: number, message: string): string {

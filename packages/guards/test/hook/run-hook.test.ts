@@ -16,6 +16,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { eventually } from '../../../server/test/setup/eventually.ts'
 import { startGuardedServer, type GuardedServer, type RecordedEvent } from '../guarded-server.ts'
 import { API_KEY, ended, runTacho, startTacho, type Ended } from '../../../cli/test/tacho.ts'
 
@@ -337,3 +338,59 @@ for (const [agent, name] of [
     assert.equal(readFileSync(file, 'utf8'), '{ broken')
   })
 }
+
+test('a tool that ran with another input than the approved one is recorded with its own hash, as an issue, and said', async () => {
+  const { id, hook, tool } = session()
+  const asked = hook('PreToolUse', tool('git push origin main', 't-1'))
+  const approvalId = await server.decideNext('Bash', 'APPROVED')
+  assert.equal((await asked).answer, null)
+  const changed = { ...tool('git push --force origin main', 't-1'), tool_response: {} }
+  const after = await hook('PostToolUse', changed)
+  assert.match(after.answer?.systemMessage ?? '', /Bash ran with another input than the one that was approved/)
+  await hook('PreToolUse', tool('ls', 't-2'))
+  await hook('PostToolUse', { ...tool('ls -a', 't-2'), tool_response: {} })
+  await hook('SessionEnd', { reason: 'other' })
+  const events = await server.events(id)
+  const call = events.find(({ eventType }) => eventType === 'TOOL_CALL')?.payload
+  const { operator, environmentId } = server
+  const approval = await operator.readApproval({ params: { environmentId, approvalId } })
+  assert.equal(call?.['approvalId'], approvalId)
+  assert.notEqual(call?.['inputHash'], approval.inputHash)
+  const errors = events.filter(({ eventType }) => eventType === 'ERROR').map(({ payload }) => payload)
+  assert.deepEqual(
+    errors.map(({ code, approvalId: approved }) => [code, approved ?? null]),
+    [
+      ['changed_after_approval', approvalId],
+      ['changed_after_decision', null],
+    ],
+  )
+  assert.equal(errors[0]?.['judgedInputHash'], approval.inputHash)
+  await eventually(async () => {
+    const { items } = await operator.listIssues({ params: { environmentId } })
+    return items.filter(({ detectionType }) => detectionType === 'input_changed').length === 2
+  }, 'the issues')
+  const shown = await server.tacho(['approvals', 'show', approvalId])
+  assert.match(shown.stdout, /ran with an input other than the approved one/)
+})
+
+test('a call that a person rejected is asked once in a session', async () => {
+  const { id, hook, tool } = session()
+  const asked = hook('PreToolUse', tool('git push origin v1', 't-1'))
+  const approvalId = await server.decideNext('Bash', 'REJECTED', 'Not on Friday.')
+  const why = (answer: Answer) => answer.answer?.hookSpecificOutput?.permissionDecisionReason ?? ''
+  assert.match(why(await asked), /rejected this call.*Not on Friday\./)
+  assert.match(why(await hook('PreToolUse', tool('git push origin v1', 't-2'))), /rejected this call.*Not on Friday\./)
+  const other = session()
+  const askedAgain = other.hook('PreToolUse', tool('git push origin v1', 't-3'))
+  assert.notEqual(await server.decideNext('Bash', 'REJECTED'), approvalId, 'another session asks')
+  await askedAgain
+  await hook('SessionEnd', { reason: 'other' })
+  const decisions = (await server.events(id)).filter(({ eventType }) => eventType === 'POLICY_DECISION')
+  assert.deepEqual(
+    decisions.map(({ payload }) => [payload['action'], payload['approvalId']]),
+    [
+      ['REQUIRE_APPROVAL', approvalId],
+      ['BLOCK', approvalId],
+    ],
+  )
+})

@@ -44,10 +44,10 @@ test('batches are guarded; what can be read in two ways is refused or written ag
   assert.equal(JSON.parse(await next()).result.content[0].text, twice.replace('0.10000000000000001', '0.1'))
   for (const text of ['"Method":"tools/call"', '"param\u017f":{"name":"delete_all"}']) {
     say(asked(12, 'ping', '{}').replace('"jsonrpc"', `${text},"jsonrpc"`))
-    assert.match(JSON.parse(await next()).error.message, /must be written in lower case/)
+    assert.match(JSON.parse(await next()).error.message, /must be written (method|params)\./)
   }
   say(asked(13, 'tools/call', '{"Name":"delete_all","name":"echo"}'))
-  assert.match(JSON.parse(await next()).error.message, /The key "Name" must be written in lower case/)
+  assert.match(JSON.parse(await next()).error.message, /The key "Name" must be written name\./)
   // The policy would see another number than the server.
   for (const number of ['9007199254740993', '1e400', '0.1000000000000000000001']) {
     say(asked(14, 'tools/call', `{"name":"echo","arguments":{"of":[1,{"id":${number}}]}}`))

@@ -4,21 +4,68 @@ import { createInterface } from 'node:readline'
 const say = (message: object) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
 const texts = (text: string, more: object = {}) => ({ content: [{ type: 'text', text }], ...more })
 const tool = (name: string, description = `Does ${name}.`) => ({ name, description, inputSchema: { type: 'object' } })
-const NAMES = ['echo', 'fail', 'break', 'silent', 'twice', 'flood', 'huge', 'exit', 'delete_all', 'variables', 'spoof']
+/** Polls of each task so far. */
+const polls = new Map<string, number>()
+const questions = { amount: { method: 'elicitation/create', params: { message: 'How much?' } } }
+const NAMES = [
+  'echo',
+  'fail',
+  'break',
+  'silent',
+  'twice',
+  'flood',
+  'huge',
+  'exit',
+  'delete_all',
+  'variables',
+  'spoof',
+  'pay',
+  'export',
+]
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line) as {
     id?: number
     method?: string
-    params?: { name?: string; protocolVersion?: string; arguments?: Record<string, unknown>; requestId?: unknown }
+    params?: {
+      name?: string
+      protocolVersion?: string
+      arguments?: Record<string, unknown>
+      inputResponses?: object
+      requestId?: unknown
+      taskId?: string
+    }
   }
   if (method === 'initialize') {
     const capabilities = { tools: { listChanged: true }, resources: {} }
     const serverInfo = { name: 'scripted', version: '1' }
     say({ id, result: { protocolVersion: params?.protocolVersion, capabilities, serverInfo } })
   } else if (method === 'tools/list') {
-    const tools = NAMES.map((name) => tool(name))
-    say({ id, result: { tools: [...tools, tool('weather', process.env['WEATHER'])] } })
+    const tools = [...NAMES, ...(process.env['ADDED']?.split(',') ?? [])].map((name) => tool(name))
+    const wipe = { ...tool('wipe'), annotations: { destructiveHint: true } }
+    say({ id, result: { tools: [...tools, wipe, tool('weather', process.env['WEATHER'])] } })
+  } else if (method === 'server/discover') {
+    const _meta = { 'io.modelcontextprotocol/serverInfo': { name: 'scripted', version: '1' } }
+    say({
+      id,
+      result: { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, _meta },
+    })
+  } else if (params?.name === 'pay') {
+    process.stderr.write(`called pay ${JSON.stringify(params.inputResponses ?? null)}\n`)
+    if (params.inputResponses) say({ id, result: texts(`paid ${JSON.stringify(params.inputResponses)}`) })
+    else say({ id, result: { resultType: 'input_required', inputRequests: questions, requestState: 'state-1' } })
+  } else if (params?.name === 'export') {
+    const status = { taskId: `task-${id}`, status: 'working', pollIntervalMs: 10 }
+    say({ id, result: { resultType: 'task', ...status } })
+  } else if (method === 'tasks/update') {
+    process.stderr.write(`updated ${JSON.stringify(params?.inputResponses)}\n`)
+    say({ id, result: { resultType: 'complete' } })
+  } else if (method === 'tasks/get') {
+    const { taskId = '' } = params ?? {}
+    const count = (polls.get(taskId) ?? 0) + 1
+    polls.set(taskId, count)
+    const done = { status: 'completed', result: texts(`exported ${taskId}`) }
+    say({ id, result: { resultType: 'complete', taskId, ...(count > 1 ? done : { status: 'working' }) } })
   } else if (method === 'raw/line' || params?.name === 'line') say({ id, result: texts(line) })
   else if (method === 'tools/call') call(id, params?.name, params?.arguments ?? {})
   else if (method === 'notifications/cancelled') process.stderr.write(`cancelled ${String(params?.requestId)}\n`)

@@ -86,7 +86,8 @@ export const approvalRules: Rule[] = [
     title: 'The hash depends on the input and not on the order of its keys',
     async run(subject) {
       const { service } = subject
-      await prepare(subject, [created], [answer('REJECTED')])
+      // A rejection would be remembered.
+      await prepare(subject, [created], [answer('EXPIRED')])
       const inputs = [
         { a: 1, b: [2] },
         { b: [2], a: 1 },
@@ -127,7 +128,7 @@ export const approvalRules: Rule[] = [
   },
   {
     id: 'approvals/changed-input',
-    title: 'The tool does not run when its input changed after approval was requested',
+    title: 'The tool never gets another input than the approved one, if its caller changes it meanwhile',
     async run(subject) {
       const { service } = subject
       await prepare(subject, [created], [answer('PENDING')])
@@ -135,7 +136,8 @@ export const approvalRules: Rule[] = [
       await service.until('answer', 1)
       await subject.changeInput('call', { amount: 999_999 })
       service.script('answer', answer('APPROVED'))
-      assert.equal((await calling).ran, false, 'the tool ran')
+      const { ran, input } = await calling
+      if (ran) assert.deepEqual(input, INPUT, 'the tool ran with another input')
     },
   },
   refused('rejected', 'REJECTED means no', [created], [answer('REJECTED')]),

@@ -3,4 +3,6 @@ export interface ConfigurationOptions {
   refreshMs?: number
   /** A file that keeps the last valid configuration across restarts (Node, Bun, Deno). */
   cacheFile?: string
+  /** Oldest file that is used, by the last time that the service confirmed it, in milliseconds. Default: no limit. */
+  cacheMaxAgeMs?: number
 }

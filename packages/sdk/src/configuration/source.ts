@@ -37,6 +37,7 @@ export class ConfigurationSource {
   readonly #core: Core
   readonly #refreshMs: number
   readonly #cache: ConfigurationCache | undefined
+  readonly #cacheMaxAgeMs: number
   readonly #listeners = new Set<ConfigurationListener>()
   #current: Configuration | null = null
   #source: ConfigurationState['source'] = null
@@ -49,7 +50,11 @@ export class ConfigurationSource {
   #loading: Promise<boolean> | undefined
   #timer: Timer | undefined
 
-  constructor(core: Core, { refreshMs = REFRESH_MS }: ConfigurationOptions, cache?: ConfigurationCache) {
+  constructor(
+    core: Core,
+    { refreshMs = REFRESH_MS, cacheMaxAgeMs = Infinity }: ConfigurationOptions,
+    cache?: ConfigurationCache,
+  ) {
     this.#core = core
     const isUsable = typeof refreshMs === 'number' && refreshMs >= REFRESH_MIN_MS && refreshMs <= REFRESH_MAX_MS
     if (!isUsable) {
@@ -58,6 +63,7 @@ export class ConfigurationSource {
     }
     this.#refreshMs = isUsable ? refreshMs : REFRESH_MS
     this.#cache = cache
+    this.#cacheMaxAgeMs = cacheMaxAgeMs
     this.#isStopped = !core.settings.enabled
   }
 
@@ -79,6 +85,11 @@ export class ConfigurationSource {
     return this.#current !== null
   }
 
+  /** Refreshes, and waits for it at most `timeoutMs`. Without an answer, the loaded configuration stays in use. */
+  confirm(timeoutMs: number): Promise<void> {
+    return this.#atMost(timeoutMs, this.refresh())
+  }
+
   /** Refreshes now. True if the service confirmed the current configuration or sent a newer one. */
   refresh(): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
@@ -98,7 +109,9 @@ export class ConfigurationSource {
 
   async #startOnce(): Promise<void> {
     const kept = await this.#cache?.read()
-    if (kept && !this.#current) {
+    // An age that is no number is too old.
+    const isYoung = kept && this.#core.runtime.now() - kept.confirmedAt <= this.#cacheMaxAgeMs
+    if (isYoung && !this.#current) {
       const checked = await checkConfiguration(kept.body)
       if (checked.ok) {
         this.#etag = kept.etag
@@ -172,6 +185,8 @@ export class ConfigurationSource {
   }
 
   #fail(why: string, retryAfter: string | null): false {
+    // A request that the client's own end aborted is no failure.
+    if (this.#isStopped) return false
     this.#failures++
     this.#retryAfter = retryAfter
     const { settings, diagnostics } = this.#core
@@ -203,7 +218,7 @@ export class ConfigurationSource {
     this.#timer = timer(delay, () => void this.refresh())
   }
 
-  async #atMost(timeoutMs: number, act: Promise<void>): Promise<void> {
+  async #atMost(timeoutMs: number, act: Promise<unknown>): Promise<void> {
     // The timer keeps the process running because a caller waits for the answer.
     await new Promise<void>((resolve) => {
       const timer = this.#core.runtime.timer(timeoutMs, resolve, true)

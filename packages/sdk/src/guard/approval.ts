@@ -180,7 +180,7 @@ function readApproval({ json }: Reply, request: ApprovalRequest, id: string | nu
   if (typeof given['id'] !== 'string' || !ID.test(given['id']) || (id !== null && given['id'] !== id)) return null
   if (typeof given['status'] !== 'string') return null
   // A decision has a time (interface: Firewall approval).
-  if (given['status'] === 'APPROVED' && given['decidedAt'] === null) return null
+  if (given['status'] === 'APPROVED' && typeof given['decidedAt'] !== 'string') return null
   const { decisionReason } = given
   return {
     id: given['id'],

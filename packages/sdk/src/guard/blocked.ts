@@ -36,6 +36,8 @@ export interface BlockFacts {
   readonly decisionReason: string | null
   /** The rule that applied, in a few words. */
   readonly reason: string | null
+  /** What the policy says; null if it says nothing or something else held the call up. */
+  readonly policyMessage: string | null
 }
 
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
@@ -48,6 +50,7 @@ export class ToolBlockedError extends Error implements BlockFacts {
   declare readonly approvalId: string | null
   declare readonly decisionReason: string | null
   declare readonly reason: string | null
+  declare readonly policyMessage: string | null
   readonly modelText: string
 
   constructor(facts: BlockFacts, modelText: string) {

@@ -1,4 +1,54 @@
-/** The input of a guarded call: how it is read, and whether it changed. */
+/**
+ * The input of a guarded call. It is taken once, as plain JSON that nothing else holds. Policies judge this value; it is
+ * hashed, shown to the approver and recorded, and the tool gets a copy of it.
+ */
+import { copyPlain } from '../detach.ts'
+import { jsonText, type Json } from '../json.ts'
+import { LIMITS } from '../limits.ts'
+import type { StopSignal } from '../runtime.ts'
+import type { GuardRules } from './rules.ts'
+
+export interface TakenInput {
+  /** What the tool gets. Nothing else holds it, unless it cannot be read. */
+  readonly given: unknown
+  /** Null if the input cannot be read. Texts, numbers and lists are judged as `{ input: … }`. */
+  readonly judged: Readonly<Record<string, unknown>> | null
+  /** Why it cannot be read, without any of its content. */
+  readonly problem: string | null
+  /** The judged value. If the input cannot be read, a copy for people, with marks in place of what JSON cannot hold. */
+  readonly recorded: unknown
+}
+
+/** A call whose input was taken. */
+export interface TakenCall {
+  readonly toolName: string
+  readonly input: TakenInput
+  readonly riskSignals: readonly string[]
+  readonly annotations: Readonly<Record<string, unknown>> | undefined
+  readonly rules: GuardRules
+  readonly signal: StopSignal | undefined
+  /** Reads the input again, where the tool could get another one than was taken. */
+  readonly readAgain?: (() => unknown) | undefined
+}
+
+/**
+ * @param given what `detached` returned.
+ * @param hasDates a Date counts as its ISO text.
+ */
+export function takeInput(given: unknown, hasDates = false): TakenInput {
+  try {
+    // The tool gets what was read here: reading an object of the host twice could give two values.
+    const own = copyPlain(given ?? {})
+    const copied = copyPlain(own, hasDates ? (date) => date.toISOString() : refuseDate)
+    const isWhole = typeof copied === 'object' && !Array.isArray(copied)
+    const judged = (isWhole ? copied : { input: copied }) as Record<string, unknown>
+    return { given: given === undefined || given === null ? given : own, judged, problem: null, recorded: judged }
+  } catch (error) {
+    const problem = typeof error === 'string' ? error : 'cannot be read'
+    const { text } = jsonText(given, LIMITS.payloadDepthLevels)
+    return { given, judged: null, problem, recorded: JSON.parse(text) as Json }
+  }
+}
 
 /** The default of `input`: the only argument if it is an object. */
 export function inputOfArguments(...args: unknown[]): unknown {
@@ -8,49 +58,6 @@ export function inputOfArguments(...args: unknown[]): unknown {
   return args.length === 0 ? {} : { args }
 }
 
-const objects = new WeakMap<object, number>()
-let count = 0
-
-/**
- * A text that is equal for equal inputs, even if they are not plain JSON and have no hash. Reads every own property.
- * An object or function that hides its content counts by its identity. Null if the input cannot be read.
- */
-export function snapshot(input: unknown): string | null {
-  const seen = new Map<object, number>()
-
-  function taken(value: unknown): unknown {
-    if (typeof value === 'string') return value
-    if (typeof value === 'symbol') throw new TypeError('A symbol cannot be compared.')
-    if (typeof value !== 'function' && (typeof value !== 'object' || value === null)) {
-      return [typeof value, Object.is(value, -0) ? '-0' : String(value)]
-    }
-    const known = seen.get(value)
-    if (known !== undefined) return ['seen', known]
-    seen.set(value, seen.size)
-    if (ArrayBuffer.isView(value)) {
-      return ['bytes', new Uint8Array(value.buffer, value.byteOffset, value.byteLength).join()]
-    }
-    const fields = Object.entries(value).map(([key, item]) => [key, taken(item)])
-    if (Array.isArray(value) || isPlain(value)) return [Array.isArray(value) ? 'list' : 'fields', fields]
-    if (value instanceof Date) return ['date', value.getTime(), fields]
-    if (value instanceof Map || value instanceof Set) return ['items', [...value].map(taken), fields]
-    return ['object', identityOf(value), fields]
-  }
-
-  try {
-    return JSON.stringify(taken(input))
-  } catch {
-    return null
-  }
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || prototype === Object.prototype
-}
-
-function identityOf(value: object): number {
-  const known = objects.get(value) ?? ++count
-  objects.set(value, known)
-  return known
+function refuseDate(): never {
+  throw 'holds a Date'
 }

@@ -16,7 +16,11 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   guard_failed: 'The call could not be checked. Tell the user; try later.',
 }
 
-export function modelText({ code, toolName, decisionReason }: BlockFacts): string {
+/** Codes that say nothing of the policy: another fault came first. */
+const OTHER_CODES: ReadonlySet<BlockCode> = new Set(['input_changed', 'input_not_json', 'aborted', 'guard_failed'])
+
+export function modelText({ code, toolName, decisionReason, policyMessage }: BlockFacts): string {
   const said = decisionReason ? ` They said: ${decisionReason}` : ''
-  return `The tool ${toolName} was not run. ${MODEL_TEXTS[code]}${said}`
+  const rule = policyMessage && !OTHER_CODES.has(code) ? ` The policy says: ${policyMessage}` : ''
+  return `The tool ${toolName} was not run. ${MODEL_TEXTS[code]}${rule}${said}`
 }

@@ -7,7 +7,7 @@ import type { BudgetOptions, Detection, LoopOptions } from './detectors.ts'
 export type Action = 'ALLOW' | 'WARN' | 'REQUIRE_APPROVAL' | 'BLOCK'
 
 /** A policy in your own code. */
-export type LocalPolicy = Omit<DeployedPolicy, 'description'>
+export type LocalPolicy = Omit<DeployedPolicy, 'description'> & Partial<Pick<DeployedPolicy, 'description'>>
 
 /** Options for all tools (on the client) or one tool (on `guard`). */
 export interface GuardRules {
@@ -38,8 +38,34 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   input?: (...args: Args) => unknown
   /** Names of risks, for `risk.signals` in conditions. */
   riskSignals?: (...args: Args) => readonly string[]
+  /** What the server of the tool says of it, for `tool.annotations` in conditions. */
+  annotations?: (...args: Args) => Readonly<Record<string, unknown>>
   /** Ends the wait for approval; then the tool does not run. */
   signal?: (...args: Args) => StopSignal | undefined
+}
+
+/** A call, and what runs it. */
+export interface GuardedCall<Input, T> extends GuardRules {
+  /** Name of the tool in policies, approvals and events. Keep it stable. */
+  name: string
+  /**
+   * Taken once, as plain JSON: policies judge this value, and it is hashed, shown to the approver and recorded. Anything but
+   * an object is judged as `{ input: … }`.
+   */
+  input: Input
+  /** Gets a copy of the input that was judged. An input that cannot be read is passed as it is. */
+  call: (input: Input) => T
+  /**
+   * For inputs that a schema made: a Date is judged, hashed, shown and recorded as its ISO text, and `call` gets a new Date
+   * made of this text. Default: a Date cannot be read.
+   */
+  hasDates?: boolean
+  /** Names of risks, for `risk.signals` in conditions. */
+  riskSignals?: readonly string[] | undefined
+  /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
+  annotations?: Readonly<Record<string, unknown>> | undefined
+  /** Ends the wait for approval; then the tool does not run. */
+  signal?: StopSignal | undefined
 }
 
 /** A call that has not run yet. */
@@ -49,6 +75,8 @@ export interface Call {
   input?: unknown
   /** Names of risks that you detected, for `risk.signals` in conditions. */
   riskSignals?: readonly string[]
+  /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
+  annotations?: Readonly<Record<string, unknown>>
 }
 
 /** The decision about a call that may run. */

@@ -13,6 +13,11 @@ export interface Verdict {
   readonly policyId: string | null
   /** A sentence without any input value; null if nothing matched. */
   readonly reason: string | null
+  /** The decision comes from a policy whose condition failed. */
+  readonly isFailure: boolean
+  readonly failures: Decision['failures']
+  /** What the policy of the decision says to the model; null if it says nothing. */
+  readonly policyMessage: string | null
 }
 
 const STRICTNESS: readonly Action[] = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK']
@@ -20,23 +25,31 @@ const CAUSES = { LOOP_DETECTED: 'loop', BUDGET_EXCEEDED: 'budget' } as const
 
 /** @param isConfigured false: policies were never loaded, and the guard must fail closed. */
 export function judge(decision: Decision, detections: readonly Detection[], isConfigured: boolean): Verdict {
+  const { failures } = decision
   const policyIds = decision.matched.map(({ policyId }) => policyId)
+  const none = { policyIds, policyId: null, isFailure: false, failures, policyMessage: null }
   if (!isConfigured) {
     const reason = 'no policies are loaded yet, and this tool must not run without them'
-    return { action: 'BLOCK', cause: 'not_configured', policyIds, policyId: null, reason }
+    return { ...none, action: 'BLOCK', cause: 'not_configured', reason }
   }
   const [first] = decision.matched
-  const reason = first ? `policy "${first.name}"${first.failed ? ' (its condition failed)' : ''}` : null
+  const policyMessage =
+    decision.matched.find(({ effect, message }) => effect === decision.action && message)?.message ?? null
+  const said = policyMessage === null ? '' : `: ${policyMessage}`
+  const reason = first ? `policy "${first.name}"${first.failed ? ' (its condition failed)' : ''}${said}` : null
   let verdict: Verdict = {
     action: decision.action,
     cause: first ? 'policy' : null,
     policyIds,
     policyId: first?.policyId ?? null,
     reason,
+    isFailure: first?.failed ?? false,
+    failures,
+    policyMessage,
   }
   for (const { type, action, message } of detections) {
     if (STRICTNESS.indexOf(action) <= STRICTNESS.indexOf(verdict.action)) continue
-    verdict = { action, cause: CAUSES[type], policyIds, policyId: null, reason: message }
+    verdict = { ...none, action, cause: CAUSES[type], reason: message }
   }
   return verdict
 }

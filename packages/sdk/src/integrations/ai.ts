@@ -9,6 +9,7 @@ import type { Tacho } from '../tacho.ts'
 import { fields, guarded, number, text, withFunction } from './host.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A language model of the AI SDK, of any version of its provider interface. */
 export interface LanguageModel {
@@ -65,22 +66,59 @@ export function recordModel<Model extends LanguageModel>(model: Model, tacho: Ta
 /**
  * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
  * recorded as a TOOL_CALL. A call that may not run throws a ToolBlockedError; the AI SDK turns it into a `tool-error`,
- * which the model reads. Tools without `execute` stay unchanged.
+ * which the model reads.
+ * @throws TypeError for a tool that cannot be guarded: one without `execute`, or a tool of Mastra.
  */
-export function guardTools<Tools extends Readonly<Record<string, object>>>(tools: Tools, tacho: Tacho): Tools {
-  const guard = (name: string, tool: object) =>
-    withFunction(tool, 'execute', (execute) => (input: unknown, options: unknown, ...more: unknown[]) => {
-      const signal = fields(options)['abortSignal'] as StopSignal | undefined
-      return guarded<unknown>(
-        tacho,
-        { name, input, signal },
-        () => execute.call(tool, input, options, ...more) as unknown,
-        (error) => {
-          throw new Error(error.modelText, { cause: error })
-        },
-      )
+export function guardTools<Tools extends Readonly<Record<string, object>>>(
+  tools: Tools,
+  tacho: Tacho,
+  options?: WrapOptions,
+): Tools {
+  const guard = (name: string, tool: object) => {
+    const why = whyNot(tool)
+    if (why !== null) return unguarded(tacho, tool, name, why, options)
+    return withFunction(tool, 'execute', (execute) => {
+      const isGenerator = execute.constructor.name === 'AsyncGeneratorFunction'
+      const run = (...args: unknown[]): unknown => {
+        const result = execute.call(tool, ...args) as unknown
+        // Its body would never run.
+        if (!isGenerator && isIterable(result))
+          throw new TypeError(`${name} returns a generator: declare it async function*`)
+        return result
+      }
+      const call = (input: unknown, options: unknown, ...more: unknown[]) => {
+        const signal = fields(options)['abortSignal'] as StopSignal | undefined
+        return guarded<unknown>(
+          tacho,
+          { name, input, signal },
+          (judged) => run(judged, options, ...more),
+          (error) => {
+            throw new Error(error.modelText, { cause: error })
+          },
+        )
+      }
+      // The AI SDK reads the values of a generator only if `execute` returns one at once.
+      if (!isGenerator) return call
+      return async function* (...args: Parameters<typeof call>) {
+        return yield* (await call(...args)) as AsyncIterable<unknown>
+      }
     })
+  }
   return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, guard(name, tool)])) as Tools
+}
+
+function isIterable(value: unknown): boolean {
+  return readSafely(() => typeof (value as AsyncIterable<unknown> | null)?.[Symbol.asyncIterator] === 'function', false)
+}
+
+const MASTRA_TOOL = Symbol.for('mastra.core.tool.Tool')
+
+function whyNot(tool: object): string | null {
+  const { execute } = fields(tool)
+  if (MASTRA_TOOL in tool)
+    return 'it is a tool of Mastra, which changes its input; make it with guardTool of @tacho/sdk/mastra.'
+  if (typeof execute !== 'function') return 'it has no execute, so another program runs it.'
+  return null
 }
 
 /** The parts of a web stream, without its types: hosts without them compile this too. */

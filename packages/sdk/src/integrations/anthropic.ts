@@ -1,9 +1,11 @@
 /** The Anthropic client: `const anthropic = recordClient(new Anthropic(), tacho)`. */
+import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
 import { fields, guarded, number, text, withFunction, type Fields } from './host.ts'
 import { answerOf, messagesOf, parsed, withSystem } from './messages.ts'
 import type { ModelResult, Usage } from './model-call.ts'
+import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /**
  * The same client. Its model calls are recorded as LLM_CALL events of the current run; outside a run, each becomes a run of
@@ -16,23 +18,31 @@ export function recordClient<Client extends object>(client: Client, tacho: Tacho
 
 /**
  * The same tools for `beta.messages.toolRunner`, guarded: policies decide each call, a person approves it if a policy
- * requires that, and the call is recorded as a TOOL_CALL. A refusal becomes a tool result with `is_error`, which the model
- * reads.
+ * requires that, and the call is recorded as a TOOL_CALL. Conditions see what `run` gets: the result of `parse`. A refusal
+ * becomes a tool result with `is_error`, which the model reads.
+ * @throws TypeError for a tool that cannot be guarded: of the provider, or a toolset.
  */
-export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
-  return tools.map((tool) =>
-    withFunction(tool, 'run', (run) => (input: unknown, ...more: unknown[]) => {
-      const name = text(fields(tool)['name']) ?? 'tool'
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
+  const guard = (tool: object) => {
+    const { name: given, type, run, toolsetName } = fields(tool)
+    const name = text(given) ?? String(toolsetName ?? type)
+    if (typeof run !== 'function')
+      return unguarded(tacho, tool, name, 'it has no run, so the provider runs it.', options)
+    if (toolsetName !== undefined)
+      return unguarded(tacho, tool, name, 'it is a toolset, which runs many tools.', options)
+    return withFunction(tool, 'run', () => (input: unknown, context: unknown, ...more: unknown[]) => {
+      const signal = fields(context)['signal'] as StopSignal | undefined
       return guarded<unknown>(
         tacho,
-        { name, input },
-        () => run.call(tool, input, ...more) as unknown,
+        { name, input, signal },
+        (judged) => run.call(tool, judged, context, ...more) as unknown,
         (error) => {
           throw new Error(error.modelText, { cause: error })
         },
       )
-    }),
-  ) as unknown as Tools
+    })
+  }
+  return tools.map(guard) as unknown as Tools
 }
 
 const METHODS: readonly Method[] = [['messages'], ['beta', 'messages']].map((path) => ({

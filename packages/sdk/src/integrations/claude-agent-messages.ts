@@ -4,7 +4,7 @@ import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
 import { MessageStream, messageResult } from './anthropic.ts'
 import type { AgentTools } from './claude-agent-tools.ts'
-import { beginPart, fields, number, set, text, type Fields, type Part } from './host.ts'
+import { beginPart, fields, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
 import { messagesOf, type Message } from './messages.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
 
@@ -38,6 +38,8 @@ export class AgentMessages {
   readonly #tools: AgentTools
   /** By the id of the tool use that started the agent; null for the main one. */
   readonly #conversations = new Map<unknown, Conversation>()
+  /** Names of the tools that the model asked for, by the id of the tool use. */
+  readonly #asked = new OpenSpans<string>()
   #prompts: string[] = []
   #isBegun = false
   #isEnded = false
@@ -68,6 +70,7 @@ export class AgentMessages {
     } else if (type === 'stream_event') this.#addEvent(fields(message['event']), parent)
     else if (type === 'assistant') this.#addAnswer(fields(message['message']), parent)
     else if (type === 'user') {
+      if (message['isReplay'] !== true) this.#noticeAnswers(fields(message['message'])['content'])
       const conversation = this.#conversation(parent)
       if (!conversation.call?.stream) this.#finish(conversation, 0)
       const results = messagesOf([fields(message['message'])])
@@ -108,7 +111,21 @@ export class AgentMessages {
     }
   }
 
+  /** A tool that answers ran: its hook must have been asked. */
+  #noticeAnswers(content: unknown): void {
+    for (const block of list(content)) {
+      const { type, tool_use_id: id, is_error: isError } = fields(block)
+      if (type !== 'tool_result' || isError === true) continue
+      const name = this.#asked.take(String(id))
+      if (name !== undefined) this.#tools.answered(id, name)
+    }
+  }
+
   #addAnswer(answer: Fields, parent: unknown): void {
+    for (const block of list(answer['content'])) {
+      const { type, id, name } = fields(block)
+      if (type === 'tool_use') this.#asked.set(String(id), String(name))
+    }
     const conversation = this.#conversation(parent)
     const { call, finished } = conversation
     if (finished !== undefined && finished === answer['id']) return

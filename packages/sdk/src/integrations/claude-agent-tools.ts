@@ -3,9 +3,11 @@
  *
  *   PreToolUse --authorized--> the tool runs --> PostToolUse, PostToolUseFailure: TOOL_CALL
  *             \--refused----> deny, with the reason
+ *
+ * A hook of the host may change the input; then that input is decided too. Hooks of settings files run in Claude Code, which
+ * takes their input without asking: so the input that ran is compared with those that were authorized.
  */
 import type { Context } from '../context.ts'
-import { attempt } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import type { Authorization } from '../guard/rules.ts'
 import type { StopSignal } from '../runtime.ts'
@@ -17,7 +19,8 @@ type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal
 
 interface Pending {
   readonly context: Context
-  authorization?: Authorization
+  /** One for each input that was decided. */
+  readonly authorizations: Authorization[]
 }
 
 /** Seconds. After it, Claude Code runs the tool: longer than the longest wait for a person, a day. */
@@ -32,6 +35,10 @@ export class AgentTools {
   readonly #pending = new OpenSpans<Pending>()
   /** Contexts for subagents, by the id of the tool use that started them. */
   readonly #contexts = new OpenSpans<Context>()
+  /** By the hash of their input: some hooks are not told the id of the tool use. */
+  readonly #nameless = new OpenSpans<Authorization>()
+  /** Tool uses that a hook saw. */
+  readonly #seen = new OpenSpans<true>()
 
   constructor(tacho: Tacho, begin: (sessionId: unknown) => Part) {
     this.#tacho = tacho
@@ -43,16 +50,21 @@ export class AgentTools {
     const given = fields(hooks)
     const own = (event: string, hook: Hook) => [...matchers(given[event]), { hooks: [hook], timeout: HOOK_TIMEOUT }]
     const recorded: Hook = async (input) => {
-      attempt(() => this.#record(fields(input)))
+      await this.#record(fields(input)).catch(() => undefined)
       return {}
     }
     return set({
       hooks: {
         ...given,
         PreToolUse: [
-          ...matchers(given['PreToolUse']).map((matcher) => this.#guardMatcher(matcher)),
+          ...matchers(given['PreToolUse']).map((matcher) => this.#guardMatcher(matcher, PRE_TOOL_USE)),
           { hooks: [this.#judge], timeout: HOOK_TIMEOUT },
         ],
+        ...(given['PermissionRequest'] !== undefined && {
+          PermissionRequest: matchers(given['PermissionRequest']).map((matcher) =>
+            this.#guardMatcher(matcher, PERMISSION_REQUEST),
+          ),
+        }),
         PostToolUse: own('PostToolUse', recorded),
         PostToolUseFailure: own('PostToolUseFailure', recorded),
       },
@@ -65,26 +77,39 @@ export class AgentTools {
     return typeof toolUseId === 'string' ? this.#contexts.get(toolUseId) : undefined
   }
 
+  /** The tool of a use has answered, and no hook was asked: the settings may switch hooks off. */
+  answered(toolUseId: unknown, toolName: string): void {
+    if (typeof toolUseId !== 'string' || this.#seen.get(toolUseId)) return
+    const { core, context } = this.#begin(undefined)
+    core.diagnostics.report(
+      'warning',
+      'unguarded_tool',
+      `The tool ${toolName} ran without its hook, so it was not checked.`,
+    )
+    this.#notice(context, toolName, 'not_judged', { toolUseId })
+  }
+
   readonly #judge: Hook = async (input, _toolUseId, options) => {
-    const { session_id: sessionId, tool_name: name, tool_input: given, tool_use_id: id } = fields(input)
-    const refusal = await this.#refusal(sessionId, String(name), given, String(id), options?.signal)
-    return refusal === null ? {} : denied(refusal)
+    const { tool_input: given } = fields(input)
+    const refusal = await this.#refusal(fields(input), given, options?.signal)
+    return refusal === null ? {} : PRE_TOOL_USE.denied(refusal)
   }
 
   /** Null if the tool may run; else the reason. Never rejects, because a hook that fails does not stop the tool. */
-  async #refusal(
-    sessionId: unknown,
-    toolName: string,
-    input: unknown,
-    id: string,
-    signal: StopSignal | undefined,
-  ): Promise<string | null> {
+  async #refusal(hook: Fields, input: unknown, signal: StopSignal | undefined): Promise<string | null> {
     try {
+      const { session_id: sessionId, tool_name: toolName, tool_use_id: given } = hook
+      const id = String(given)
+      this.#seen.set(id, true)
       const { core, context: parent } = this.#begin(sessionId)
-      const { context } = this.#pending.get(id) ?? beginPart(this.#tacho, parent)
+      const pending = this.#pending.get(id) ?? { ...beginPart(this.#tacho, parent), authorizations: [] }
+      this.#pending.set(id, pending)
+      const { context, authorizations } = pending
       this.#contexts.set(id, context)
-      const authorize = () => this.#tacho.authorize({ toolName, input }, {}, signal)
-      this.#pending.set(id, { context, authorization: await core.context.run(context, authorize) })
+      const authorize = () => this.#tacho.authorize({ toolName: String(toolName), input }, {}, signal)
+      const authorization = await core.context.run(context, authorize)
+      if (typeof given === 'string') authorizations.push(authorization)
+      else if (authorization.inputHash !== null) this.#nameless.set(authorization.inputHash, authorization)
       return null
     } catch (error) {
       return error instanceof ToolBlockedError ? error.modelText : GUARD_FAILED
@@ -92,19 +117,15 @@ export class AgentTools {
   }
 
   /** A hook of the host may change the input, so that the decision was about another one. */
-  #guardMatcher(matcher: Fields): Fields {
+  #guardMatcher(matcher: Fields, event: HookEvent): Fields {
     const guard =
       (hook: Hook): Hook =>
       async (input, toolUseId, options) => {
         const output = await hook(input, toolUseId, options)
-        const { updatedInput } = fields(fields(output)['hookSpecificOutput'])
-        if (updatedInput === undefined) return output
-        const changed = (await this.#judge(
-          { ...fields(input), tool_input: updatedInput },
-          toolUseId,
-          options,
-        )) as Fields
-        return 'hookSpecificOutput' in changed ? changed : output
+        const updated = event.updatedInput(fields(fields(output)['hookSpecificOutput']))
+        if (updated === undefined) return output
+        const refusal = await this.#refusal({ tool_use_id: toolUseId, ...fields(input) }, updated, options?.signal)
+        return refusal === null ? output : event.denied(refusal)
       }
     const hooks = Array.isArray(matcher['hooks']) ? (matcher['hooks'] as Hook[]) : []
     return { ...matcher, hooks: hooks.map(guard), timeout: HOOK_TIMEOUT }
@@ -118,17 +139,24 @@ export class AgentTools {
       const answer: unknown = await canUseTool(name, input, options)
       const { behavior, updatedInput = input } = fields(answer)
       if (behavior !== 'allow' || JSON.stringify(updatedInput) === before) return answer
-      const refusal = await this.#refusal(undefined, name, updatedInput, String(options.toolUseID), options.signal)
+      const hook = { tool_name: name, tool_use_id: options.toolUseID }
+      const refusal = await this.#refusal(hook, updatedInput, options.signal)
       return refusal === null ? answer : { behavior: 'deny', message: refusal }
     }
   }
 
-  #record(hook: Fields): void {
+  async #record(hook: Fields): Promise<void> {
     const { session_id: sessionId, tool_name: name, tool_input: input, tool_use_id: id } = hook
     const toolName = String(name)
     const { core, context: parent } = this.#begin(sessionId)
-    const { context, authorization } = this.#pending.take(String(id)) ?? (beginPart(this.#tacho, parent) as Pending)
-    const { inputHash, approvalId } = authorization ?? {}
+    const pending = this.#pending.take(String(id))
+    const { context } = pending ?? beginPart(this.#tacho, parent)
+    const inputHash = await hashOf(toolName, input)
+    const authorizations = pending?.authorizations ?? []
+    const authorization =
+      authorizations.find((given) => given.inputHash === inputHash) ?? this.#nameless.take(inputHash ?? '')
+    // The approval of another input stays with the call: the service compares the hashes, and says that they differ.
+    const approvalId = (authorization ?? authorizations.find((given) => given.approvalId !== null))?.approvalId
     const isFailure = hook['hook_event_name'] === 'PostToolUseFailure'
     const payload = set({
       toolName,
@@ -140,20 +168,74 @@ export class AgentTools {
     })
     const { scope, span } = context
     const eventId = core.record(scope, { type: 'TOOL_CALL', label: toolName, payload, span })
+    if (!authorization) {
+      const judgedInputHash = authorizations.at(-1)?.inputHash
+      const changed = approvalId ? 'changed_after_approval' : 'changed_after_decision'
+      const facts = { inputHash, judgedInputHash, approvalId }
+      this.#notice(context, toolName, authorizations.length > 0 ? changed : 'not_authorized', facts)
+    }
     if (!isFailure) return
     const reasonCode = hook['is_interrupt'] === true ? 'interrupted' : 'tool_error'
     const report = { detectionType: 'TOOL_FAILED', payload: { toolName, reasonCode }, eventId }
     core.context.run(context, () => this.#tacho.reportIssue(report))
   }
+
+  /** A tool ran with an input that was not authorized. */
+  #notice(context: Context, toolName: string, code: keyof typeof NOTICES, facts: Fields): void {
+    const { core } = this.#begin(undefined)
+    const { scope, span } = context
+    const message = `The tool ${toolName} ${NOTICES[code]}`
+    const evidence = set(Object.fromEntries(Object.entries(facts).map(([key, fact]) => [key, fact ?? undefined])))
+    const payload = { code, message, toolName, ...evidence }
+    const eventId = core.record(scope, { type: 'ERROR', label: `${code} ${toolName}`, payload, span })
+    const detectionType = code.startsWith('changed') ? 'INPUT_CHANGED' : 'TOOL_NOT_JUDGED'
+    const report = { detectionType, payload: { toolName, reasonCode: code }, evidence, eventId }
+    core.context.run(context, () => this.#tacho.reportIssue(report))
+  }
+}
+
+const NOTICES = {
+  changed_after_approval: 'ran with another input than the one that was approved.',
+  changed_after_decision: 'ran with another input than the one that was judged.',
+  not_authorized: 'ran although it was not allowed to.',
+  not_judged: 'ran without a decision, because its hook was not called.',
+} as const
+
+interface HookEvent {
+  updatedInput(output: Fields): unknown
+  denied(reason: string): Fields
+}
+
+const PRE_TOOL_USE: HookEvent = {
+  updatedInput: ({ updatedInput }) => updatedInput,
+  denied: (reason) => ({
+    hookSpecificOutput: {
+      hookEventName: 'PreToolUse',
+      permissionDecision: 'deny',
+      permissionDecisionReason: reason,
+    },
+  }),
+}
+
+const PERMISSION_REQUEST: HookEvent = {
+  updatedInput: ({ decision }) => fields(decision)['updatedInput'],
+  denied: (message) => ({
+    hookSpecificOutput: { hookEventName: 'PermissionRequest', decision: { behavior: 'deny', message } },
+  }),
+}
+
+/** Null if the input cannot be hashed. */
+async function hashOf(toolName: string, input: unknown): Promise<string | null> {
+  try {
+    const { inputHash } = await import('../policies.ts')
+    return inputHash(toolName, input)
+  } catch {
+    return null
+  }
 }
 
 function matchers(given: unknown): Fields[] {
   return Array.isArray(given) ? given.map(fields) : []
-}
-
-function denied(reason: string): Fields {
-  const decision = { permissionDecision: 'deny', permissionDecisionReason: reason }
-  return { hookSpecificOutput: { hookEventName: 'PreToolUse', ...decision } }
 }
 
 /** A tool of an MCP server answers with a list of parts; texts are recorded as text. */

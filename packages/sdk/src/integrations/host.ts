@@ -1,12 +1,14 @@
 /** What the integrations share: they read values of a framework, and never throw into the host. */
 import type { Context } from '../context.ts'
-import { attempt, type Core } from '../core.ts'
+import { attempt } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import { readSafely } from '../json.ts'
-import { createScope, type Outcome, type RunOptions } from '../run.ts'
+import { beginPart as childPart, enclosingPart as ownPart, type Part } from '../part.ts'
+import type { RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
 import { Tacho } from '../tacho.ts'
 
+export type { Part }
 export type Fields = Readonly<Record<string, unknown>>
 
 /** The fields of any value; none of a value that is not an object. */
@@ -27,33 +29,14 @@ export function set(members: Fields): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
 
-/** A part of a run: the current one, or a run of its own that ends with it. */
-export interface Part {
-  readonly core: Core
-  readonly context: Context
-  /** Ends the run, if it is one of its own. */
-  end(status: Outcome): void
-}
-
 /** The current span itself. Outside a run, the span of a new run. */
 export function enclosingPart(tacho: Tacho, options?: RunOptions): Part {
-  const core = Tacho.coreOf(tacho)
-  const context = core.context.getStore()
-  return context ? { core, context, end: () => undefined } : beginPart(tacho, undefined, options)
+  return ownPart(Tacho.coreOf(tacho), undefined, options)
 }
 
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
-export function beginPart(tacho: Tacho, parent?: Context, options: RunOptions = {}): Part {
-  const core = Tacho.coreOf(tacho)
-  const current = parent ?? core.context.getStore()
-  if (current) {
-    const span = { spanId: core.ids.span(), parentSpanId: current.span.spanId }
-    return { core, context: { scope: current.scope, span }, end: () => undefined }
-  }
-  const scope = createScope(core, options)
-  const end = (status: Outcome) =>
-    void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status } })
-  return { core, context: { scope, span: scope.span }, end }
+export function beginPart(tacho: Tacho, parent?: Context, options?: RunOptions): Part {
+  return childPart(Tacho.coreOf(tacho), parent, options)
 }
 
 const OPEN_MAX = 10_000
@@ -87,34 +70,25 @@ export interface GuardedCall {
 }
 
 /**
- * Runs a tool if the policies allow it, as `tacho.guard` does. Outside a run, the call becomes a run of its own.
+ * Runs a tool if the policies allow it, as `tacho.guardedCall` does.
+ * @param act gets the input that was judged.
  * @returns what `act` returns, or what `onBlocked` makes of the refusal.
  * @throws whatever `act` throws.
  */
 export async function guarded<T>(
   tacho: Tacho,
-  { name, input, signal, parent }: GuardedCall,
-  act: () => T,
+  { parent, ...call }: GuardedCall,
+  act: (input: unknown) => T,
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
-  const part = beginPart(tacho, parent)
-  const options = { name, input: () => inputOf(input), ...(signal && { signal: () => signal }) }
+  const { context } = Tacho.coreOf(tacho)
+  const guard = () => tacho.guardedCall({ ...call, hasDates: true, call: act })
   try {
-    const result = await part.core.context.run(part.context, () => tacho.guard(act, options)())
-    part.end('COMPLETED')
-    return result
+    return await (parent ? context.run(parent, guard) : guard())
   } catch (error) {
-    part.end('FAILED')
-    if (error instanceof ToolBlockedError) return onBlocked(error)
+    if (readSafely(() => error instanceof ToolBlockedError, false)) return onBlocked(error as ToolBlockedError)
     throw error
   }
-}
-
-/** What conditions see as `tool.input`. Some tools take their arguments as text: the object in it, or the text by name. */
-function inputOf(given: unknown): unknown {
-  if (typeof given !== 'string') return given
-  const object = readSafely(() => JSON.parse(given) as unknown, undefined)
-  return typeof object === 'object' && object !== null && !Array.isArray(object) ? object : { input: given }
 }
 
 /** A copy of each tool with another function under `key`. Keeps the prototype, so that the framework knows its tools. */
@@ -125,9 +99,17 @@ export function withFunction<Tool extends object>(
 ): Tool {
   const given = (tool as Record<string, unknown>)[key]
   if (typeof given !== 'function') return tool
-  const copy: object = Object.create(Object.getPrototypeOf(tool) as object, Object.getOwnPropertyDescriptors(tool))
-  Object.defineProperty(copy, key, { value: replace(given), enumerable: true, configurable: true, writable: true })
-  return copy as Tool
+  const replaced = replace(given)
+  // A framework may name a tool after its function.
+  Object.defineProperty(replaced, 'name', { value: given.name, configurable: true })
+  return withProperty(tool, key, replaced)
+}
+
+/** A copy, also of what is frozen. */
+export function withProperty<Owner extends object>(owner: Owner, key: string, value: unknown): Owner {
+  const property = { value, enumerable: true, configurable: true, writable: true }
+  const properties = { ...Object.getOwnPropertyDescriptors(owner), [key]: property }
+  return Object.create(Object.getPrototypeOf(owner) as object, properties) as Owner
 }
 
 export interface StreamObserver {

@@ -4,6 +4,8 @@
  */
 import type { Context } from '../context.ts'
 import { attempt } from '../core.ts'
+import type { ToolBlockedError } from '../guard/blocked.ts'
+import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import {
@@ -21,6 +23,7 @@ import {
 } from './host.ts'
 import { messagesOf } from './messages.ts'
 import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A callback handler as LangChain takes it: an object with a name. */
 export interface CallHandler {
@@ -144,38 +147,93 @@ export function recordCalls(tacho: Tacho): CallHandler {
       })
     },
     handleToolEnd: (output, runId) => endTool(runId, { output: fields(output)['content'] ?? output }),
-    handleToolError: (error, runId) => endTool(runId, { error }),
+    handleToolError: (error, runId) => endTool(runId, isPause(error) ? { output: new Paused(error) } : { error }),
   }
 }
 
 /**
  * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
- * recorded as a TOOL_CALL. A refusal is returned as the tool's answer, which the model reads: an agent of LangChain ends
- * with an error when a tool throws.
+ * recorded as a TOOL_CALL. Conditions see the input after the schema; a text that a tool takes is `tool.input.input`. A
+ * refusal is returned as the tool's answer, which the model reads: an agent of LangChain ends with an error when a tool
+ * throws.
+ * @throws TypeError for a tool that cannot be guarded: of the provider, headless, a runnable as a tool, or of a class with
+ * its own `invoke` or `call`.
  */
-export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
-    if (typeof fields(tool)['_call'] !== 'function') {
-      throw new TypeError('guardTools takes tools of LangChain, which have a method _call')
+    const { name: given, type, _call: call, func, responseFormat } = fields(tool)
+    const name = text(given) ?? text(type) ?? 'tool'
+    if (typeof call !== 'function') {
+      return unguarded(tacho, tool, name, 'it has no method _call, so something else runs it.', options)
     }
-    return withFunction(
-      tool,
-      '_call',
-      (call) =>
-        (input: unknown, manager: unknown, config: unknown, ...more: unknown[]) => {
-          const name = text(fields(tool)['name']) ?? 'tool'
-          const runId = text(fields(manager)['runId']) ?? ''
-          const running = runningOf.get(tacho)?.get(runId)
-          const parent = running?.tool?.parent
-          // The guard records the call, so the handler must not.
-          if (running) delete running.tool
-          const act = () => call.call(tool, input, manager, config, ...more) as unknown
-          const signal = fields(config)['signal'] as StopSignal | undefined
-          return guarded<unknown>(tacho, { name, input, signal, parent }, act, (error) => error.modelText)
-        },
-    )
+    const own = ownRunner(tool)
+    if (own !== null)
+      return unguarded(tacho, tool, name, `its class has its own ${own}, which may call anything.`, options)
+    const refused = ({ modelText }: ToolBlockedError) =>
+      responseFormat === 'content_and_artifact' ? [modelText, undefined] : modelText
+    const guardedCall =
+      (run: Function) =>
+      async (input: unknown, manager: unknown, config: unknown, ...more: unknown[]): Promise<unknown> => {
+        const runId = text(fields(manager)['runId']) ?? ''
+        const running = runningOf.get(tacho)?.get(runId)
+        const parent = running?.tool?.parent
+        // The guard records the call, so the handler must not.
+        if (running) delete running.tool
+        const act = (judged: unknown) => pausable(() => run.call(tool, judged, manager, config, ...more) as unknown)
+        const signal = fields(config)['signal'] as StopSignal | undefined
+        const result = await guarded<unknown>(tacho, { name, input, signal, parent }, act, refused)
+        if (result instanceof Paused) throw result.error
+        return result
+      }
+    const copy = withFunction(tool, '_call', guardedCall)
+    // Code that takes a tool apart finds its function here.
+    return typeof func === 'function' ? withFunction(copy, 'func', guardedCall) : copy
   }
   return tools.map(guard) as unknown as Tools
+}
+
+/** Classes of LangChain that begin a call in their own way, and end in `_call`. */
+const CLASSES: ReadonlySet<unknown> = new Set(['Tool', 'DynamicTool', 'DynamicStructuredTool'])
+
+/** A method that the tool has in place of LangChain's own, which would call `_call`. */
+function ownRunner(tool: object): string | null {
+  for (let at: object | null = tool; at; at = Object.getPrototypeOf(at) as object | null) {
+    if (Object.hasOwn(at, 'lc_namespace') && Object.hasOwn(at, 'invoke')) return null
+    if (Object.hasOwn(at, 'invoke')) return 'invoke'
+    if (Object.hasOwn(at, 'call') && !CLASSES.has(at.constructor.name)) return 'call'
+  }
+  return null
+}
+
+/** LangGraph pauses and hands over by errors that are not failures. */
+class Paused {
+  readonly #error: unknown
+
+  constructor(error: unknown) {
+    this.#error = error
+  }
+
+  get error(): unknown {
+    return this.#error
+  }
+
+  /** What is recorded as the output. */
+  toJSON() {
+    return { paused: fields(this.#error)['name'] }
+  }
+}
+
+function isPause(error: unknown): boolean {
+  return readSafely(() => fields(error)['is_bubble_up'] === true, false)
+}
+
+async function pausable(act: () => unknown): Promise<unknown> {
+  try {
+    return await act()
+  } catch (error) {
+    if (isPause(error)) return new Paused(error)
+    throw error
+  }
 }
 
 const ROLES = new Map([

@@ -1,23 +1,15 @@
 /**
- * OpenAI Agents: `addTraceProcessor(recordTraces(tacho))` once, and `tools: guardTools([refund], tacho)`. Inside
+ * OpenAI Agents: `addTraceProcessor(recordTraces(tacho))` once, and `const tool = guardTool(agents.tool, tacho)`. Inside
  * `tacho.run`, its traces are part of that run.
  */
 import { attempt } from '../core.ts'
+import type { StopSignal } from '../runtime.ts'
 import { Tacho } from '../tacho.ts'
-import {
-  beginPart,
-  enclosingPart,
-  fields,
-  guarded,
-  number,
-  OpenSpans,
-  text,
-  withFunction,
-  type Fields,
-  type Part,
-} from './host.ts'
+import { beginPart, enclosingPart, fields, number, OpenSpans, text, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
+import { guardedFactory, guardedMethods } from './tool-factory.ts'
+import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /** A trace processor as OpenAI Agents takes it. */
 export interface TraceProcessor {
@@ -113,23 +105,84 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
 }
 
 /**
- * The same tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
- * recorded as a TOOL_CALL. A refusal is returned as the tool's output, which the model reads. Tools of the provider (hosted
- * tools) stay unchanged.
+ * The same `tool`; the tools that it makes are guarded: policies decide each call, a person approves it if a policy requires
+ * that, and the call is recorded as a TOOL_CALL. Conditions see the input that `execute` gets. A refusal is returned as the
+ * tool's output, which the model reads.
  */
-export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
+export function guardTool<Create extends (options: never) => object>(tool: Create, tacho: Tacho): Create {
+  const names = namesOf(tacho)
+  return guardedFactory(tool, tacho, {
+    name: (_options, given) => text(fields(given)['name']) ?? 'tool',
+    signal: ([, details]) => fields(details)['signal'] as StopSignal | undefined,
+    refused(error, { outputSchema }) {
+      if (outputSchema === undefined) return error.modelText
+      // The text is not what the schema of the output asks for.
+      throw new Error(error.modelText, { cause: error })
+    },
+    made(given) {
+      const { name, invoke } = fields(given)
+      names.add(String(name))
+      invokes.add(invoke as Function)
+    },
+  })
+}
+
+/** `invoke` of the tools that a guarded `tool` made: it stays when the framework copies them. */
+const invokes = new WeakSet<Function>()
+
+/**
+ * The tools of an agent. Those that a guarded `tool` made stay as they are; a local shell and an editor of patches are
+ * guarded where they run.
+ * @throws TypeError for a tool that cannot be guarded: made by another `tool`, hosted, a computer.
+ */
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
+  const guard = (tool: object): object => {
+    const { type, name, invoke, shell, editor } = fields(tool)
+    const toolName = text(name) ?? String(type)
+    const call = () => ({ name: toolName, at: 0 })
+    if (typeof invoke === 'function') {
+      const why = 'its input is hidden in it. Make it with guardTool(tool, tacho).'
+      return invokes.has(invoke) ? tool : unguarded(tacho, tool, toolName, why, options)
+    }
+    if (type === 'shell' && typeof shell === 'object' && shell !== null) {
+      return { ...tool, shell: guardedMethods(shell, tacho, new Map([['run', call]])) }
+    }
+    if (type === 'apply_patch' && typeof editor === 'object' && editor !== null) {
+      const methods = ['createFile', 'updateFile', 'deleteFile'].map((method) => [method, call] as const)
+      return { ...tool, editor: guardedMethods(editor, tacho, new Map(methods)) }
+    }
+    return unguarded(tacho, tool, toolName, 'the provider or the framework runs it.', options)
+  }
+  return tools.map(guard) as unknown as Tools
+}
+
+/**
+ * The same MCP server; its tools are guarded by their own names where they are called. A refusal is the answer of the tool.
+ */
+export function guardMcpServer<Server extends object>(server: Server, tacho: Tacho): Server {
+  const names = namesOf(tacho)
+  const call =
+    (refused: (content: object[]) => unknown) =>
+    ([given]: readonly unknown[]) => {
+      const name = String(given)
+      names.add(name)
+      return {
+        name,
+        at: 1,
+        refused: ({ modelText }: { modelText: string }) => refused([{ type: 'text', text: modelText }]),
+      }
+    }
+  const methods = new Map([
+    ['callTool', call((content) => content)],
+    ['callToolResult', call((content) => ({ content, isError: true }))],
+  ])
+  return guardedMethods(server, tacho, methods)
+}
+
+function namesOf(tacho: Tacho): Set<string> {
   const names = guardedTools.get(tacho) ?? new Set<string>()
   guardedTools.set(tacho, names)
-  const guard = (tool: object) =>
-    withFunction(tool, 'invoke', (invoke) => {
-      const name = text(fields(tool)['name']) ?? 'tool'
-      names.add(name)
-      return (context: unknown, input: unknown, ...more: unknown[]) => {
-        const act = () => invoke.call(tool, context, input, ...more) as unknown
-        return guarded<unknown>(tacho, { name, input: parsed(input) }, act, (error) => error.modelText)
-      }
-    })
-  return tools.map(guard) as unknown as Tools
+  return names
 }
 
 const isModelCall = ({ type }: Fields) => type === 'generation' || type === 'response'

@@ -1,9 +1,10 @@
 /** The OpenAI client, 4 to 7: `const openai = recordClient(new OpenAI(), tacho)`. */
 import type { Tacho } from '../tacho.ts'
 import { recordMethods, type Collector, type Method } from './client.ts'
-import { fields, guarded, number, text, withFunction, type Fields } from './host.ts'
+import { fields, guarded, number, text, withFunction, withProperty, type Fields } from './host.ts'
 import { answerOf, messagesOf, withSystem, type Message } from './messages.ts'
 import type { ModelResult, Usage } from './model-call.ts'
+import { unguarded, type WrapOptions } from './unguarded.ts'
 
 /**
  * The same client. Its model calls are recorded as LLM_CALL events of the current run; outside a run, each becomes a run of
@@ -16,25 +17,30 @@ export function recordClient<Client extends object>(client: Client, tacho: Tacho
 
 /**
  * The same tools for `chat.completions.runTools`, guarded: policies decide each call, a person approves it if a policy
- * requires that, and the call is recorded as a TOOL_CALL. A refusal is returned as the tool's answer, which the model reads.
+ * requires that, and the call is recorded as a TOOL_CALL. Conditions see what the function gets: the result of `parse`, or
+ * without it the text of the model as `tool.input.input`. A refusal is returned as the tool's answer, which the model reads.
+ * @throws TypeError for a tool without a function of its own.
  */
-export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho): Tools {
-  return tools.map((tool) => guardTool(tool, tacho)) as unknown as Tools
-}
-
-function guardTool(tool: object, tacho: Tacho): object {
-  const runnable = fields(tool)['function']
-  if (typeof runnable !== 'object' || runnable === null) return tool
-  const guard = withFunction(runnable, 'function', (run) => (input: unknown, ...more: unknown[]) => {
-    const name = text(fields(runnable)['name']) ?? run.name
-    return guarded<unknown>(
-      tacho,
-      { name, input },
-      () => run(input, ...more) as unknown,
-      (error) => error.modelText,
-    )
-  })
-  return { ...tool, function: guard }
+export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
+  const guard = (tool: object) => {
+    const { function: runnable, type, $callback: callback } = fields(tool)
+    const { name: given, function: run } = fields(runnable)
+    const name = text(given) ?? (typeof run === 'function' ? text(run.name) : undefined) ?? String(type)
+    const guardedRun =
+      (run: Function) =>
+      (...args: unknown[]) => {
+        const [input, ...more] = args
+        const act = (judged: unknown) => Reflect.apply(run, runnable, [judged, ...more]) as unknown
+        return guarded<unknown>(tacho, { name, input }, act, (error) => error.modelText)
+      }
+    // A tool of `zodFunction` hides its function here, and its parser.
+    if (typeof callback === 'function') return withFunction(tool, '$callback', guardedRun)
+    if (typeof runnable !== 'object' || runnable === null || typeof run !== 'function') {
+      return unguarded(tacho, tool, name, 'it has no function of its own.', options)
+    }
+    return withProperty(tool, 'function', withFunction(runnable, 'function', guardedRun))
+  }
+  return tools.map(guard) as unknown as Tools
 }
 
 const METHODS: readonly Method[] = [

@@ -49,6 +49,8 @@ export interface FakeTacho {
   issues(): Promise<readonly RecordedIssue[]>
   /** Deploys other policies. */
   deployPolicies(policies: readonly LocalPolicy[]): Promise<void>
+  /** Changes the deployed policies; the client does not know yet. */
+  setPolicies(policies: readonly LocalPolicy[]): void
   /** Deploys other prompts. */
   deployPrompts(prompts: Readonly<Record<string, string>>): Promise<void>
   /** Decides later approval requests. */
@@ -100,6 +102,7 @@ export function fakeTacho(options: FakeOptions = {}): FakeTacho {
     decisions,
     approvals: () => afterDelivery(() => [...service.approvals.values()]),
     issues: () => afterDelivery(() => [...service.issues]),
+    setPolicies: (policies) => service.setPolicies(policies),
     async deployPolicies(policies) {
       service.setPolicies(policies)
       await tacho.configuration.refresh()

@@ -105,6 +105,29 @@ test('a failing tool throws its own error; TOOL_FAILED and its recovery are repo
   )
 })
 
+test('a policy speaks: to the model, to the approver and in the record', async (t) => {
+  const description = 'Large refunds.\nMessage: over 500 needs finance: ask ada'
+  const deployedPolicies = [
+    policy('BLOCK', 'tool.input.amount > 900.0', { description: 'No message here.' }),
+    policy('REQUIRE_APPROVAL', 'tool.input.amount > 500.0', { description }),
+    policy('WARN', 'true', { description: 'Message: not of the strictest policy' }),
+  ]
+  const service = fake(t, { deployedPolicies, approvals: 'reject' })
+  const { call } = refund(service)
+  const [asked, blocked] = await service.tacho.run(RUN, async () => [
+    await blockedBy(call({ amount: 501 })),
+    await blockedBy(call({ amount: 901 })),
+  ])
+  assert.match(asked.modelText, /A person rejected this call\. .*The policy says: over 500 needs finance: ask ada/)
+  assert.equal(asked.policyMessage, 'over 500 needs finance: ask ada')
+  const reason = 'policy "REQUIRE_APPROVAL refunds": over 500 needs finance: ask ada'
+  assert.equal((await service.approvals())[0]?.reason, reason)
+  await service.assertEvent('POLICY_DECISION', { action: 'REQUIRE_APPROVAL', reason })
+  assert.equal(blocked.policyMessage, null)
+  assert.doesNotMatch(blocked.modelText, /The policy says/)
+  await service.assertEvent('POLICY_DECISION', { action: 'BLOCK', reason: 'policy "BLOCK refunds"' })
+})
+
 test('REQUIRE_APPROVAL: operators have the input before they decide, and the tool runs when approved', async (t) => {
   const asked: string[] = []
   const service = fake(t, {
@@ -140,7 +163,7 @@ for (const [answer, code] of [
   })
 }
 
-test('the tool does not run if its input changes during the approval', async (t) => {
+test('the tool runs with the approved input, even if its caller changes it during the approval', async (t) => {
   const input = { amount: 1 }
   const service = fake(t, {
     deployedPolicies: [policy('REQUIRE_APPROVAL')],
@@ -150,9 +173,23 @@ test('the tool does not run if its input changes during the approval', async (t)
     },
   })
   const { call, ran } = refund(service)
-  const error = await service.tacho.run(RUN, () => blockedBy(call(input)))
+  await service.tacho.run(RUN, () => call(input))
+  assert.deepEqual(ran, [{ amount: 1 }])
+  await service.assertEvent('TOOL_CALL', { input: { amount: 1 }, inputHash: inputHash('refund', { amount: 1 }) })
+})
+
+test('the tool does not run if an input that it reads elsewhere changes during the approval', async (t) => {
+  const input = { amount: 1 }
+  const service = fake(t, {
+    deployedPolicies: [policy('REQUIRE_APPROVAL')],
+    approvals: () => {
+      input.amount = 1_000_000
+      return 'approve' as const
+    },
+  })
+  const call = service.tacho.guard(() => assert.fail('the tool ran'), { name: 'refund', input: () => input })
+  const error = await service.tacho.run(RUN, () => blockedBy(call()))
   assert.equal(error.code, 'input_changed')
-  assert.deepEqual(ran, [])
 })
 
 test('no decision in time stops the tool, and is not reported as a failure of the service', async (t) => {

@@ -79,3 +79,22 @@ test('an approval request contains the hash and not the input', async () => {
   assert.ok(!('input' in approval))
   assert.ok(!JSON.stringify(approval).includes('Ada'))
 })
+
+test('metadata-only: a decision keeps its revision, its detections and the conditions that failed', async () => {
+  const failing = { ...policy('WARN'), condition: 'tool.input.account == 5' }
+  const fake = fakeTacho({
+    capture: 'metadata-only',
+    deployedPolicies: [failing],
+    guard: { budget: { toolCalls: 0 } },
+  })
+  const tool = fake.tacho.guard((_: object) => 'sent', { name: 'transfer' })
+  await fake.tacho.run({}, () => tool({ recipient: 'Ada' }))
+  const { payload } = await fake.assertEvent('POLICY_DECISION')
+  assert.deepEqual(payload['detections'], ['BUDGET_EXCEEDED'])
+  assert.equal(payload['revision'], fake.tacho.configuration.state.current?.revision)
+  const [failure] = payload['failures'] as { policyId: string; message: string }[]
+  assert.equal(failure?.policyId, 'p')
+  assert.match(failure.message, /account/)
+  assert.ok(!JSON.stringify(await fake.events()).includes('Ada'))
+  await fake.close()
+})

@@ -107,7 +107,7 @@ export const SETTINGS = {
     {
       placeholder: 'bytes',
       byDefault: '64MiB',
-      help: 'Memory for all request bodies; one key, operator or address gets a quarter',
+      help: 'Memory for all request bodies; one workspace or address gets a quarter',
     },
     'bytes',
     '4MiB',

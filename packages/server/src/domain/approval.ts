@@ -73,6 +73,7 @@ export function toOperatorApproval(row: ApprovalRow): OperatorApproval {
     reason: row.reason,
     timeoutMs: row.timeoutMs,
     createdAt: isoTime(row.createdAt),
+    importedAt: row.importedAt === null ? null : isoTime(row.importedAt),
     decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '' },
   }
 }

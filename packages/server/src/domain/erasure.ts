@@ -41,20 +41,28 @@ export async function advanceErasure(
       const concluded = await storage.concludeErasure(environmentId, id, now())
       if (concluded?.status !== 'SEARCHING') return concluded
     }
-    for await (const slice of slicesOf(storage, environmentId, next)) {
+    for await (const slice of slicesOf(storage, environmentId, next, isOver)) {
       await storage.removeErased(environmentId, id, slice, now())
+      if (isOver()) return next.erasure
     }
     if (isOver()) return next.erasure
   }
 }
 
-async function* slicesOf(storage: ErasingStore, environmentId: string, next: Erasable): AsyncGenerator<ErasureSlice> {
+/** Ends early if it is over. Then the last runs come again. */
+async function* slicesOf(
+  storage: ErasingStore,
+  environmentId: string,
+  next: Erasable,
+  isOver: () => boolean,
+): AsyncGenerator<ErasureSlice> {
   const { runs, searchedTo, searched } = next
   if (runs.length === 0 && searched === 0) return
   let slice: ErasureSlice['runs'] = []
   let events = 0
   for (const run of runs) {
-    const found = await examine(storage, environmentId, run, next)
+    const found = await examine(storage, environmentId, run, next, isOver)
+    if (found === 'over') return
     if (found === null) continue
     slice.push({ number: run.number, counted: found.counted })
     events += found.counted?.usage.length ?? 0
@@ -67,13 +75,14 @@ async function* slicesOf(storage: ErasingStore, environmentId: string, next: Era
   yield { runs: slice, searchedTo, searched }
 }
 
-/** Null: the run does not belong to the erasure. */
+/** Null: the run does not belong to the erasure. `over`: stopped while its events were read. */
 async function examine(
   storage: ErasingStore,
   environmentId: string,
   run: ErasableRun,
   { erasure: { field, subject }, usageFrom }: Erasable,
-): Promise<{ counted: CountedEvents | null } | null> {
+  isOver: () => boolean,
+): Promise<{ counted: CountedEvents | null } | 'over' | null> {
   // The agent's usage before this hour is deleted as a whole.
   if (usageFrom !== null && run.lastEventAt < usageFrom && run.usesPrompts === 0) return { counted: null }
   const counted: CountedEvents = { runEvents: run.events, events: 0, usage: [], agentFrom: usageFrom }
@@ -81,8 +90,11 @@ async function examine(
   let after: { time: number; seq: number } | null = null
   for (;;) {
     const { rows, more } = await storage.listEvents(environmentId, run.id, { ...PAGE, after })
-    for (const { time, eventType, payload } of rows) {
+    for (const { time, eventType, payload, payloadBytes, payloadDamaged } of rows) {
       counted.events++
+      // Nothing says any longer which model, tool or version it was counted for: that usage stays.
+      const isLost = payloadBytes === 0 || payloadDamaged === true
+      if (isLost && eventType === 'LLM_CALL') continue
       const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
       const mayMatch = !isFound && field !== null && subject !== null
       if (mayMatch && mayContain(payload, subject)) isFound = hasValue(payload, field, subject)
@@ -94,11 +106,12 @@ async function examine(
         usage: usageOf(eventType, data),
         latencyMs: isCall ? latencyOf(data) : null,
         promptUse: isCall ? promptUseOf(eventType, data) : null,
-        toolUse: toolUseOf(eventType, data),
+        toolUse: isLost ? null : toolUseOf(eventType, data),
       })
     }
     const last = rows.at(-1)
     if (!more || last === undefined) break
+    if (isOver()) return 'over'
     after = { time: last.time, seq: last.seq }
   }
   return isFound ? { counted } : null

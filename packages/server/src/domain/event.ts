@@ -38,7 +38,7 @@ export interface JudgedBatch {
 
 export type Judgement =
   | { ok: true; batch: JudgedBatch }
-  | { ok: false; code: 'invalid_json' | 'invalid_request'; detail: string }
+  | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
 /** Validates the text of a batch body; only the envelope can fail as a whole. Source: interface, POST /events/batch. */
 export function judgeBatch(text: string, context: JudgeContext): Judgement {

@@ -22,6 +22,8 @@ export interface ExportPlace {
   after: ExportedKey | null
   /** The last event of that run; absent after all of them. */
   event?: string
+  /** How many events of that run follow. */
+  left?: number
 }
 
 /** What is counted and hashed up to a line. */
@@ -78,7 +80,9 @@ export function eventLine(run: RunRow, event: StoredEvent): string {
   const sent = { runId: run.runId, eventId, clientId, sessionId, agentId, agentName, eventType, label }
   const members = { ...sent, timestamp: time, receivedAt, spanId, parentSpanId, schemaVersion }
   const known = Object.entries(members).filter(([, value]) => value !== null)
-  return withMembers({ type: 'event', ...Object.fromEntries(known) }, [jsonMember('payload', event.payload)])
+  const damaged = event.payloadDamaged ? { payloadDamaged: true } : {}
+  const line = { type: 'event', ...Object.fromEntries(known), ...damaged }
+  return withMembers(line, [jsonMember('payload', event.payload)])
 }
 
 export function markLine(state: ExportState, place: ExportPlace): string {
@@ -130,9 +134,9 @@ export function readMark(after: string): Mark | null {
   const { lines, counts, sha256, place } = mark
   if (!isCount(lines) || !isObject(counts) || typeof sha256 !== 'string' || !isObject(place)) return null
   if (!/^[0-9a-f]{64}$/.test(sha256) || !Object.values(counts).every(isCount)) return null
-  const { section, after: key, event } = place
+  const { section, after: key, event, left } = place
   if (typeof section !== 'string' || (section !== 'run' && !Object.hasOwn(EXPORTED_TABLES, section))) return null
-  if (event !== undefined && typeof event !== 'string') return null
+  if (event !== undefined && (typeof event !== 'string' || !isCount(left))) return null
   const parts = section === 'run' ? 2 : EXPORTED_TABLES[section as ExportedTable].key.length
   if (!Array.isArray(key) || key.length !== parts || !key.every(isKeyPart)) return null
   return mark as unknown as Mark

@@ -40,7 +40,7 @@ const EVENT_PAGE_BYTES = 1_048_576
 /** A mark follows at the latest after these. */
 const MARK_BYTES = 1_048_576
 const MARK_LINES = 1_000
-/** Lines are passed on in pieces of about this size. */
+/** Lines are passed on in pieces of about this size, which take a millisecond. */
 const PIECE_CHARS = 65_536
 
 const SECTIONS: readonly ExportPlace['section'][] = [...EXPORTED_BEFORE_RUNS, 'run', ...EXPORTED_AFTER_RUNS]
@@ -118,21 +118,29 @@ async function* linesOfRuns(
     after = { startedAt: Number(startedAt), id: String(id) }
     const run = start.event === undefined ? null : await storage.findRun(environmentId, after.id)
     const last = run && (await storage.findEvent(environmentId, run.runId, start.event ?? ''))
-    if (run && last) yield* linesOfEvents(storage, environmentId, run, last.event.seq)
+    if (run && last) yield* linesOfEvents(storage, environmentId, run, last.event.seq, start.left ?? 0)
   }
   for await (const runs of walkRuns(storage, environmentId, filter, after)) {
     for (const run of runs) {
       yield { type: 'run', text: runLine(run), place: null }
-      yield* linesOfEvents(storage, environmentId, run, 0)
+      yield* linesOfEvents(storage, environmentId, run, 0, run.eventCount)
     }
   }
 }
 
-async function* linesOfEvents(storage: Reads, environmentId: string, run: RunRow, start: number): AsyncGenerator<Line> {
+async function* linesOfEvents(
+  storage: Reads,
+  environmentId: string,
+  run: RunRow,
+  start: number,
+  count: number,
+): AsyncGenerator<Line> {
   const place: ExportPlace = { section: 'run', after: [run.startedAt, run.id] }
-  for await (const events of walkEvents(storage, environmentId, run.id, start)) {
+  let left = count
+  for await (const events of walkEvents(storage, environmentId, run.id, start, count)) {
     for (const event of events) {
-      yield { type: 'event', text: eventLine(run, event), place: { ...place, event: event.eventId } }
+      left--
+      yield { type: 'event', text: eventLine(run, event), place: { ...place, event: event.eventId, left } }
     }
   }
 }
@@ -152,17 +160,23 @@ export async function* walkRuns(
   }
 }
 
-/** The events of a run (internal id) after a place, in the order of their arrival, in pages. */
+/**
+ * The first `count` events of a run (internal id) after a place, in the order of their arrival, in pages. A run may grow
+ * faster than it is read.
+ */
 export async function* walkEvents(
   storage: Pick<Storage, 'readArrived'>,
   environmentId: string,
   run: string,
   start: number,
+  count: number,
 ): AsyncGenerator<StoredEvent[]> {
-  for (let after = start, more = true; more;) {
-    const page = { after, limit: EVENTS_PER_PAGE, pageBytes: EVENT_PAGE_BYTES }
+  let left = count
+  for (let after = start, more = true; more && left > 0;) {
+    const page = { after, limit: Math.min(EVENTS_PER_PAGE, left), pageBytes: EVENT_PAGE_BYTES }
     const found = await storage.readArrived(environmentId, run, page)
     yield found.rows
+    left -= found.rows.length
     after = found.rows.at(-1)?.seq ?? after
     more = found.more
   }

@@ -8,6 +8,7 @@ export interface RecordedCall {
   /** Undefined if it was not recorded, as in metadata-only mode. */
   input: unknown
   riskSignals: string[]
+  annotations: Readonly<Record<string, unknown>> | undefined
   /** The approval requested for it, in lower case. */
   approvalId: string | null
 }
@@ -21,11 +22,12 @@ export interface RunUsage {
 
 export function recordedCall(payload: string): RecordedCall {
   const said = JSON.parse(payload) as Record<string, unknown>
-  const { toolName, input, riskSignals, approvalId } = said
+  const { toolName, input, riskSignals, annotations, approvalId } = said
   return {
     toolName: typeof toolName === 'string' ? toolName : '',
     input: input ?? undefined,
     riskSignals: Array.isArray(riskSignals) ? riskSignals.filter((each) => typeof each === 'string') : [],
+    annotations: typeof annotations === 'object' && annotations !== null ? { ...annotations } : undefined,
     approvalId: typeof approvalId === 'string' && isUuid(approvalId) ? approvalId.toLowerCase() : null,
   }
 }
@@ -34,7 +36,11 @@ export function recordedCall(payload: string): RecordedCall {
 export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage): Facts {
   return {
     // An input that is not an object has the wrong type: conditions that use it fail, as they do in the client.
-    tool: { name: call.toolName, input: call.input as Record<string, unknown> | undefined },
+    tool: {
+      name: call.toolName,
+      input: call.input as Record<string, unknown> | undefined,
+      annotations: call.annotations,
+    },
     agent: { id: row.agentId, name: row.agentName },
     run: { id: row.runId, ...usage },
     session: { id: row.sessionId },

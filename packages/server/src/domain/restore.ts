@@ -1,4 +1,5 @@
 /** Checks lines of an export that an import sends, and says what to write. Pure. */
+import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type ExportedTable } from '../storage/exports.ts'
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
@@ -14,7 +15,6 @@ import { isStorableText } from './text.ts'
 
 /** Rows of one table, or the events of one run, in the order of their lines. */
 export type RestorePart =
-  | { kind: 'head' }
   | { kind: 'rows'; table: ExportedTable; rows: ExportedRow[]; lines: number[] }
   | { kind: 'run'; run: RunLine; events: { event: NewEvent; receivedAt: number }[]; line: number }
 
@@ -54,24 +54,36 @@ export interface RestoreFault {
 
 const TABLES: ReadonlySet<string> = new Set([...EXPORTED_BEFORE_RUNS, ...EXPORTED_AFTER_RUNS])
 
-export function readRestore(lines: readonly string[], workspaceId: string): RestorePart[] | RestoreFault {
+/** The lines of one request. The first is the first line of the export, which says what is imported. */
+export interface Restore {
+  /** SHA-256 of the first line. */
+  source: string
+  parts: RestorePart[]
+}
+
+export function readRestore(lines: readonly string[], workspaceId: string): Restore | RestoreFault {
   const parts: RestorePart[] = []
   for (const [index, text] of lines.entries()) {
     const line = readLine(text)
-    const fault = line === null ? 'is not a line of an export' : addLine(parts, line, index, workspaceId)
+    const fault =
+      line === null
+        ? 'is not a line of an export'
+        : index === 0
+          ? headFault(line)
+          : addLine(parts, line, index, workspaceId)
     if (fault !== null) return { line: index, message: fault }
   }
-  return parts
+  return { source: hash('sha256', lines[0] ?? ''), parts }
+}
+
+function headFault({ type, members }: ReadLine): string | null {
+  if (type !== 'export') return 'must be the first line of the export, of type export: each request begins with it'
+  return members['version'] === EXPORT_VERSION ? null : `has another version than ${EXPORT_VERSION}`
 }
 
 /** What is wrong with the line; null if it was added. */
 function addLine(parts: RestorePart[], line: ReadLine, index: number, workspaceId: string): string | null {
   const { type } = line
-  if (type === 'export') {
-    if (line.members['version'] !== EXPORT_VERSION) return `has another version than ${EXPORT_VERSION}`
-    parts.push({ kind: 'head' })
-    return null
-  }
   if (type === 'mark' || type === 'end') return null
   if (type === 'run') return addRun(parts, line, index)
   if (type === 'event') return addEvent(parts, line, workspaceId)
@@ -187,6 +199,7 @@ function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): st
     const fault = valueFault('event', name, value)
     if (fault !== null) return fault
   }
+  if (members['payloadDamaged'] === true) return 'is an event whose payload was damaged where it was exported'
   if (payload === null || data === undefined || !isStorableText(payload)) return 'has an invalid payload'
   const item = { ...members, payload: data }
   // It was young enough when it was recorded.

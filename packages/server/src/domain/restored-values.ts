@@ -31,9 +31,15 @@ import { schemaFaults } from './schema-faults.ts'
 import { isStorableText, UNSTORABLE } from './text.ts'
 
 const id = uuid('')
-const version = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+/** The APIs take nine digits. The service goes on counting from what is imported, so an import must leave room. */
+export const MOST_IMPORTED_VERSIONS = 100_000_000
+const version = Type.Integer({ minimum: 1, maximum: MOST_IMPORTED_VERSIONS })
 const OTHER_TEXT = text(LIMITS.textChars, '')
-const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+/** Sums of runs stop at this number. */
+const SUM = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+/** Leaves room for counting on. */
+export const MOST_IMPORTED_COUNT = 2 ** 52
+const COUNT = Type.Integer({ minimum: 0, maximum: MOST_IMPORTED_COUNT })
 /** No date can be written for another number. */
 const TIME = Type.Integer({ minimum: 0, maximum: LIMITS.detectedAtMaxMs })
 const IS_TIME = /(At|Time|Seen|Until|^at|^timestamp)$/
@@ -63,11 +69,11 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     action: DeploymentChange.properties.action,
     fromVersion: version,
     toVersion: version,
+    restores: version,
     note,
     sourceEnvironmentId: id,
     revision,
   },
-  configuration: { revision, body: RuntimeConfig },
   runView: { id, ...NewRunView.properties },
   agent: {
     id,
@@ -130,5 +136,6 @@ function schemaOf(type: keyof typeof SCHEMAS, member: string, value: unknown): T
   const own = SCHEMAS[type]
   if (Object.hasOwn(own, member)) return own[member] as TSchema
   if (typeof value === 'string') return OTHER_TEXT
-  return IS_TIME.test(member) ? TIME : COUNT
+  if (IS_TIME.test(member)) return TIME
+  return type === 'run' ? SUM : COUNT
 }

@@ -13,8 +13,8 @@ type Reads = Pick<Storage, 'listEventRows' | 'listEvents'>
 const ROWS_PER_PAGE = 1_000
 const PAYLOADS_PER_PAGE = 200
 const PAYLOAD_PAGE_BYTES = 1_048_576
-/** The file is passed on in pieces of about this size. */
-const PIECE_CHARS = 65_536
+/** The file is passed on in pieces of about this size, which take a millisecond or two. */
+const PIECE_CHARS = 16_384
 
 /** The text of the file, in pieces. */
 export async function* runFileText(storage: Reads, environmentId: string, file: RunFile): AsyncGenerator<string> {

@@ -197,13 +197,14 @@ function issueHtml({ title, state, occurrences, firstSeenAt, lastSeenAt, assigne
 }
 
 function approvalHtml(approval: OperatorApproval): Html {
-  const { status, toolName, reason, createdAt, decidedAt, decidedBy, decisionReason, inputHash } = approval
+  const { status, toolName, reason, createdAt, importedAt, decidedAt, decidedBy, decisionReason, inputHash } = approval
   const by = decidedBy === null ? '' : ` by ${decidedBy.name}`
   const decided = decidedAt === null ? '' : `, decided ${timeText(decidedAt)}${by}`
+  const imported = importedAt === null ? '' : `, imported ${timeText(importedAt)}`
   const reasons = [reason, decisionReason].flatMap((text) => (text === null ? [] : [html`<p><bdi>${text}</bdi></p>`]))
   return html`<li>
     ${chip(status, TONES.get(status))} <bdi>${toolName}</bdi>${reasons}
-    <p class="soft">Requested ${timeText(createdAt)}${decided}. Input ${inputHash.slice(0, HASH_DIGITS)}…</p>
+    <p class="soft">Requested ${timeText(createdAt)}${decided}${imported}. Input ${inputHash.slice(0, HASH_DIGITS)}…</p>
   </li> `
 }
 

@@ -64,9 +64,9 @@ export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
 
 /** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
 export function eventJson(run: RunRow, row: StoredEvent, times = EACH, estimate?: EstimateFields): string {
-  const removed = row.payloadBytes === 0 ? ',"payloadRemoved":true' : ''
+  const lost = row.payloadBytes === 0 ? ',"payloadRemoved":true' : row.payloadDamaged ? ',"payloadDamaged":true' : ''
   const fields = JSON.stringify({ ...eventFields(run, row, times), ...estimate }).slice(0, -1)
-  return `${fields}${removed},"payload":${row.payload}}`
+  return `${fields}${lost},"payload":${row.payload}}`
 }
 
 /** The same for operators. */

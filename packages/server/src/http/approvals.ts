@@ -34,6 +34,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')
+    if (outcome === 'imported') return refuse('conflict', 'This clientRequestId belongs to an imported approval')
     if (outcome === 'conflict') return refuse('conflict', 'This clientRequestId belongs to a different tool or input')
     return toApproval(approval)
   })
@@ -44,7 +45,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (!isUuid(id)) return NO_APPROVAL
     const find = async () => {
       const row = await current.find(environmentId, id)
-      return row?.clientId === headers[CLIENT_ID_HEADER] ? row : null
+      return row?.clientId === headers[CLIENT_ID_HEADER] && row.importedAt === null ? row : null
     }
     if (query.wait !== undefined) {
       await waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })

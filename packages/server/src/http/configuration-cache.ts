@@ -29,15 +29,19 @@ export interface ConfigurationCacheOptions {
   storage: Pick<DeploymentStore, 'readConfiguration'>
   /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
-  /** Maximum bytes of cached texts; revisions are cached separately. */
+  /** Maximum bytes of cached texts; tags are cached separately. */
   maxBytes?: number
 }
 
 interface Known {
-  revision: string
   tag: string
   /** The round in which the entry was valid. */
   round: number
+}
+
+interface Text {
+  revision: string
+  body: Buffer
 }
 
 interface Loaded extends ServedConfiguration {
@@ -52,9 +56,9 @@ const MAX_ENVIRONMENTS = 10_000
 const MAX_BYTES = 32 * 1_048_576
 
 /**
- * A revision is the digest of its text, so a cached text never becomes stale. Only the deployed revision can change. A
- * round ends when the control tables change. Then the cache asks for each environment's revision again, and for its
- * text only if the revision is new.
+ * The text of an environment has the revision that was read with it. A round ends when the control tables change. Then
+ * the cache asks for each environment's revision again, and for its text only if the revision is new. Environments never
+ * share a text, not even of the same revision: what one tenant's store has is never served to another.
  */
 export function createConfigurationCache({
   storage,
@@ -62,7 +66,11 @@ export function createConfigurationCache({
   maxBytes = MAX_BYTES,
 }: ConfigurationCacheOptions): ConfigurationCache {
   const known = new LRUCache<string, Known>({ max: MAX_ENVIRONMENTS })
-  const texts = new LRUCache<string, Buffer>({ maxSize: maxBytes, sizeCalculation: ({ length }) => length })
+  const texts = new LRUCache<string, Text>({
+    max: MAX_ENVIRONMENTS,
+    maxSize: maxBytes,
+    sizeCalculation: ({ body }) => body.length,
+  })
   const loads = shareLoads(readText, remember)
   let round = 0
   let controlRevision = Number.NaN
@@ -76,17 +84,16 @@ export function createConfigurationCache({
 
   async function readText(environmentId: string): Promise<Loaded> {
     const startedIn = round
-    const revision = known.get(environmentId)?.revision
-    const text = revision === undefined ? undefined : texts.get(revision)
-    const read: Configuration = await storage.readConfiguration(environmentId, text ? (revision ?? null) : null)
-    const body = read.text === null ? text : Buffer.from(read.text)
+    const text = texts.get(environmentId)
+    const read: Configuration = await storage.readConfiguration(environmentId, text?.revision ?? null)
+    const body = read.text === null ? text?.body : Buffer.from(read.text)
     if (body === undefined) throw new Error('the store omitted a text that is not cached')
     return { revision: read.revision, tag: `W/"${read.revision}"`, body, round: startedIn }
   }
 
-  function remember(environmentId: string, { body, ...entry }: Loaded): void {
+  function remember(environmentId: string, { body, revision, ...entry }: Loaded): void {
     known.set(environmentId, entry)
-    texts.set(entry.revision, body)
+    texts.set(environmentId, { revision, body })
   }
 
   return {
@@ -96,8 +103,8 @@ export function createConfigurationCache({
     rememberedTag: (environmentId) => current(environmentId)?.tag ?? null,
     async read(environmentId) {
       const entry = current(environmentId)
-      const body = entry && texts.get(entry.revision)
-      return body ? { tag: entry.tag, body } : loads.load(environmentId)
+      const text = entry && texts.get(environmentId)
+      return text ? { tag: entry.tag, body: text.body } : loads.load(environmentId)
     },
     published(environmentId) {
       loads.forget(environmentId)

@@ -3,13 +3,12 @@
  * can cache them forever. The page that names them is never cached.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
-import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ROOT } from '../program/root.ts'
+import { sendFile, serveFolder } from './files.ts'
 
 const DIST = path.join(ROOT, 'packages/console/dist')
 
@@ -27,15 +26,9 @@ export function hasConsole(dist: string = DIST): boolean {
 }
 
 export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
-  void app.register(fastifyStatic, {
-    root: path.join(dist, 'assets'),
-    prefix: '/assets/',
-    decorateReply: false,
-    preCompressed: true,
-    cacheControl: false,
-    // Every reply forbids caching unless its route says otherwise.
-    setHeaders: (reply) => void reply.header('cache-control', 'public, max-age=31536000, immutable'),
-  })
+  // Every reply forbids caching unless its route says otherwise.
+  const caching = 'public, max-age=31536000, immutable'
+  serveFolder(app, '/assets', path.join(dist, 'assets'), { caching, preCompressed: true })
 }
 
 /**
@@ -43,8 +36,8 @@ export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
  * addresses that the router refuses as too long.
  */
 export async function sendConsolePage(reply: FastifyReply, dist: string = DIST): Promise<FastifyReply> {
-  const page = await readFile(path.join(dist, 'index.html'), 'utf8')
-  return reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page)
+  void reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8')
+  return sendFile(reply, path.join(dist, 'index.html'))
 }
 
 /** Whether a browser requests a page that is not part of an API. */

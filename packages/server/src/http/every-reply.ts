@@ -1,8 +1,11 @@
 /** Hooks for every request and every reply. */
 import type { FastifyInstance } from 'fastify'
+import type { Deps } from './deps.ts'
+import { holderOf } from './holder.ts'
 import { refuse, replyError, REPLY_HEADERS } from './reply-error.ts'
+import { closeIfUnread } from './unread-bodies.ts'
 
-export function everyReplyHooks(app: FastifyInstance, { draining }: { draining: () => boolean }): void {
+export function everyReplyHooks(app: FastifyInstance, { draining, replies }: Pick<Deps, 'draining' | 'replies'>): void {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(REPLY_HEADERS)
     const { hosts, authorizations } = countOnce(request.raw.rawHeaders)
@@ -17,8 +20,11 @@ export function everyReplyHooks(app: FastifyInstance, { draining }: { draining: 
   })
 
   // While the process drains, each reply closes its connection, so that clients reconnect elsewhere.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     if (draining()) void reply.header('connection', 'close')
+    closeIfUnread(request.raw, reply.raw)
+    // Not an error reply: unread, that would be one more.
+    if (!replies.hasRoom(() => holderOf(request), reply, payload)) request.raw.destroy()
     done()
   })
 }

@@ -12,6 +12,15 @@ export function nameRefusal(name: string): Refusal | null {
   return textsRefusal({ name })
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** The same for the name of a workspace or environment. People write `workspace/environment`, or an id. */
+export function tenantNameRefusal(name: string): Refusal | null {
+  if (name.includes('/')) return refuseField('name', 'must not contain a slash')
+  if (UUID.test(name)) return refuseField('name', 'must not have the form of an id')
+  return nameRefusal(name)
+}
+
 /** Why one of several texts of a body cannot be stored, or null. Absent texts are fine. */
 export function textsRefusal(texts: Record<string, string | null | undefined>): Refusal | null {
   for (const [name, text] of Object.entries(texts)) {

@@ -27,6 +27,8 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Health
   /** Why requests should go to another node. A full write queue does not count, because it drains within moments. */
   async function notReady(): Promise<Refusal | null> {
     if (draining()) return refuse('shutting_down')
+    const damage = storage.damage()
+    if (damage !== null) return refuse('storage_unavailable', damage)
     const refused = storage.writesRefused()
     if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
     // Shared, because no key is needed: concurrent checks cause only one store read at a time.

@@ -1,7 +1,15 @@
 import type { FastifyRequest } from 'fastify'
 import { network } from './network.ts'
 
-/** The holder whose share of the memory for bodies and replies a request uses: its key, its operator or its address. */
-export function holderOf({ apiKey, actor, ip }: FastifyRequest): string {
-  return apiKey?.id ?? actor?.id ?? network(ip)
+/** Who uses shared memory or shared turns: first the workspace, and in it the key or operator. */
+export interface Holder {
+  workspace: string
+  credential: string
+}
+
+/** Before a workspace is known, the operator or the address counts as one. */
+export function holderOf({ apiKey, operator, actor, ip }: FastifyRequest): Holder {
+  if (apiKey) return { workspace: apiKey.workspaceId, credential: apiKey.id }
+  const credential = actor?.id ?? network(ip)
+  return { workspace: operator?.workspace?.id ?? credential, credential }
 }

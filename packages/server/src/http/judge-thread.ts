@@ -5,7 +5,13 @@ import { performTask, type JudgeAnswer, type JudgeTask } from './judge.ts'
 
 collectWhenIdle()
 
+// One after the other: if the thread ends, judge.ts knows at which task.
+let last = Promise.resolve()
+
 parentPort?.on('message', ({ id, ...task }: JudgeTask) => {
-  // A rejection ends the thread, as a throw would: the callers get an error, and the next body a new thread.
-  void performTask(task).then((judged) => parentPort?.postMessage({ id, judged } satisfies JudgeAnswer))
+  // A rejection ends the thread, as a throw would.
+  last = last.then(async () => {
+    const judged = await performTask(task)
+    parentPort?.postMessage({ id, judged } satisfies JudgeAnswer)
+  })
 })

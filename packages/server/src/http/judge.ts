@@ -1,14 +1,26 @@
-/** Validates small bodies directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms. */
+/**
+ * Validates small bodies directly and large ones on a thread, because parsing 1 MiB of JSON can take 30 ms.
+ *
+ *   none --large body--> running --it runs out of memory, or fails--> none: that body is refused, others get a new thread
+ *                           └──close──> none: all are rejected
+ */
 import { Worker } from 'node:worker_threads'
 import { waitForTurn } from './turns.ts'
 import { moduleUrl } from '../program/module-url.ts'
-import { PendingCalls } from '../threads/pending-calls.ts'
 import { judgeBatch, type JudgeContext, type Judgement } from '../domain/event.ts'
 import type { Signal, TelemetryJudgement } from '../domain/otlp/judge.ts'
 import type { Encoding } from '../domain/otlp/read-request.ts'
 
 /** Up to these sizes, even the slowest body is validated within a few milliseconds. */
 const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }
+
+/** Several times what the largest allowed body takes. Beyond it, the thread ends instead of the process. */
+const HEAP_MEGABYTES = 256
+const TOO_MUCH_MEMORY = {
+  ok: false,
+  code: 'body_too_large',
+  detail: 'The body takes too much memory when it is decoded; send smaller requests',
+} as const
 
 export interface Judge {
   judge(body: Buffer, context: JudgeContext): Promise<Judgement>
@@ -43,10 +55,10 @@ export async function performTask({ body, format, context }: Omit<JudgeTask, 'id
   return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
 
-export function createJudge(directBytes: typeof DIRECT_BYTES = DIRECT_BYTES): Judge {
+export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_MEGABYTES } = {}): Judge {
   // Each has its own thread: a span takes several times as long as an event, and batches must not wait for spans.
-  const batches = createLane(directBytes.batch)
-  const telemetry = createLane(directBytes.telemetry)
+  const batches = createLane(directBytes.batch, heapMegabytes)
+  const telemetry = createLane(directBytes.telemetry, heapMegabytes)
   return {
     judge: async (body, context) => (await batches.perform({ body, format: null, context })) as Judgement,
     judgeTelemetry: async (body, format, context) =>
@@ -57,36 +69,69 @@ export function createJudge(directBytes: typeof DIRECT_BYTES = DIRECT_BYTES): Ju
   }
 }
 
-function createLane(directBytes: number) {
-  const calls = new PendingCalls<Judged>()
+interface Sent extends PromiseWithResolvers<Judged> {
+  task: JudgeTask
+}
+
+function createLane(directBytes: number, heapMegabytes: number) {
+  /** Sent to the thread and not answered, in the order in which it takes them. */
+  const sent = new Map<number, Sent>()
   let thread: Worker | null = null
+  let [lastId, isClosed] = [0, false]
 
   // Start the thread for the first large body: most installations never need it.
   function start(): Worker {
-    const started = new Worker(moduleUrl('judge-thread', import.meta.url))
+    const resourceLimits = { maxOldGenerationSizeMb: heapMegabytes }
+    const started = new Worker(moduleUrl('judge-thread', import.meta.url), { resourceLimits })
+    let fault: Error | null = null
     started.unref()
-    started.on('message', ({ id, judged }: JudgeAnswer) => calls.resolve(id, judged))
-    started.once('error', (error) => end(error instanceof Error ? error : new Error(String(error))))
-    started.once('exit', () => end(new Error('the validation thread ended')))
+    started.on('message', ({ id, judged }: JudgeAnswer) => {
+      sent.get(id)?.resolve(judged)
+      sent.delete(id)
+    })
+    started.once('error', (error) => (fault = error instanceof Error ? error : new Error(String(error))))
+    // All its answers have arrived by now.
+    started.once('exit', () => ended(fault))
     return started
   }
 
-  function end(error: Error): void {
+  /** The task that a thread failed at ends with it. A new thread takes those behind it. */
+  function ended(fault: Error | null): void {
     thread = null
-    calls.rejectAll(error)
+    const [failed, ...others] = sent.values()
+    if (failed && !isClosed) {
+      sent.delete(failed.task.id)
+      if (fault && 'code' in fault && fault.code === 'ERR_WORKER_OUT_OF_MEMORY') failed.resolve(TOO_MUCH_MEMORY)
+      else failed.reject(fault ?? new Error('the validation thread ended'))
+      for (const { task } of others) post(task)
+      return
+    }
+    for (const { reject } of sent.values()) reject(fault ?? new Error('the validation thread ended'))
+    sent.clear()
+    isClosed = false
+  }
+
+  function post(task: JudgeTask): void {
+    thread ??= start()
+    thread.postMessage(task)
   }
 
   return {
-    async perform(task: Omit<JudgeTask, 'id'>): Promise<Judged> {
-      if (task.body.length <= directBytes) {
+    async perform(given: Omit<JudgeTask, 'id'>): Promise<Judged> {
+      if (given.body.length <= directBytes) {
         await waitForTurn()
-        return performTask(task)
+        return performTask(given)
       }
-      const judging = (thread ??= start())
-      return calls.start((id) => judging.postMessage({ id, ...task } satisfies JudgeTask))
+      const task = { ...given, id: ++lastId }
+      post(task)
+      const waiting = { task, ...Promise.withResolvers<Judged>() }
+      sent.set(task.id, waiting)
+      return waiting.promise
     },
     async close() {
-      await thread?.terminate()
+      if (thread === null) return
+      isClosed = true
+      await thread.terminate()
     },
   }
 }

@@ -118,6 +118,19 @@ function storeMetrics(registry: Registry, storage: Storage): void {
     () => storage.gauges().diskFreeBytes,
     'min',
   )
+  counter(
+    registry,
+    'tacho_store_damaged_payloads_total',
+    'Reads of payloads that do not match their checksums',
+    () => storage.gauges().damagedPayloads,
+  )
+  gauge(
+    registry,
+    'tacho_store_damaged',
+    '1 if the store has found its own structures damaged, otherwise 0',
+    () => (storage.damage() === null ? 0 : 1),
+    'max',
+  )
   const writable = () => (storage.writesRefused() === null ? 1 : 0)
   gauge(registry, 'tacho_store_writable', '1 if every worker accepts writes, otherwise 0', writable, 'min')
   gauge(registry, 'tacho_nodes', 'Processes serving the store, on all machines', () => storage.nodes(), 'max')

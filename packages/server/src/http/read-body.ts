@@ -6,47 +6,50 @@ import { isUtf8 } from 'node:buffer'
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { GrowingBuffer } from './growing-buffer.ts'
+import type { Holder } from './holder.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
+import { Shares } from './shares.ts'
 
-/** One holder gets this part of the memory, and always room for the largest body. */
-const HOLDERS = 4
+/** One workspace gets this part of the memory. */
+const WORKSPACES = 4
 
 /**
- * Bytes of all request bodies in memory; bounds a flood of uploads. Each holder has a share, so that unfinished uploads
- * of one cannot stop the requests of others.
+ * Bytes that all request bodies take in memory; bounds a flood of uploads. Each workspace has a share, and in it each key
+ * or operator, so that unfinished uploads of one cannot stop the requests of others.
  */
 export class BodyMemory {
   readonly maxBytes: number
-  bytes = 0
-  readonly #holders = new Map<string, number>()
+  readonly #shares: Shares
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes
+    const ofWorkspace = Math.max(maxBytes / WORKSPACES, 2 * LIMITS.otlpBytes)
+    this.#shares = new Shares({ most: maxBytes, ofWorkspace, ofCredential: ofWorkspace / 2 })
   }
 
-  /** Reserves `bytes` if they fit; returns whether they did. */
-  take(holder: string, bytes: number): boolean {
-    const held = (this.#holders.get(holder) ?? 0) + bytes
-    const share = Math.max(this.maxBytes / HOLDERS, LIMITS.otlpBytes)
-    if (held > share || this.bytes + bytes > this.maxBytes) return false
-    this.bytes += bytes
-    this.#holders.set(holder, held)
-    return true
+  get bytes(): number {
+    return this.#shares.used
   }
 
-  give(holder: string, bytes: number): void {
-    this.bytes -= bytes
-    const held = (this.#holders.get(holder) ?? 0) - bytes
-    if (held > 0) this.#holders.set(holder, held)
-    else this.#holders.delete(holder)
+  /** Changes what one body takes from `from` to `to` bytes if they fit; returns whether it did. */
+  resize(holder: Holder, from: number, to: number): boolean {
+    this.#shares.add(holder, -from)
+    const fits = this.#shares.fits(holder, to)
+    this.#shares.add(holder, fits ? to : from)
+    return fits
+  }
+
+  give(holder: Holder, bytes: number): void {
+    this.#shares.add(holder, -bytes)
   }
 }
 
 export interface BodyLimits {
   maxBytes: number
   memory: BodyMemory
-  /** The sender: a key, an operator or an address. */
-  holder: string
+  /** The sender. */
+  holder: Holder
   /** Media type of bodies that may have any bytes. */
   binaryType?: string
 }
@@ -65,6 +68,11 @@ const DECODERS = new Map<string, (() => Transform) | null>([
 /** A compressed body may be somewhat larger than its content. The limit stops endless empty blocks. */
 const COMPRESSED_SLACK = 2
 
+/** A body may come in so many pieces, and in one more for each of these bytes. Writers with a buffer are far below. */
+const PIECES = 4_096
+const BYTES_PER_PIECE = 16
+const TOO_MANY_PIECES = 'The body came in too many small pieces. Send larger chunks'
+
 /**
  * Returns the decoded body as at most `maxBytes` of UTF-8, or a refusal, in the order 413, 415, 400. Its bytes count in
  * `memory` until the response ends.
@@ -82,8 +90,6 @@ export async function readBody(
     announced > wireBytes
       ? tooLarge(maxBytes)
       : await collect(request, response, decoder?.() ?? null, { maxBytes, wireBytes, memory, holder })
-  // Discard the rest of the upload so the client can read the reply; the request timeout bounds this.
-  request.resume()
   if (isRefusal(body) && body.code === 'body_too_large') return body
   const isBinary = binaryType !== undefined && mediaType(request.headers) === binaryType
   const refusal = isBinary
@@ -98,52 +104,55 @@ interface Bounds {
   maxBytes: number
   wireBytes: number
   memory: BodyMemory
-  holder: string
+  holder: Holder
 }
 
-async function collect(
+function collect(
   request: IncomingMessage,
   response: ServerResponse,
   decoder: Transform | null,
   { maxBytes, wireBytes, memory, holder }: Bounds,
 ): Promise<Buffer | Refusal> {
-  const chunks: Buffer[] = []
-  let size = 0
-  let taken = 0
-  response.once('close', () => memory.give(holder, taken))
-  const source = decoder ? feed(request, decoder, wireBytes) : request
-  try {
-    // Leaving the loop must not destroy the request: that would close the socket before the client reads the reply.
-    for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > maxBytes) return tooLarge(maxBytes)
-      if (!memory.take(holder, chunk.length)) return refuse('overloaded', 'Too many request bodies in memory')
-      taken += chunk.length
-      chunks.push(chunk)
-    }
-    return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)
-  } catch (error) {
-    if (error instanceof WireOverflow) return tooLarge(maxBytes)
-    return decoder ? refuse('invalid_encoding') : refuse('invalid_request', 'The body ended early')
-  } finally {
+  const body = new GrowingBuffer(maxBytes, decoder ? 0 : Number(request.headers['content-length'] ?? 0))
+  response.once('close', () => memory.give(holder, body.capacity))
+  const { promise, resolve } = Promise.withResolvers<Buffer | Refusal>()
+  let [wire, pieces] = [0, 0]
+  const source = decoder ?? request
+  const settle = (found: Buffer | Refusal): void => {
+    source.off('data', take)
+    // After a refusal, Node discards the rest of a short body; unread-bodies.ts closes the connection of a long one.
+    request.off('data', count).resume()
     if (decoder) {
       request.unpipe(decoder)
       decoder.destroy()
     }
+    resolve(found)
   }
-}
-
-class WireOverflow extends Error {}
-
-/** Pipes the request into its decoder, with limits. Unlike stream.pipeline, it keeps the socket open on failure. */
-function feed(request: IncomingMessage, decoder: Transform, wireBytes: number): Transform {
-  let received = 0
-  request.on('data', (chunk: Buffer) => {
-    received += chunk.length
-    if (received > wireBytes) decoder.destroy(new WireOverflow())
+  const take = (chunk: Buffer): void => {
+    const capacity = body.capacityFor(chunk)
+    if (body.size + chunk.length > maxBytes) settle(tooLarge(maxBytes))
+    else if (capacity !== body.capacity && !memory.resize(holder, body.capacity, capacity)) {
+      settle(refuse('overloaded', 'Too many request bodies in memory'))
+    } else body.append(chunk, capacity)
+  }
+  // Each piece costs as much as many bytes, and no limit on bytes counts it.
+  const count = (chunk: Buffer): void => {
+    wire += chunk.length
+    pieces += 1
+    if (wire > wireBytes) settle(tooLarge(maxBytes))
+    else if (pieces > PIECES + wire / BYTES_PER_PIECE) settle(refuse('invalid_request', TOO_MANY_PIECES))
+  }
+  const damaged = (): void =>
+    settle(decoder ? refuse('invalid_encoding') : refuse('invalid_request', 'The body ended early'))
+  request.on('data', count).once('close', () => {
+    if (!request.readableEnded) damaged()
   })
-  request.once('error', (error) => decoder.destroy(error))
-  return request.pipe(decoder)
+  source
+    .on('data', take)
+    .once('error', damaged)
+    .once('end', () => settle(body.content()))
+  if (decoder) request.pipe(decoder)
+  return promise
 }
 
 function tooLarge(maxBytes: number): Refusal {

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { StorageError } from '../storage/storage.ts'
+import { closeIfUnread } from './unread-bodies.ts'
 
 interface RefusalDetails {
   errors?: Problem['errors'] | undefined
@@ -63,17 +64,54 @@ export function errorHandlers(
     if (refusal.code === 'internal') request.log.error({ requestId: request.id, err: error }, 'unexpected error')
     return replyError(request, reply, refusal)
   })
+  const methodsOf = methodsByPath(app)
+  // A hook, because the framework checks the content type of some methods before the handler below.
+  app.addHook('onRequest', (request, reply, done) => {
+    const allowed = request.is404 ? methodsOf(pathOf(request)) : []
+    if (allowed.length === 0) return done()
+    const allow = allowed.join(', ')
+    const detail = `${pathOf(request)} takes ${allow}, not ${request.method}`
+    replyError(request, reply.header('allow', allow), refuse('method_not_allowed', detail))
+  })
   app.setNotFoundHandler((request, reply) => {
     const page = pageOf(request, reply)
     if (page) return page
-    const path = request.url.split('?', 1)[0]
-    return replyError(request, reply, refuse('not_found', `There is no ${request.method} ${path}`))
+    return replyError(request, reply, refuse('not_found', `There is no ${request.method} ${pathOf(request)}`))
   })
+}
+
+function pathOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0] ?? ''
+}
+
+/** The methods of a path, among all routes registered after this call. */
+function methodsByPath(app: FastifyInstance): (path: string) => string[] {
+  const routes = new Map<string, Set<string>>()
+  app.addHook('onRoute', ({ url, method }) => {
+    // A wildcard's path may be a file that does not exist.
+    if (url.includes('*')) return
+    const methods = routes.get(url) ?? new Set()
+    for (const each of [method].flat()) methods.add(each)
+    routes.set(url, methods)
+  })
+  return (path) => {
+    const parts = path.split('/')
+    const fitting = [...routes].filter(([url]) => matches(url.split('/'), parts))
+    // The one with the fewest parameters is the one meant.
+    const [first] = fitting.sort(([one], [other]) => one.split('/:').length - other.split('/:').length)
+    return [...(first?.[1] ?? [])].sort()
+  }
+}
+
+function matches(pattern: string[], parts: string[]): boolean {
+  if (pattern.length !== parts.length) return false
+  return pattern.every((part, at) => (part.startsWith(':') ? parts[at] !== '' : part === parts[at]))
 }
 
 /** A malformed address reaches no hook and no error handler of the router. */
 export function frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = refusalOf(error)
+  closeIfUnread(request.raw, reply.raw)
   void replyError(request, reply.header('x-request-id', request.id).headers(REPLY_HEADERS), refusal)
   const { status } = ERRORS[refusal.code]
   request.log.info({ requestId: request.id, method: request.method, route: 'none', status }, 'request')

@@ -1,9 +1,15 @@
 /**
- * Limits memory for replies that are being built or are unread. Each holder (an API key, an operator or a client
- * address) gets a share of it, so that a holder that does not read cannot block the replies of others.
+ * Limits memory for replies that are being built or are unread. Each workspace gets a share of it, and each key or operator
+ * a part of that, so that clients that do not read cannot block the replies of others. Requests without a credential
+ * count by address.
  */
 import type { FastifyReply } from 'fastify'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Holder } from './holder.ts'
+import { isQueued } from './pipelines.ts'
 import { refuse, type Refusal } from './reply-error.ts'
+import { Shares } from './shares.ts'
+import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
 /** A page being built. */
 export interface Page {
@@ -13,80 +19,80 @@ export interface Page {
   dropped(): void
 }
 
-interface Holder {
-  id: string
-  /** Bytes of its pages being built and its unread replies. */
-  bytes: number
-  building: number
-  waiting: Waiting[]
-}
-
 interface Waiting {
+  holder: Holder
   mostBytes: number
   start: (page: Page | Refusal) => void
 }
 
 /** Pages to build concurrently: each blocks the event loop for some milliseconds. */
-const BUILDERS = 4
+const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 /** Requests waiting to build a page. */
-const MAX_WAITING = 1_000
-/** One holder gets this part of the memory and of the waiting requests. */
-const HOLDERS = 4
-/** Smaller replies are not counted; the number of connections bounds them. */
+const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
+/** One workspace gets this part of the memory, and always room for two pages. */
+const WORKSPACES = 4
+/** A smaller reply counts only if it waits behind another of its connection; otherwise the connection bounds it. */
 const UNCOUNTED_BYTES = 16_384
+/** What a waiting reply takes beside its text: its request, its headers and their objects. */
+const REPLY_BYTES = 8_192
 
 export class ReplyMemory {
   readonly maxBytes: number
-  bytes = 0
-  /** In the order in which they get their next turn. */
-  readonly #holders = new Map<string, Holder>()
-  #building = 0
-  #waiting = 0
+  readonly #memory: Shares
+  readonly #building = new Shares(BUILDERS)
+  readonly #waiting = new Shares(WAITING)
+  readonly #queue = new TurnsByWorkspace<Waiting>()
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes
+    const ofWorkspace = Math.max(maxBytes / WORKSPACES, 2 * LIMITS.pageBytes)
+    this.#memory = new Shares({ most: maxBytes, ofWorkspace, ofCredential: ofWorkspace / 2 })
+  }
+
+  get bytes(): number {
+    return this.#memory.used
   }
 
   /** Waits to build a page of at most about `mostBytes`; refuses if they do not fit. */
-  async begin(holderId: string, mostBytes: number): Promise<Page | Refusal> {
-    const holder = this.#holderOf(holderId)
-    const decided = this.#building >= BUILDERS || this.#waiting > 0 ? null : this.#decide(holder, mostBytes)
+  async begin(holder: Holder, mostBytes: number): Promise<Page | Refusal> {
+    // Those of other workspaces wait for their own turns.
+    const decided = this.#waiting.usedBy(holder.workspace) > 0 ? null : this.#decide(holder, mostBytes)
     if (decided) return decided
-    if (this.#waiting >= MAX_WAITING || holder.waiting.length >= MAX_WAITING / HOLDERS) {
-      this.#forget(holder)
-      return overloaded()
-    }
-    this.#waiting += 1
-    return new Promise((start) => holder.waiting.push({ mostBytes, start }))
+    if (!this.#waiting.take(holder, 1)) return overloaded()
+    return new Promise((start) => this.#queue.push({ holder, mostBytes, start }))
   }
 
   /** Counts a finished reply; refuses if it does not fit. */
-  take(holderId: string, reply: FastifyReply, text: string): Refusal | null {
+  take(holder: Holder, reply: FastifyReply, text: string): Refusal | null {
     if (text.length <= UNCOUNTED_BYTES) return null
     const bytes = Buffer.byteLength(text)
-    const holder = this.#holderOf(holderId)
-    if (!this.#fits(holder, bytes)) {
-      this.#forget(holder)
-      return overloaded()
-    }
+    if (!this.#memory.fits(holder, bytes)) return overloaded()
     this.#count(holder, reply, bytes)
     return null
   }
 
-  /** Null: wait, because other pages of this holder are still being built. */
+  /** Counts what any reply takes that waits behind another of its connection; returns whether it fits. */
+  hasRoom(holderOf: () => Holder, reply: FastifyReply, payload: unknown): boolean {
+    if (!isQueued(reply.raw)) return true
+    const length = typeof payload === 'string' ? payload.length : 0
+    const bytes = REPLY_BYTES + (length <= UNCOUNTED_BYTES ? length : 0)
+    const holder = holderOf()
+    if (!this.#memory.fits(holder, bytes)) return false
+    this.#count(holder, reply, bytes)
+    return true
+  }
+
+  /** Null: wait for other pages that are being built. */
   #decide(holder: Holder, mostBytes: number): Page | Refusal | null {
-    if (!this.#fits(holder, mostBytes)) {
-      if (holder.building > 0) return null
-      this.#forget(holder)
-      return overloaded()
+    if (!this.#building.fits(holder, 1)) return null
+    if (!this.#memory.fits(holder, mostBytes)) {
+      return this.#building.usedBy(holder.workspace) > 0 ? null : overloaded()
     }
-    this.#building += 1
-    holder.building += 1
-    this.#add(holder, mostBytes)
+    this.#building.add(holder, 1)
+    this.#memory.add(holder, mostBytes)
     const end = (): void => {
-      this.#building -= 1
-      holder.building -= 1
-      this.#add(holder, -mostBytes)
+      this.#building.add(holder, -1)
+      this.#memory.add(holder, -mostBytes)
       this.#startNext()
     }
     return {
@@ -98,62 +104,31 @@ export class ReplyMemory {
     }
   }
 
-  /** A holder without any bytes can always try: one page may be larger than a share. */
-  #fits(holder: Holder, bytes: number): boolean {
-    const isInShare = holder.bytes === 0 || holder.bytes + bytes <= this.maxBytes / HOLDERS
-    return isInShare && this.bytes + bytes <= this.maxBytes
-  }
-
   #count(holder: Holder, reply: FastifyReply, bytes: number): void {
     // The client left while the page was built.
     if (reply.raw.destroyed) return
-    this.#add(holder, bytes)
+    this.#memory.add(holder, bytes)
     reply.raw.once('close', () => {
-      this.#add(holder, -bytes)
+      this.#memory.add(holder, -bytes)
       this.#startNext()
     })
   }
 
-  #add(holder: Holder, bytes: number): void {
-    this.bytes += bytes
-    holder.bytes += bytes
-    this.#forget(holder)
-  }
-
-  #holderOf(id: string): Holder {
-    let holder = this.#holders.get(id)
-    if (holder === undefined) {
-      holder = { id, bytes: 0, building: 0, waiting: [] }
-      this.#holders.set(id, holder)
-    }
-    return holder
-  }
-
-  #forget({ id, bytes, building, waiting }: Holder): void {
-    if (bytes === 0 && building === 0 && waiting.length === 0) this.#holders.delete(id)
-  }
-
   // Starts in the next turn of the event loop, so other requests run between two pages.
   #startNext(): void {
-    if (this.#waiting > 0) setImmediate(() => this.#startOne())
+    if (this.#waiting.used > 0) setImmediate(() => this.#startOne())
   }
 
   #startOne(): void {
-    if (this.#building >= BUILDERS) return
-    for (const holder of this.#holders.values()) {
-      const [first] = holder.waiting
-      const decided = first ? this.#decide(holder, first.mostBytes) : null
-      if (!first || !decided) continue
-      holder.waiting.shift()
-      this.#waiting -= 1
-      // The others come first the next time.
-      this.#holders.delete(holder.id)
-      this.#holders.set(holder.id, holder)
-      this.#forget(holder)
-      first.start(decided)
-      this.#startNext()
-      return
-    }
+    let decided: Page | Refusal | null = null
+    const next = this.#queue.shift(({ holder, mostBytes }) => {
+      decided = this.#decide(holder, mostBytes)
+      return decided !== null
+    })
+    if (next === null || decided === null) return
+    this.#waiting.add(next.holder, -1)
+    next.start(decided)
+    this.#startNext()
   }
 }
 

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookH
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { jsonFault } from '../domain/json-fault.ts'
+import { hasMoreValues } from '../domain/json-values.ts'
 import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
@@ -152,10 +153,18 @@ function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): 
   return result instanceof RawJson ? result.text : JSON.stringify(result)
 }
 
-/** Expected size of a large reply; 0 for small ones. */
-function pageBytesOf({ reply, replyBytes }: Route): number {
+/**
+ * Every read of an operator waits for its turn, so that one workspace cannot occupy the readers of the store. Streams and
+ * files have turns of their own.
+ */
+const READ_BYTES = 65_536
+
+/** Expected size of a reply that waits for its turn to be built; 0 for others. */
+function pageBytesOf(route: Route): number {
+  const { method, reply, replyBytes, replyType } = route
   const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')
-  return replyBytes ?? (isList ? LIMITS.listBytes : 0)
+  const isOperatorRead = method === 'GET' && replyType === undefined && 'access' in route && route.access !== 'anyone'
+  return replyBytes ?? (isList ? LIMITS.listBytes : isOperatorRead ? READ_BYTES : 0)
 }
 
 /** Turns off the framework's body parsing: each route's hook reads the body. */
@@ -222,6 +231,9 @@ function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
 function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
   const compiled = compiledAtFirstUse(schema)
   return (bytes) => {
+    if (bytes && hasMoreValues(bytes, LIMITS.bodyValues)) {
+      return refuse('body_too_large', `The body must have at most ${LIMITS.bodyValues} values`)
+    }
     const text = bytes?.toString() ?? ''
     let body: unknown
     try {

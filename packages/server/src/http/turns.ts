@@ -16,3 +16,11 @@ function next(): void {
   waiting.shift()?.()
   if (waiting.length > 0) setImmediate(next)
 }
+
+/** Passes pieces on, each in a turn of its own: who takes everything at once would get all of them in one turn. */
+export async function* inTurns<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
+  for await (const piece of pieces) {
+    yield piece
+    await waitForTurn()
+  }
+}

@@ -10,6 +10,7 @@ import type { FastifyInstance } from 'fastify'
 import { missingScopes } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { matchesTag } from './etag.ts'
+import { isQueued } from './pipelines.ts'
 import { REPLY_HEADERS } from './reply-error.ts'
 import { CONFIGURATION_CACHING } from './runtime-config.ts'
 
@@ -36,6 +37,8 @@ export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
 function answerUnchanged(request: IncomingMessage, response: ServerResponse, deps: Needs): boolean {
   const startedAt = performance.now()
   if (request.method !== METHOD || request.httpVersion !== '1.1' || deps.draining()) return false
+  // The framework's hooks count answers that wait for others.
+  if (isQueued(response)) return false
   const given = plainHeaders(request.rawHeaders)
   if (given === null) return false
   const key = deps.keys.findRemembered(given.apiKey, deps.now())
@@ -72,7 +75,14 @@ interface Given {
 }
 
 /** The headers that the answer depends on. The values are never read. */
-const NO_HEADERS = { host: '', 'x-api-key': '', 'if-none-match': '', authorization: '', 'x-service-client-id': '' }
+const NO_HEADERS = {
+  host: '',
+  'x-api-key': '',
+  'if-none-match': '',
+  authorization: '',
+  'x-service-client-id': '',
+  'transfer-encoding': '',
+}
 
 /** Null if a required header is missing, or if one was sent twice. */
 function plainHeaders(rawHeaders: readonly string[]): Given | null {
@@ -84,6 +94,8 @@ function plainHeaders(rawHeaders: readonly string[]): Given | null {
     found[name] = rawHeaders[at + 1] ?? ''
   }
   const { host, 'x-api-key': apiKey, 'if-none-match': ifNoneMatch, 'x-service-client-id': clientId } = found
+  // The framework's hooks close the connection of an unread body.
+  if (found['transfer-encoding'] !== '') return null
   return host === '' || apiKey === '' || ifNoneMatch === '' ? null : { apiKey, ifNoneMatch, clientId }
 }
 

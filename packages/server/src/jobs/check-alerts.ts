@@ -20,10 +20,11 @@ const HOUR_MS = 3_600_000
 const NANOS = 1e9
 
 export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }: CheckOptions): WorkHandler {
-  async function check({ environmentId, subjectId: id }: WorkItem): Promise<void> {
+  async function check(item: WorkItem): Promise<void> {
+    const { environmentId, subjectId: id } = item
     const at = now()
     const found = await storage.startAlertCheck(environmentId, id)
-    const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [id] }
+    const hold: WorkHold = { kind: 'check_alert', owner, items: [item] }
     if (found === null) return void (await storage.finishWork(hold))
     const { alert, workspaceId, isArchived } = found
     // An archived environment records nothing. Checks continue after a restore.
@@ -56,8 +57,8 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
       for (const item of items) await check(item)
     },
     // A rule that fails now may work later.
-    async giveUp({ subjectId }, reason) {
-      const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [subjectId] }
+    async giveUp(item, reason) {
+      const hold: WorkHold = { kind: 'check_alert', owner, items: [item] }
       await storage.postponeWork(hold, { dueAt: now() + HOUR_MS, error: reason, counts: false })
     },
   }

@@ -12,9 +12,7 @@ export interface CloseStalledOptions {
 }
 
 export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: CloseStalledOptions): WorkHandler {
-  const hold = ({ subjectId }: Pick<WorkItem, 'subjectId'>): WorkHold => {
-    return { kind: 'close_stalled', owner, subjectIds: [subjectId] }
-  }
+  const hold = (item: WorkItem): WorkHold => ({ kind: 'close_stalled', owner, items: [item] })
   const again = () => ({ dueAt: now() + intervalMs, error: null, counts: false })
 
   /** Returns whether the rule still closes runs. */

@@ -16,20 +16,20 @@ export interface DeleteEnvironmentsOptions {
 const AGAIN_MS = 60_000
 
 export function deleteEnvironments({ storage, owner, now }: DeleteEnvironmentsOptions): WorkHandler {
-  const hold = (subjectId: string): WorkHold => ({ kind: 'delete_environment', owner, subjectIds: [subjectId] })
+  const hold = (item: WorkItem): WorkHold => ({ kind: 'delete_environment', owner, items: [item] })
 
-  async function deleteOne({ subjectId: id }: WorkItem, signal: AbortSignal): Promise<void> {
+  async function deleteOne(item: WorkItem, signal: AbortSignal): Promise<void> {
     const pace = createPace(storage, signal)
     for (let table: number | null = 0; table !== null;) {
       signal.throwIfAborted()
       const first: number = table
       await pace.slice(async (most) => {
-        table = await storage.deleteFromEnvironment(id, { table: first, most }, now())
+        table = await storage.deleteFromEnvironment(item.environmentId, { table: first, most }, now())
         return most
       })
     }
     // A finished deletion has removed this item. It is still there if the environment was restored.
-    await storage.finishWork(hold(id))
+    await storage.finishWork(hold(item))
   }
 
   return {
@@ -39,8 +39,8 @@ export function deleteEnvironments({ storage, owner, now }: DeleteEnvironmentsOp
       for (const item of items) await deleteOne(item, signal)
     },
     // Somebody was promised that nothing is left.
-    async giveUp({ subjectId }, reason) {
-      await storage.postponeWork(hold(subjectId), { dueAt: now() + AGAIN_MS, error: reason, counts: false })
+    async giveUp(item, reason) {
+      await storage.postponeWork(hold(item), { dueAt: now() + AGAIN_MS, error: reason, counts: false })
     },
   }
 }

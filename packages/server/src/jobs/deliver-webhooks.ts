@@ -15,8 +15,8 @@ export interface DeliverOptions {
   random?: () => number
 }
 
-/** Concurrent sends, so that a slow receiver does not delay the others for long. */
-const BATCH = 20
+/** Concurrent sends of this process. One workspace gets at most half of them. */
+const SLOTS = 40
 /** A receiver slower than this is slow: its other messages wait for a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
@@ -28,10 +28,11 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
   /** When each webhook may send again from this node. So a slow receiver delays only its own messages. */
   const pauses = new Map<string, number>()
 
-  async function deliver({ environmentId, subjectId: id }: WorkItem): Promise<unknown> {
+  async function deliver(item: WorkItem): Promise<unknown> {
+    const { environmentId, subjectId: id } = item
     const held: DeliveryHold = { environmentId, id, owner }
     const order = await storage.startDelivery(held)
-    if (order === null) return storage.finishWork({ kind, owner, subjectIds: [id] })
+    if (order === null) return storage.finishWork({ kind, owner, items: [item] })
     const { webhook, delivery } = order
     const ended = { ...held, webhookId: webhook.id, nextAttemptAt: null, responseStatus: null, disable: null }
     if (webhook.disabledAt !== null) {
@@ -40,7 +41,7 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
     const startedAt = now()
     const pausedUntil = pauses.get(webhook.id)
     if (pausedUntil !== undefined && startedAt < pausedUntil) {
-      return storage.postponeWork({ kind, owner, subjectIds: [id] }, { dueAt: pausedUntil, error: null, counts: false })
+      return storage.postponeWork({ kind, owner, items: [item] }, { dueAt: pausedUntil, error: null, counts: false })
     }
     const sent = await sender.send(webhook.url, webhookMessage(order, startedAt))
     const at = now()
@@ -62,7 +63,8 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
 
   return {
     kind,
-    batch: BATCH,
+    batch: SLOTS,
+    inTurn: true,
     async perform(items) {
       // All sends end before the first failure is reported, because the lease is renewed only until then.
       const results = await Promise.allSettled(items.map(deliver))
@@ -70,10 +72,11 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
       if (failures.length > 0) throw failures.find((reason) => !(reason instanceof StorageError)) ?? failures[0]
     },
     // Only a bug gets here; a receiver's refusal is not an error.
-    async giveUp({ environmentId, subjectId: id }, reason) {
+    async giveUp(item, reason) {
+      const { environmentId, subjectId: id } = item
       const held: DeliveryHold = { environmentId, id, owner }
       const order = await storage.startDelivery(held)
-      if (order === null) return storage.finishWork({ kind, owner, subjectIds: [id] })
+      if (order === null) return storage.finishWork({ kind, owner, items: [item] })
       const failed = {
         status: 'FAILED',
         nextAttemptAt: null,

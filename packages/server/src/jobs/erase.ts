@@ -36,6 +36,7 @@ export function erase({ storage, now, slice = 2_000, pauseMs = 20 }: EraseOption
       for (const item of items) await eraseOne(item, signal)
     },
     // An erasure is a promise: it is never given up.
-    giveUp: ({ subjectId }, reason) => storage.deferErasure(subjectId, now() + AGAIN_MS, reason),
+    giveUp: ({ environmentId, subjectId }, reason) =>
+      storage.deferErasure(environmentId, subjectId, now() + AGAIN_MS, reason),
   }
 }

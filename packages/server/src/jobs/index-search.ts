@@ -29,12 +29,14 @@ export function indexSearch(options: IndexSearchOptions): WorkHandler {
     kind: 'index_search',
     batch: 1,
     async perform(items, signal) {
-      for (const { environmentId, subjectId } of items) {
-        const isBusy = await follow(environmentId, options, signal)
+      for (const item of items) {
+        const isBusy = await follow(item.environmentId, options, signal)
         const dueAt = now() + (isBusy ? 0 : IDLE_MS)
-        const hold = { kind: 'index_search', owner, subjectIds: [subjectId] } as const
         // If the work has ended, nothing is held.
-        await storage.postponeWork({ ...hold, subjectIds: [...hold.subjectIds] }, { dueAt, error: null, counts: false })
+        await storage.postponeWork(
+          { kind: 'index_search', owner, items: [item] },
+          { dueAt, error: null, counts: false },
+        )
       }
     },
     giveUp: ({ environmentId }, reason) => storage.failIndexing(environmentId, reason),

@@ -53,21 +53,21 @@ export function queueRetention({ storage, now, wake, onError, intervalMs = 60_00
 export function retain(options: RetainOptions): WorkHandler {
   const { storage, owner, now, turnMs = TURN_MS } = options
   const kind = 'retain'
-  const finish = ({ subjectId }: WorkItem) => storage.finishWork({ kind, owner, subjectIds: [subjectId] })
+  const finish = (item: WorkItem) => storage.finishWork({ kind, owner, items: [item] })
   return {
     kind,
     // One environment at a time per node.
     batch: 1,
     async perform(items, signal) {
       for (const item of items) {
-        const { environmentId, subjectId } = item
+        const { environmentId } = item
         const turn: Turn = { environmentId, endsAt: now() + turnMs, signal, pace: createPace(storage, signal) }
         if (await pass(options, turn)) {
           await finish(item)
           continue
         }
         const rest = { dueAt: now(), error: null, counts: false }
-        await storage.postponeWork({ kind, owner, subjectIds: [subjectId] }, rest)
+        await storage.postponeWork({ kind, owner, items: [item] }, rest)
       }
     },
     // The next pass is queued when it is due.

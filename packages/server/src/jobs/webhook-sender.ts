@@ -1,10 +1,10 @@
 /** Sends webhook requests to public addresses only, to prevent server-side request forgery. */
-import { lookup as lookupAll } from 'node:dns'
-import { lookup } from 'node:dns/promises'
+import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Agent, request as requestWith } from 'undici'
 import type { WebhookMessage } from '../domain/webhook.ts'
+import { createHostResolver } from './resolve-host.ts'
 
 const TIMEOUT_MS = 10_000
 const RESPONSE_BYTES = 64 * 1024
@@ -21,16 +21,17 @@ export interface WebhookSender {
 /** `allowed`: private networks that webhooks may reach. */
 export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   const guard = addressGuard(allowed)
+  const resolveHost = createHostResolver()
   // Checks the address during DNS resolution: the connection uses the same address without a second lookup.
   const checkedLookup: LookupFunction = (hostname, options, callback) => {
-    lookupAll(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error) return callback(error, [])
+    const found = (addresses: LookupAddress[]) => {
       const refused = addresses.map(({ address }) => guard(address)).find((fault) => fault !== null)
-      if (refused) return callback(new Error(`The address ${refused}`), [])
+      if (refused) return callback(new NotPublic(`The address ${refused}`), [])
       const [first] = addresses
       if (options.all || !first) callback(null, addresses)
       else callback(null, first.address, first.family)
-    })
+    }
+    resolveHost(hostname).then(found, (error: Error) => callback(error, []))
   }
   // Load the library for the first message: most installations send none.
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
@@ -49,7 +50,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       const url = URL.parse(given)
       if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'must be an http or https address'
       if (url.username !== '' || url.password !== '') return 'must not contain a user or password'
-      return lookup(literalOf(url), { all: true }).then(
+      return resolveHost(literalOf(url)).then(
         (addresses) => addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null,
         () => 'names a host that does not resolve',
       )
@@ -87,7 +88,8 @@ function addressGuard(allowed: readonly string[]): (address: string) => string |
     if (range === 'unicast' || [...NAMED].some(([name, known]) => known.includes(range) && allowed.includes(name)))
       return null
     if (networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits))) return null
-    return `resolves to ${address}, which is not public (${range}); allow it with --webhook-networks`
+    // Without the address and its range: they would tell tenants about the network of the service.
+    return 'resolves to an address that is not public; allow it with --webhook-networks'
   }
 }
 
@@ -119,9 +121,29 @@ function parseNetwork(network: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/** A sentence without internal addresses, stacks or bodies. */
+const REASONS = new Map([
+  ['ECONNREFUSED', 'The receiver refused the connection'],
+  ['ECONNRESET', 'The receiver closed the connection'],
+  ['UND_ERR_SOCKET', 'The receiver closed the connection'],
+  ['EHOSTUNREACH', 'The receiver cannot be reached'],
+  ['ENETUNREACH', 'The receiver cannot be reached'],
+  ['ENOTFOUND', 'The host does not resolve'],
+  ['EAI_AGAIN', 'The host does not resolve'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'The answer is too large'],
+])
+
+/** A refusal by the address guard, in words of our own. */
+class NotPublic extends Error {}
+
+/** A sentence without addresses, stacks or bodies: messages of the system name the address behind a name. */
 function reasonOf(error: unknown): string {
-  const { name, message, code } = error as NodeJS.ErrnoException
-  if (name === 'TimeoutError' || code?.includes('TIMEOUT')) return `No answer within ${TIMEOUT_MS / 1000} seconds`
-  return message || code || 'The connection failed'
+  const { name, message, code = '' } = error as NodeJS.ErrnoException
+  if (error instanceof NotPublic) return message
+  if (name === 'TimeoutError' || code.includes('TIMEOUT') || code === 'ETIMEDOUT') {
+    return `No answer within ${TIMEOUT_MS / 1000} seconds`
+  }
+  // Of TLS, only the code: a message may quote names in the certificate.
+  return (
+    REASONS.get(code) ?? (/^[A-Z][A-Z0-9_]+$/.test(code) ? `The connection failed (${code})` : 'The connection failed')
+  )
 }

@@ -5,6 +5,9 @@
  *      |                  +--failed: retries each item alone, then postpones it with backoff, and finally gives up
  *      +--found less than a batch--> resting --woken--> polling
  *
+ * A kind that waits for others, such as receivers, has slots instead of batches: each item runs alone, a slot that gets
+ * free takes the next item, and the workspaces take turns. So nobody waits for the slowest.
+ *
  * A kind is woken when this node queues work of it, or when the poll for all kinds finds some that is due.
  *
  * A lease holds taken items and is renewed during the work. When a node dies, its leases expire and other nodes
@@ -12,13 +15,15 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { StatementTimeout, StorageError } from '../storage/storage.ts'
-import type { WorkHold, WorkItem, WorkKind, WorkStore } from '../storage/work.ts'
+import type { SharedWorkItem, WorkHold, WorkItem, WorkKind, WorkStore } from '../storage/work.ts'
 
 /** Processes one kind of work. */
 export interface WorkHandler {
   kind: WorkKind
   /** Maximum items to take at once. */
   batch: number
+  /** Whether `batch` is a number of slots that the workspaces share. `perform` gets one item. */
+  inTurn?: boolean
   /**
    * Processes the items and removes them from the queue, if possible in one transaction. If it rejects, items still
    * queued are retried. The signal aborts when the process stops: a long task may reject then, and another node
@@ -77,6 +82,41 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
     }
   }
 
+  async function loopInTurn(handler: WorkHandler, alarm: Alarm): Promise<void> {
+    const running = new Map<SharedWorkItem, Promise<void>>()
+    while (!stopping.signal.aborted) {
+      const free = handler.batch - running.size
+      const items = free === 0 ? [] : await claimInTurn(handler, free, [...running.keys()])
+      for (const item of items) {
+        const end = () => {
+          running.delete(item)
+          alarm.ring()
+        }
+        running.set(item, work(handler, [item]).then(end, end))
+      }
+      await alarm.rung()
+      // Burst of ends, one claim.
+      if (!stopping.signal.aborted) await wait(GATHER_MS)
+    }
+    await Promise.all(running.values())
+  }
+
+  async function claimInTurn(
+    { kind }: WorkHandler,
+    limit: number,
+    running: SharedWorkItem[],
+  ): Promise<SharedWorkItem[]> {
+    const held = Map.groupBy(running, ({ workspaceId }) => workspaceId)
+    const counts = [...held].map(([workspaceId, items]): [string, number] => [workspaceId, items.length])
+    const at = now()
+    return storage
+      .claimWorkInTurn({ kind, owner, now: at, leaseUntil: at + leaseMs, limit }, counts)
+      .catch((error: unknown) => {
+        onError(error, kind)
+        return []
+      })
+  }
+
   async function rest(alarm: Alarm): Promise<void> {
     await alarm.rung()
     if (!stopping.signal.aborted) await wait(GATHER_MS)
@@ -97,7 +137,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   async function work(handler: WorkHandler, items: WorkItem[]): Promise<void> {
-    const hold: WorkHold = { kind: handler.kind, owner, subjectIds: items.map(({ subjectId }) => subjectId) }
+    const hold: WorkHold = { kind: handler.kind, owner, items }
     const renew = () =>
       storage.extendWork(hold, now() + leaseMs).catch((error: unknown) => onError(error, handler.kind))
     const renewal = setInterval(() => void renew(), leaseMs / 3)
@@ -131,7 +171,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
     const reason = reasonOf(error)
     const counts = !isStoresFault(error) && !stopping.signal.aborted
     if (counts && item.attempts >= maxAttempts) return giveUp(handler, item, reason)
-    const hold = { kind: handler.kind, owner, subjectIds: [item.subjectId] }
+    const hold = { kind: handler.kind, owner, items: [item] }
     const dueAt = now() + (stopping.signal.aborted ? 0 : delayMs(item.attempts))
     await reportFailure(handler, storage.postponeWork(hold, { dueAt, error: reason, counts }))
   }
@@ -151,7 +191,11 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
 
   return {
     start() {
-      loops = [poll(), ...handlers.map((handler) => loop(handler, alarms.get(handler.kind) ?? createAlarm()))]
+      loops = [poll()]
+      for (const handler of handlers) {
+        const alarm = alarms.get(handler.kind) ?? createAlarm()
+        loops.push(handler.inTurn ? loopInTurn(handler, alarm) : loop(handler, alarm))
+      }
     },
     wake: (kind) => alarms.get(kind)?.ring(),
     async stop() {

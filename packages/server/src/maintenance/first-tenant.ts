@@ -73,6 +73,7 @@ export async function createFirstTenant(
             workspaceId: null,
             role: 'owner',
             invitedBy: 'first start',
+            inviter: null,
             createdAt: now,
             expiresAt: now + LIMITS.invitationMs,
             endedAt: null,

@@ -2,7 +2,7 @@
 import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
-import type { MovedRows } from '../storage/sql/migrations.ts'
+import { newestVersion, type MovedRows } from '../storage/sql/migrations.ts'
 import { StoreRefused } from '../storage/storage.ts'
 
 export { StoreRefused }
@@ -35,5 +35,5 @@ export async function migrateStore({ databaseUrl, citus = false, onMoved }: Migr
   const address = parseAddress(databaseUrl)
   const applied = await prepareStore(address, WAIT_MS, onMoved)
   const distributed = citus ? await distributeStore(databaseUrl, WAIT_MS) : null
-  return { database: address.shown, schema: knownMigrations().length, applied, distributed }
+  return { database: address.shown, schema: newestVersion(knownMigrations()), applied, distributed }
 }

@@ -6,7 +6,7 @@ import type { Page } from './page.ts'
 export interface ApprovalStore {
   /**
    * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
-   * the stored request is for another tool or input. `erased`: the request was erased, or its run forever.
+   * the stored request is for another tool or input. `imported`: an import brought it. `erased`: the request was erased, or its run forever.
    */
   createApproval(request: NewApprovalRow): Promise<CreatedApproval>
   findApproval(environmentId: string, id: string): Promise<ApprovalRow | null>
@@ -68,6 +68,8 @@ export interface ApprovalRow extends NewApprovalRow {
   deciderKind: DeciderKind | null
   deciderId: string | null
   deciderName: string | null
+  /** When an import brought it; null: a client sent it here. Clients never get an imported one, and nobody decides it. */
+  importedAt: number | null
   /** Increases across the environment with each change. It identifies this approval's last change. */
   revision: number
 }
@@ -76,7 +78,7 @@ export type DeciderKind = 'operator' | 'token'
 
 export type CreatedApproval =
   | { outcome: 'created' | 'existing'; approval: ApprovalRow }
-  | { outcome: 'conflict'; approval: ApprovalRow }
+  | { outcome: 'conflict' | 'imported'; approval: ApprovalRow }
   | { outcome: 'erased'; approval: null }
 
 export interface ApprovalFilter {

@@ -10,6 +10,8 @@ export interface ErasureStore {
   findErasure(environmentId: string, id: string): Promise<ErasureRow | null>
   /** Newest first. */
   listErasures(environmentId: string, page: PageById): Promise<ErasureRow[]>
+  /** Runs that an erasure has to search, because no index finds them. */
+  countToSearch(environmentId: string, subject: Pick<ErasureSubject, 'kind' | 'field'>): Promise<number>
   /** What such an erasure would remove now; counts end at `most` runs. */
   previewErasure(environmentId: string, subject: ErasureSubject, most: number): Promise<ErasurePreviewRow>
   /** The next runs to remove or to search, at most `limit`. Null: no such erasure. */
@@ -24,7 +26,7 @@ export interface ErasureStore {
   /** Deletes up to about `limit` events. The last slice writes the receipt. */
   deleteErased(environmentId: string, id: string, limit: number, now: number): Promise<ErasureRow | null>
   /** Its work keeps failing: it starts over at `dueAt`. */
-  deferErasure(id: string, dueAt: number, error: string): Promise<void>
+  deferErasure(environmentId: string, id: string, dueAt: number, error: string): Promise<void>
 }
 
 export interface ErasureSubject {
@@ -42,6 +44,8 @@ export interface NewErasure extends ErasureSubject {
   reason: string | null
   requestedBy: ErasureActor
   createdAt: number
+  /** Runs to search, as counted before. */
+  toSearch: number
 }
 
 export interface ErasureActor {

@@ -141,6 +141,8 @@ export interface EventRowRead {
 export interface StoredEvent extends EventRowRead {
   /** JSON text as sent. */
   payload: string
+  /** The stored payload does not match its checksum, and `payload` is empty. */
+  payloadDamaged?: true
 }
 
 export interface FoundEvent {

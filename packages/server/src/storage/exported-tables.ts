@@ -3,8 +3,8 @@ import type { ExportedTable } from './exports.ts'
 
 export interface TableParts {
   name: string
-  /** What selects the rows of one export. A prompt's versions belong to its workspace. */
-  of: 'environment' | 'workspace' | 'prompts'
+  /** What selects the rows of one export. */
+  of: 'environment' | 'workspace'
   /** Unique within the environment, and never null. Rows are read in this order. */
   key: readonly string[]
   columns: readonly string[]
@@ -41,7 +41,7 @@ export const EXPORTED_TABLES: Readonly<Record<ExportedTable, TableParts>> = {
   prompt: table('prompts', 'workspace', 1, 'id name created_at# newest# archived_at#?'),
   promptVersion: table(
     'prompt_versions',
-    'prompts',
+    'workspace',
     2,
     'prompt_id number# id author created_at# note? content_hash content_bytes# content',
   ),
@@ -59,7 +59,6 @@ export const EXPORTED_TABLES: Readonly<Record<ExportedTable, TableParts>> = {
     3,
     `publication# kind item_id action from_version#? to_version#? restores#? at# by_name note? source_environment_id? revision`,
   ),
-  configuration: table('configurations', 'environment', 1, 'publication# revision body', 'body'),
   runView: table('run_views', 'environment', 1, 'id name query last_hours#? columns created_at#', 'query columns'),
   agent: table('agents', 'environment', 1, 'id external_id? name name_time# display_name? archived_at#?'),
   model: table('models', 'environment', 1, 'model_key model'),

@@ -1,4 +1,5 @@
 /** Reading whole environments for an export, and writing them back. */
+import type { AuditEntry } from './audit.ts'
 import type { EventsRead, StoredEvent } from './events.ts'
 import type { Page } from './page.ts'
 
@@ -10,7 +11,6 @@ export const EXPORTED_BEFORE_RUNS = [
   'policyVersion',
   'deployment',
   'deploymentChange',
-  'configuration',
   'runView',
   'agent',
   'model',
@@ -40,8 +40,11 @@ export interface ExportStore {
   ): Promise<Page<ExportedRow>>
   /** The events of a run with payloads, in the order of their arrival. `run` is the internal id. */
   readArrived(environmentId: string, run: string, page: ArrivedPage): Promise<EventsRead<StoredEvent>>
-  /** Whether the environment has rows that an import would write. */
-  isEnvironmentEmpty(environmentId: string): Promise<boolean>
+  /**
+   * Every request of an import begins with this. An import begins in an empty environment; its later requests name the same
+   * source. The audit entry is stored when it begins, and again when another actor or a later hour continues it.
+   */
+  beginImport(start: ImportStart, audit: AuditEntry[]): Promise<'begun' | 'not_empty' | 'other_source'>
   /**
    * Writes what a restored run does not get from its events. The numbers of a run whose payloads were removed are among
    * it. `runId` is the external id; columns are in camel case.
@@ -49,9 +52,20 @@ export interface ExportStore {
   restoreRun(environmentId: string, runId: string, facts: ExportedRow): Promise<void>
   /**
    * Writes rows that are not there. An equal row stays; a different one, one that names a prompt of another
-   * workspace, or one that was erased, ends the act, and earlier rows stay.
+   * workspace, or one that was erased, ends the act, and earlier rows stay. Deployments make a new configuration.
+   * Approvals are marked as imported at `now`.
    */
-  restoreRows(environmentId: string, table: ExportedTable, rows: ExportedRow[]): Promise<RowsRestored>
+  restoreRows(environmentId: string, table: ExportedTable, rows: ExportedRow[], now: number): Promise<RowsRestored>
+}
+
+export interface ImportStart {
+  environmentId: string
+  /** SHA-256 of the first line of the export. */
+  source: string
+  /** Whether to continue an import. */
+  resume: boolean
+  actorId: string
+  now: number
 }
 
 export interface ArrivedPage {
@@ -64,4 +78,4 @@ export interface ArrivedPage {
 /** `written`: rows that were not there. `index`: the place of the first row that cannot be written. */
 export type RowsRestored =
   | { outcome: 'restored'; written: number }
-  | { outcome: 'differs' | 'foreign' | 'erased'; index: number }
+  | { outcome: 'differs' | 'foreign' | 'erased' | 'too_large'; index: number }

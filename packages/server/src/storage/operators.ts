@@ -32,6 +32,8 @@ export interface InvitationRow {
   role: Role
   /** Name of the person who invited. */
   invitedBy: string
+  /** Who invited; null: the service itself. The invitation ends with their credential, or with their right to give the role. */
+  inviter: { kind: 'operator' | 'token'; id: string } | null
   createdAt: number
   expiresAt: number
   /** When it was accepted, revoked or replaced. */
@@ -40,6 +42,8 @@ export interface InvitationRow {
 
 /** An invitation, and the account of its addressee, if any. */
 export interface FoundInvitation extends InvitationRow {
+  /** Whether accepting it may create an account: only if the inviter has a role in the whole installation. */
+  createsAccount: boolean
   operator: { id: string; name: string; passwordHash: string | null } | null
 }
 
@@ -105,19 +109,21 @@ export interface OperatorStore {
     now: number,
     audit: AuditEntry[],
   ): Promise<InvitationRow | null>
-  findInvitation(id: string): Promise<FoundInvitation | null>
+  /** Null too if the inviter can no longer give the role. */
+  findInvitation(id: string, now: number): Promise<FoundInvitation | null>
   /** Invitations of an address that are valid at `now`. */
   findInvitationsFor(email: string, now: number): Promise<InvitationRow[]>
   /**
    * Grants the role once, and creates the person if `operator` is given. `gone`: the invitation has become invalid.
-   * `changed`: the person's account was created or deleted since the lookup.
+   * `changed`: the person's account was created or deleted since the lookup. `member`: the person has a role there, which stays;
+   * the invitation ends.
    */
   acceptInvitation(
     id: string,
     operator: NewOperator | { id: string },
     now: number,
     audit: AuditEntry[],
-  ): Promise<'accepted' | 'gone' | 'changed'>
+  ): Promise<'accepted' | 'gone' | 'changed' | 'member'>
   /**
    * Creates a person without an invitation, through a trusted identity provider. `changed`: the address already has an
    * account.

@@ -82,6 +82,8 @@ export interface Storage
   inspect(): Promise<StoreCheck[]>
   /** Writes a consistent snapshot of the whole store into a new file. Embedded engine only. */
   backup(file: string): Promise<BackupResult>
+  /** Why nothing is safe in this store any longer; null if nothing speaks against it. Costs nothing. */
+  damage(): string | null
   /** Numbers for /metrics. Costs nothing. */
   gauges(): StorageGauges
   /** Processes that serve this store now, including this one. Limits are divided by it. Costs nothing. */
@@ -111,6 +113,8 @@ export interface StorageGauges {
   committedEvents: number
   /** Milliseconds that other writes have taken since the start, without waiting for their turn. */
   actMs: number
+  /** Reads of payloads since the start that did not match their checksums. */
+  damagedPayloads: number
   /** Free bytes on the store's disk; null if unknown. */
   diskFreeBytes: number | null
   /** Size of the store in bytes, with its write-ahead log; null if unknown. */
@@ -130,6 +134,13 @@ export class StorageError extends Error {
     super(message, { cause })
     this.name = 'StorageError'
     this.code = code
+  }
+}
+
+/** The store's own structures contradict each other, so its answers and what it writes may be wrong. */
+export class StoreDamaged extends StorageError {
+  constructor(message: string, cause?: unknown) {
+    super('storage_unavailable', message, cause)
   }
 }
 

@@ -20,6 +20,11 @@ export interface WorkStore {
   dueWork(now: number): Promise<WorkKind[]>
   /** Claims due work, longest due first; no other node gets it before the lease ends. Counts an attempt. */
   claimWork(claim: WorkClaim): Promise<WorkItem[]>
+  /**
+   * Claims due work in turn: first of the workspaces that hold the least, and never as much of one as stays free for
+   * the others. `limit` is what is free, `held` what each workspace holds here.
+   */
+  claimWorkInTurn(claim: WorkClaim, held: [workspaceId: string, items: number][]): Promise<SharedWorkItem[]>
   /** Postpones work that is still held. Like the next two, returns how many items were still held. */
   extendWork(hold: WorkHold, leaseUntil: number): Promise<number>
   /** Releases work that is still held, to be claimed again at `dueAt`. */
@@ -33,21 +38,27 @@ export interface WorkStore {
 /** Counting ends here, so that a metrics scrape costs the same for any queue length. */
 export const WORK_COUNTED = 10_000
 
-/** At most one per kind and subject. */
-export interface NewWork {
-  kind: WorkKind
+/** An id is unique only within its environment, because imports choose ids. */
+export interface WorkSubject {
   environmentId: string
   subjectId: string
+}
+
+/** At most one per environment, kind and subject. */
+export interface NewWork extends WorkSubject {
+  kind: WorkKind
   dueAt: number
 }
 
-export interface WorkItem {
-  environmentId: string
-  subjectId: string
+export interface WorkItem extends WorkSubject {
   /** Includes this one. */
   attempts: number
   /** The last error. */
   lastError: string | null
+}
+
+export interface SharedWorkItem extends WorkItem {
+  workspaceId: string
 }
 
 export interface WorkClaim {
@@ -62,7 +73,7 @@ export interface WorkClaim {
 export interface WorkHold {
   kind: WorkKind
   owner: string
-  subjectIds: string[]
+  items: readonly WorkSubject[]
 }
 
 export interface WorkPostponement {

@@ -35,6 +35,7 @@ function approval(id: string, given: Partial<ApprovalRow> = {}): ApprovalRow {
     deciderKind: null,
     deciderId: null,
     deciderName: null,
+    importedAt: null,
     revision: 1,
     ...given,
   }

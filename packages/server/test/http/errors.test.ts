@@ -50,6 +50,32 @@ test('every error is a problem document, whatever its source', async () => {
   }
 })
 
+test('another method on a known address is answered 405 with the methods that it takes', async () => {
+  const cases: [string, string, string][] = [
+    ['DELETE', '/openapi/v1/events/batch', 'POST'],
+    ['POST', '/openapi/v1/runs/x%2Fy/events', 'GET, HEAD'],
+    ['OPTIONS', '/openapi/v1/runs?limit=1', 'GET, HEAD'],
+    ['PUT', '/operator/v1/workspaces', 'GET, HEAD, POST'],
+    ['POST', '/healthz', 'GET, HEAD'],
+    // The framework refuses this one for its missing content type where no route has it.
+    ['QUERY', '/openapi/v1/runs', 'GET, HEAD'],
+  ]
+  for (const [method, path, allow] of cases) {
+    const answer = await raw(head(path).replace('GET', method))
+    assert.match(answer, /^HTTP\/1\.1 405 Method Not Allowed\r\n/, `${method} ${path}: ${answer.slice(0, 80)}`)
+    assert.equal(/^allow: (.*)\r$/im.exec(answer)?.[1], allow, path)
+    assert.ok(answer.includes('"code":"method_not_allowed"'), path)
+  }
+  for (const path of [
+    '/openapi/v1/runs/',
+    '/openapi/v1/runs//events',
+    '/openapi/v1/constructor',
+    '/assets/nothing.js',
+  ]) {
+    assert.match(await raw(head(path).replace('GET', 'PUT')), /^HTTP\/1\.1 404 /, path)
+  }
+})
+
 test('bad percent-encoding, an over-long path and broken HTTP are problem documents too', async () => {
   const cases: [string, number][] = [
     [head('/openapi/v1/runs/%zz'), 400],

@@ -6,10 +6,15 @@ import { StorageError, type Storage, type StorageErrorCode } from '@tacho/server
 import { startService } from '../setup/service.ts'
 
 /** The two routes over a store with failures that a real one cannot produce on demand. */
-function open(state: { draining?: boolean; refused?: StorageErrorCode | null; ping?: () => Promise<void> }) {
+function open(state: {
+  draining?: boolean
+  damage?: string | null
+  refused?: StorageErrorCode | null
+  ping?: () => Promise<void>
+}) {
   const app = fastify()
-  const { draining = false, refused = null, ping = async () => undefined } = state
-  const storage = { ping, writesRefused: () => refused } as Partial<Storage> as Storage
+  const { draining = false, damage = null, refused = null, ping = async () => undefined } = state
+  const storage = { ping, damage: () => damage, writesRefused: () => refused } as Partial<Storage> as Storage
   healthRoutes(app, { storage, draining: () => draining })
   return app
 }
@@ -39,6 +44,7 @@ test('readiness ends with draining, a full disk or a store that does not answer,
   assert.deepEqual(await ready({}), [200, 'ready'])
   assert.deepEqual(await ready({ draining: true }), [503, 'shutting_down'])
   assert.deepEqual(await ready({ refused: 'storage_full' }), [503, 'storage_full'])
+  assert.deepEqual(await ready({ damage: 'The store is damaged' }), [503, 'storage_unavailable'])
   const fail = (error: Error) => () => Promise.reject(error)
   assert.deepEqual(await ready({ ping: fail(new StorageError('storage_unavailable', 'x')) }), [
     503,

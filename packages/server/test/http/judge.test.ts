@@ -12,8 +12,8 @@ const body = Buffer.from(
 
 test('a body is judged the same on a thread as inline', async () => {
   const [direct, threaded] = [
-    createJudge({ batch: 1_000_000, telemetry: 1_000_000 }),
-    createJudge({ batch: body.length - 1, telemetry: 0 }),
+    createJudge({ directBytes: { batch: 1_000_000, telemetry: 1_000_000 } }),
+    createJudge({ directBytes: { batch: body.length - 1, telemetry: 0 } }),
   ]
   try {
     assert.deepEqual(await threaded.judge(body, context), await direct.judge(body, context))
@@ -39,10 +39,32 @@ test('a body is judged the same on a thread as inline', async () => {
 })
 
 test('closing rejects what still waits, and the next body starts a new thread', async () => {
-  const judge = createJudge({ batch: 0, telemetry: 0 })
+  const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 } })
   const waiting = judge.judge(body, context)
   await judge.close()
   await assert.rejects(async () => waiting)
   assert.ok((await judge.judge(body, context)).ok)
   await judge.close()
+})
+
+test('a body that takes too much memory is refused; those before and behind it are judged', async () => {
+  const judge = createJudge({ directBytes: { batch: 0, telemetry: 0 }, heapMegabytes: 24 })
+  try {
+    // Within the limit of values: each becomes an object, and the thread has little memory here.
+    const lists = { arrayValue: { values: Array.from({ length: 400_000 }, () => ({})) } }
+    const attributes = [{ key: 'lists', value: lists }]
+    const spans = [{ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), attributes, startTimeUnixNano: '5' }]
+    const small = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [{ spanId: 7 }] }] }] }))
+    const large = Buffer.from(JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans }] }] }))
+    const format = { signal: 'traces', encoding: 'json' } as const
+    const judged = await Promise.all(
+      [small, small, large, small, large, small].map(async (each) => judge.judgeTelemetry(each, format, context)),
+    )
+    assert.deepEqual(
+      judged.map((each) => (each.ok ? 'judged' : each.code)),
+      ['judged', 'judged', 'body_too_large', 'judged', 'body_too_large', 'judged'],
+    )
+  } finally {
+    await judge.close()
+  }
 })

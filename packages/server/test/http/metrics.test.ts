@@ -99,7 +99,16 @@ test('metrics and documents can be turned off', async () => {
 test('any number of concurrent scrapes reads the backlog once', async () => {
   let asked = 0
   const storage = {
-    gauges: () => ({ queuedBytes: 0, commits: 0, committedEvents: 0, actMs: 0, diskFreeBytes: 0, storeBytes: 0 }),
+    gauges: () => ({
+      queuedBytes: 0,
+      commits: 0,
+      committedEvents: 0,
+      actMs: 0,
+      damagedPayloads: 0,
+      diskFreeBytes: 0,
+      storeBytes: 0,
+    }),
+    damage: () => null,
     writesRefused: () => null,
     nodes: () => 1,
     workBacklog: async () => {

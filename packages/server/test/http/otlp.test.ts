@@ -225,6 +225,38 @@ test('a request has at most 10,000 spans, however small they are', async () => {
   assert.equal((await sendProtobuf(Buffer.concat([Buffer.from([0x0a]), length(scope.length), scope]))).status, 413)
 })
 
+test('a request has at most 500,000 values, however small they are', async () => {
+  const field = (number: number, content: Uint8Array): Buffer => {
+    const { length } = content
+    const size = [length | 0x80, (length >> 7) | 0x80, (length >> 14) | 0x80, length >> 21]
+    return Buffer.concat([
+      Buffer.from([(number << 3) | 2, ...size.map((byte, at) => (at < 3 ? byte | 0x80 : byte))]),
+      content,
+    ])
+  }
+  // An attribute, its value and its list, and empty values of two bytes each.
+  const listOf = (values: number): Buffer => {
+    const empty = Buffer.alloc(2 * (values - 3))
+    for (let at = 0; at < empty.length; at += 2) empty[at] = 0x0a
+    const attribute = Buffer.concat([field(1, Buffer.from('list')), field(2, field(5, empty))])
+    const times = Buffer.from(
+      toBinary(SpanSchema, create(SpanSchema, { startTimeUnixNano: BigInt(Date.now()) * 1_000_000n })),
+    )
+    const span = Buffer.concat([
+      field(1, Buffer.alloc(16, 1)),
+      field(2, Buffer.alloc(8, 1)),
+      times,
+      field(9, attribute),
+    ])
+    return field(1, field(2, field(2, span)))
+  }
+  assert.equal((await sendProtobuf(listOf(LIMITS.otlpValues))).status, 200)
+  assert.equal((await sendProtobuf(listOf(LIMITS.otlpValues + 1))).status, 413)
+  // A bracket and a comma each.
+  const lists = Buffer.from(`{"resourceSpans":[],"lists":[${'[],'.repeat(LIMITS.otlpValues / 2)}[]]}`)
+  assert.equal((await send(lists)).status, 413)
+})
+
 test('a resource is repeated in each event in at most 4 KiB', async () => {
   const resource = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`name ${index}`, 'v'.repeat(20)]))
   const { payload } = await eventOf({}, { 'service.name': 'shop', ...resource })

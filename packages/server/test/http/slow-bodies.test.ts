@@ -113,17 +113,45 @@ test('unfinished uploads of one key or address leave room for the bodies of othe
       ['/operator/v1/sign-in', {}, 16_000],
     ] as const) {
       const before = await heldBytes(own)
-      // A share is a quarter of the memory: as much as one OpenTelemetry body.
+      // The share of a key or address: as much as one OpenTelemetry body.
       const share = 4 * 1_048_576
       for (let held = 0; held + most <= share; held += most) ends.push((await occupy(own, path, headers, most)).end)
-      const full = Math.floor(share / most) * most
-      await eventually(async () => (await heldBytes(own)) - before === full, 'the uploads are in memory')
+      await eventually(async () => before + share - (await heldBytes(own)) < most, 'the uploads are in memory')
+      assert.ok((await heldBytes(own)) - before <= share)
       const { replied, end } = await occupy(own, path, headers, most)
       ends.push(end)
       const [reply] = await replied
       assert.equal(reply.statusCode, 503, path)
       assert.equal((await own.record([event()], other)).status, 200, path)
     }
+  } finally {
+    for (const end of ends) end()
+    await own.close()
+  }
+})
+
+test('unfinished uploads with many keys of one workspace leave room for the bodies of others', async () => {
+  const own = await startService({ bodyMemory: '16MiB' })
+  const ends: (() => void)[] = []
+  try {
+    const { environmentId } = await own.newTenant('other')
+    const other = await own.newKey({ scopes: ['events:write'], environmentId })
+    const most = 1_000_000
+    const replies: Promise<[IncomingMessage]>[] = []
+    for (let key = 0; key < 6; key++) {
+      const headers = { 'x-api-key': await own.newKey({ scopes: ['events:write'] }) }
+      for (let upload = 0; upload < 16; upload++) {
+        const { replied, end } = await occupy(own, '/openapi/v1/events/batch', headers, most)
+        ends.push(end)
+        replies.push(replied)
+      }
+    }
+    const [refused] = await Promise.any(replies)
+    assert.equal(refused.statusCode, 503)
+    // The share of a workspace: two OpenTelemetry bodies, or a quarter.
+    await eventually(async () => (await heldBytes(own)) > 8 * 1_048_576 - most, 'the uploads are in memory')
+    assert.ok((await heldBytes(own)) <= 8 * 1_048_576)
+    assert.equal((await own.record([event()], other)).status, 200)
   } finally {
     for (const end of ends) end()
     await own.close()

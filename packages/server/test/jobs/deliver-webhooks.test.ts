@@ -14,8 +14,10 @@ test('a receiver that does not answer delays its own messages, and no others', a
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
     finishWork: () => Promise.resolve(1),
-    postponeWork: ({ subjectIds }, { dueAt, counts }) =>
-      Promise.resolve(postponed.push(...subjectIds.map((id): [string, number, boolean] => [id, dueAt, counts]))),
+    postponeWork: ({ items }, { dueAt, counts }) =>
+      Promise.resolve(
+        postponed.push(...items.map(({ subjectId }): [string, number, boolean] => [subjectId, dueAt, counts])),
+      ),
   }
   const sender: DeliverOptions['sender'] = {
     check: () => Promise.resolve(null),

@@ -4,7 +4,15 @@ import { createPace } from '../../src/jobs/pace.ts'
 
 /** A store in which a slice waits for its turn and then takes `actMs`. */
 function storeOf(actMs: number) {
-  const gauges = { queuedBytes: 1, commits: 0, committedEvents: 0, actMs: 0, diskFreeBytes: null, storeBytes: null }
+  const gauges = {
+    queuedBytes: 1,
+    commits: 0,
+    committedEvents: 0,
+    actMs: 0,
+    damagedPayloads: 0,
+    diskFreeBytes: null,
+    storeBytes: null,
+  }
   const sizes: number[] = []
   const slice = async (most: number): Promise<number> => {
     sizes.push(most)

@@ -3,11 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { createWorkRunner, type WorkHandler, type WorkRunnerOptions } from '../../src/jobs/work.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import { StorageError, type Storage } from '../../src/storage/storage.ts'
 import type { WorkItem } from '../../src/storage/work.ts'
 import { issueRecord } from '../storage/suite/issue-sample.ts'
+import { newHome } from '../storage/suite/configuration-sample.ts'
 import { newId, NOON } from '../storage/suite/sample.ts'
 
 const KIND = 'review_issue_record' as const
@@ -34,8 +36,7 @@ async function enqueue(count: number): Promise<string[]> {
   return records.map(({ id }) => id)
 }
 
-const done = (items: WorkItem[]) =>
-  storage.finishWork({ kind: KIND, owner: OWNER, subjectIds: items.map(({ subjectId }) => subjectId) })
+const done = (items: WorkItem[]) => storage.finishWork({ kind: KIND, owner: OWNER, items })
 
 const left = async () => (await storage.workBacklog(NOON)).reduce((sum, { items }) => sum + items, 0)
 
@@ -359,4 +360,42 @@ test('a failed query of the store is repeated', async (t) => {
   )
   await worked.promise
   assert.equal(errors.length, 2)
+})
+
+test('in turn, an item that never ends delays neither other workspaces nor the rest of its own', async (t) => {
+  const [slow, quick] = [await newHome(storage), await newHome(storage)]
+  const enqueueFor = (environmentId: string) =>
+    storage.receiveIssueRecord(issueRecord(environmentId, { id: newId(), receivedAt: NOON }))
+  for (let n = 0; n < 20; n++) await enqueueFor(slow.development)
+  const release = Promise.withResolvers<void>()
+  const ended: string[] = []
+  let mostOfSlow = 0
+  let runningOfSlow = 0
+  const quickEnded = Promise.withResolvers<void>()
+  const slowStarted = Promise.withResolvers<void>()
+  const { runner } = run(t, {
+    batch: 8,
+    inTurn: true,
+    async perform(items) {
+      assert.equal(items.length, 1)
+      const isSlow = items[0]?.environmentId === slow.development
+      if (isSlow) {
+        mostOfSlow = Math.max(mostOfSlow, ++runningOfSlow)
+        slowStarted.resolve()
+        await release.promise
+        runningOfSlow--
+      }
+      await done(items)
+      ended.push(items[0]?.environmentId ?? '')
+      if (!isSlow) quickEnded.resolve()
+    },
+  })
+  await slowStarted.promise
+  await enqueueFor(quick.development)
+  runner.wake(KIND)
+  await quickEnded.promise
+  assert.deepEqual([ended, mostOfSlow], [[quick.development], 4])
+  release.resolve()
+  while ((await left()) > 0) await setTimeout(5)
+  assert.equal(ended.length, 21)
 })

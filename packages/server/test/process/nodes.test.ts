@@ -249,7 +249,7 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
   await database.query(
     `INSERT INTO tacho.work (kind, subject_id, environment_id, due_at, attempts, lease_owner)
       VALUES ('review_issue_record', $2, $1, $3, 1, 'a node that was killed')
-      ON CONFLICT (kind, subject_id) DO UPDATE SET due_at = excluded.due_at, lease_owner = excluded.lease_owner`,
+      ON CONFLICT (environment_id, kind, subject_id) DO UPDATE SET due_at = excluded.due_at, lease_owner = excluded.lease_owner`,
     [environment, recordId, Date.now() + 2_000],
   )
   await database.end()

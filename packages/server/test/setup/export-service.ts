@@ -108,15 +108,16 @@ export const ofType = (text: string, type: string) =>
     .filter((line) => typeOf(line) === type)
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
-/** The line of its run comes before the events of each request. */
+/** Each request begins with the first line; the line of its run comes before the events. */
 export function requestsOf(text: string, most = 700): string[][] {
-  const requests: string[][] = []
+  const [head = '', ...lines] = linesOf(text)
+  const requests: string[][] = [[head]]
   let run: string | null = null
-  for (const line of linesOf(text)) {
+  for (const line of lines) {
     if (typeOf(line) === 'run') run = line
     const last = requests.at(-1)
     if (last && last.length < most) last.push(line)
-    else requests.push(run !== null && typeOf(line) === 'event' ? [run, line] : [line])
+    else requests.push([head, ...(run !== null && typeOf(line) === 'event' ? [run] : []), line])
   }
   return requests
 }
@@ -124,7 +125,7 @@ export function requestsOf(text: string, most = 700): string[][] {
 export async function restore(into: Exported, requests: string[][], resume = false) {
   const sums = { written: 0, known: 0 }
   for (const lines of requests) {
-    const answer = await send(into, lines, resume)
+    const answer = await send(into, lines, resume || lines !== requests[0])
     assert.equal(answer.status, 200, answer.text)
     sums.written += answer.body.written
     sums.known += answer.body.known

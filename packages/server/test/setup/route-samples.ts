@@ -28,6 +28,8 @@ export interface JsonSchema {
   type?: string | string[]
   enum?: unknown[]
   format?: string
+  pattern?: string
+  anyOf?: JsonSchema[]
   properties?: Record<string, JsonSchema>
   required?: string[]
   additionalProperties?: boolean
@@ -92,10 +94,60 @@ function valueOf(query: JsonSchema, name: string): string {
   return schema.enum ? String(schema.enum[0]) : '1'
 }
 
-export function addressOf({ prefix, route }: Row, ids: Readonly<Record<string, string>>): string {
+export function addressOf(
+  { prefix, route }: Row,
+  ids: Readonly<Record<string, string>>,
+  given: Record<string, string> = queryOf(route),
+): string {
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? randomUUID()))
-  const query = new URLSearchParams(queryOf(route)).toString()
+  const query = new URLSearchParams(given).toString()
   return prefix + path + (query === '' ? '' : `?${query}`)
+}
+
+/** A text in a body or query that may name an object, and the schema of the object around it. */
+export interface NamingPlace {
+  /** Members and array positions from the body or query on. */
+  at: readonly (string | number)[]
+  schema: JsonSchema
+  /** Values of the member `kind` beside it, which say what the text names. */
+  kinds: readonly unknown[]
+}
+
+/** Texts that name nothing. A new property is taken as a name until it is here. */
+const NAMES_NOTHING = new Set(
+  'condition content cursor description inputHash label lines minCost model name note payload q reason text toolName url'.split(
+    ' ',
+  ),
+)
+
+/** The places of a body or query that may name an object: ids, and all texts that are not known to name nothing. */
+export function namingPlaces(given: TSchema | undefined): NamingPlace[] {
+  const places: NamingPlace[] = []
+  function walk(schema: JsonSchema, at: (string | number)[], kinds: readonly unknown[]): void {
+    for (const one of schema.anyOf ?? []) walk(one, at, kinds)
+    const beside = schema.properties?.['kind']?.enum ?? []
+    for (const [name, of] of Object.entries(schema.properties ?? {})) walk(of, [...at, name], beside)
+    if (schema.items) walk(schema.items, [...at, 0], kinds)
+    const name = at.findLast((step) => typeof step === 'string') ?? ''
+    const isText = [schema.type].flat().includes('string') && !schema.enum && schema.format !== 'date-time'
+    if (isText && !NAMES_NOTHING.has(name)) places.push({ at, schema, kinds })
+  }
+  walk((given ?? {}) as JsonSchema, [], [])
+  return places
+}
+
+/** The sample with a value at the place, of each kind that it can be. */
+export function samplesWith(sample: unknown, { at, kinds }: NamingPlace, value: string): unknown[] {
+  return (kinds.length === 0 ? [undefined] : kinds).map((kind) => {
+    const whole: unknown = structuredClone(sample ?? {})
+    let inner = whole as Record<string | number, unknown>
+    for (const [index, step] of at.slice(0, -1).entries()) {
+      inner = (inner[step] ??= typeof at[index + 1] === 'number' ? [] : {}) as typeof inner
+    }
+    inner[at.at(-1) ?? ''] = value
+    if (kind !== undefined) inner['kind'] = kind
+    return whole
+  })
 }
 
 export interface PopulatedTenant {

@@ -119,7 +119,8 @@ export async function startService(
       return body.key
     },
     async newTenant(name) {
-      const { body: made } = await operator<Named>('/workspaces', { body: { name } })
+      const { status, body: made } = await operator<Named>('/workspaces', { body: { name } })
+      assert.equal(status, 201, `a workspace named ${name}`)
       const { body } = await operator<Named>(`/workspaces/${made.id}/environments`, { body: { name: 'production' } })
       return { workspaceId: made.id, environmentId: body.id }
     },

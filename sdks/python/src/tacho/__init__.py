@@ -140,6 +140,28 @@ async def acall_guarded(tool_name: str, input: object, act: Callable[[], Awaitab
     return await client().acall_guarded(tool_name, input, act, **options)
 
 
+def run_tool(
+    tool_name: str,
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    named: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Calls a function as one guarded call of a tool. See `Tacho.run_tool`."""
+    return client().run_tool(tool_name, function, args, named, **options)
+
+
+async def arun_tool(
+    tool_name: str,
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    named: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """The same for asyncio."""
+    return await client().arun_tool(tool_name, function, args, named, **options)
+
+
 def decide(
     tool_name: str, input: object = None, *, risk_signals: Sequence[str] = (), rules: Rules | None = None
 ) -> CallDecision:
@@ -208,6 +230,7 @@ __all__ = [
     "acall_guarded",
     "adecide",
     "aflush",
+    "arun_tool",
     "ashutdown",
     "call_guarded",
     "client",
@@ -221,6 +244,7 @@ __all__ = [
     "report_issue",
     "resume",
     "run",
+    "run_tool",
     "shutdown",
     "start_run",
 ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, TypeVar, cast, overload
 
 from .configuration.prompt import Prompt, to_prompt
 from .configuration.source import RuntimeConfiguration
@@ -15,16 +14,17 @@ from .delivery.diagnostics import Counters, Diagnostic
 from .delivery.issue_records import IssueRecordCounters, IssueRecords, IssueReport
 from .delivery.sender import FlushResult
 from .delivery.transport import StopSignal
-from .exact import exact_text
+from .guarding.arguments import Arguments
 from .guarding.decorator import guarded
 from .guarding.guard import Guard
-from .guarding.rules import Call, CallDecision, GuardDefaults, Rules
+from .guarding.guarded_call import Request, acall_tool, call_tool, decide_call
+from .guarding.rules import CallDecision, GuardDefaults, Rules
 from .policy.compile import forget_lock
-from .recording.context import current_of
+from .recording.context import current_of, use_prompt
 from .recording.mask import Masking
 from .recording.payload import Capture, Payload
 from .recording.plain import read_safely
-from .recording.run import Run, RunBlock, create_scope
+from .recording.run import Run, RunBlock, begin_scope, create_scope, end_with_process
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -58,6 +58,7 @@ class Tacho:
         compression: Literal["auto", "never"] | None = None,
         refresh_interval: float | None = None,
         configuration_file: str | None = None,
+        configuration_max_age: float | None = None,
         guard: GuardDefaults | None = None,
         on_diagnostic: Callable[[Diagnostic], object] | None = None,
     ) -> None:
@@ -66,7 +67,7 @@ class Tacho:
         self.core = Core(given)
         self.configuration = RuntimeConfiguration(self.core)
         self._issues = IssueRecords(self.core)
-        self._guarding = Guard(self.core, self.configuration, self._issues, guard or GuardDefaults())
+        self.guarding = Guard(self.core, self.configuration, self._issues, guard or GuardDefaults())
         process_end.watch(self)
 
     def run(
@@ -97,7 +98,7 @@ class Tacho:
     ) -> Run:
         """Begins a run without a block. Call its `end`, or the run stays RUNNING."""
         given = {name: value for name, value in locals().items() if name != "self"}
-        return Run(self.core, create_scope(self.core, given))
+        return Run(self.core, begin_scope(self.core, given, has_block=False))
 
     def resume(self, handle: Mapping[str, Any]) -> Run:
         """Continues a run that began elsewhere, from its `to_handle`. Only one of its processes should call `end`."""
@@ -123,17 +124,13 @@ class Tacho:
     def prompt(self, name: str, fallback: str) -> Prompt:
         """
         The deployed version of a prompt. Returns the fallback while nothing is loaded (see `configuration.ready`) or
-        deployed. Inside a run, later events and issue records carry its `promptVersionId`.
+        deployed. Inside a run, later events and issue records of this task and span carry its `promptVersionId`.
         """
         self.configuration.start()
         current = self.configuration.current
         prompts = current.prompts if current else ()
         deployed = next((prompt for prompt in prompts if prompt.name == name), None)
-        scope = self.core.current_scope()
-        if scope and deployed:
-            scope.annotations["promptVersionId"] = deployed.version_id
-        elif scope:
-            scope.annotations.pop("promptVersionId", None)
+        use_prompt(self.core, deployed.version_id if deployed else None)
         return to_prompt(name, fallback, deployed)
 
     @overload
@@ -183,12 +180,12 @@ class Tacho:
         stop: StopSignal | None = None,
     ) -> T:
         """
-        Runs `act` as one guarded call of a tool, for tools that are no functions of yours. `input`: plain JSON, or a function
-        that reads it. `stop` ends the wait for approval. Raises ToolBlockedError if the tool may not run.
+        Runs `act` as one guarded call of a tool, for tools that are no functions of yours. `input`: what conditions see, or a
+        function that reads it; it is read again before `act` runs, and must be the same. `stop` ends the wait for approval.
+        Raises ToolBlockedError if the tool may not run.
         """
-        scope = self.core.current_scope()
-        current = functools.partial(_call, tool_name, input, risk_signals)
-        return self._guarding.call(scope, current, rules or Rules(), act, stop)
+        request = Request(tool_name, _reader(input), act, risk_signals, rules or Rules(), stop)
+        return cast(T, call_tool(self.guarding, request))
 
     async def acall_guarded(
         self,
@@ -201,9 +198,53 @@ class Tacho:
         stop: StopSignal | None = None,
     ) -> T:
         """The same for asyncio: `act` returns an awaitable."""
-        scope = self.core.current_scope()
-        current = functools.partial(_call, tool_name, input, risk_signals)
-        return await self._guarding.acall(scope, current, rules or Rules(), act, stop)
+        request = Request(tool_name, _reader(input), act, risk_signals, rules or Rules(), stop)
+        return cast(T, await acall_tool(self.guarding, request))
+
+    def run_tool(
+        self,
+        tool_name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        named: Mapping[str, Any] | None = None,
+        *,
+        left_out: Collection[str] = (),
+        pauses: tuple[type[BaseException], ...] = (),
+        risk_signals: Sequence[str] = (),
+        rules: Rules | None = None,
+        stop: StopSignal | None = None,
+    ) -> Any:
+        """
+        Calls a function as one guarded call of a tool: for integrations, which call it where the framework calls the tool's
+        own function. Conditions see the arguments by name, and the function gets copies of these same values. `left_out`:
+        parameters that the framework fills, not the model. `pauses`: exceptions that are no failures. Raises
+        ToolBlockedError if the tool may not run; otherwise whatever the function raises.
+        """
+        bound = Arguments(function, args, named or {}, left_out)
+        return call_tool(
+            self.guarding,
+            Request(tool_name, bound.input, bound.call, risk_signals, rules or Rules(), stop, pauses),
+        )
+
+    async def arun_tool(
+        self,
+        tool_name: str,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        named: Mapping[str, Any] | None = None,
+        *,
+        left_out: Collection[str] = (),
+        pauses: tuple[type[BaseException], ...] = (),
+        risk_signals: Sequence[str] = (),
+        rules: Rules | None = None,
+        stop: StopSignal | None = None,
+    ) -> Any:
+        """The same for asyncio. What the function returns is awaited if it can be."""
+        bound = Arguments(function, args, named or {}, left_out)
+        return await acall_tool(
+            self.guarding,
+            Request(tool_name, bound.input, bound.call, risk_signals, rules or Rules(), stop, pauses),
+        )
 
     def decide(
         self,
@@ -218,8 +259,8 @@ class Tacho:
         requests no approval; on REQUIRE_APPROVAL, the caller must. Waits for the first policies, at most two seconds.
         """
         given = rules or Rules()
-        self._guarding.prepare(given)
-        return self._guarding.decide(self.core.current_scope(), _call(tool_name, input, risk_signals), given)
+        self.guarding.prepare(given)
+        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
 
     async def adecide(
         self,
@@ -231,8 +272,8 @@ class Tacho:
     ) -> CallDecision:
         """The same for asyncio."""
         given = rules or Rules()
-        await self._guarding.aprepare(given)
-        return self._guarding.decide(self.core.current_scope(), _call(tool_name, input, risk_signals), given)
+        await self.guarding.aprepare(given)
+        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
 
     def report_issue(self, report: IssueReport) -> str | None:
         """Queues an issue record: a detection, or the recovery from one. Returns at once."""
@@ -274,14 +315,19 @@ class Tacho:
         """The same for issue records."""
         return self._issues.counters
 
+    def end_runs(self, how: process_end.HowItEnds) -> None:
+        """Called when the process or a thread ends, for the runs that are still open."""
+        runs = self.core.open_runs
+        for scope in runs.of_process(how.is_normal) if how.thread is None else runs.of_thread(how.thread):
+            end_with_process(self.core, scope, how)
+
     def flush_at_end(self) -> None:
-        """Called when the process ends."""
-        if self.core.sender.held[0] == 0 and self._issues.counters.queued == 0:
-            return
-        left = self.flush().left
+        """Called when the process ends, after `end_runs`."""
+        settings = self.core.settings
+        left = self.core.sender.flush_at_end(settings.flush_timeout, settings.exit_patience).left
+        self._issues.flush_at_end(settings.exit_patience if left == 0 else 0)
         if left > 0:
-            base_url = self.core.settings.base_url
-            message = f"Not delivered to {base_url}: {left} events. They are lost when the process ends."
+            message = f"Not delivered to {settings.base_url}: {left} events. They are lost when the process ends."
             self.core.diagnostics.report("error", "events_undelivered", message)
 
     def after_fork(self) -> None:
@@ -289,11 +335,9 @@ class Tacho:
         forget_lock()
         self.core.reset()
         self._issues.reset()
-        self._guarding.reset()
+        self.guarding.reset()
         self.configuration.reset()
 
 
-def _call(tool_name: str, input: object, risk_signals: Sequence[str]) -> Call:
-    """Reads the input each time, because it may change while a person decides."""
-    text = exact_text(tool_name)
-    return Call(tool_name if text is None else text, input() if callable(input) else input, risk_signals)
+def _reader(input: object) -> Callable[[], object]:
+    return input if callable(input) else lambda: input

@@ -11,12 +11,13 @@ from .delivery.sender import Sender, SenderSettings
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
 from .options import Settings, resolve
-from .recording.context import RunScope, Span, current_of
+from .recording.context import RunScope, Span, current_of, prompt_version_of
 from .recording.event import PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
+from .recording.open_runs import OpenRuns
 from .recording.payload import Payload, Payloads
-from .recording.plain import dump, read_safely
+from .recording.plain import read_safely
 from .recording.text import well_formed
 
 
@@ -36,6 +37,7 @@ class Core:
         self.connections = Connections(settings.base_url, api_key)
         self.request: Request = self.connections.request
         self.mask = Mask(settings.masking)
+        self.open_runs = OpenRuns()
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
         self.sender = Sender(
             SenderSettings(
@@ -61,10 +63,11 @@ class Core:
         *,
         timestamp: float | None = None,
         span: Span | None = None,
+        is_counted: bool = False,
     ) -> str | None:
         """
         Records one event of a run. Never raises and never waits. Returns the event's id; None if it was dropped.
-        `timestamp`: Unix time in seconds.
+        `timestamp`: Unix time in seconds. `is_counted`: its use was counted before, when the call was admitted.
         """
         self.diagnostics.count("recorded")
         if scope is None:
@@ -74,12 +77,15 @@ class Core:
         try:
             text = exact_text(event_type)
             kind = str.__str__(str(event_type)) if text is None else text
-            scope.usage.count(kind, payload)
+            if not is_counted:
+                scope.usage.count(kind, payload)
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
-            if scope.annotations:
-                payload = {**scope.annotations, **(payload or {})}
+            version = prompt_version_of(self, scope)
+            if scope.annotations or version is not None:
+                noted = {} if version is None else {"promptVersionId": version}
+                payload = {**noted, **scope.annotations, **(payload or {})}
             at = now_ms() if timestamp is None else round(float(timestamp) * 1_000)
             event_id = self.ids.uuid()
             json = self.payloads.write(payload)
@@ -103,6 +109,7 @@ class Core:
     def reset(self) -> None:
         """Begins anew in a forked process: the parent delivers what was queued before."""
         self.ids.reset()
+        self.open_runs.reset()
         self.diagnostics.reset()
         self.connections.reset()
         self.sender.reset()
@@ -111,7 +118,7 @@ class Core:
         given = exact_text(label)
         text = well_formed(read_safely(lambda: str.__str__(str(label)), "[unreadable]") if given is None else given)
         try:
-            return self.mask.text(text) if self.mask.touches(dump(text)) else text
+            return self.mask.label(text)
         except Exception:
             self.diagnostics.report("error", "masking_failed", "Masking failed: a label was dropped.")
             return "[masked:error]"

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from .delivery.proxy import LOOPBACK
 from .exact import exact_text
 from .limits import BATCH_BYTES, CLIENT_ID_CHARS, TEXT_CHARS
 from .recording.mask import Masking
 from .recording.payload import Capture
 
 _KEY = re.compile(r"[\x21-\x7e]+\Z")
-_LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|::1)\Z")
 _MIB = 1_048_576
 
 
@@ -40,9 +40,12 @@ class Settings:
     flush_interval: float
     request_timeout: float
     flush_timeout: float
+    exit_patience: float
+    """How long the end of the process waits for a service that accepts nothing."""
     compress: bool
     refresh_interval: float
     configuration_file: str | None
+    configuration_max_age: float
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     has_keys = isinstance(metadata_keys, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in metadata_keys)
     if not has_keys:
         problems.append("metadata_keys must be a list of texts.")
+    flush_timeout = number("flush_timeout", 5.0, 0, 600)
     capture: Capture = choice("capture", ("full", "metadata-only"), "metadata-only")
     settings = Settings(
         enabled=choice("enabled", (True, False), False) and has_key and base is not None,
@@ -120,10 +124,13 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         max_queued_bytes=int(number("max_queued_bytes", 32 * _MIB, BATCH_BYTES, 2**40)),
         flush_interval=number("flush_interval", 1.0, 0, 3_600),
         request_timeout=number("request_timeout", 10.0, 0.001, 600),
-        flush_timeout=number("flush_timeout", 5.0, 0, 600),
+        flush_timeout=flush_timeout,
+        # A host that chose a time gets the whole of it.
+        exit_patience=min(1.0, flush_timeout) if given.get("flush_timeout") is None else flush_timeout,
         compress=choice("compression", ("auto", "never"), "never") == "auto" and not (base and base[1]),
         refresh_interval=number("refresh_interval", 30.0, 1, 86_400),
         configuration_file=text("configuration_file", 4_096),
+        configuration_max_age=number("configuration_max_age", 86_400.0, 1, 31_536_000),
     )
     return Resolved(settings, key if has_key else "", [*fatal, *problems])
 
@@ -137,6 +144,6 @@ def _origin(value: object) -> tuple[str, bool] | None:
         host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
         port = f":{url.port}" if url.port else ""
         # Keep a path before /openapi/v1, because the service may be behind a proxy.
-        return f"{url.scheme}://{host}{port}{url.path.rstrip('/')}", _LOOPBACK.match(url.hostname) is not None
+        return f"{url.scheme}://{host}{port}{url.path.rstrip('/')}", LOOPBACK.match(url.hostname) is not None
     except ValueError:
         return None

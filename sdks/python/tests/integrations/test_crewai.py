@@ -64,6 +64,6 @@ def test_an_async_tool_outside_a_run_is_a_run_of_its_own(scene: Scene) -> None:
 
     (guarded,) = guard_tools([tool("refund")(refund)], scene.tacho)
     assert guarded.run(order=1, amount=10) == "refunded 10 for 1"
-    with pytest.raises(Exception, match="A policy forbids this call"):
-        guarded.run(order=2, amount=500)
+    # An answer, because CrewAI repeats a call that raises.
+    assert "A policy forbids this call" in guarded.run(order=2, amount=500).as_agent_message()
     assert scene.ran == [1]

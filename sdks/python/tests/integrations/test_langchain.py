@@ -68,6 +68,21 @@ def test_outside_a_run_the_outermost_chain_is_one(scene: Scene, model: ModelServ
     assert scene.tacho.current_run() is None
 
 
+def test_a_stream_that_is_left_leaves_no_run_behind(scene: Scene, model: ModelServer, service: Service) -> None:
+    from tacho.integrations.langchain import TachoHandler
+
+    async def main() -> None:
+        stream = agent_of(scene, model).astream({"messages": "Refund 1, 2 and 3"}, {"callbacks": [TachoHandler(scene.tacho)]})
+        async for _ in stream:
+            break
+        await stream.aclose()
+        assert scene.tacho.current_run() is None
+
+    asyncio.run(main())
+    scene.tacho.flush(120)
+    assert [event["eventType"] for event in service.events].count("SESSION_OUTCOME") == 1
+
+
 def test_a_tools_own_errors_stay_its_own(scene: Scene) -> None:
     from langchain_core.tools import ToolException, tool
 

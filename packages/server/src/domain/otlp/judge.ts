@@ -36,7 +36,8 @@ export function judgeTelemetry(
   if (read === 'malformed') {
     return { ok: false, code: 'invalid_request', detail: `The body is not an OTLP ${signal} request in ${encoding}` }
   }
-  if (read === 'too_many') return tooLarge(`at most ${LIMITS.otlpItems} spans or log records`)
+  if (read === 'too_many')
+    return tooLarge(`at most ${LIMITS.otlpItems} spans or log records, and ${LIMITS.otlpValues} values`)
   const made = inStoredOrder(read.flatMap((ofItem, item) => (ofItem ?? []).map((event) => ({ event, item }))))
   const events = made.map(({ event }) => event)
   const itemOf = made.map(({ item }) => item)

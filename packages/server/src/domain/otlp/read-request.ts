@@ -6,6 +6,8 @@ import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageSha
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Attributes, type Json, type JsonObject } from './attributes.ts'
+import { hasMoreValues } from '../json-values.ts'
+import { MessageCount, TooMany } from './message-count.ts'
 import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
 import { fit } from './text.ts'
 
@@ -27,7 +29,7 @@ export interface Resource {
   sessionId: string | undefined
 }
 
-/** The items of a request; or `malformed`, or `too_many` if it has more than LIMITS.otlpItems. */
+/** The items of a request; or `malformed`, or `too_many` if it has more than LIMITS.otlpItems or LIMITS.otlpValues. */
 export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many'
 
 export function readSpans(body: Uint8Array, encoding: Encoding): Read<Span> {
@@ -51,8 +53,6 @@ function decoded<T>(decode: () => T): T | null {
   }
 }
 
-class TooMany extends Error {}
-
 function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
   try {
     return read()
@@ -67,16 +67,20 @@ const SECOND = 2
 
 function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Schema): Read<MessageShape<Schema>> {
   const sent: Sent<MessageShape<Schema>>[] = []
+  const counted = body.length / 2 > LIMITS.otlpValues ? new MessageCount(LIMITS.otlpValues) : null
   return whole(() => {
     for (const group of messagesOf(body).get(FIRST) ?? []) {
       const inGroup = messagesOf(group)
-      const resource = resourceOf(binary(ResourceSchema, inGroup.get(FIRST)))
+      const resource = resourceOf(binary(ResourceSchema, counted, inGroup.get(FIRST)))
       for (const inner of inGroup.get(SECOND) ?? []) {
         const inScope = messagesOf(inner)
-        const scope = scopeOf(binary(ScopeSchema, inScope.get(FIRST)))
+        const scope = scopeOf(binary(ScopeSchema, counted, inScope.get(FIRST)))
         const items = inScope.get(SECOND) ?? []
         if (sent.length + items.length > LIMITS.otlpItems) throw new TooMany()
-        for (const item of items) sent.push({ resource, scope, item: decoded(() => fromBinary(schema, item, KNOWN)) })
+        for (const item of items) {
+          counted?.add(item, schema)
+          sent.push({ resource, scope, item: decoded(() => fromBinary(schema, item, KNOWN)) })
+        }
       }
     }
     return sent
@@ -105,9 +109,11 @@ function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
 
 function binary<Schema extends DescMessage>(
   schema: Schema,
+  counted: MessageCount | null,
   found: Uint8Array[] = [],
 ): MessageShape<Schema> | undefined {
   const last = found.at(-1)
+  if (last) counted?.add(last, schema)
   return last && fromBinary(schema, last, KNOWN)
 }
 
@@ -119,6 +125,7 @@ function readJson<Schema extends DescMessage>(
 ): Read<MessageShape<Schema>> {
   const sent: Sent<MessageShape<Schema>>[] = []
   return whole(() => {
+    if (hasMoreValues(body, LIMITS.otlpValues)) throw new TooMany()
     const request = objectOf(JSON.parse(Buffer.from(body).toString()))
     for (const group of listOf(request[resources]).map(objectOf)) {
       const resource = resourceOf(json(ResourceSchema, group['resource']))

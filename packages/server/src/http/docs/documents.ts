@@ -4,8 +4,8 @@ import path from 'node:path'
 import { operatorDocument, publicDocument } from '@tacho/contract/openapi.ts'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
-import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import { serveFile } from '../files.ts'
 import { sendInPieces } from '../stalled-readers.ts'
 import { ROOT } from '../../program/root.ts'
 
@@ -54,6 +54,9 @@ const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-
 /** Examples have times shortly after this one. */
 const EXAMPLES_AT = 1_790_000_000_000
 
+/** How long examples stay as they are. */
+const EXAMPLES_MS = 10 * 60_000
+
 /** Examples happen now, so that they can be sent as they are: old events are rejected. */
 function withTimesOf(now: number, text: string): string {
   return text.replaceAll(/\b17900000\d{5}\b/g, (time) => String(now + Number(time) - EXAMPLES_AT))
@@ -72,11 +75,16 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
     [OPERATOR_PREFIX, operatorDocument],
   ] as const
   for (const [prefix, make] of documents) {
-    // A megabyte that few servers are asked for.
+    // Half a megabyte that few servers are asked for. All answers of a while share it.
     let text: string | null = null
+    let made = { at: Number.NEGATIVE_INFINITY, bytes: Buffer.alloc(0) }
     app.get(`${prefix}/openapi.json`, (_request, reply) => {
-      text ??= JSON.stringify(make(version))
-      return sendInPieces(reply.type('application/json; charset=utf-8'), withTimesOf(now(), text))
+      const at = now()
+      if (Math.abs(at - made.at) >= EXAMPLES_MS) {
+        text ??= JSON.stringify(make(version))
+        made = { at, bytes: Buffer.from(withTimesOf(at, text)) }
+      }
+      return sendInPieces(reply.type('application/json; charset=utf-8'), made.bytes)
     })
   }
   if (atRoot) app.get('/', (_request, reply) => reply.redirect('/docs'))
@@ -84,11 +92,9 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
     reply.header('content-security-policy', POLICY).type('text/html; charset=utf-8').send(PAGE),
   )
   app.get('/docs/page.js', (_request, reply) => reply.type('text/javascript; charset=utf-8').send(SCRIPT))
+  const caching = 'public, max-age=86400'
   for (const file of ['icon.svg', 'look.css', 'reference.css', 'guide.css']) {
-    app.get(`/docs/${file}`, (_request, reply) => reply.sendFile(file, FILES, { maxAge: '1d' }))
+    serveFile(app, `/docs/${file}`, path.join(FILES, file), { caching })
   }
-  void app.register(fastifyStatic, { root: ASSETS, serve: false })
-  for (const file of SHOWN) {
-    app.get(`/docs/assets/${file}`, (_request, reply) => reply.sendFile(file, { maxAge: '1d' }))
-  }
+  for (const file of SHOWN) serveFile(app, `/docs/assets/${file}`, path.join(ASSETS, file), { caching })
 }

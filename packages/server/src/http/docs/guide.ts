@@ -2,9 +2,9 @@
 import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import { ROOT } from '../../program/root.ts'
+import { serveFolder } from '../files.ts'
 import { sendInPieces } from '../stalled-readers.ts'
 import type { GuidePages } from './render.ts'
 
@@ -34,16 +34,13 @@ function guidePages(): GuidePages {
 export function guideRoutes(app: FastifyInstance): void {
   if (!existsSync(FRONT)) return
   const pages = guidePages()
-  const rendered = new Map<string, Promise<string>>()
+  const rendered = new Map<string, Promise<Buffer>>()
 
-  async function render(file: string): Promise<string> {
+  async function render(file: string): Promise<Buffer> {
     // Loaded with the first page, because most servers never show one.
     const { renderPage } = await import('./render.ts')
-    return renderPage(
-      pages,
-      { file, text: await readFile(file, 'utf8') },
-      { file: FRONT, text: await readFile(FRONT, 'utf8') },
-    )
+    const front = { file: FRONT, text: await readFile(FRONT, 'utf8') }
+    return Buffer.from(renderPage(pages, { file, text: await readFile(file, 'utf8') }, front))
   }
 
   for (const [file, address] of pages) {
@@ -54,10 +51,5 @@ export function guideRoutes(app: FastifyInstance): void {
       return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), await page)
     })
   }
-  void app.register(fastifyStatic, {
-    root: path.join(DOCS, 'pictures'),
-    prefix: `${PREFIX}/pictures/`,
-    decorateReply: false,
-    maxAge: '1d',
-  })
+  serveFolder(app, `${PREFIX}/pictures`, path.join(DOCS, 'pictures'), { caching: 'public, max-age=86400' })
 }

@@ -35,7 +35,9 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
     const approval = toOperatorApproval(decided.approval)
     if (decided.outcome === 'decided') return approval
-    return refuse('conflict', `The approval is already ${approval.status}`, { current: { ...approval } })
+    const reason =
+      approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
+    return refuse('conflict', `The approval ${reason}`, { current: { ...approval } })
   })
 
   serveRoute(app, OPERATOR_ROUTES.decideApprovals, options, async ({ body, request }) => {

@@ -15,11 +15,16 @@ import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { currentActor } from './caller.ts'
+import { holderOf } from '../holder.ts'
+import { Shares } from '../shares.ts'
 
 export interface StreamOptions {
   /** Interval between heartbeats. Access is checked again before each heartbeat and each message. */
   beatMs?: number
+  /** Bounds of open streams; `mostStreams` is that of the process. */
   mostStreams?: number
+  ofWorkspace?: number
+  ofCaller?: number
 }
 
 const STREAM_TYPE = 'text/event-stream; charset=utf-8'
@@ -33,22 +38,29 @@ export function approvalStreamRoutes(
   app: FastifyInstance,
   deps: Deps,
   { feed, current }: ApprovalReader,
-  { beatMs = 2_000, mostStreams = 1_000 }: StreamOptions = {},
+  { beatMs = 2_000, mostStreams = 1_000, ofWorkspace = 200, ofCaller = 20 }: StreamOptions = {},
 ): void {
   const { storage, draining } = deps
-  let open = 0
+  const open = new Shares({ most: mostStreams, ofWorkspace, ofCredential: ofCaller })
 
   serveRoute(app, OPERATOR_ROUTES.streamApprovals, deps, async ({ request, reply }) => {
     const environment = environmentOf(request)
     if (draining()) return refuse('shutting_down')
-    if (open >= mostStreams) return refuse('overloaded', 'Too many streams are open')
     // For HEAD, the framework would read the stream to its end, which never comes.
     if (request.method === 'HEAD') return reply.type(STREAM_TYPE).send()
-    return stream(environment.id, request, reply)
+    const holder = holderOf(request)
+    if (!open.take(holder, 1)) return refuse('overloaded', 'Too many streams are open')
+    return stream(environment.id, request, reply, () => open.add(holder, -1))
   })
 
-  async function stream(environmentId: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  async function stream(
+    environmentId: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    close: () => void,
+  ): Promise<FastifyReply> {
     const messages = new Readable({ read() {} })
+    messages.once('close', close)
     let over = false
     const send = (text: string) => {
       if (over) return
@@ -64,17 +76,19 @@ export function approvalStreamRoutes(
     const { promise: opened, resolve: openSent } = Promise.withResolvers<void>()
     let sent = opened
     let isRenewing = false
-    const unfollow = await feed.follow(environmentId, {
-      changed: (rows) => void sendIfAllowed(() => message('changed', hints(rows))),
+    const follower = {
+      changed: (rows: ApprovalRow[]) => void sendIfAllowed(() => message('changed', hints(rows))),
       removed: renew,
       ended: () => end('shutting_down'),
+    }
+    const unfollow = await feed.follow(environmentId, follower).catch((error: unknown) => {
+      messages.destroy()
+      throw error
     })
     const beat = setInterval(() => void sendIfAllowed(() => ': heartbeat\n\n'), beatMs)
     beat.unref()
-    open += 1
     messages.once('close', () => {
       over = true
-      open -= 1
       clearInterval(beat)
       unfollow()
     })

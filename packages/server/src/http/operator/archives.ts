@@ -13,7 +13,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { toEnvironment } from './environments.ts'
-import { nameRefusal } from '../field.ts'
+import { nameRefusal, tenantNameRefusal } from '../field.ts'
 import { toWorkspace } from './workspaces.ts'
 
 const DAY_MS = 86_400_000
@@ -26,7 +26,7 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
   for (const verb of Object.keys(VERBS) as Verb[]) {
     serveRoute(app, OPERATOR_ROUTES[`${verb}Workspace`], deps, async ({ request, ...given }) => {
       const { id } = workspaceOf(request)
-      const change = changeOf(request, verb, given)
+      const change = changeOf(request, verb, given, tenantNameRefusal)
       if (!('audit' in change)) return change
       const row = await storage.changeWorkspace(id, change.to, change.audit('workspace', id))
       if (row === null) return refuse('not_found', 'The workspace does not exist')
@@ -37,7 +37,7 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
 
     serveRoute(app, OPERATOR_ROUTES[`${verb}Environment`], deps, async ({ request, ...given }) => {
       const { id } = environmentOf(request)
-      const change = changeOf(request, verb, given)
+      const change = changeOf(request, verb, given, tenantNameRefusal)
       if (!('audit' in change)) return change
       const row = await storage.changeEnvironment(id, change.to, change.audit('environment', id))
       if (row === null) return refuse('not_found', 'The environment does not exist')
@@ -48,7 +48,7 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
 
     serveRoute(app, OPERATOR_ROUTES[`${verb}Prompt`], deps, async ({ params, request, ...given }) => {
       const id = params.promptId.toLowerCase()
-      const change = changeOf(request, verb, given)
+      const change = changeOf(request, verb, given, nameRefusal)
       if (!('audit' in change)) return change
       const row = await storage.changePrompt(workspaceOf(request).id, id, change.to, change.audit('prompt', id))
       if (row === null) return refuse('not_found', 'The workspace does not have this prompt')
@@ -79,7 +79,12 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
     })
   }
 
-  function changeOf(request: FastifyRequest, verb: Verb, given: { body?: unknown }): Changing | Refusal {
+  function changeOf(
+    request: FastifyRequest,
+    verb: Verb,
+    given: { body?: unknown },
+    refusalOf: typeof nameRefusal,
+  ): Changing | Refusal {
     const at = now()
     const changing = (to: TenantChange, detail = {}): Changing => ({
       to,
@@ -88,7 +93,7 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
     if (verb !== 'rename') return changing({ archivedAt: verb === 'archive' ? at : null })
     // The schema of a rename requires it.
     const { name } = given.body as { name: string }
-    return nameRefusal(name) ?? changing({ name }, { name })
+    return refusalOf(name) ?? changing({ name }, { name })
   }
 
   /** Applies it on this node now instead of waiting for the next poll. */

@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import type { Deps } from '../deps.ts'
 import { serveRoute } from '../serve-route.ts'
+import { shareLoads } from '../shared-loads.ts'
 import { workCheck } from './work-check.ts'
 
 /** If wall clock and running time differ by more than this, someone has set the clock since the start. */
@@ -20,10 +21,15 @@ loopback.addAddress('::1', 'ipv6')
 /** Broken parts are not ok; advice about settings appears in checks that are ok. */
 export function doctorRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, config, version, now } = deps
+  // It can read the whole store, so all who ask meanwhile get the same answer.
+  const inspections = shareLoads(
+    () => storage.inspect(),
+    () => undefined,
+  )
   serveRoute(app, OPERATOR_ROUTES.readDoctor, deps, async () => {
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
-      ...(await storage.inspect()),
+      ...(await inspections.load('store')),
       workCheck(await storage.workBacklog(now()), now()),
       clockCheck(now(), performance.timeOrigin + performance.now()),
       addressCheck(config),

@@ -11,7 +11,7 @@ import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal } from '../field.ts'
+import { tenantNameRefusal } from '../field.ts'
 import { listById } from './list-by-id.ts'
 
 export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
@@ -25,7 +25,7 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.createEnvironment, deps, async ({ body: { name }, request }) => {
-    const refusal = nameRefusal(name)
+    const refusal = tenantNameRefusal(name)
     if (refusal) return refusal
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)

@@ -43,6 +43,8 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
       reason,
       requestedBy: { kind: by, id: byId, name, workspaceId: workspaceOf(request).id, requestId: request.id },
       createdAt,
+      // Before appends wait for the erasure.
+      toSearch: await storage.countToSearch(environmentId, { kind, field }),
     }
     const detail = { kind, subjectHash: erasure.subjectHash, field, reason }
     const target = { kind: 'erasure', id }

@@ -8,7 +8,10 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
+import { holderOf } from '../holder.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
+import { Shares } from '../shares.ts'
+import { inTurns } from '../turns.ts'
 import { demandPace } from '../stalled-readers.ts'
 import { admitAgain } from './access.ts'
 import { currentActor, type CallerDeps } from './caller.ts'
@@ -16,7 +19,6 @@ import { currentActor, type CallerDeps } from './caller.ts'
 interface Export {
   request: FastifyRequest
   reply: FastifyReply
-  workspaceId: string
   route: Route
   /** Name of the file. */
   name: string
@@ -36,11 +38,11 @@ export function createExportStreams(
   { atOnce, ofWorkspace }: ExportBounds,
 ): SendExport {
   const { draining } = deps
-  /** Workspaces of the exports that are being streamed. */
-  const open: string[] = []
+  /** A token or person gets half of what its workspace gets, but at least two. */
+  const open = new Shares({ most: atOnce, ofWorkspace, ofCredential: Math.max(2, ofWorkspace / 2) })
 
   async function* whileAllowed(pieces: Awaited<ReturnType<Export['begin']>>, { request, reply }: Export) {
-    for await (const piece of pieces) {
+    for await (const piece of inTurns(pieces)) {
       const actor = await currentActor(deps, request)
       // Not the end of the stream, because the file would look complete.
       if (actor === null || admitAgain(request, actor) !== null) return void reply.raw.destroy()
@@ -49,28 +51,33 @@ export function createExportStreams(
   }
 
   return async (sent) => {
-    const { request, reply, workspaceId, route, name, begin } = sent
+    const { request, reply, route, name, begin } = sent
     const { replyType = 'application/octet-stream' } = route
     const type = replyType.startsWith('text/') ? `${replyType}; charset=utf-8` : replyType
     // For HEAD, the framework would read the stream to its end.
     if (request.method === 'HEAD') return reply.type(type).send()
     if (draining()) return refuse('shutting_down')
-    const own = open.filter((id) => id === workspaceId).length
-    if (open.length >= atOnce || own >= ofWorkspace) {
-      return refuse('overloaded', 'Too many exports are in progress')
-    }
-    open.push(workspaceId)
+    const holder = holderOf(request)
+    if (!open.take(holder, 1)) return refuse('overloaded', 'Too many exports are in progress')
     const leave = demandPace(request.raw.socket, LIMITS.exportPaceBytes)
     let isCounted = true
     const ended = (): void => {
       if (!isCounted) return
       isCounted = false
-      open.splice(open.indexOf(workspaceId), 1)
+      open.add(holder, -1)
       leave()
     }
     try {
       const stream = Readable.from(whileAllowed(await begin(), sent), { objectMode: false })
-      stream.once('close', ended)
+      stream.once('error', (err) =>
+        request.log.error({ err, file: name }, 'an export broke off: its file is not whole'),
+      )
+      stream.once('close', () => {
+        ended()
+        if (!stream.readableEnded && !stream.errored) {
+          request.log.warn({ file: name }, 'an export was left by its client: its file is not whole')
+        }
+      })
       reply.raw.once('close', () => stream.destroy())
       return reply.header('content-disposition', `attachment; filename="${name}"`).type(type).send(stream)
     } catch (error) {

@@ -51,7 +51,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
       const names = { workspace: workspace.name, environment: environment.name }
       return exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
     }
-    return sendExport({ request, reply, workspaceId: workspace.id, route, name, begin })
+    return sendExport({ request, reply, route, name, begin })
   })
 
   serveRoute(app, OPERATOR_ROUTES.exportParquet, deps, async ({ query, request, reply }) => {
@@ -67,7 +67,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
       return parquetFile(deps, { environmentId: environment.id, workspaceId: workspace.id, table, filter })
     }
     const [route, name] = [OPERATOR_ROUTES.exportParquet, `tacho-${table}-${fileTime(now())}.parquet`]
-    return sendExport({ request, reply, workspaceId: workspace.id, route, name, begin })
+    return sendExport({ request, reply, route, name, begin })
   })
 
   serveRoute(app, OPERATOR_ROUTES.exportRun, deps, async ({ params, query, request, reply }) => {
@@ -94,7 +94,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     // Also where a browser shows it instead of saving it.
     void reply.header('content-security-policy', `${RUN_PAGE_POLICY}; sandbox`)
     const [route, name] = [OPERATOR_ROUTES.exportRun, `tacho-run-${row.id}.html`]
-    return sendRunFile({ request, reply, workspaceId: workspace.id, route, name, begin })
+    return sendRunFile({ request, reply, route, name, begin })
   })
 }
 

@@ -116,6 +116,10 @@ async function open() {
     outcome.append(link())
     return
   }
+  if (account === 'unknown') {
+    outcome.textContent = 'You need an account here. If you sign in at an identity provider, signing in accepts the invitation. '
+    outcome.append(link())
+  }
   const isNew = account === 'none'
   // The first person of a store names their own address.
   document.getElementById('addressed').hidden = email !== ''

@@ -56,7 +56,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     if (refusal) return refusal
     const found = await find(body.token)
     if (!found) return NO_INVITATION
-    const { email, role, workspaceId, invitedBy, expiresAt, operator } = found
+    const { email, role, workspaceId, invitedBy, expiresAt } = found
     const workspace = workspaceId === null ? null : await storage.findWorkspace(workspaceId)
     if (workspaceId !== null && workspace === null) return NO_INVITATION
     return {
@@ -65,7 +65,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
       workspace: workspace?.name ?? null,
       invitedBy,
       expiresAt: isoTime(expiresAt),
-      account: accountOf(operator),
+      account: accountOf(found),
     }
   })
 
@@ -76,7 +76,8 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     if (!found) return NO_INVITATION
     const email = found.email === ANY_EMAIL ? lowerCase(body.email ?? '') : found.email
     if (!isEmail(email)) return refuseField('email', 'must be your e-mail address: this invitation names none')
-    const operator = found.operator ? await present(found, body, request.ip) : await future(email, body)
+    const creates = found.createsAccount && found.operator === null
+    const operator = creates ? await future(email, body) : await present(found, body, request.ip)
     if (isRefusal(operator)) return operator
     const at = now()
     const detail = { invitation: found.id, role: found.role, invitedBy: found.invitedBy }
@@ -84,6 +85,8 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const entry = personalEntry(person, at, 'operator.accept_invitation', found.workspaceId, detail, request.id)
     const outcome = await storage.acceptInvitation(found.id, operator, at, [entry])
     if (outcome === 'gone') return NO_INVITATION
+    if (outcome === 'member')
+      return refuse('conflict', `${email} has a role there, which an invitation does not change`)
     if (outcome === 'changed') return refuse('conflict', 'An account with this address was just created: try again')
     if (found.operator === null) attempts.succeeded(email, request.ip)
     await refreshCredentials(deps)
@@ -93,7 +96,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   /** The pending invitation of a link. */
   async function find(token: string): Promise<FoundInvitation | null> {
     const presented = parseInvitation(token)
-    const found = presented && (await storage.findInvitation(presented.id))
+    const found = presented && (await storage.findInvitation(presented.id, now()))
     if (!found || !sameHash(found.hash, presented.hash)) return null
     return found.endedAt === null && found.expiresAt > now() ? found : null
   }
@@ -104,16 +107,15 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     { password }: Acceptance,
     address: string,
   ): Promise<{ id: string } | Refusal> {
-    const { operator, email } = found
-    if (!operator) return NO_INVITATION
-    if (operator.passwordHash === null) {
+    const { operator, email, createsAccount } = found
+    if (createsAccount && operator?.passwordHash === null) {
       return refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }
     const refusal = attempts.on(email)
     if (refusal) return refusal
-    if (!(await verifyPassword(password, operator.passwordHash))) {
-      return refuse('forbidden', `${email} already has an account: enter its password`)
-    }
+    // An address without an account takes as long and is told the same, because owners of a workspace may invite any.
+    const isRight = await verifyPassword(password, operator?.passwordHash ?? null)
+    if (!isRight || operator === null) return createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
     attempts.succeeded(email, address)
     return { id: operator.id }
   }
@@ -155,6 +157,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
       workspaceId,
       role: body.role,
       invitedBy: actor.name,
+      inviter: { kind: actor.kind, id: actor.id },
       createdAt,
       expiresAt: createdAt + LIMITS.invitationMs,
       endedAt: null,
@@ -175,7 +178,17 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   }
 }
 
-function accountOf(operator: FoundInvitation['operator']): OpenedInvitation['account'] {
+const wrongPassword = (email: string): Refusal =>
+  refuse('forbidden', `${email} already has an account: enter its password`)
+
+const NO_OWN_ACCOUNT = refuse(
+  'forbidden',
+  'The password is wrong, or the address has no account with a password here. Sign in at the identity provider, or ask an owner of the whole installation for an account',
+)
+
+function accountOf({ operator, createsAccount }: FoundInvitation): OpenedInvitation['account'] {
+  // Not told to owners of a workspace, who may invite any address.
+  if (!createsAccount) return 'unknown'
   if (operator === null) return 'none'
   return operator.passwordHash === null ? 'identity-provider' : 'password'
 }

@@ -28,42 +28,40 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
     const [environment, workspace] = [environmentOf(request), workspaceOf(request)]
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
-    const parts = readRestore(body.lines, workspaceId)
-    if (!Array.isArray(parts)) return refuse('invalid_request', `lines[${parts.line}] ${parts.message}`)
+    const read = readRestore(body.lines, workspaceId)
+    if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
+    const begun = await begin(environmentId, request, read.source, body.resume === true)
+    if (begun !== null) return begun
     const done: Done = { written: 0, known: 0 }
-    for (const some of together(parts)) {
-      const refusals = await Promise.all(some.map((part) => restore(environmentId, part, done, request, body.resume)))
+    for (const some of together(read.parts)) {
+      const refusals = await Promise.all(some.map((part) => restore(environmentId, part, done)))
       const refusal = refusals.find(isRefusal)
       if (refusal) return refusal
     }
     return done
   })
 
-  async function restore(
-    environmentId: string,
-    part: RestorePart,
-    done: Done,
-    request: FastifyRequest,
-    resume = false,
-  ): Promise<Refusal | null> {
-    if (part.kind === 'head') return begin(environmentId, request, resume)
+  function restore(environmentId: string, part: RestorePart, done: Done): Promise<Refusal | null> {
     return part.kind === 'rows' ? restoreRows(environmentId, part, done) : restoreRun(environmentId, part, done)
   }
 
-  async function begin(environmentId: string, request: FastifyRequest, resume: boolean): Promise<Refusal | null> {
-    if (!resume && !(await storage.isEnvironmentEmpty(environmentId))) {
-      return refuse(
-        'conflict',
-        'The environment is not empty. Import into a new one, or resume the import of the same file',
-      )
-    }
+  /** Before any row is taken. */
+  async function begin(
+    environmentId: string,
+    request: FastifyRequest,
+    source: string,
+    resume: boolean,
+  ): Promise<Refusal | null> {
+    const at = now()
     const target = { kind: 'environment', id: environmentId }
-    await storage.appendAudit([auditOf(request, now(), 'environment.import', target, { resumed: resume })])
-    return null
+    const entry = auditOf(request, at, 'environment.import', target, { source, resumed: resume })
+    const start = { environmentId, source, resume, actorId: entry.actorId, now: at }
+    const begun = await storage.beginImport(start, [entry])
+    return begun === 'begun' ? null : NOT_BEGUN[begun]
   }
 
   async function restoreRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
-    const result = await storage.restoreRows(environmentId, part.table, part.rows)
+    const result = await storage.restoreRows(environmentId, part.table, part.rows, now())
     if (result.outcome !== 'restored') {
       return refuse('conflict', `lines[${part.lines[result.index]}]: ${ROW_FAULTS[result.outcome](part.table)}`)
     }
@@ -102,10 +100,22 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
   }
 }
 
+const NOT_BEGUN = {
+  not_empty: refuse(
+    'conflict',
+    'The environment is not empty. Import into a new one, or resume the import of the same file',
+  ),
+  other_source: refuse(
+    'conflict',
+    'No import of this file began in the environment. Begin it in an empty environment, without resume',
+  ),
+}
+
 const ROW_FAULTS = {
   differs: (table: ExportedTable) => `another ${table} is stored in its place`,
-  foreign: () => 'the workspace does not have its prompt',
+  foreign: () => 'the workspace does not have its prompt or policy',
   erased: () => 'was erased, or names what was erased',
+  too_large: () => 'more would be deployed than the limits allow',
 }
 
 const ACCEPTED: ReadonlySet<EventVerdict> = new Set(['stored', 'duplicate'])

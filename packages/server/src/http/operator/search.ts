@@ -7,6 +7,7 @@ import { parseSearchQuery } from '../../domain/search-query.ts'
 import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/search.ts'
 import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
+import { holderOf } from '../holder.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -39,7 +40,7 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
     const from = start.after?.from ?? range.from
     const search = { clauses: parsed.clauses, from, to, limit, after: start.after }
     const found = await takeTurn({
-      environmentId: environment.id,
+      holder: holderOf(request),
       isOver: () => reply.raw.destroyed,
       run: () => storage.searchEvents(environment.id, search),
     })

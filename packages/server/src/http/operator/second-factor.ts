@@ -8,7 +8,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { cookieHeader, SESSION_COOKIE } from './sign-in/session-cookie.ts'
+import { sessionCredential } from '../../domain/credential.ts'
+import { cookieHeader, SESSION_COOKIE, sessionTokenIn } from './sign-in/session-cookie.ts'
 import { codeRefusal, libraryHeaders, passCookies, readAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
@@ -62,6 +63,10 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     passCookies(request, reply, answer, config)
     const target = { kind: 'operator', id: operator.id }
     await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])
+    // Other sessions began without the second factor. The library may have replaced the own one.
+    const token = sessionTokenIn(answer.setCookies)
+    const own = token === null ? session : await storage.findSession(sessionCredential(token).hash)
+    await storage.endSessions(operator.id, { exceptId: own?.sessionId ?? session.sessionId }, [])
     await refreshCredentials(deps)
     return DONE
   })

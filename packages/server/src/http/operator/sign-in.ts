@@ -173,7 +173,11 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     const operator = await storage.findOperatorByEmail(email)
     if (!operator || why === 'rate_limited') return refusal
     const detail = { why, address: request.ip }
-    await storage.appendAudit([personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request.id)])
+    const entry = personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request.id)
+    // Not awaited: the time of the reply would tell that the account exists.
+    void storage
+      .appendAudit([entry])
+      .catch((err: unknown) => request.log.error({ err }, 'could not log a refused sign-in'))
     return refusal
   }
 }

@@ -1,7 +1,8 @@
 /** The connections of a node. Settings are applied when a connection opens; a broken connection is never reused. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../storage.ts'
-import { connectError, followsFailure, isPoolBusy, keepsConnection, storageError } from './errors.ts'
+import { connectError, isPoolBusy, keepsConnection, storageError } from './errors.ts'
+import { firstFailure } from './first-failure.ts'
 import type { Reachability } from './reachability.ts'
 
 export interface Timeouts {
@@ -135,6 +136,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
   async function snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     use(async (client) => {
+      const failure = firstFailure(client)
       const begun = client.query(SNAPSHOT)
       try {
         const [result] = await Promise.all([work(client), begun])
@@ -142,8 +144,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
         await client.query('COMMIT')
       } catch (error) {
         await Promise.allSettled([begun])
-        await rollback(client, error)
-        throw error
+        throw await rolledBack(client, failure.behind(error))
       }
     }).catch(reject)
     return promise
@@ -215,6 +216,7 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   onSent: () => void = () => undefined,
   begin = 'BEGIN',
 ): Promise<Result> {
+  const failure = firstFailure(client)
   const sent: Promise<unknown>[] = []
   const atCommit: AtCommit = (statement) => {
     // The commit reports its failure.
@@ -227,10 +229,8 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   try {
     result = await work(client, atCommit)
   } catch (error) {
-    const settled = await Promise.allSettled(sent)
-    await rollback(client, error)
-    if (!followsFailure(error)) throw error
-    throw settled.find((outcome) => outcome.status === 'rejected')?.reason ?? error
+    await Promise.allSettled(sent)
+    throw await rolledBack(client, failure.behind(error))
   }
   // It also ends a failed transaction. After that, the connection may belong to the next one.
   const ended = end === 'commit' ? commit(client) : client.query('ROLLBACK')
@@ -241,8 +241,12 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   return result
 }
 
-async function rollback(client: pg.ClientBase, error: unknown): Promise<void> {
-  if (keepsConnection(error) && client.getTransactionStatus() !== 'I') await client.query('ROLLBACK')
+/** Returns the error that ended the transaction. If the rollback fails too, the connection is closed, which also ends it. */
+async function rolledBack(client: pg.ClientBase, error: unknown): Promise<unknown> {
+  if (keepsConnection(error) && client.getTransactionStatus() !== 'I') {
+    await client.query('ROLLBACK').catch(() => undefined)
+  }
+  return error
 }
 
 /** Commits, or throws. After a failed statement, COMMIT reports no error but commits nothing. */

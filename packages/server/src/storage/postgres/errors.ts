@@ -12,11 +12,13 @@ const INTERNAL_ERROR = 'XX000'
 const KEY_OF_SHARD = /"\w+_pkey_\d+"/
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
+/** The statement that failed is not known. Citus passes this on from a worker that lost its transaction. */
+const IN_FAILED_TRANSACTION = '25P02'
 /**
- * Read only (a failover's other side), lock not available, object not in prerequisite state, not allowed, damaged data,
- * damaged index. XX000 is missing on purpose: an internal database error is a bug, ours or the database's.
+ * Read only (a failover's other side), failed transaction, lock not available, object not in prerequisite state, not
+ * allowed, damaged data, damaged index. XX000 is missing on purpose: an internal database error is a bug, ours or the database's.
  */
-const STORE_CODES = ['25006', '55P03', '55000', '42501', 'XX001', 'XX002']
+const STORE_CODES = ['25006', IN_FAILED_TRANSACTION, '55P03', '55000', '42501', 'XX001', 'XX002']
 /** Node's error codes for sockets and names, and OpenSSL's for received data. */
 const NETWORK_CODES = /^(ECONN|EPIPE|EHOST|ENET|ETIMEDOUT|EAI_|ENOTFOUND|EADDR|EMFILE|ENFILE|ENOBUFS|EPROTO|ERR_SSL_)/
 /** pg's own errors for a connection that ended or timed out have no code. */
@@ -34,7 +36,6 @@ const LOST_CONNECTION = new Set([
 const DISK_FULL = '53100'
 /** statement_timeout cancels the statement. */
 const CANCELLED = '57014'
-const IN_FAILED_TRANSACTION = '25P02'
 /** pg's message when all connections of a pool stay busy. */
 const POOL_BUSY = 'timeout exceeded when trying to connect'
 

@@ -9,6 +9,7 @@
  */
 import pg, { type ClientBase, type Connection } from 'pg'
 import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/append/event-columns.ts'
+import { payloadSum } from '../sql/payloads.ts'
 import { nameSession, ownSession } from '../sql/append/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 
@@ -19,7 +20,7 @@ interface CopyConnection extends Connection {
 }
 
 const NUMBERS = ['run', 'envelope', 'seq', 'received_at']
-const COLUMNS = ['environment_id', ...NUMBERS, 'event_id', ...ROW_COLUMNS, 'own_session']
+const COLUMNS = ['environment_id', ...NUMBERS, 'event_id', ...ROW_COLUMNS, 'payload_sum', 'own_session']
 const TEXT = `COPY events (${COLUMNS.join(', ')}) FROM STDIN BINARY`
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
@@ -138,6 +139,8 @@ function writeRow(buffer: Buffer, from: number, environment: Buffer, event: NewE
   end = writeValue(buffer, end, receivedAt)
   end = writeValue(buffer, end, event.eventId)
   for (const value of rowValues(event)) end = writeValue(buffer, end, value)
+  end = buffer.writeInt32BE(INT4_BYTES, end)
+  end = buffer.writeInt32BE(payloadSum(event.payload), end)
   return writeValue(buffer, end, event.sessionId === null ? '' : null)
 }
 
@@ -158,7 +161,8 @@ function writeNumber(buffer: Buffer, at: number, value: number): number {
 
 /** At most this many bytes. */
 function roomFor(event: NewEvent): number {
-  let bytes = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + textRoom(event.eventId)
+  const fixed = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + INT4_BYTES + LENGTH_BYTES
+  let bytes = fixed + textRoom(event.eventId)
   for (const value of rowValues(event))
     bytes += LENGTH_BYTES + (typeof value === 'string' ? textRoom(value) : INT8_BYTES + SHORT_CHARS)
   return bytes

@@ -1,6 +1,8 @@
 /** Checks of the installation, for doctor. */
+import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
 import type { StoreCheck } from '../storage.ts'
 import type { Connections } from './connections.ts'
+import { postgresSql } from './sql.ts'
 
 export interface Inspected {
   connections: Connections
@@ -25,6 +27,8 @@ interface Facts {
 }
 
 const MIB = 1_048_576
+/** Reading a larger store would take too much of the database from the service. */
+const CHECKED_BYTES = 1_024 * MIB
 /** The newest release covered by the tests. */
 const NEWEST_MAJOR = 18
 /** Nodes compare expiry times and limits. */
@@ -47,6 +51,11 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
     if (found === undefined) throw new Error('The database returned no row')
     return { facts: found, skewMs: Math.round(found.now - (asked + Date.now()) / 2) }
   })
+  const { connections } = inspected
+  const payloads =
+    facts.bytes > CHECKED_BYTES
+      ? null
+      : await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client))))
   return [
     release(facts),
     durability(facts),
@@ -54,7 +63,12 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
     clock(skewMs),
     queue(inspected),
     schema(facts, inspected),
+    payloads === null ? notChecked(facts) : payloadsCheck(payloads),
   ]
+}
+
+function notChecked({ bytes }: Facts): StoreCheck {
+  return { name: 'payloads', ok: true, detail: `Not checked: ${mib(bytes)} is more than ${mib(CHECKED_BYTES)}` }
 }
 
 function release({ version }: Facts): StoreCheck {

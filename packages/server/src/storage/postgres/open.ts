@@ -3,7 +3,9 @@ import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import type { EventBatchRows } from '../events.ts'
-import type { MovedRows } from '../sql/migrations.ts'
+import { damagedPayload } from '../sql/damage.ts'
+import { newestVersion, type MovedRows } from '../sql/migrations.ts'
+import type { DamagedPayload } from '../sql/sql.ts'
 import { StorageError, type Storage, type StorageErrorCode, type StoreWarning } from '../storage.ts'
 import { parseAddress } from './address.ts'
 import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
@@ -82,6 +84,11 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   })
 
   let actMs = 0
+  let damagedPayloads = 0
+  const onDamage = (found: DamagedPayload) => {
+    damagedPayloads++
+    onWarning?.(...damagedPayload(found))
+  }
 
   async function call(name: ActName, kind: ActKind, args: unknown[]): Promise<unknown> {
     const through = name === 'controlRevision' ? own : connections
@@ -93,7 +100,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
           kind,
         )((client) => {
           startedAt = performance.now()
-          return runAct(postgresSql(client), name, args)
+          return runAct(postgresSql(client, onDamage), name, args)
         })
       } catch (error) {
         if (tries === TRIES || !(error instanceof StorageError && isRace(error.cause))) throw error
@@ -132,12 +139,13 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
         nodes: nodes.alive(),
         queuedBytes: queue.counts.queuedBytes,
         queueBytes,
-        schema: knownMigrations().length,
+        schema: newestVersion(knownMigrations()),
       }),
     backup: async () => ({ ok: false, reason: 'unsupported' }),
     nodes: nodes.alive,
     clockOffsetMs: nodes.clockOffsetMs,
-    gauges: () => ({ ...queue.counts, actMs, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
+    damage: () => null,
+    gauges: () => ({ ...queue.counts, actMs, damagedPayloads, diskFreeBytes: null, storeBytes: nodes.databaseBytes() }),
     async close() {
       await queue.idle()
       await nodes.leave()

@@ -72,6 +72,7 @@ type NotActs =
   | 'nodes'
   | 'clockOffsetMs'
   | 'close'
+  | 'damage'
 /** The methods of Storage that are portable acts. */
 export type ActMethods = Omit<Storage, NotActs>
 export type ActName = keyof ActMethods

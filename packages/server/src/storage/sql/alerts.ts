@@ -110,7 +110,10 @@ async function testAlert(
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
   const alert = await find(sql, environmentId, id)
   if (alert === null) return null
-  await sql.run(`DELETE FROM work WHERE kind = 'check_alert' AND subject_id = ?`, [id])
+  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'check_alert' AND subject_id = ?`, [
+    environmentId,
+    id,
+  ])
   await sql.run('DELETE FROM alerts WHERE environment_id = ? AND id = ?', [environmentId, id])
   await insertAudit(sql, audit)
   return alert
@@ -173,7 +176,7 @@ async function measureAlert(
 
 async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const { environmentId, id, owner, at, state, nextAt, news } = check
-  const hold: WorkHold = { kind: 'check_alert', owner, subjectIds: [id] }
+  const hold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }
   // First, because it checks the owner and locks the work.
   if ((await postponeWork(sql, hold, { dueAt: nextAt, error: null, counts: false })) === 0) return false
   const text = 'UPDATE alerts SET state = ?, checked_at = ? WHERE environment_id = ? AND id = ?'

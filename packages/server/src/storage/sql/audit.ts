@@ -39,12 +39,29 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
   await insertRows(sql, 'audit_log', rows)
 }
 
-/** Removes ids and texts of clients from these entries. Actor, action and target stay. */
-export async function eraseDetails(sql: Sql, environmentId: string, targets: string[]): Promise<void> {
+/** Removes ids and texts of clients from the entries about these. Actor, action and target stay. */
+export async function eraseDetails(sql: Sql, environmentId: string, kind: string, targets: string[]): Promise<void> {
   for (const chunk of chunksOf(targets)) {
-    const text = `UPDATE audit_log SET detail = '{"erased":true}' WHERE target_id IN (${PLACES}) AND environment_id = ?`
-    await sql.run(text, [...chunk, environmentId])
+    const text = `UPDATE audit_log SET detail = '{"erased":true}'
+      WHERE target_id IN (${PLACES}) AND environment_id = ? AND target_kind = ?`
+    await sql.run(text, [...chunk, environmentId, kind])
   }
+}
+
+/** The same for decisions on approvals of these runs, also if retention has removed the approvals. */
+export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: readonly string[]): Promise<void> {
+  const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
+  const text = `UPDATE audit_log SET detail = '{"erased":true}'
+    WHERE environment_id = ? AND target_kind = 'approval' AND ${runId} IN (${PLACES})`
+  for (const chunk of chunksOf([...runIds])) await sql.run(text, [environmentId, ...chunk])
+}
+
+/** The same for decisions and changes of saved views that quote this text, whatever became of approval and view. */
+export async function eraseQuotes(sql: Sql, environmentId: string, quoted: string): Promise<void> {
+  const quotes = sql.dialect === 'postgres' ? 'strpos(detail, ?) > 0' : 'instr(detail, ?) > 0'
+  const text = `UPDATE audit_log SET detail = '{"erased":true}'
+    WHERE environment_id = ? AND target_kind IN ('approval', 'run_view') AND ${quotes}`
+  await sql.run(text, [environmentId, JSON.stringify(quoted)])
 }
 
 async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {

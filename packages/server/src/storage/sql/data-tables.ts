@@ -61,6 +61,7 @@ export const DATA_TABLES: Readonly<Record<string, TableLife>> = {
   deployment_changes: ofEnvironment(),
   configurations: ofEnvironment(),
   run_views: ofEnvironment(),
+  imports: ofEnvironment(),
   retention_settings: ofEnvironment('Those of a workspace stay.'),
   retention_progress: ofEnvironment(),
   stalled_rules: ofEnvironment(),

@@ -81,5 +81,5 @@ async function changeEnvironment(
 /** The order to delete it, which environment-deletion.ts keeps. */
 async function cancelDeletion(sql: Sql, id: string): Promise<void> {
   await sql.run('UPDATE environments SET delete_at = NULL, deletion = NULL WHERE id = ?', [id])
-  await sql.run(`DELETE FROM work WHERE kind = 'delete_environment' AND subject_id = ?`, [id])
+  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'delete_environment'`, [id])
 }

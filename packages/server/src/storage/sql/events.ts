@@ -124,8 +124,8 @@ async function readPage(sql: Sql, query: Query, page: FirstPage): Promise<Events
 async function pageAtOnce(sql: Sql, { run, text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
   const rows = await sql.all<StoredEvent & { found: number }>(
-    `${run} SELECT ${NAMES}, payload, found
-      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD} AS payload, ${BYTES} ${text}) AS found) AS page
+    `${run} SELECT ${NAMES}, payload, "payloadSum", found
+      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD}, ${BYTES} ${text}) AS found) AS page
       WHERE total <= ? OR total = bytes ORDER BY time, seq LIMIT ?`,
     [...params, page.limit + 1, page.pageBytes, page.limit],
   )
@@ -140,7 +140,7 @@ async function pageBySizes(sql: Sql, { run, text, params }: Query, page: FirstPa
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const rows = await sql.all<StoredEvent>(`${run} SELECT ${ROW}, ${PAYLOAD} AS payload ${text}`, [...params, count])
+  const rows = await sql.all<StoredEvent>(`${run} SELECT ${ROW}, ${PAYLOAD} ${text}`, [...params, count])
   return { rows, more: sizes.length > count }
 }
 
@@ -253,7 +253,7 @@ export async function arrivedEvents(
     found.map(({ payloadBytes }) => payloadBytes),
     page,
   )
-  const { text, params } = rowsByArrival(sql, environmentId, run, after, count, `${ROW}, ${PAYLOAD} AS payload`)
+  const { text, params } = rowsByArrival(sql, environmentId, run, after, count, `${ROW}, ${PAYLOAD}`)
   const rows = await withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))
   return { rows, more: found.length > count }
 }
@@ -263,7 +263,7 @@ async function findEvent(sql: Sql, environmentId: string, runId: string, eventId
   if (run === null) return null
   const params = [environmentId, run.id, run.id, environmentId]
   const rows = await sql.all<StoredEvent>(
-    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} AS payload FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.event_id = ?`,
+    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.event_id = ?`,
     [...params, environmentId, eventId],
   )
   const [event] = await withPayloads(sql, environmentId, rows)

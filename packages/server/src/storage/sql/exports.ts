@@ -1,4 +1,6 @@
-import { look, write, type Acts } from './act.ts'
+import { look, read, write, type Acts } from './act.ts'
+import type { AuditEntry } from '../audit.ts'
+import type { ItemVersion } from '../deployments.ts'
 import type { EventsRead, StoredEvent } from '../events.ts'
 import {
   EXPORTED_AFTER_RUNS,
@@ -8,13 +10,16 @@ import {
   type ExportedRow,
   type ExportedTable,
   type ExportStore,
+  type ImportStart,
   type RowsRestored,
 } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import type { Page } from '../page.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
 import { nextRevision } from './approvals/approvals.ts'
-import { lockConfiguration } from './configuration/configurations.ts'
+import { insertAudit } from './audit.ts'
+import { keepConfiguration, lockConfiguration } from './configuration/configurations.ts'
+import { deploymentFault } from './configuration/publish.ts'
 import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { arrivedEvents } from './events.ts'
@@ -26,19 +31,12 @@ import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
 export const exportsActs = {
-  readExported: look(readExported),
+  readExported: read(readExported),
   readArrived: look(readArrived),
-  isEnvironmentEmpty: look(isEnvironmentEmpty),
+  beginImport: write(beginImport),
   restoreRows: write(restoreRows),
   restoreRun: write(restoreRun),
 } satisfies Partial<Acts<ExportStore>>
-
-const OWNERS = {
-  environment: 'environment_id = ?',
-  workspace: 'workspace_id = (SELECT workspace_id FROM environments WHERE id = ?)',
-  prompts: `prompt_id IN (SELECT id FROM prompts
-    WHERE workspace_id = (SELECT workspace_id FROM environments WHERE id = ?))`,
-} as const
 
 /** Without those whose runs were all erased. */
 const USED_AGENTS =
@@ -47,7 +45,7 @@ const USED_AGENTS =
 const columnsOf = ({ columns }: TableParts): string =>
   columns.map((column) => `${column} AS "${memberOf(column)}"`).join(', ')
 
-function readExported(
+async function readExported(
   sql: Sql,
   environmentId: string,
   table: ExportedTable,
@@ -58,8 +56,16 @@ function readExported(
   const key = parts.key.join(', ')
   const further = after === null ? '' : `AND (${key}) > (${parts.key.map(() => '?').join(', ')})`
   const used = table === 'agent' ? USED_AGENTS : ''
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${OWNERS[parts.of]} ${used} ${further} ORDER BY ${key}`
-  return sql.page(text, [environmentId, ...(after ?? [])], limit)
+  const owner = await ownerOf(sql, environmentId, parts)
+  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${parts.of}_id = ? ${used} ${further} ORDER BY ${key}`
+  return sql.page(text, [owner, ...(after ?? [])], limit)
+}
+
+/** Whose rows a table has: the environment, or its workspace. */
+async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Promise<string | null> {
+  if (of === 'environment') return environmentId
+  const text = 'SELECT workspace_id AS "workspaceId" FROM environments WHERE id = ?'
+  return (await sql.get<{ workspaceId: string }>(text, [environmentId]))?.workspaceId ?? null
 }
 
 function readArrived(
@@ -71,13 +77,37 @@ function readArrived(
   return arrivedEvents(sql, environmentId, run, page)
 }
 
+/** An audit entry stands for what one actor imports within this time. */
+const LOGGED_FOR_MS = 3_600_000
+
+async function beginImport(
+  sql: Sql,
+  { environmentId, source, resume, actorId, now }: ImportStart,
+  audit: AuditEntry[],
+): Promise<'begun' | 'not_empty' | 'other_source'> {
+  if (!resume) {
+    if (!(await isEnvironmentEmpty(sql, environmentId))) return 'not_empty'
+    const begin = `INSERT INTO imports (environment_id, source, started_at, logged_at, logged_by) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (environment_id) DO UPDATE SET source = excluded.source, started_at = excluded.started_at,
+        logged_at = excluded.logged_at, logged_by = excluded.logged_by`
+    await sql.run(begin, [environmentId, source, now, now, actorId])
+    await insertAudit(sql, audit)
+    return 'begun'
+  }
+  const find = 'SELECT environment_id FROM imports WHERE environment_id = ? AND source = ?'
+  if ((await sql.get(find, [environmentId, source])) === null) return 'other_source'
+  const log = `UPDATE imports SET logged_at = ?, logged_by = ?
+    WHERE environment_id = ? AND (logged_by <> ? OR logged_at <= ? OR logged_at > ?)`
+  const isDue = (await sql.run(log, [now, actorId, environmentId, actorId, now - LOGGED_FOR_MS, now])) > 0
+  if (isDue) await insertAudit(sql, audit)
+  return 'begun'
+}
+
 async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<boolean> {
   const tables = [...EXPORTED_BEFORE_RUNS, ...EXPORTED_AFTER_RUNS].map((table) => EXPORTED_TABLES[table])
   for (const { name, of } of [...tables, { name: 'runs', of: 'environment' }]) {
     if (of !== 'environment') continue
-    // The first publication locks a row without content.
-    const published = name === 'configurations' ? 'AND publication > 0' : ''
-    const text = `SELECT 1 AS found FROM ${name} WHERE environment_id = ? ${published} LIMIT 1`
+    const text = `SELECT 1 AS found FROM ${name} WHERE environment_id = ? LIMIT 1`
     if ((await sql.get(text, [environmentId])) !== null) return false
   }
   return true
@@ -88,46 +118,80 @@ async function restoreRows(
   environmentId: string,
   table: ExportedTable,
   rows: ExportedRow[],
+  now: number,
 ): Promise<RowsRestored> {
-  const parts = EXPORTED_TABLES[table]
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) throw new Error('The environment does not exist')
-  const added = await addedColumns(sql, environmentId, environment.workspaceId, table, rows)
+  const { workspaceId } = environment
+  const added = await addedColumns(sql, environmentId, workspaceId, table, rows, now)
+  if (table === 'deployment') {
+    const refused = await deploymentFault(sql, workspaceId, environmentId, rows.map(deploymentOf))
+    if (refused !== null) return refused
+  }
+  const { written, fault } = await insertNew(sql, environmentId, workspaceId, table, added, rows)
+  if (written > 0 && DEPLOYS.has(table)) {
+    await keepConfiguration(sql, environmentId, await lastPublication(sql, environmentId))
+    await growRevision(sql)
+  }
+  return fault ?? { outcome: 'restored', written }
+}
+
+const DEPLOYS: ReadonlySet<ExportedTable> = new Set(['deployment', 'deploymentChange'])
+
+const deploymentOf = ({ kind, itemId, version }: ExportedRow): ItemVersion => {
+  return { kind: kind as ItemVersion['kind'], id: String(itemId), version: Number(version) }
+}
+
+async function lastPublication(sql: Sql, environmentId: string): Promise<number> {
+  const text = `SELECT MAX(publication) AS last FROM (
+      SELECT publication FROM configurations WHERE environment_id = ?
+      UNION ALL SELECT MAX(publication) FROM deployments WHERE environment_id = ?
+      UNION ALL SELECT MAX(publication) FROM deployment_changes WHERE environment_id = ?) AS known`
+  const row = await sql.get<{ last: number }>(text, [environmentId, environmentId, environmentId])
+  return row?.last ?? 0
+}
+
+async function insertNew(
+  sql: Sql,
+  environmentId: string,
+  workspaceId: string,
+  table: ExportedTable,
+  added: Record<string, SqlValue>,
+  rows: ExportedRow[],
+): Promise<{ written: number; fault: RowsRestored | null }> {
+  const parts = EXPORTED_TABLES[table]
   let written = 0
   for (const [index, row] of rows.entries()) {
     const known = await findRow(sql, environmentId, parts, row)
     if (known === null) {
-      if (!(await isOwnPrompt(sql, environment.workspaceId, table, row))) return { outcome: 'foreign', index }
-      if (await wasErased(sql, environmentId, table, row)) return { outcome: 'erased', index }
+      if (!(await isOwn(sql, workspaceId, table, row))) return { written, fault: { outcome: 'foreign', index } }
+      if (await wasErased(sql, environmentId, table, row)) return { written, fault: { outcome: 'erased', index } }
       const stored = Object.fromEntries(parts.columns.map((column) => [column, row[memberOf(column)] ?? null]))
-      await insertRows(
-        sql,
-        parts.name,
-        [{ ...added, ...stored, ...computed(table, row) }],
-        table === 'configuration' ? REPLACE_UNPUBLISHED : 'ON CONFLICT DO NOTHING',
-      )
+      const columns = { ...added, ...stored, ...computed(table, row) }
+      await insertRows(sql, parts.name, [columns], 'ON CONFLICT DO NOTHING')
       written++
     }
     const stored = known ?? (await findRow(sql, environmentId, parts, row))
     // Null: another row has its name or one of its other keys.
-    if (stored === null || !isSame(parts, stored, row)) return { outcome: 'differs', index }
+    if (stored === null || !isSame(parts, stored, row)) return { written, fault: { outcome: 'differs', index } }
     if (known === null) await afterRow(sql, environmentId, table, row)
   }
-  if (written > 0 && (table === 'deployment' || table === 'configuration')) await growRevision(sql)
-  return { outcome: 'restored', written }
+  return { written, fault: null }
 }
 
-/** Whether the prompt that the row belongs to, or deploys, is one of the workspace. */
-async function isOwnPrompt(
+/** Whether the workspace has the prompt or policy that the row belongs to, or deploys. */
+async function isOwn(
   sql: Sql,
   workspaceId: string,
   table: ExportedTable,
-  { promptId, kind, itemId }: ExportedRow,
+  { promptId, policyId, kind, itemId }: ExportedRow,
 ): Promise<boolean> {
-  const deploys = (table === 'deployment' || table === 'deploymentChange') && kind === 'prompt'
-  const id = table === 'promptVersion' ? promptId : deploys ? itemId : undefined
-  if (id === undefined) return true
-  return (await sql.get('SELECT id FROM prompts WHERE workspace_id = ? AND id = ?', [workspaceId, id])) !== null
+  const isOfPrompt = table === 'promptVersion' || (DEPLOYS.has(table) && kind === 'prompt')
+  const isOfPolicy = table === 'policyVersion' || (DEPLOYS.has(table) && kind === 'policy')
+  if (!isOfPrompt && !isOfPolicy) return true
+  const id = DEPLOYS.has(table) ? itemId : isOfPrompt ? promptId : policyId
+  const text = `SELECT id FROM ${isOfPrompt ? 'prompts' : 'policies'} WHERE workspace_id = ? AND id = ?`
+  return (await sql.get(text, [workspaceId, id ?? null])) !== null
 }
 
 async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<boolean> {
@@ -162,9 +226,6 @@ async function restoreRun(sql: Sql, environmentId: string, runId: string, facts:
   await sql.run(text, [...columns.map((column) => facts[memberOf(column)] ?? null), environmentId, runId])
 }
 
-const REPLACE_UNPUBLISHED = `ON CONFLICT (environment_id) DO UPDATE SET publication = excluded.publication,
-  revision = excluded.revision, body = excluded.body WHERE configurations.publication = 0`
-
 /** Columns that no export has, with the same value for all rows. Locks what the rows share. */
 async function addedColumns(
   sql: Sql,
@@ -172,21 +233,19 @@ async function addedColumns(
   workspaceId: string,
   table: ExportedTable,
   rows: readonly ExportedRow[],
+  now: number,
 ): Promise<Record<string, SqlValue>> {
   const { of } = EXPORTED_TABLES[table]
-  if (table === 'configuration') await lockConfiguration(sql, environmentId)
+  if (DEPLOYS.has(table)) await lockConfiguration(sql, environmentId)
   if (table === 'approval') {
     const deadlines = rows.filter(({ status }) => status === 'PENDING').map((row) => Number(row['expiresAt']))
     const deadline = deadlines.length === 0 ? null : Math.min(...deadlines)
     // Before the revision, in the order in which an erasure locks the two.
     if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
-    return { environment_id: environmentId, revision: await nextRevision(sql, environmentId, deadline) }
+    const revision = await nextRevision(sql, environmentId, deadline)
+    return { environment_id: environmentId, revision, imported_at: now }
   }
-  return of === 'environment'
-    ? { environment_id: environmentId }
-    : of === 'workspace'
-      ? { workspace_id: workspaceId }
-      : {}
+  return of === 'environment' ? { environment_id: environmentId } : { workspace_id: workspaceId }
 }
 
 /** Columns that no export has, because they follow from the others. */
@@ -212,10 +271,18 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
   }
 }
 
-function findRow(sql: Sql, environmentId: string, parts: TableParts, row: ExportedRow): Promise<ExportedRow | null> {
+async function findRow(
+  sql: Sql,
+  environmentId: string,
+  parts: TableParts,
+  row: ExportedRow,
+): Promise<ExportedRow | null> {
   const key = parts.key.map((column) => `${column} = ?`).join(' AND ')
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${OWNERS[parts.of]} AND ${key}`
-  return sql.get(text, [environmentId, ...parts.key.map((column) => row[memberOf(column)] ?? null)])
+  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${parts.of}_id = ? AND ${key}`
+  return sql.get(text, [
+    await ownerOf(sql, environmentId, parts),
+    ...parts.key.map((column) => row[memberOf(column)] ?? null),
+  ])
 }
 
 function isSame({ columns }: TableParts, one: ExportedRow, other: ExportedRow): boolean {

@@ -30,29 +30,36 @@ export function readMigrations(folder: string): Migration[] {
   const files = readdirSync(folder)
     .filter((file) => file.endsWith('.sql'))
     .sort()
-  return files.map((name, index) => {
+  let last = 0
+  return files.map((name) => {
     const version = Number.parseInt(name, 10)
-    if (version !== index + 1) throw new Error(`Migrations must be numbered without gaps: ${name}`)
+    if (!(version > last)) throw new Error(`Each migration must have a number of its own: ${name}`)
+    last = version
     const text = readFileSync(path.join(folder, name), 'utf8')
     return { version, name, sha256: hash('sha256', text), text }
   })
 }
+
+/** The schema of a store that these migrations made. */
+export const newestVersion = (migrations: readonly Pick<Migration, 'version'>[]): number =>
+  migrations.at(-1)?.version ?? 0
 
 /** Refuses a store whose migrations are not a prefix of the known ones. */
 export function checkApplied(applied: Applied[], known: Migration[]): void {
   if (applied.at(-1)?.name === COPYING) {
     throw new StoreRefused('A copy into this store has not finished. Run tacho copy again to finish it.')
   }
-  const newest = applied.at(-1)?.version ?? 0
-  if (newest > known.length) {
+  const newest = newestVersion(applied)
+  if (newest > newestVersion(known)) {
     throw new StoreRefused(
-      `The store has schema ${newest}, but this version of Tacho knows ${known.length}. Use the newer version of Tacho.`,
+      `The store has schema ${newest}, but this version of Tacho knows ${newestVersion(known)}. Use the newer version of Tacho.`,
     )
   }
   applied.forEach(({ version, name, sha256 }, index) => {
     const expected = known[index]
-    if (version !== index + 1) throw new StoreRefused(`The store's schema has a gap before migration ${version}.`)
-    if (sha256 !== expected?.sha256) {
+    if (version !== expected?.version)
+      throw new StoreRefused(`The store's schema has a gap before migration ${version}.`)
+    if (sha256 !== expected.sha256) {
       throw new StoreRefused(`Migration ${name} of the store differs from the one in this version of Tacho.`)
     }
   })

@@ -7,12 +7,14 @@
  * In its row: `payload_bytes` is null. In a block: `payload` is empty, and `block`, `block_at`, `payload_bytes` name its
  * bytes. Removed: `payload_bytes` is 0, because no payload is that short.
  *
+ * `payload_sum` is the checksum of the payload, wherever it lies. It also shows damage of a block, and of the place in it.
+ *
  * Every reader selects PAYLOAD and passes its rows through `withPayloads`; none reads the columns itself. Sizes come
  * first, as PAYLOAD_BYTES, because they are known without reading any payload or block.
  */
-import { brotliDecompressSync, zstdDecompressSync } from 'node:zlib'
+import { brotliDecompressSync, crc32, zstdDecompressSync } from 'node:zlib'
 import { StorageError } from '../storage.ts'
-import type { Sql } from './sql.ts'
+import type { DamagedPayload, Sql } from './sql.ts'
 
 /** Limits of a block. A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
@@ -26,10 +28,10 @@ const ZSTD_FRAME = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 /** Reads of blocks that are sent together. */
 const BLOCKS_AT_ONCE = 8
 
-/** Readers get this for a removed payload. Its `payloadBytes` is 0. */
-const REMOVED = '{}'
+/** Readers get this for a removed payload, whose `payloadBytes` is 0, and for a damaged one, which is `payloadDamaged`. */
+const NO_PAYLOAD = '{}'
 
-const REMOVE = "payload = '', payload_bytes = 0, block = NULL, block_at = NULL"
+const REMOVE = "payload = '', payload_bytes = 0, payload_sum = NULL, block = NULL, block_at = NULL"
 /** To name the seq makes SQLite delete and insert the row, and so merge pages that become almost empty. */
 export const REMOVE_PAYLOAD = { sqlite: `seq = seq, ${REMOVE}`, postgres: REMOVE } as const
 
@@ -39,12 +41,20 @@ export const PAYLOAD_BYTES = 'COALESCE(e.payload_bytes, octet_length(e.payload))
 /** Whether the payload of the event `e` says anything: the empty one, `{}`, is neither packed nor removed. */
 export const SAYS_SOMETHING = `${PAYLOAD_BYTES} > 2`
 
+/** The checksum of a payload as its row has it: a CRC-32 in four bytes. */
+export const payloadSum = (payload: string): number => crc32(payload) | 0
+
 /**
- * Selected as `payload` from the event `e`: the text, or the place of a packed one, or empty if it was removed. A payload
- * is a JSON object, so a text never looks like a place.
+ * From the event `e`: the text, or the place of a packed one, or empty if it was removed. A payload is a JSON object, so
+ * a text never looks like a place.
  */
-export const PAYLOAD = `CASE WHEN e.block IS NULL THEN e.payload
+const TEXT = `CASE WHEN e.block IS NULL THEN e.payload
   ELSE '@' || e.run || ' ' || e.block || ' ' || e.block_at || ' ' || e.payload_bytes END`
+
+/** Selected from the event `e`, for `withPayloads`. `condition`: of events whose payload is wanted. */
+export const payloadIf = (condition: string | null) =>
+  `${condition === null ? TEXT : `CASE WHEN ${condition} THEN ${TEXT} END`} AS payload, e.payload_sum AS "payloadSum"`
+export const PAYLOAD = payloadIf(null)
 
 /** Whether the payload of the event `e` may contain a text, its parameter. The reader has to look again. */
 export const mayContain = ({ dialect }: Pick<Sql, 'dialect'>) =>
@@ -55,7 +65,7 @@ export const unlessPacked = (column: string, condition: string) =>
   column === 'e.payload' ? `(e.payload_bytes IS NOT NULL OR ${condition})` : condition
 
 /** Selected from the event `e`, for `comparePacked`. */
-export const PACKED = `e.payload_bytes AS "payloadBytes", CASE WHEN e.block IS NOT NULL THEN ${PAYLOAD} END AS payload`
+export const PACKED = `e.payload_bytes AS "payloadBytes", CASE WHEN e.block IS NOT NULL THEN ${TEXT} END AS payload`
 
 export interface Compared {
   /** Everything that SQL compares. */
@@ -88,16 +98,43 @@ interface Place {
   bytes: number
 }
 
-/** The rows, in order, with the payload texts as sent. */
-export async function withPayloads<Row extends { payload: string | null }>(
-  sql: Sql,
-  environmentId: string,
-  rows: Row[],
-): Promise<Row[]> {
-  if (rows.every(({ payload }) => payload === null || payload.startsWith('{'))) return rows
-  const blocks = new Map<string, { run: number; block: number; rows: { row: Row; place: Place }[] }>()
+/** What a reader selects as PAYLOAD, and `withPayloads` makes of it. */
+interface Read {
+  payload: string | null
+  payloadSum?: number | null
+  payloadDamaged?: true
+}
+
+/**
+ * The rows, in order, with the payload texts as sent. A payload that is not the one that was stored is empty and marked,
+ * so that it never stops the others from being read.
+ */
+export async function withPayloads<Row extends Read>(sql: Sql, environmentId: string, rows: Row[]): Promise<Row[]> {
+  await readPacked(sql, environmentId, rows)
   for (const row of rows) {
-    if (row.payload === '') row.payload = REMOVED
+    const { payload, payloadSum: sum } = row
+    delete row.payloadSum
+    if (row.payload === '') row.payload = NO_PAYLOAD
+    else if (payload !== null && (sum ?? null) !== null && payloadSum(payload) !== sum) markDamaged(row)
+    if (row.payloadDamaged) sql.onDamage({ environmentId, ...placeIn(row) })
+  }
+  return rows
+}
+
+function markDamaged(row: Read): void {
+  row.payload = NO_PAYLOAD
+  row.payloadDamaged = true
+}
+
+/** What the reader selected to name the event. */
+function placeIn(row: object): Pick<DamagedPayload, 'eventId' | 'seq'> {
+  const { eventId = null, seq = null } = row as Partial<DamagedPayload>
+  return { eventId, seq }
+}
+
+async function readPacked(sql: Sql, environmentId: string, rows: readonly Read[]): Promise<void> {
+  const blocks = new Map<string, { run: number; block: number; rows: { row: Read; place: Place }[] }>()
+  for (const row of rows) {
     const place = placeOf(row.payload)
     if (place === null) continue
     const key = `${place.run} ${place.block}`
@@ -110,11 +147,13 @@ export async function withPayloads<Row extends { payload: string | null }>(
     await Promise.all(
       all.slice(start, start + BLOCKS_AT_ONCE).map(async ({ run, block, rows: packed }) => {
         const texts = await readBlock(sql, environmentId, run, block)
-        for (const { row, place } of packed) row.payload = texts.toString('utf8', place.at, place.at + place.bytes)
+        for (const { row, place } of packed) {
+          if (texts === null) markDamaged(row)
+          else row.payload = texts.toString('utf8', place.at, place.at + place.bytes)
+        }
       }),
     )
   }
-  return rows
 }
 
 function placeOf(text: string | null): Place | null {
@@ -123,15 +162,24 @@ function placeOf(text: string | null): Place | null {
   return { run, block, at, bytes }
 }
 
-async function readBlock(sql: Sql, environmentId: string, run: number, block: number): Promise<Buffer> {
+/** Null: it is damaged. */
+async function readBlock(sql: Sql, environmentId: string, run: number, block: number): Promise<Buffer | null> {
   const row = await sql.get<{ packed: Buffer }>(
     'SELECT packed FROM payload_blocks WHERE environment_id = ? AND run = ? AND block = ?',
     [environmentId, run, block],
   )
-  // Between two statements of a look, the run was erased or its payloads dropped.
-  if (row === null) throw new StorageError('storage_unavailable', 'A block of payloads is no longer there')
+  if (row === null) {
+    // The embedded engine reads a snapshot.
+    if (sql.dialect === 'sqlite') return null
+    // Between two statements of a look, the run was erased or its payloads dropped.
+    throw new StorageError('storage_unavailable', 'A block of payloads is no longer there')
+  }
   const decompress = row.packed.subarray(0, 4).equals(ZSTD_FRAME) ? zstdDecompressSync : brotliDecompressSync
-  return decompress(row.packed, { maxOutputLength: MAX_BLOCK_BYTES })
+  try {
+    return decompress(row.packed, { maxOutputLength: MAX_BLOCK_BYTES })
+  } catch {
+    return null
+  }
 }
 
 /** Blocks deleted in one statement. */

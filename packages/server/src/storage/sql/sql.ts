@@ -6,6 +6,8 @@ import type { Page } from '../page.ts'
 
 export interface Sql {
   readonly dialect: 'sqlite' | 'postgres'
+  /** Called for each damaged payload that is read. */
+  readonly onDamage: (found: DamagedPayload) => void
   all<Row>(text: string, params?: readonly SqlValue[]): Promise<Row[]>
   get<Row>(text: string, params?: readonly SqlValue[]): Promise<Row | null>
   /**
@@ -15,6 +17,13 @@ export interface Sql {
   page<Row extends object>(text: string, params: readonly SqlValue[], limit: number): Promise<Page<Row>>
   /** The number of rows written. */
   run(text: string, params?: readonly SqlValue[]): Promise<number>
+}
+
+/** An event whose payload is not the one that was stored. `eventId` or `seq` names it, as far as its reader knows. */
+export interface DamagedPayload {
+  environmentId: string
+  eventId: string | null
+  seq: number | null
 }
 
 export type SqlValue = string | number | Uint8Array | null

@@ -30,15 +30,16 @@ export const TABLES: readonly CopiedTable[] = [
   table('operator_second_factors', 'id'),
   table('sign_in_challenges', 'id'),
   table('audit_log', 'id'),
-  table('prompts', 'id'),
-  table('prompt_versions', 'id'),
+  table('prompts', 'workspace_id', 'id'),
+  table('prompt_versions', 'workspace_id', 'prompt_id', 'number'),
   table('policies', 'workspace_id', 'id'),
   table('policy_versions', 'workspace_id', 'policy_id', 'number'),
   table('deployments', 'environment_id', 'kind', 'item_id'),
   table('deployment_changes', 'environment_id', 'publication', 'kind', 'item_id'),
   table('configurations', 'environment_id'),
   table('simulations', 'id'),
-  table('run_views', 'id'),
+  table('run_views', 'environment_id', 'id'),
+  table('imports', 'environment_id'),
   table('prices', 'workspace_id', 'model'),
   table('stalled_rules', 'environment_id'),
   table('retention_settings', 'workspace_id', 'environment_id'),
@@ -77,7 +78,7 @@ export const TABLES: readonly CopiedTable[] = [
   table('issue_activity', 'environment_id', 'issue_id', 'at', 'id'),
   table('approval_feeds', 'environment_id'),
   table('approvals', 'environment_id', 'id'),
-  table('work', 'kind', 'subject_id'),
+  table('work', 'environment_id', 'kind', 'subject_id'),
 ]
 
 /** The index of payload text is not copied. Search is off in the copy. */

@@ -11,20 +11,23 @@ import { look, write, type Acts } from './act.ts'
 import { WORK_COUNTED, WORK_KINDS } from '../work.ts'
 import type {
   NewWork,
+  SharedWorkItem,
   WorkBacklog,
   WorkClaim,
   WorkHold,
   WorkItem,
   WorkKind,
   WorkPostponement,
+  WorkSubject,
   WorkStore,
 } from '../work.ts'
 import { insertRows } from './rows/insert-rows.ts'
-import type { Sql } from './sql.ts'
+import type { Sql, SqlValue } from './sql.ts'
 
 export const workActs = {
   dueWork: look(dueWork),
   claimWork: write(claimWork),
+  claimWorkInTurn: write(claimWorkInTurn),
   extendWork: write(extendWork),
   postponeWork: write(postponeWork),
   finishWork: write(finishWork),
@@ -46,7 +49,7 @@ export async function enqueueWork(
   const rows = work.map(({ kind, environmentId, subjectId, dueAt }) => {
     return { kind, subject_id: subjectId, environment_id: environmentId, due_at: dueAt, attempts: 0 }
   })
-  await insertRows(sql, 'work', rows, `ON CONFLICT (kind, subject_id) ${whenQueued}`)
+  await insertRows(sql, 'work', rows, `ON CONFLICT (environment_id, kind, subject_id) ${whenQueued}`)
 }
 
 /** The kinds, as a table of one column. */
@@ -65,37 +68,114 @@ async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: Work
   // due work by it.
   const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `WITH due AS MATERIALIZED (
-      SELECT subject_id FROM work WHERE kind = ? AND due_at <= ? ORDER BY due_at, subject_id LIMIT ? ${skip})
+      SELECT environment_id, subject_id FROM work WHERE kind = ? AND due_at <= ?
+      ORDER BY due_at, environment_id, subject_id LIMIT ? ${skip})
     UPDATE work SET due_at = ?, lease_owner = ?, attempts = attempts + 1
-    WHERE kind = ? AND +due_at <= ? AND subject_id IN (SELECT subject_id FROM due)
+    WHERE kind = ? AND +due_at <= ? AND (environment_id, subject_id) IN (SELECT environment_id, subject_id FROM due)
     RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
   return sql.all<WorkItem>(text, [kind, now, limit, leaseUntil, owner, kind, now])
 }
 
-async function extendWork(sql: Sql, { kind, owner, subjectIds }: WorkHold, leaseUntil: number): Promise<number> {
-  const text = 'UPDATE work SET due_at = ? WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
-  let held = 0
-  for (const id of subjectIds.toSorted()) held += await sql.run(text, [leaseUntil, kind, id, owner])
-  return held
-}
+/**
+ * Environments with work are found one by one in the index, because one of them may have most of it. The order by kind
+ * keeps PostgreSQL from reading the whole primary key instead.
+ */
+const firstAfter = (condition: string) => `(SELECT CASE WHEN kind = ? THEN environment_id END FROM work
+    WHERE ${condition} ORDER BY kind, environment_id LIMIT 1)`
+const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
+    SELECT ${firstAfter('kind >= ?')}
+    UNION ALL
+    SELECT ${firstAfter('(kind, environment_id) > (?, waiting.environment_id)')}
+    FROM waiting WHERE waiting.environment_id IS NOT NULL)
+  SELECT waiting.environment_id AS "environmentId", e.workspace_id AS "workspaceId",
+    (SELECT COUNT(*) FROM (SELECT 1 FROM work
+      WHERE kind = ? AND environment_id = waiting.environment_id AND due_at <= ?
+      ORDER BY due_at LIMIT ?) AS counted) AS due
+  FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
-export async function postponeWork(
+async function claimWorkInTurn(
   sql: Sql,
-  { kind, owner, subjectIds }: WorkHold,
-  { dueAt, error, counts }: WorkPostponement,
+  { kind, owner, now, leaseUntil, limit }: WorkClaim,
+  held: [workspaceId: string, items: number][],
+): Promise<SharedWorkItem[]> {
+  const waiting = await sql.all<Waiting>(WAITING, [kind, kind, kind, kind, kind, now, limit])
+  const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
+  const text = `WITH due AS MATERIALIZED (
+      SELECT subject_id FROM work WHERE kind = ? AND environment_id = ? AND due_at <= ?
+      ORDER BY due_at, subject_id LIMIT ? ${skip})
+    UPDATE work SET due_at = ?, lease_owner = ?, attempts = attempts + 1
+    WHERE environment_id = ? AND kind = ? AND +due_at <= ? AND subject_id IN (SELECT subject_id FROM due)
+    RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
+  const items: SharedWorkItem[] = []
+  for (const { environmentId, workspaceId, count } of sharesOf(waiting, limit, held)) {
+    const params = [kind, environmentId, now, count, leaseUntil, owner, environmentId, kind, now]
+    const claimed = await sql.all<WorkItem>(text, params)
+    items.push(...claimed.map((item) => ({ ...item, workspaceId })))
+  }
+  return items
+}
+
+interface Waiting {
+  environmentId: string
+  workspaceId: string
+  /** Due items, counted up to the limit. */
+  due: number
+}
+
+interface Share {
+  environmentId: string
+  workspaceId: string
+  count: number
+}
+
+/** How many items each environment may take. */
+function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string, items: number][]): Share[] {
+  const holds = new Map(held)
+  const shares = waiting
+    .filter(({ due }) => due > 0)
+    .map((each) => ({ ...each, count: 0, order: Math.random() }))
+    // So that no environment of a workspace is always the last.
+    .sort((one, other) => one.order - other.order)
+  const holdOf = ({ workspaceId }: Share) => holds.get(workspaceId) ?? 0
+  for (let free = limit; free > 0; free--) {
+    const open = shares.filter((share) => share.count < share.due && holdOf(share) < free)
+    const [next] = open.sort((one, other) => holdOf(one) - holdOf(other) || one.count - other.count)
+    if (!next) break
+    next.count++
+    holds.set(next.workspaceId, holdOf(next) + 1)
+  }
+  return shares.filter(({ count }) => count > 0)
+}
+
+const HELD = 'environment_id = ? AND kind = ? AND subject_id = ? AND lease_owner = ?'
+
+/** Runs a statement for each held item, in one order everywhere. Its last parameters are those of HELD. */
+async function forEachHeld(
+  sql: Sql,
+  { kind, owner, items }: WorkHold,
+  text: string,
+  params: SqlValue[] = [],
 ): Promise<number> {
-  const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
-    WHERE kind = ? AND subject_id = ? AND lease_owner = ?`
+  const placeOf = ({ environmentId, subjectId }: WorkSubject) => `${environmentId} ${subjectId}`
   let held = 0
-  for (const id of subjectIds.toSorted()) held += await sql.run(text, [dueAt, error, counts ? 0 : 1, kind, id, owner])
+  for (const { environmentId, subjectId } of items.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))) {
+    held += await sql.run(text, [...params, environmentId, kind, subjectId, owner])
+  }
   return held
 }
 
-export async function finishWork(sql: Sql, { kind, owner, subjectIds }: WorkHold): Promise<number> {
-  const text = 'DELETE FROM work WHERE kind = ? AND subject_id = ? AND lease_owner = ?'
-  let held = 0
-  for (const id of subjectIds.toSorted()) held += await sql.run(text, [kind, id, owner])
-  return held
+function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
+  return forEachHeld(sql, hold, `UPDATE work SET due_at = ? WHERE ${HELD}`, [leaseUntil])
+}
+
+export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
+  const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
+    WHERE ${HELD}`
+  return forEachHeld(sql, hold, text, [dueAt, error, counts ? 0 : 1])
+}
+
+export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
+  return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
 }
 
 async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {

@@ -8,14 +8,15 @@ import { withEnvelope } from '../sql/append/envelopes.ts'
 import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
 import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append/append.ts'
 import { COMPARED, comparedValues, ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/append/event-columns.ts'
-import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
+import { comparePacked, PACKED, payloadSum, unlessPacked, type Compared } from '../sql/payloads.ts'
 import { nameSession, openedRun, ownSession, type RunState } from '../sql/append/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/usage/sums.ts'
 import { readUncosted, uncostedText } from '../uncosted.ts'
+import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
-import { transaction } from './transaction.ts'
+import { counted, transaction } from './transaction.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
 /** About what one model and prompt version of a run takes in the cache. */
@@ -72,7 +73,7 @@ export function rowWriter(db: Database) {
         session_key = COALESCE(session_key, @sessionKey), session_id = COALESCE(session_id, @namedSession)
       WHERE environment_id = @environmentId AND number = @number`,
   )
-  const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session']
+  const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session', 'payload_sum']
   columns.push(...ROW_COLUMNS)
   const insertEvent = db.prepare(
     `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
@@ -84,7 +85,7 @@ export function rowWriter(db: Database) {
     insertEvent(environmentId: string, { run, event, receivedAt, envelope }: PlacedEvent): number | null {
       const environment = environments.numberOf(environmentId)
       const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]
-      const row = insertEvent.run(...named, ...rowValues(event))
+      const row = insertEvent.run(...named, payloadSum(event.payload), ...rowValues(event))
       if (row.changes === 0) return null
       nameSession(run, event)
       return Number(row.lastInsertRowid)
@@ -146,12 +147,14 @@ type StoredRun = Omit<RunState, 'uncosted'> & { uncosted: string | null }
 
 const placeOf = (environmentId: string, runId: string): string => `${environmentId} ${runId}`
 
+const NOT_COUNTED: Changes = { add: () => undefined, committed: () => undefined, close: () => undefined }
+
 export interface SqliteAppendEngine extends AppendEngine {
   /** To be called when runs were removed or changed by another act. */
   forgetRuns(environmentId: string, runIds: readonly string[]): void
 }
 
-export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
+export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NOT_COUNTED): SqliteAppendEngine {
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
@@ -253,7 +256,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
     isRace: () => false,
     isDataError,
     storageError,
-    async transaction(_, end, work) {
+    async transaction(batches, end, work) {
       const forgetAll = () => {
         runs.clear()
         forget()
@@ -269,7 +272,9 @@ export function sqliteAppendEngine(db: Database, sql: Sql): SqliteAppendEngine {
         return result
       }
       try {
-        return await transaction(db, 'write', complete, end)
+        if (end === 'rollback') return await transaction(db, 'write', complete, end)
+        const events = batches.reduce((sum, batch) => sum + batch.events.length, 0)
+        return await counted(db, changes, events, complete)
       } catch (error) {
         forgetAll()
         throw error

@@ -1,10 +1,10 @@
 /** Classifies SQLite errors: bad data, a failed store, or a bug. */
 import Database from 'better-sqlite3'
-import { StorageError } from '../storage.ts'
+import { StorageError, StoreDamaged } from '../storage.ts'
 
 const DATA_ERRORS = /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/
-const STORE_ERRORS =
-  /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/
+const STORE_ERRORS = /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/
+const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/
 
 /** Whether the values, not the store, made a statement fail. Such a statement always fails. */
 export function isDataError(error: unknown): boolean {
@@ -17,6 +17,7 @@ export function isDataError(error: unknown): boolean {
 export function storageError(error: unknown): unknown {
   if (!(error instanceof Database.SqliteError)) return error
   if (error.code.startsWith('SQLITE_FULL')) return new StorageError('storage_full', 'The disk is full', error)
+  if (DAMAGE.test(error.code)) return new StoreDamaged(`The store is damaged: ${error.message} (${error.code})`, error)
   if (!STORE_ERRORS.test(error.code)) return error
   return new StorageError('storage_unavailable', `The store failed: ${error.message} (${error.code})`, error)
 }

@@ -19,11 +19,11 @@ const MESSAGES: Record<StorageErrorCode, string> = {
 }
 
 /** Passes batches on to the writer. Refuses a batch at once if the queue, the disk or the writer cannot take it. */
-export function eventQueue(writer: Thread, disk: Disk, maxBytes: number): EventQueue {
+export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean, maxBytes: number): EventQueue {
   let queued = 0
 
   function refused(bytes = 0): StorageErrorCode | null {
-    if (!writer.alive()) return 'storage_unavailable'
+    if (!writer.alive() || isDamaged()) return 'storage_unavailable'
     if (disk.nearlyFull()) return 'storage_full'
     // A batch larger than the queue is taken when it is the only one.
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null

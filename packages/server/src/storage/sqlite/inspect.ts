@@ -3,6 +3,7 @@ import { statSync } from 'node:fs'
 import type { StoreCheck } from '../storage.ts'
 import type { Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
+import type { FileChecked } from './maintenance.ts'
 import { runTask } from './run-task.ts'
 
 const MIB = 1_048_576
@@ -14,6 +15,8 @@ export interface Inspected {
   disk: Disk
   minFreeDiskBytes: number
   durability: Durability
+  /** Changes that were acknowledged and were not in the store when it was opened. */
+  missing: number
   queuedBytes: number
   queueBytes: number
 }
@@ -28,6 +31,12 @@ export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
       detail: `Each acknowledged commit is on disk (journal ${mode}, synchronous ${synchronous})`,
     },
     {
+      name: 'acknowledged',
+      ok: store.missing === 0,
+      detail:
+        store.missing === 0 ? 'At the start, the store had all that it had acknowledged' : missingText(store.missing),
+    },
+    {
       name: 'disk',
       ok: !store.disk.nearlyFull(),
       detail: `${free === null ? 'unknown' : mib(free)} free; writes stop below ${mib(store.minFreeDiskBytes)}`,
@@ -37,22 +46,28 @@ export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
       ok: store.queuedBytes < store.queueBytes / 2,
       detail: `${mib(store.queuedBytes)} of at most ${mib(store.queueBytes)} of events wait for a commit`,
     },
-    await integrity(store.file),
+    ...(await integrity(store.file)),
   ]
 }
 
-async function integrity(file: string): Promise<StoreCheck> {
+export function missingText(missing: number): string {
+  const up = `Up to ${missing.toLocaleString('en')} acknowledged events and other changes were not in the store at its start`
+  return `${up}: its write-ahead log was removed or damaged, or an older copy took its place`
+}
+
+async function integrity(file: string): Promise<StoreCheck[]> {
   const { size } = statSync(file)
   if (size > CHECKED_BYTES) {
-    return { name: 'integrity', ok: true, detail: `Not checked: ${mib(size)} is more than ${mib(CHECKED_BYTES)}` }
+    const detail = `Not checked: ${mib(size)} is more than ${mib(CHECKED_BYTES)}`
+    return [{ name: 'integrity', ok: true, detail }]
   }
-  const found = await runTask({ task: 'check', file })
-  return {
-    name: 'integrity',
-    ok: found === 'ok',
-    detail:
-      found === 'ok' ? `All ${mib(size)} of the store are intact` : `The store is damaged: ${found}. Restore a backup`,
-  }
+  const { structure, payloads } = JSON.parse(await runTask({ task: 'check', file })) as FileChecked
+  const isIntact = structure === 'ok' && payloads !== null
+  const found = structure === 'ok' ? 'payloads cannot be read' : structure
+  const detail = isIntact
+    ? `All ${mib(size)} of the store are intact`
+    : `The store is damaged: ${found}. Restore a backup`
+  return [{ name: 'integrity', ok: isIntact, detail }, ...(payloads === null ? [] : [payloads])]
 }
 
 function mib(bytes: number): string {

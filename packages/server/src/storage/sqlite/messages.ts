@@ -1,6 +1,7 @@
 /** Messages between the main thread and the threads of the store. */
 import type { ActName } from '../sql/acts.ts'
-import { StorageError, type StorageErrorCode } from '../storage.ts'
+import type { DamagedPayload } from '../sql/sql.ts'
+import { StorageError, StoreDamaged, type StorageErrorCode } from '../storage.ts'
 
 export interface Call {
   id: number
@@ -21,6 +22,8 @@ export interface Replies {
   events?: number
   /** How long a write other than an append took. */
   actMs?: number
+  /** Payloads that were read and do not match their checksums. */
+  damaged?: DamagedPayload[]
   /** An error that belongs to no reply. */
   warning?: { what: string; error: SentError }
 }
@@ -28,16 +31,19 @@ export interface Replies {
 /** An error as plain data, because classes cannot be sent between threads. */
 export interface SentError {
   code: StorageErrorCode | null
+  isDamage: boolean
   message: string
   stack: string | undefined
 }
 
 export function sentError(error: unknown): SentError {
   const { message, stack } = error instanceof Error ? error : new Error(String(error))
-  return { code: error instanceof StorageError ? error.code : null, message, stack }
+  const code = error instanceof StorageError ? error.code : null
+  return { code, isDamage: error instanceof StoreDamaged, message, stack }
 }
 
-export function receivedError({ code, message, stack }: SentError): Error {
+export function receivedError({ code, isDamage, message, stack }: SentError): Error {
   const cause = { stack }
+  if (isDamage) return new StoreDamaged(message, cause)
   return code === null ? new Error(message, { cause }) : new StorageError(code, message, cause)
 }

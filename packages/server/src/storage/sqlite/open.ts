@@ -6,15 +6,17 @@ import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
 import type { MovedRows } from '../sql/migrations.ts'
 import { StoreRefused, type Storage, type StorageGauges, type StoreWarning } from '../storage.ts'
+import { missingChanges } from './acknowledged.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
 import { sizeBytes, watchDisk, type Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
 import { eventQueue } from './event-queue.ts'
-import { inspectStore } from './inspect.ts'
+import { inspectStore, missingText } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { receivedError, type Replies } from './messages.ts'
 import { migrating } from './migrate.ts'
+import { damagedPayload } from '../sql/damage.ts'
 import { openReaders, type Readers } from './readers.ts'
 import { startReplacedThread, startThread, type StartThread, type Thread } from './thread.ts'
 
@@ -40,16 +42,25 @@ const READER_HEAP_MIB = 256
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
   const { directory, readers: readerCount = 2, onTrouble, onWarning, onMoved } = options
   const file = path.join(directory, STORE_FILE)
-  const unlock = await prepare(directory, file, onMoved)
+  const { unlock, missing } = await prepare(directory, file, onMoved)
+  if (missing > 0) onWarning?.('the store is older than its last acknowledgement', new Error(missingText(missing)))
   const opened: (() => unknown)[] = [unlock]
-  const counts = { commits: 0, committedEvents: 0, actMs: 0 }
+  const counts = { commits: 0, committedEvents: 0, actMs: 0, damagedPayloads: 0 }
+  const state: { damage: string | null } = { damage: null }
   try {
     const disk = await watchDisk(directory, options.minFreeDiskBytes)
     opened.unshift(disk.close)
-    const onReplies = ({ commits = 0, events = 0, actMs = 0, warning }: Replies) => {
+    const onReplies = ({ replies, commits = 0, events = 0, actMs = 0, damaged = [], warning }: Replies) => {
       counts.commits += commits
       counts.committedEvents += events
       counts.actMs += actMs
+      counts.damagedPayloads += damaged.length
+      for (const found of damaged) onWarning?.(...damagedPayload(found))
+      const error = replies.find((reply) => reply.error?.isDamage)?.error
+      if (error && state.damage === null) {
+        state.damage = `${error.message}. Restore a backup`
+        onWarning?.('the store is damaged: events are refused', receivedError(error))
+      }
       if (warning) onWarning?.(warning.what, receivedError(warning.error))
     }
     const startWriter: StartThread = (onDeath) =>
@@ -57,11 +68,11 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     const writer = await startReplacedThread(startWriter, onTrouble)
     opened.unshift(writer.close)
     const startReader: StartThread = (onDeath) =>
-      startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onDeath })
+      startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onReplies, onDeath })
     const readers = await openReaders(() => startReplacedThread(startReader, onTrouble), readerCount)
     // Close readers before the writer, because they would block its last checkpoint.
     opened.unshift(readers.close)
-    return storageOf({ options, file, disk, writer, readers, counts, close })
+    return storageOf({ options, file, disk, writer, readers, counts, state, missing, close })
   } catch (error) {
     await close()
     throw error
@@ -78,13 +89,15 @@ interface Parts {
   disk: Disk
   writer: Thread
   readers: Readers
-  counts: Pick<StorageGauges, 'commits' | 'committedEvents' | 'actMs'>
+  counts: Pick<StorageGauges, 'commits' | 'committedEvents' | 'actMs' | 'damagedPayloads'>
+  state: { damage: string | null }
+  missing: number
   close(): Promise<void>
 }
 
-function storageOf({ options, file, disk, writer, readers, counts, close }: Parts): Storage {
+function storageOf({ options, file, disk, writer, readers, counts, state, missing, close }: Parts): Storage {
   const { minFreeDiskBytes, queueBytes = 64 * MIB } = options
-  const queue = eventQueue(writer, disk, queueBytes)
+  const queue = eventQueue(writer, disk, () => state.damage !== null, queueBytes)
   let closed: Promise<void> | undefined
   return {
     ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers).call(name, args)),
@@ -96,11 +109,12 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
     },
     async inspect() {
       const durability = (await writer.call('durability', [])) as Durability
-      return inspectStore({ file, disk, minFreeDiskBytes, durability, queuedBytes: queue.bytes(), queueBytes })
+      return inspectStore({ file, disk, minFreeDiskBytes, durability, missing, queuedBytes: queue.bytes(), queueBytes })
     },
     backup: (target) => backupStore(file, target),
     nodes: () => 1,
     clockOffsetMs: () => 0,
+    damage: () => state.damage,
     gauges: () => ({
       queuedBytes: queue.bytes(),
       ...counts,
@@ -111,24 +125,29 @@ function storageOf({ options, file, disk, writer, readers, counts, close }: Part
   }
 }
 
-/** Takes the lock and migrates the store to the newest schema. Returns the function that unlocks it. */
-async function prepare(directory: string, file: string, onMoved: SqliteOptions['onMoved']): Promise<() => void> {
+interface Prepared {
+  unlock: () => void
+  /** Changes that were acknowledged and are not in the store. */
+  missing: number
+}
+
+/** Takes the lock and migrates the store to the newest schema. */
+async function prepare(directory: string, file: string, onMoved: SqliteOptions['onMoved']): Promise<Prepared> {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     const unlock = lockStore(directory)
     try {
-      await migrateFile(file, onMoved)
+      return { unlock, missing: await migrateFile(file, onMoved) }
     } catch (error) {
       unlock()
       throw error
     }
-    return unlock
   } catch (error) {
     throw refusal(directory, error)
   }
 }
 
-async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Promise<void> {
+async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Promise<number> {
   const db = openDatabase(file)
   try {
     for (const moved of migrating(db)) {
@@ -136,6 +155,7 @@ async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Pro
       // Let signal handlers run between the steps.
       await turn()
     }
+    return missingChanges(db, file)
   } finally {
     db.close()
   }

@@ -2,6 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
+import type { DamagedPayload } from '../sql/sql.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies } from './messages.ts'
@@ -14,7 +15,8 @@ const CACHE_KIB = 8_192
 if (parentPort === null) throw new Error('reader.ts runs as a worker thread')
 const port = parentPort
 const db = openDatabase((workerData as { file: string }).file, { readonly: true, cacheKib: CACHE_KIB })
-const sql = sqliteSql(db)
+const damaged: DamagedPayload[] = []
+const sql = sqliteSql(db, (found) => damaged.push(found))
 collectWhenIdle()
 
 port.on('message', (call: Call) => void answer(call))
@@ -27,7 +29,7 @@ async function answer(call: Call): Promise<void> {
   } catch (error) {
     replies = { replies: [{ id: call.id, error: sentError(storageError(error)) }] }
   }
-  port.postMessage(replies)
+  port.postMessage({ ...replies, damaged: damaged.splice(0) })
   if (call.act === 'close') port.close()
 }
 

@@ -4,6 +4,7 @@ import path from 'node:path'
 import Database from 'better-sqlite3'
 import { checkApplied } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
+import { acknowledgedFile } from './acknowledged.ts'
 import { APPLICATION_ID, STORE_FILE } from './database.ts'
 import { keepPrivate, syncDirectory, syncFile } from './files.ts'
 import { lockStore } from './lock.ts'
@@ -40,6 +41,8 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
     keepPrivate(copy)
     syncFile(copy)
     const replaced = existsSync(store) ? putAside(store) : null
+    // What a deleted store acknowledged says nothing about this one.
+    rmSync(acknowledgedFile(store), { force: true })
     renameSync(copy, store)
     syncDirectory(directory)
     return { bytes: statSync(store).size, replaced }
@@ -53,6 +56,7 @@ function putAside(store: string): string {
   const aside = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
   rmSync(`${store}-shm`, { force: true })
   if (existsSync(`${store}-wal`)) renameSync(`${store}-wal`, `${aside}-wal`)
+  if (existsSync(acknowledgedFile(store))) renameSync(acknowledgedFile(store), acknowledgedFile(aside))
   renameSync(store, aside)
   return aside
 }

@@ -5,10 +5,11 @@ import type { Database, Statement } from './database.ts'
 /**
  * The portable adapter over one connection. Its promises are already resolved, because SQLite answers synchronously.
  */
-export function sqliteSql(db: Database): Sql {
+export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefined): Sql {
   const prepare = statements(db)
   return {
     dialect: 'sqlite',
+    onDamage,
     all: async <Row>(text: string, params: readonly SqlValue[] = []) => prepare(text).all(...params) as Row[],
     get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
       (prepare(text).get(...params) as Row | undefined) ?? null,

@@ -1,4 +1,21 @@
+import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
+
+/** Runs `work` in one transaction that commits so many changes. */
+export async function counted<Result>(
+  db: Database,
+  changes: Changes,
+  count: number,
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
+  const result = await transaction(db, 'write', async () => {
+    const done = await work()
+    changes.add(count)
+    return done
+  })
+  changes.committed()
+  return result
+}
 
 /** Runs `work` in one transaction. Ends it with `end` if the work resolves, and rolls back if it rejects. */
 export async function transaction<Result>(
@@ -14,7 +31,11 @@ export async function transaction<Result>(
     return result
   } catch (error) {
     // SQLite rolls back on its own after some errors, such as a full disk.
-    if (db.inTransaction) db.exec('ROLLBACK')
+    try {
+      if (db.inTransaction) db.exec('ROLLBACK')
+    } catch {
+      // The first error says what is wrong.
+    }
     throw error
   }
 }

@@ -5,8 +5,10 @@ import type { ClosedRuns } from '../stalled.ts'
 import type { PackingStore } from '../packing.ts'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
+import type { DamagedPayload } from '../sql/sql.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import { sqliteAppendEngine } from './append.ts'
+import { countChanges } from './acknowledged.ts'
 import { checkpointer } from './checkpoint.ts'
 import { openDatabase } from './database.ts'
 import { assertDurable, durability } from './durable.ts'
@@ -14,16 +16,19 @@ import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies, type Reply } from './messages.ts'
 import { unpackBatch, type PackedBatch } from './packed-batch.ts'
 import { sqliteSql } from './sql.ts'
-import { transaction } from './transaction.ts'
+import { counted } from './transaction.ts'
 
 /** About 2,500 events of 1 kB: larger commits gain nothing and keep others waiting. */
 const COMMIT_BYTES = 4 * 1_048_576
 
 if (parentPort === null) throw new Error('writer.ts runs as a worker thread')
 const port = parentPort
-const db = openDatabase((workerData as { file: string }).file)
-const sql = sqliteSql(db)
-const engine = sqliteAppendEngine(db, sql)
+const { file } = workerData as { file: string }
+const db = openDatabase(file)
+const damaged: DamagedPayload[] = []
+const sql = sqliteSql(db, (found) => damaged.push(found))
+const changes = countChanges(db, file)
+const engine = sqliteAppendEngine(db, sql, changes)
 const commit = batchAppender(engine, (what, error) => send({ replies: [], warning: { what, error: sentError(error) } }))
 const checkpoint = checkpointer(db)
 assertDurable(db)
@@ -95,7 +100,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'close') return close()
   if (act === 'ping') return db.prepare('SELECT 1').get()
   if (act === 'durability') return durability(db)
-  const result = await transaction(db, 'write', () => runAct(sql, act, args))
+  const result = await counted(db, changes, 1, () => runAct(sql, act, args))
   if (act === 'removeExpiredRuns' || act === 'removeExpiredPayloads') {
     engine.forgetRuns(String(args[0]), (result as RemovedRuns | RemovedPayloads).changedRunIds)
   }
@@ -118,8 +123,9 @@ function close(): void {
     // The log stays beside the store, and the next start reads it.
   }
   db.close()
+  changes.close()
 }
 
 function send(replies: Replies): void {
-  port.postMessage(replies)
+  port.postMessage({ ...replies, damaged: damaged.splice(0) })
 }

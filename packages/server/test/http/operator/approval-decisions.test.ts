@@ -113,7 +113,7 @@ test('a GET never decides', async () => {
   const id = await ask()
   const paths = [`/${id}/decision`, `/${id}/decision?decision=APPROVED`, `/${id}?decision=APPROVED`, '/decisions']
   for (const path of paths) await service.operator(approvals(path))
-  for (const path of paths.slice(0, 2)) await assertPending(id, await service.operator(approvals(path)), 404)
+  for (const path of paths.slice(0, 2)) await assertPending(id, await service.operator(approvals(path)), 405)
   await service.api(`/firewall-approvals/${id}?status=APPROVED`)
   assert.equal(await statusOf(id), 'PENDING')
 })

@@ -208,6 +208,23 @@ test('streams beyond the process limit are rejected until one ends', async () =>
   await app.close()
 })
 
+test('streams beyond the share of a caller or a workspace are rejected, although the process has places left', async () => {
+  for (const share of [{ ofCaller: 1 }, { ofWorkspace: 1 }]) {
+    const { app, socket } = await streamsAlone(async () => [], {
+      mostStreams: 9,
+      ofCaller: 9,
+      ofWorkspace: 9,
+      ...share,
+    })
+    const address = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}${path(UNKNOWN_ID)}`
+    const refused = await fetch(address)
+    assert.equal(refused.status, 503)
+    await refused.text()
+    socket.destroy()
+    await app.close()
+  }
+})
+
 test("HEAD returns the stream's type and ends", async () => {
   const headers = { authorization: `Bearer ${service.operatorToken}` }
   const reply = await fetch(`${service.url}/operator/v1${path()}`, { method: 'HEAD', headers })

@@ -46,6 +46,7 @@ test("a card shows the client's request, still undecided", async () => {
     expiresAt: card.expiresAt,
     decidedAt: null,
     decisionReason: null,
+    importedAt: null,
     clientId: CLIENT,
     clientRequestId: 'card',
     toolName: 'transfer',

@@ -59,9 +59,10 @@ test('an archived environment, or one of an archived workspace, takes no import,
   const { workspaceId, environmentId } = await service.newTenant('archived data')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
   const [home, workspace] = [`/environments/${environmentId}`, `/workspaces/${workspaceId}`]
+  const lines = ['{"type":"export","version":1}']
+  assert.equal((await post(`${home}/import`, { lines })).status, 200)
   const recorded = await service.record([event({ runId: 'one' }), event({ runId: 'two' })], key)
   assert.equal(recorded.body.accepted, 2)
-  const lines = ['{"type":"export","version":1}']
   const send = async () => post(`${home}/import`, { lines, resume: true })
   const runs = async () => {
     const { body } = await service.operator<{ items: { runId: string }[] }>(`${home}/runs`)

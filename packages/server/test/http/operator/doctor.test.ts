@@ -39,3 +39,20 @@ test('a nearly full disk makes the report not ok, and the report says what to do
     ['disk'],
   )
 })
+
+test('those who ask at the same time share one reading of the store', async () => {
+  const service = await startService()
+  let threads = 0
+  const count = () => (threads += 1)
+  try {
+    await service.operator('/doctor')
+    process.on('worker', count)
+    const answers = await Promise.all(Array.from({ length: 50 }, () => service.operator('/doctor')))
+    assert.ok(answers.every(({ status }) => status === 200))
+    // The first ones may be answered before the last ones are read from their sockets.
+    assert.ok(threads <= 5, `${threads}`)
+  } finally {
+    process.off('worker', count)
+    await service.close()
+  }
+})

@@ -1,6 +1,6 @@
 /** Exports of environments. */
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { text as readText } from 'node:stream/consumers'
@@ -32,7 +32,7 @@ after(() => source.service.close())
 
 test('an export has every table of an environment, and events as they were sent, in the order of their arrival', () => {
   const types = new Set(linesOf(whole).map(typeOf))
-  const rows = ['prompt', 'promptVersion', 'policy', 'policyVersion', 'deployment', 'deploymentChange', 'configuration']
+  const rows = ['prompt', 'promptVersion', 'policy', 'policyVersion', 'deployment', 'deploymentChange']
   rows.push('runView', 'agent', 'model', 'run', 'event', 'approval', 'issueRecord', 'issue', 'issueFingerprint')
   assert.deepEqual(types, new Set(['export', ...rows, 'issueAffected', 'issueActivity', 'mark', 'end']))
   const texts = ofType(whole, 'event').map((line) => line['payloadText'])
@@ -113,15 +113,19 @@ test('an admin exports, only an owner imports, and both are in the audit log', a
   const lines = ['{"type":"export","version":1}']
   const path = `/environments/${environmentId}/import`
   assert.equal((await service.operator(path, { headers: admin, body: { lines } })).status, 403)
-  assert.equal((await send(source, lines, true)).status, 200)
+  const empty = await service.operator<{ id: string }>(`/workspaces/${workspaceId}/environments`, {
+    body: { name: 'copy' },
+  })
+  assert.equal((await send({ service, environmentId: empty.body.id }, lines)).status, 200)
   const { body } = await service.operator<{ items: { action: string; detail: object }[] }>(
     `/workspaces/${workspaceId}/audit`,
   )
-  const found = body.items.filter(({ action }) => action.startsWith('environment.')).slice(0, 2)
+  const acts = ['environment.import', 'environment.export']
+  const found = body.items.filter(({ action }) => acts.includes(action)).slice(0, 2)
   assert.deepEqual(
     found.map(({ action, detail }) => ({ action, detail })),
     [
-      { action: 'environment.import', detail: { resumed: true } },
+      { action: 'environment.import', detail: { source: hash('sha256', lines[0] ?? ''), resumed: false } },
       { action: 'environment.export', detail: { filters: ['status'], resumed: false } },
     ],
   )

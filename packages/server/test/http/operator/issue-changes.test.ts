@@ -192,7 +192,7 @@ test('an unknown issue and one of another tenant get the same 404 on every endpo
     assert.deepEqual(refusalOf(await post(`${UNKNOWN_ID}/${verb}`, body)), [404, 'not_found'], verb)
     assert.deepEqual(refusalOf(await post(`${id}/${verb}`, body, environmentId)), [404, 'not_found'], verb)
     const get = await service.operator(`/environments/${service.environmentId}/issues/${id}/${verb}`)
-    assert.equal(get.status, 404, 'nothing is changed by a GET')
+    assert.equal(get.status, 405, 'nothing is changed by a GET')
   }
   assert.deepEqual(await activity(id), [])
 })

@@ -60,6 +60,21 @@ test('an invited person signs in with a verified address, and gets the invited r
   assert.equal(items.filter(({ email }) => email === 'ann@example.com').length, 1)
 })
 
+test('signing in accepts no old invitation that would change a role', async () => {
+  const email = 'nora@example.com'
+  await invite(service, email, 'viewer', workspaceId)
+  provider.person = person('nora', email)
+  const browser = openBrowser(service)
+  assert.equal(await goThrough(browser), '/')
+  const { id } = replyOf('readMe', await browser.get('/me'))
+  await invite(service, email, 'viewer', null)
+  replyOf('changeInstallationRole', await service.operator(`/operators/${id}/role`, { body: { role: 'approver' } }))
+  for (let times = 0; times < 2; times++) {
+    assert.equal(await goThrough(browser), '/')
+    assert.equal(replyOf('readMe', await browser.get('/me')).everywhere, 'approver')
+  }
+})
+
 test('a stranger, an unverified address and another domain are rejected and leave nothing', async () => {
   await invite(service, 'invited@example.com', 'viewer', workspaceId)
   const before = replyOf('listInstallationOperators', await service.operator('/operators')).items.length

@@ -243,3 +243,33 @@ test('an invitation link shows its purpose before acceptance, and nothing once i
   const second = replyOf('openInvitation', await browser.post('/invitations/open', { token: everywhere }))
   assert.deepEqual([second.workspace, second.account], [null, 'password'])
 })
+
+test('an old invitation changes no role that the person has by now', async () => {
+  const email = 'promoted@example.com'
+  const browser = await newPerson(service, email, 'viewer', workspaceId)
+  const old = await invite(service, email, 'viewer', null)
+  const role = { role: 'owner' }
+  replyOf('changeInstallationRole', await service.operator(`/operators/${await idOf(browser)}/role`, { body: role }))
+  const accept = () => openBrowser(service).post('/invitations/accept', { token: old, password: PASSWORD })
+  assert.deepEqual(refusalOf(await accept()), [409, 'conflict'])
+  assert.equal(replyOf('readMe', await browser.get('/me')).everywhere, 'owner')
+  assert.deepEqual(refusalOf(await accept()), [404, 'not_found'])
+})
+
+test('an invitation of a workspace answers the same for an address with and without an account', async () => {
+  const known = 'known@example.com'
+  const { workspaceId: elsewhere } = await service.newTenant('tyrell')
+  await newPerson(service, known, 'viewer', elsewhere)
+  const seen = []
+  for (const email of [known, 'never-seen@example.com']) {
+    const made = await owner.post<{ link: string }>(`/workspaces/${workspaceId}/invitations`, { email, role: 'viewer' })
+    const [, token = ''] = replyOf('invite', made).link.split('#')
+    const browser = openBrowser(service)
+    const opened = replyOf('openInvitation', await browser.post('/invitations/open', { token }))
+    const refused = await browser.post('/invitations/accept', { token, password: 'not the password of anybody' })
+    const { status, detail } = refused.body as { status: number; detail: string }
+    seen.push({ account: opened.account, role: opened.role, status, detail, retry: refused.headers.get('retry-after') })
+  }
+  assert.deepEqual(seen[0], seen[1])
+  assert.deepEqual([seen[0]?.account, seen[0]?.status], ['unknown', 403])
+})

@@ -6,6 +6,7 @@ import { request } from 'node:http'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { MOST_IMPORTED_COUNT, MOST_IMPORTED_VERSIONS } from '../../../src/domain/restored-values.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import {
   exported,
@@ -57,7 +58,9 @@ async function views({ service, environmentId }: Exported): Promise<string[]> {
   const answers = await Promise.all(paths.map((path) => service.operator(`/environments/${environmentId}${path}`)))
   return answers.map(({ status, text }, index) => {
     assert.equal(status, 200, `${paths[index]}: ${text}`)
-    return text.replaceAll(environmentId, '<environment>').replaceAll(/"nextCursor":"[^"]+"/g, '')
+    // An import marks the approvals.
+    const same = text.replaceAll(/"importedAt":(null|"[^"]+")/g, '')
+    return same.replaceAll(environmentId, '<environment>').replaceAll(/"nextCursor":"[^"]+"/g, '')
   })
 }
 
@@ -105,17 +108,22 @@ test('an import can be repeated; it refuses an environment that has other rows',
 
   const events = linesOf(whole).filter((line) => typeOf(line) === 'run' || typeOf(line) === 'event')
   const [run = '', one = ''] = events
+  const [head = ''] = linesOf(whole)
   const changed = one.replace(/"label":"[^"]*"/, '"label":"changed"')
   const refused = async (lines: string[], reason: RegExp) => {
-    const { status, text } = await send(target, lines, true)
+    const { status, text } = await send(target, [head, ...lines], true)
     assert.ok(status === 409 || status === 400, text)
-    assert.match(text, reason)
+    // Numbers in the reasons are without the first line.
+    assert.match(
+      text.replace(/lines\[(\d+)\]/, (_, at: string) => `lines[${Number(at) - 1}]`),
+      reason,
+    )
   }
   await refused([run, changed], /lines\[0\]: event .* is stored with other content/)
   await refused([run.replace(/"id":"./, '"id":"f'), one], /another run has its id/)
   await refused([one], /without the line of its run/)
   await refused([run, one.replace('"eventId":"', '"eventId":7,"was":"')], /lines\[1\] is not a valid event/)
-  await refused(['{"type":"export","version":2}'], /another version/)
+  assert.match((await send(target, ['{"type":"export","version":2}'], true)).text, /lines\[0\] has another version/)
   await refused(['{"type":"runs"}'], /unknown type/)
   await refused(['{"type":'], /not a line of an export/)
   const agent = linesOf(whole).find((line) => typeOf(line) === 'agent') ?? ''
@@ -169,8 +177,8 @@ test('an import can be repeated; it refuses an environment that has other rows',
 
 test('each kind of line has the limits of the API that takes the same values', () => {
   const faultOf = (line: object, before: string[] = []) => {
-    const read = readRestore([...before, JSON.stringify(line)], source.workspaceId)
-    return Array.isArray(read) ? null : read.message
+    const read = readRestore([linesOf(whole)[0] ?? '', ...before, JSON.stringify(line)], source.workspaceId)
+    return 'line' in read ? read.message : null
   }
   const first = (type: string) => ofType(whole, type)[0] ?? assert.fail(`no ${type}`)
   const chars: [type: string, member: string, most: number][] = [
@@ -224,18 +232,18 @@ test('each kind of line has the limits of the API that takes the same values', (
     assert.match(faultOf({ ...line, [member]: '\ud800' }, before) ?? '', new RegExp(member), `${type} ${member}`)
   }
   const numbers: [type: string, member: string, least: number, most: number][] = [
-    ['prompt', 'newest', 1, Number.MAX_SAFE_INTEGER],
-    ['policyVersion', 'number', 1, Number.MAX_SAFE_INTEGER],
-    ['deployment', 'publication', 1, Number.MAX_SAFE_INTEGER],
+    ['prompt', 'newest', 1, MOST_IMPORTED_VERSIONS],
+    ['policyVersion', 'number', 1, MOST_IMPORTED_VERSIONS],
+    ['deployment', 'publication', 1, MOST_IMPORTED_VERSIONS],
     ['runView', 'lastHours', 1, LIMITS.runViewHours],
     ['agent', 'archivedAt', 0, LIMITS.detectedAtMaxMs],
     ['run', 'totalTokens', 0, Number.MAX_SAFE_INTEGER],
     ['run', 'startedAt', 0, LIMITS.detectedAtMaxMs],
     ['approval', 'timeoutMs', LIMITS.approvalTimeoutMsMin, LIMITS.approvalTimeoutMsMax],
     ['issueRecord', 'detectedAt', 0, LIMITS.detectedAtMaxMs],
-    ['issue', 'occurrences', 0, Number.MAX_SAFE_INTEGER],
+    ['issue', 'occurrences', 0, MOST_IMPORTED_COUNT],
     ['issueFingerprint', 'lastSeen', 0, LIMITS.detectedAtMaxMs],
-    ['issueAffected', 'occurrences', 0, Number.MAX_SAFE_INTEGER],
+    ['issueAffected', 'occurrences', 0, MOST_IMPORTED_COUNT],
     ['issueActivity', 'at', 0, LIMITS.detectedAtMaxMs],
   ]
   for (const [type, member, least, most] of numbers) {
@@ -254,7 +262,6 @@ test('each kind of line has the limits of the API that takes the same values', (
     ['policyVersion', { condition: 'tool.name ==' }, /invalid condition/],
     ['runView', { query: { status: 'CLOSED' } }, /invalid query.status/],
     ['runView', { columns: ['none'] }, /invalid columns/],
-    ['configuration', { body: { prompts: 7 } }, /invalid body/],
     ['issue', { stateBy: { kind: 'robot' } }, /invalid stateBy/],
     ['issueFingerprint', { facts: { tools: 'one' } }, /invalid facts.tools/],
     ['issueActivity', { kind: 'REMOVED' }, /invalid kind/],
@@ -276,10 +283,12 @@ test('an import neither reads nor changes a prompt of another workspace', async 
     { ...ofType(whole, 'deployment').find(({ kind }) => kind === 'prompt') },
     { ...ofType(whole, 'deploymentChange').find(({ kind }) => kind === 'prompt') },
   ]
+  const [head = ''] = linesOf(whole)
+  assert.equal((await send(target, [head])).status, 200)
   for (const row of rows) {
-    const { status, text } = await send(target, [JSON.stringify(row)], true)
+    const { status, text } = await send(target, [head, JSON.stringify(row)], true)
     assert.equal(status, 409, text)
-    assert.match(text, /lines\[0\]: the workspace does not have its prompt/)
+    assert.match(text, /lines\[1\]: the workspace does not have its prompt or policy/)
   }
   const deployed = await service.operator<{ items: object[] }>(`/environments/${target.environmentId}/deployments`)
   assert.deepEqual(deployed.body.items, [])

@@ -5,28 +5,30 @@ import fc from 'fast-check'
 import { createSearchTurns, TOO_MANY } from '../../../src/http/operator/search-turns.ts'
 
 const isOver = () => false
+/** Of a workspace, with one of its tokens. */
+const by = (workspace: string, credential = 'token') => ({ workspace, credential })
 
-test('one search of an environment runs at a time, few at once, and all get their turn', async () => {
-  const environments = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), {
+test('one search of a workspace runs at a time, few at once, and all get their turn', async () => {
+  const workspaces = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), {
     minLength: 1,
-    maxLength: LIMITS.searchesWaiting,
+    maxLength: LIMITS.searchesWaiting / 2,
   })
   await fc.assert(
-    fc.asyncProperty(environments, fc.boolean(), async (asked, areFailing) => {
+    fc.asyncProperty(workspaces, fc.boolean(), async (asked, areFailing) => {
       const takeTurn = createSearchTurns(2)
       const running: string[] = []
       const begun: string[] = []
       const answers = await Promise.allSettled(
-        asked.map((environmentId, index) => {
+        asked.map((workspace, index) => {
           const run = async () => {
-            assert.ok(!running.includes(environmentId) && running.length < 2)
-            running.push(environmentId)
-            begun.push(`${environmentId} ${index}`)
+            assert.ok(!running.includes(workspace) && running.length < 2)
+            running.push(workspace)
+            begun.push(`${workspace} ${index}`)
             await new Promise(setImmediate)
-            running.splice(running.indexOf(environmentId), 1)
+            running.splice(running.indexOf(workspace), 1)
             if (areFailing) throw new Error('away')
           }
-          return takeTurn({ environmentId, isOver, run })
+          return takeTurn({ holder: by(workspace), isOver, run })
         }),
       )
       const expected = areFailing ? 'rejected' : 'fulfilled'
@@ -34,32 +36,36 @@ test('one search of an environment runs at a time, few at once, and all get thei
         answers.map(({ status }) => status),
         asked.map(() => expected),
       )
-      for (const environment of asked) {
-        const own = (places: string[]) => places.filter((place) => place.startsWith(environment))
+      for (const workspace of asked) {
+        const own = (places: string[]) => places.filter((place) => place.startsWith(workspace))
         assert.deepEqual(own(begun), own(asked.map((name, index) => `${name} ${index}`)), 'in order')
       }
     }),
   )
 })
 
-test('searches of one environment wait up to a bound, and those of others get their turn', async () => {
+test('searches of one workspace wait up to a bound, one token up to half of it, and others get their turn', async () => {
   const takeTurn = createSearchTurns(2)
   const { promise: going, resolve: go } = Promise.withResolvers<void>()
-  const search = (environmentId: string) => takeTurn({ environmentId, isOver, run: () => going.then(() => 'found') })
-  // One runs and the others wait.
-  const allowed = Array.from({ length: 1 + LIMITS.searchesWaiting }, () => search('a'))
-  assert.equal(await search('a'), TOO_MANY)
-  const other = search('b')
+  const search = (workspace: string, credential: string) =>
+    takeTurn({ holder: by(workspace, credential), isOver, run: () => going.then(() => 'found') })
+  const first = search('a', 'first')
+  const half = LIMITS.searchesWaiting / 2
+  const allowed = Array.from({ length: half }, () => search('a', 'first'))
+  assert.equal(await search('a', 'first'), TOO_MANY)
+  allowed.push(...Array.from({ length: half }, () => search('a', 'second')))
+  assert.equal(await search('a', 'third'), TOO_MANY)
+  const other = search('b', 'first')
   go()
-  assert.deepEqual(new Set(await Promise.all([...allowed, other])), new Set(['found']))
+  assert.deepEqual(new Set(await Promise.all([first, ...allowed, other])), new Set(['found']))
 })
 
 test('a search whose client left while it waited does not run', async () => {
   const takeTurn = createSearchTurns(1)
   const { promise: going, resolve: go } = Promise.withResolvers<void>()
-  const first = takeTurn({ environmentId: 'a', isOver, run: () => going })
+  const first = takeTurn({ holder: by('a'), isOver, run: () => going })
   let ran = false
-  const left = takeTurn({ environmentId: 'a', isOver: () => true, run: async () => (ran = true) })
+  const left = takeTurn({ holder: by('a'), isOver: () => true, run: async () => (ran = true) })
   go()
   await Promise.all([first, left])
   assert.equal(ran, false)

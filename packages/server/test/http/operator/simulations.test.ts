@@ -37,7 +37,7 @@ async function simulated(body: object, environmentId?: string): Promise<Simulati
 
 /** A new environment with these events. */
 async function recorded(...events: Record<string, unknown>[]): Promise<string> {
-  const { environmentId } = await service.newTenant(randomUUID())
+  const { environmentId } = await service.newTenant(`recorded ${randomUUID()}`)
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
   for (let start = 0; start < events.length; start += 100) {
     const { status, body } = await service.record(events.slice(start, start + 100), key)

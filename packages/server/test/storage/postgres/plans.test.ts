@@ -174,7 +174,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }
     await storage.dueWork(NOON)
     await storage.claimWork({ kind: 'review_issue_record', ...claim })
-    await storage.finishWork({ kind: 'simulate', owner: 'nobody', subjectIds: [middle] })
+    await storage.claimWorkInTurn({ kind: 'deliver_webhook', ...claim }, [])
+    await storage.finishWork({ kind: 'simulate', owner: 'nobody', items: [{ environmentId: env, subjectId: middle }] })
   }
 
   /** The statements of the public API, on rows in the middle of the tables. */

@@ -9,6 +9,7 @@ import pg from 'pg'
 import { dataTables, distribution } from '../../../src/storage/postgres/citus.ts'
 import { knownMigrations } from '../../../src/storage/postgres/migrate.ts'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
+import { assertConflictsOfTenants, assertTenantsFirst, type UniqueKey } from '../unique-keys.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 
 const SNAPSHOT = fileURLToPath(new URL('schema.txt', import.meta.url))
@@ -68,6 +69,17 @@ describe('the schema on PostgreSQL', () => {
       keys.filter(({ first }) => first !== 'environment_id'),
       [],
     )
+  })
+
+  test('has a tenant first in every unique key, except in tables that are exempt by name', async () => {
+    const { rows } = await client.query<UniqueKey>(
+      `SELECT t.relname AS "table", a.attname AS first FROM pg_index x JOIN pg_class t ON t.oid = x.indrelid
+        JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0]
+        WHERE t.relnamespace = 'tacho'::regnamespace AND x.indisunique`,
+    )
+    assert.ok(rows.length > 50)
+    assertTenantsFirst(rows)
+    assertConflictsOfTenants()
   })
 
   test('has no foreign key from or to a data table', async () => {

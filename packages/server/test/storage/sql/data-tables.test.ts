@@ -139,7 +139,7 @@ function countRows(file: string, environmentId: string): Map<string, number> {
 /** Columns that an import computes, or that stay with the store. */
 const NOT_EXPORTED: Record<string, readonly string[]> = {
   agents: ['agent_key'],
-  approvals: ['agent_key', 'policy_key', 'request_key', 'revision', 'run_key', 'tool_key'],
+  approvals: ['agent_key', 'imported_at', 'policy_key', 'request_key', 'revision', 'run_key', 'tool_key'],
   issue_records: ['record_key', 'seq'],
 }
 

@@ -3,9 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
+import { newestVersion } from '../../../src/storage/sql/migrations.ts'
 import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { StoreRefused } from '../../../src/storage/storage.ts'
 import { BEFORE, FILL, FOUND, READ } from '../suite/old-latencies.ts'
+import { assertTenantsFirst, type UniqueKey } from '../unique-keys.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 /** A store that was opened and closed, then changed by hand. */
@@ -21,7 +23,7 @@ async function changedStore(t: TestContext, change: (db: Database.Database) => v
 const refused = (message: RegExp) => (error: unknown) => error instanceof StoreRefused && message.test(error.message)
 
 test('a store of a newer version is refused', async (t) => {
-  const newest = knownMigrations().length + 1
+  const newest = newestVersion(knownMigrations()) + 1
   const directory = await changedStore(t, (db) => {
     db.prepare('INSERT INTO migrations VALUES (?, ?, ?, ?)').run(newest, 'newer.sql', 'ab', 1)
   })
@@ -46,6 +48,20 @@ test('a store whose migrations have a gap is refused', async (t) => {
   await assert.rejects(openStore(t, { directory }), refused(/gap before migration 2/))
 })
 
+test('every unique key begins with a tenant, except in tables that are exempt by name', async (t) => {
+  const directory = await changedStore(t, () => undefined)
+  const db = new Database(path.join(directory, 'tacho.db'))
+  t.after(() => db.close())
+  const keys = db
+    .prepare<[], UniqueKey>(
+      `SELECT m.name AS "table", (SELECT i.name FROM pragma_index_info(x.name) i WHERE i.seqno = 0) AS first
+        FROM sqlite_schema m, pragma_index_list(m.name) x WHERE m.type = 'table' AND x."unique" = 1`,
+    )
+    .all()
+  assert.ok(keys.length > 50)
+  assertTenantsFirst(keys)
+})
+
 test('a database of another program is refused and unchanged', async (t) => {
   const directory = temporaryDirectory(t)
   const file = path.join(directory, 'tacho.db')
@@ -68,7 +84,7 @@ test('a failed migration leaves no changes', () => {
   const db = new Database(':memory:')
   const broken = [...knownMigrations()]
   broken.push({
-    version: broken.length + 1,
+    version: newestVersion(broken) + 1,
     name: 'broken.sql',
     sha256: '',
     text: 'CREATE TABLE half (a); SELECT nothing',

@@ -69,7 +69,7 @@ CREATE TABLE approvals (
   decider_kind TEXT,
   decider_id TEXT,
   decider_name TEXT,
-  reason TEXT,
+  reason TEXT, imported_at INTEGER,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, request_key)
 ) STRICT;
@@ -269,7 +269,7 @@ CREATE TABLE events (
   own_session TEXT, -- NULL: the session of the run; '': none; else '=' and the session
   span_id TEXT,
   parent_span_id TEXT,
-  payload TEXT NOT NULL, latency_us INTEGER, payload_bytes INTEGER, block INTEGER, block_at INTEGER,
+  payload TEXT NOT NULL, latency_us INTEGER, payload_bytes INTEGER, block INTEGER, block_at INTEGER, payload_sum INTEGER,
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 
@@ -290,6 +290,14 @@ CREATE TABLE idempotency_keys (
 ) STRICT;
 
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
+
+CREATE TABLE imports (
+  environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
+  source TEXT NOT NULL, -- SHA-256 of the first line of the export
+  started_at INTEGER NOT NULL,
+  logged_at INTEGER NOT NULL, -- of its newest audit entry
+  logged_by TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE issue_activity (
   environment_id TEXT NOT NULL,
@@ -468,7 +476,7 @@ CREATE TABLE operator_invitations (
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   ended_at INTEGER -- accepted, revoked or replaced by a newer one
-) STRICT, WITHOUT ROWID;
+, inviter_kind TEXT, inviter_id TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_invitations_by_email ON operator_invitations (email, scope) WHERE ended_at IS NULL;
 
@@ -573,28 +581,31 @@ CREATE TABLE prices (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE prompt_versions (
-  id TEXT NOT NULL UNIQUE,
-  prompt_id TEXT NOT NULL REFERENCES prompts (id),
+  workspace_id TEXT NOT NULL,
+  prompt_id TEXT NOT NULL,
   number INTEGER NOT NULL,
+  id TEXT NOT NULL,
   content_hash TEXT NOT NULL, -- SHA-256
   content_bytes INTEGER NOT NULL,
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
   content TEXT NOT NULL,
-  UNIQUE (prompt_id, number)
+  PRIMARY KEY (workspace_id, prompt_id, number),
+  UNIQUE (workspace_id, id),
+  FOREIGN KEY (workspace_id, prompt_id) REFERENCES prompts (workspace_id, id)
 ) STRICT;
 
 CREATE TABLE prompts (
-  id TEXT NOT NULL PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
+  id TEXT NOT NULL,
   name TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  newest INTEGER NOT NULL, archived_at INTEGER, -- number of the newest version
+  newest INTEGER NOT NULL, -- number of the newest version
+  archived_at INTEGER,
+  PRIMARY KEY (workspace_id, id),
   UNIQUE (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX prompts_by_workspace ON prompts (workspace_id, id);
 
 CREATE TABLE rejections (
   environment_id TEXT NOT NULL,
@@ -643,17 +654,16 @@ CREATE TABLE retention_settings (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE run_views (
-  id TEXT NOT NULL PRIMARY KEY,
   environment_id TEXT NOT NULL REFERENCES environments (id),
+  id TEXT NOT NULL,
   name TEXT NOT NULL,
   query TEXT NOT NULL, -- JSON object
   last_hours INTEGER,
   columns TEXT NOT NULL, -- JSON array
   created_at INTEGER NOT NULL,
+  PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, name)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX run_views_by_environment ON run_views (environment_id, id);
 
 CREATE TABLE runs (
   number INTEGER PRIMARY KEY,
@@ -902,17 +912,19 @@ CREATE TABLE webhooks (
 CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
 
 CREATE TABLE work (
+  environment_id TEXT NOT NULL,
   kind TEXT NOT NULL,
   subject_id TEXT NOT NULL,
-  environment_id TEXT NOT NULL,
   due_at INTEGER NOT NULL, -- while it is held: when the lease ends
   attempts INTEGER NOT NULL,
   lease_owner TEXT, -- who holds it
   last_error TEXT,
-  PRIMARY KEY (kind, subject_id)
+  PRIMARY KEY (environment_id, kind, subject_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX work_by_due ON work (kind, due_at, subject_id);
+CREATE INDEX work_by_due ON work (kind, due_at, environment_id, subject_id);
+
+CREATE INDEX work_by_environment ON work (kind, environment_id, due_at, subject_id);
 
 CREATE TABLE workspaces (
   id TEXT NOT NULL PRIMARY KEY,

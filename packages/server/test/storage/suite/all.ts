@@ -6,11 +6,13 @@ import { approvalListsSuite } from './approval-lists.ts'
 import { approvalsSuite } from './approvals.ts'
 import { configurationClientsSuite } from './configuration-clients.ts'
 import { controlSuite } from './control.ts'
+import { damageSuite } from './damage.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { envelopesSuite } from './envelopes.ts'
 import { environmentDeletionSuite } from './environment-deletion.ts'
 import { erasuresSuite } from './erasures.ts'
 import { eventsSuite } from './events.ts'
+import { exportsSuite } from './exports.ts'
 import { idempotencySuite } from './idempotency.ts'
 import { issueGroupingSuite } from './issue-grouping.ts'
 import { issuePropertySuite } from './issue-property.ts'
@@ -46,7 +48,9 @@ const SUITES = [
   environmentDeletionSuite,
   erasuresSuite,
   eventsSuite,
+  exportsSuite,
   packingSuite,
+  damageSuite,
   runsSuite,
   runViewsSuite,
   retentionSuite,

@@ -56,4 +56,5 @@ export const pending = {
   deciderKind: null,
   deciderId: null,
   deciderName: null,
+  importedAt: null,
 } as const satisfies Partial<ApprovalRow>

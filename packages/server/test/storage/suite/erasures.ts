@@ -8,8 +8,10 @@ import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { ask, request } from './approval-sample.ts'
 import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
+import { eventEnvironment } from '../../../src/storage/sql/events.ts'
 import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome } from './sample.ts'
+import { newWebhook } from './webhooks.ts'
 
 const LATER = NOON + 60_000
 const AGENT = '00000000-0000-0000-0000-000000000000'
@@ -25,6 +27,7 @@ export function newErasure(environmentId: string, given: Subject): NewErasure {
     reason: null,
     requestedBy: { kind: 'token', id: 'token-1', name: 'script', workspaceId: newId(), requestId: 'request' },
     createdAt: LATER,
+    toSearch: 0,
     ...given,
   }
 }
@@ -291,6 +294,92 @@ export function erasuresSuite(open: OpenStorage) {
       assert.equal((await ask(storage(), env, { sessionId: 's', createdAt: LATER + 1 })).sessionId, 's')
     })
 
+    test('takes what was said of approvals and views that are gone or changed', async () => {
+      const env = await newEnvironment(storage())
+      await append(storage(), env, event({ runId: 'gone', sessionId: 's', agentId: 'bot' }))
+      const targets = { decision: newId(), other: newId(), view: newId() }
+      const audited = (targetKind: string, targetId: string, detail: object) => {
+        const place = { id: newId(), workspaceId: newId(), environmentId: env, at: NOON, requestId: 'request' }
+        const actor = {
+          actorKind: 'operator' as const,
+          actorId: newId(),
+          actorName: 'Ada',
+          action: `${targetKind}.change`,
+        }
+        return { ...place, ...actor, targetKind, targetId, detail: JSON.stringify(detail) }
+      }
+      // Retention removed the approvals, and the view no longer filters by the session.
+      const decision = audited('approval', targets.decision, { runId: 'gone', agentId: 'bot' })
+      const other = audited('approval', targets.other, { runId: 'kept', agentId: 'bot' })
+      const view = audited('run_view', targets.view, { query: { sessionId: 's' } })
+      await storage().appendAudit([decision, other, view])
+      const { id: webhookId } = await newWebhook(storage(), env)
+      for (const runId of ['gone', 'kept']) {
+        const delivery = {
+          id: newId(),
+          webhookId,
+          environmentId: env,
+          type: 'approval.decided' as const,
+          createdAt: NOON,
+        }
+        const data = JSON.stringify({ approvalId: newId(), runId, agentId: 'other' })
+        await storage().sendToWebhook({ ...delivery, data }, [])
+      }
+      const details = async () => {
+        const { rows } = await storage().listAudit(null, { limit: 1_000, after: null })
+        const sought = Object.values(targets)
+        const own = rows.filter(({ targetId }) => sought.includes(targetId))
+        return Object.fromEntries(own.map(({ targetId, detail }) => [targetId, detail]))
+      }
+      const deliveries = () => storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })
+      assert.equal((await deliveries()).length, 2)
+      await erase(storage(), env, { kind: 'session', subject: 's' })
+      const erased = '{"erased":true}'
+      const { decision: ofGone, other: ofKept, view: ofView } = targets
+      assert.deepEqual(await details(), { [ofGone]: erased, [ofKept]: other.detail, [ofView]: erased })
+      assert.equal((await deliveries()).length, 1)
+      await erase(storage(), env, { kind: 'agent', subject: 'bot' })
+      assert.equal((await details())[ofKept], erased)
+      await storage().removeWebhook(env, webhookId, [])
+    })
+
+    test('of a run whose payloads are gone takes no usage from others', async () => {
+      const env = await newEnvironment(storage())
+      await append(storage(), env, call({ runId: 'gone' }), toolCall({ runId: 'gone' }), event({ runId: 'gone' }))
+      await append(storage(), env, call({ runId: 'kept' }))
+      const environment = `environment_id = ${eventEnvironment({ dialect: storage().engine })}`
+      const { number } = (await storage().listUnpackedRuns(env, 0, 10)).find(({ runId }) => runId === 'gone')!
+      const removed = "payload = '', payload_bytes = 0, payload_sum = NULL"
+      await changeShared(open, `UPDATE events SET ${removed} WHERE ${environment} AND run = ${number}`, env)
+      await erase(storage(), env, { kind: 'run', subject: 'gone' })
+      const counts = [...(await usage(storage(), env)), ...(await tools(storage(), env)).flat()]
+      const numbers = counts.flatMap((row) => (typeof row === 'object' && row !== null ? Object.values(row) : [row]))
+      assert.deepEqual(
+        numbers.filter((one) => typeof one === 'number' && one < 0),
+        [],
+      )
+    })
+
+    test('stops between two pages of a large run when its time is over', async () => {
+      const env = newId()
+      const large = `{"text":"${'x'.repeat(200_000)}"}`
+      await append(storage(), env, ...Array.from({ length: 30 }, () => event({ sessionId: 's', payload: large })))
+      const { id } = await storage().createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
+      let pages = 0
+      const counting: ErasingStore = {
+        ...storage(),
+        listEvents(...args) {
+          pages++
+          return storage().listEvents(...args)
+        },
+      }
+      const of = { environmentId: env, id, now: () => LATER }
+      const stopped = await advanceErasure(counting, { ...of, isOver: () => pages > 0 })
+      assert.deepEqual([stopped?.status, pages], ['SEARCHING', 1])
+      const done = await advanceErasure(storage(), { ...of, isOver: () => false })
+      assert.deepEqual([done?.status, done?.events], ['REMOVING', 30])
+    })
+
     test('of a run refuses every later approval and issue record of it', async () => {
       const env = newId()
       await erase(storage(), env, { kind: 'run', subject: 'gone' })
@@ -316,14 +405,14 @@ export function erasuresSuite(open: OpenStorage) {
         const { rows } = await storage().readExported(env, table, null, 10)
         exported.push({ table, rows: rows.filter((row) => row['externalId'] !== 'kept') })
       }
-      assert.deepEqual(await storage().restoreRows(env, 'agent', exported[0]!.rows), {
+      assert.deepEqual(await storage().restoreRows(env, 'agent', exported[0]!.rows, NOON), {
         outcome: 'restored',
         written: 0,
       })
       await erase(storage(), env, { kind: 'agent', subject: 'gone' })
       for (const { table, rows } of exported) {
         assert.equal(rows.length, 1, table)
-        assert.deepEqual(await storage().restoreRows(env, table, rows), { outcome: 'erased', index: 0 }, table)
+        assert.deepEqual(await storage().restoreRows(env, table, rows, NOON), { outcome: 'erased', index: 0 }, table)
         const left = await storage().readExported(env, table, null, 10)
         assert.deepEqual(
           left.rows.filter((row) => row['externalId'] !== 'kept'),

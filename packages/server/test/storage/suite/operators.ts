@@ -12,7 +12,17 @@ const DAY = 86_400_000
 function invitation(given: Partial<InvitationRow> = {}): InvitationRow {
   const times = { createdAt: NOON, expiresAt: NOON + DAY, endedAt: null }
   const email = `${newId()}@example.com`
-  return { id: newId(), hash: newId(), email, workspaceId: null, role: 'viewer', invitedBy: 'boss', ...times, ...given }
+  return {
+    id: newId(),
+    hash: newId(),
+    email,
+    workspaceId: null,
+    role: 'viewer',
+    invitedBy: 'boss',
+    inviter: null,
+    ...times,
+    ...given,
+  }
 }
 
 function person(email: string, given: Partial<NewOperator> = {}): NewOperator {
@@ -56,7 +66,11 @@ export function operatorsSuite(open: OpenStorage) {
       const workspaceId = await newWorkspace()
       const invited = invitation({ workspaceId, role: 'approver' })
       await storage().createInvitation(invited, [])
-      assert.deepEqual(await storage().findInvitation(invited.id), { ...invited, operator: null })
+      assert.deepEqual(await storage().findInvitation(invited.id, NOON), {
+        ...invited,
+        createsAccount: true,
+        operator: null,
+      })
       const racers = Array.from({ length: 6 }, () => person(invited.email))
       const outcomes = await Promise.all(
         racers.map((racer) => storage().acceptInvitation(invited.id, racer, NOON, [auditEntry({ workspaceId })])),
@@ -70,6 +84,33 @@ export function operatorsSuite(open: OpenStorage) {
       )
       assert.equal((await storage().listAudit(workspaceId, all)).rows.length, 1)
       assert.equal(await storage().readPassword(winner?.id ?? ''), 'phc')
+    })
+
+    test('an invitation ends with who made it, and changes no role', async () => {
+      const workspaceId = await newWorkspace()
+      const owner = await member(workspaceId, 'owner')
+      const inviter = { kind: 'operator', id: owner.id } as const
+      const [first, late] = [invitation({ workspaceId, role: 'owner', inviter }), invitation({ workspaceId, inviter })]
+      for (const row of [first, late]) await storage().createInvitation(row, [])
+      assert.equal((await storage().findInvitation(first.id, NOON))?.createsAccount, false)
+      const stranger = person(first.email)
+      assert.equal(await storage().acceptInvitation(first.id, stranger, NOON, []), 'gone', 'nobody proved the address')
+      const proven = person(first.email, { emailVerified: 1 })
+      assert.equal(await storage().acceptInvitation(first.id, proven, NOON, []), 'accepted')
+      assert.equal((await storage().findInvitationsFor(late.email, NOON)).length, 1)
+      assert.equal(await storage().changeOperatorRole(workspaceId, owner.id, null, NOON, []), 'changed')
+      assert.equal(await storage().findInvitation(late.id, NOON), null)
+      assert.deepEqual(await storage().findInvitationsFor(late.email, NOON), [])
+      assert.equal(await storage().acceptInvitation(late.id, person(late.email), NOON, []), 'gone')
+
+      // Made before the person became an owner.
+      const other = await member(null, 'viewer')
+      const old = invitation({ workspaceId, role: 'viewer', email: other.email })
+      const newer = invitation({ workspaceId, role: 'owner', email: other.email })
+      await storage().createInvitation(newer, [])
+      assert.equal(await storage().acceptInvitation(newer.id, { id: other.id }, NOON, []), 'accepted')
+      assert.equal(await storage().createInvitation(old, []), 'member')
+      assert.equal((await storage().findOperator(workspaceId, other.id))?.role, 'owner')
     })
 
     test('an invitation is invalid when expired, withdrawn or replaced, and valid only for its own address', async () => {

@@ -333,6 +333,32 @@ export function retentionSuite(open: OpenStorage) {
       assert.equal((await storage().readSearchSettings(env))?.waitingRuns, 0)
     })
 
+    test('a run that gets an event between two slices is found again, once', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30, payloadDays: 7 })
+      assert.equal(await storage().switchSearch(env, true, NOON, []), 'switched')
+      const payload = '{"text":"secret"}'
+      const events = ['one', 'two', 'three'].map((eventId) => ({ eventId, label: 'Refund order', payload }))
+      await recorded(env, 'grows', 10, ...events)
+      await indexAll(storage(), env)
+      await storage().startRetention(env, NOON)
+      const [run] = (await storage().listExpiredRuns(env, 'payloads', NOON, null)).runs
+      const slice = { ids: [run!.id], most: 2, reachedAt: NOON }
+      assert.deepEqual((await storage().removeExpiredPayloads(env, NOON, slice)).rest, [run!.id])
+      await storage().appendEvents(
+        batch(env, [event({ runId: 'grows', eventId: 'four', label: 'Refund order', payload })]),
+      )
+      await indexAll(storage(), env)
+      assert.deepEqual(await storage().removeExpiredPayloads(env, NOON, slice), {
+        events: 0,
+        rest: [run!.id],
+        changedRunIds: [],
+      })
+      assert.deepEqual((await storage().removeExpiredPayloads(env, NOON, slice)).rest, [])
+      await indexAll(storage(), env)
+      assert.deepEqual((await found(storage(), env, 'refund')).toSorted(), ['four', 'one', 'three', 'two'])
+      assert.equal((await found(storage(), env, 'secret')).length, 2)
+    })
+
     test('removes resolved issues, ended approvals and old entries of the audit log', async () => {
       const tenant = await newEnvironment({ issueDays: 30, approvalDays: 30, auditDays: 30 })
       const { environmentId: env, workspaceId } = tenant
@@ -436,7 +462,7 @@ export function retentionSuite(open: OpenStorage) {
         await storage().queueRetention(now, now - HOUR)
         const items = await storage().claimWork({ kind: 'retain', owner: 'a', now, leaseUntil: now + HOUR, limit: 100 })
         const subjectIds = items.map(({ subjectId }) => subjectId)
-        await storage().finishWork({ kind: 'retain', owner: 'a', subjectIds })
+        await storage().finishWork({ kind: 'retain', owner: 'a', items })
         return [tenant, unset, followed].map(
           ({ environmentId }) => subjectIds.filter((id) => id === environmentId).length,
         )
@@ -460,7 +486,8 @@ export function retentionSuite(open: OpenStorage) {
       assert.ok(!(await claimed()), 'a pass is under way')
       await set({ ...tenant, environmentId }, { runDays: 20 })
       // The pass ends, having read the settings of before.
-      await storage().finishWork({ kind: 'retain', owner: 'a', subjectIds: [environmentId] })
+      const items = [{ environmentId, subjectId: environmentId }]
+      await storage().finishWork({ kind: 'retain', owner: 'a', items })
       assert.ok(await claimed())
     })
 

@@ -8,7 +8,7 @@ import type { NewEvent } from '../../../src/storage/events.ts'
 import type { SearchPlace } from '../../../src/storage/search.ts'
 import { matchEvent, type SearchClause } from '../../../src/storage/search-text.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { sharedStorage, type OpenStorage } from './open.ts'
+import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, HOUR, newEnvironment, newId, NOON, outcome } from './sample.ts'
 
 /** After the time that PostgreSQL waits for running transactions. */
@@ -179,6 +179,18 @@ export function searchSuite(open: OpenStorage) {
       const page = await storage().searchEvents(env, search)
       assert.deepEqual([page.rows.length, page.more], [0, true])
       assert.deepEqual(await found(storage(), env, '"a b"'), [`${count - 1}`])
+    })
+
+    test('forgets runs that are no longer there, which would stop older ones from being indexed', async () => {
+      const env = await searched(storage())
+      for (const runId of ['gone', 'kept']) await append(storage(), env, event({ runId, label: 'Refund order' }))
+      await indexAll(storage(), env)
+      await append(storage(), env, event({ runId: 'gone', label: 'Refund order' }))
+      // As a crash of a former version left it: the run is gone, and its mark stays.
+      await changeShared(open, "DELETE FROM runs WHERE environment_id = ? AND run_id = 'gone'", env)
+      await indexAll(storage(), env)
+      assert.equal((await storage().readSearchSettings(env))?.waitingRuns, 0)
+      assert.equal((await found(storage(), env, 'refund')).length, 1)
     })
 
     test('deletes its index when it is switched off, and indexes again when switched on', async () => {

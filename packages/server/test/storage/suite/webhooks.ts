@@ -16,7 +16,7 @@ async function newEnvironment(storage: Storage): Promise<string> {
   return id
 }
 
-async function newWebhook(
+export async function newWebhook(
   storage: Storage,
   environmentId: string,
   given: Partial<WebhookRow> = {},
@@ -261,7 +261,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.equal(await storage().redeliver(env, webhook.id, newId(), 3, []), null)
       assert.equal(await storage().redeliver(newId(), webhook.id, id, 3, []), null)
       assert.deepEqual(await storage().listDeliveries(newId(), webhook.id, {}, all), [])
-      await storage().finishWork({ kind: KIND, owner: newId(), subjectIds: [id] })
+      await storage().finishWork({ kind: KIND, owner: newId(), items: [{ environmentId: env, subjectId: id }] })
       const claim = { kind: KIND, owner: attempt.owner, now: 2, leaseUntil: NOON, limit: 100 } as const
       const items = await storage().claimWork(claim)
       assert.ok(items.some(({ subjectId }) => subjectId === id))

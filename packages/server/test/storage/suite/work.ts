@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import type { WorkClaim, WorkHold } from '../../../src/storage/work.ts'
 import { issueRecord } from './issue-sample.ts'
 import { ownStorage, type OpenStorage } from './open.ts'
+import { newHome, type Home } from './configuration-sample.ts'
 import { newId, NOON } from './sample.ts'
 
 const KIND = 'review_issue_record' as const
@@ -11,10 +12,10 @@ const LEASE = 60_000
 export function workSuite(open: OpenStorage) {
   describe('background work', () => {
     const storage = ownStorage(open)
+    const environmentId = newId()
 
     /** Work of the kind, due at the given times. All tests share one queue, so each empties it. */
     async function enqueue(...due: number[]): Promise<string[]> {
-      const environmentId = newId()
       const records = due.map((receivedAt) => issueRecord(environmentId, { receivedAt }))
       for (const record of records) await storage().receiveIssueRecord(record)
       return records.map(({ id }) => id)
@@ -27,7 +28,7 @@ export function workSuite(open: OpenStorage) {
 
     async function empty() {
       const items = await claim('sweeper', { now: NOON * 2 })
-      await storage().finishWork({ kind: KIND, owner: 'sweeper', subjectIds: items.map(({ subjectId }) => subjectId) })
+      await storage().finishWork({ kind: KIND, owner: 'sweeper', items })
     }
 
     test('is taken when it is due, the longest due first, and counts its attempts', async () => {
@@ -69,7 +70,7 @@ export function workSuite(open: OpenStorage) {
       await claim('slow')
       const now = NOON + LEASE
       await claim('quick', { now })
-      const slow: WorkHold = { kind: KIND, owner: 'slow', subjectIds: [id] }
+      const slow: WorkHold = { kind: KIND, owner: 'slow', items: [{ environmentId, subjectId: id }] }
       await storage().extendWork(slow, now + 10 * LEASE)
       await storage().postponeWork(slow, { dueAt: now, error: 'x', counts: true })
       await storage().finishWork(slow)
@@ -82,7 +83,7 @@ export function workSuite(open: OpenStorage) {
     test('can be renewed, returned with a reason, and finished', async () => {
       const [id = ''] = await enqueue(NOON)
       await claim('a')
-      const hold: WorkHold = { kind: KIND, owner: 'a', subjectIds: [id] }
+      const hold: WorkHold = { kind: KIND, owner: 'a', items: [{ environmentId, subjectId: id }] }
       await storage().extendWork(hold, NOON + 2 * LEASE)
       assert.deepEqual(await claim('b', { now: NOON + 2 * LEASE - 1 }), [])
       await storage().postponeWork(hold, { dueAt: NOON + 5, error: 'it broke', counts: true })
@@ -104,6 +105,56 @@ export function workSuite(open: OpenStorage) {
       assert.equal(new Set(taken).size, taken.length)
       const rest = await claim('last')
       assert.deepEqual([...taken, ...rest.map(({ subjectId }) => subjectId)].toSorted(), ids.toSorted())
+      await empty()
+    })
+
+    test('of one id in two environments is two items, because imports choose ids', async () => {
+      const id = newId()
+      const other = newId()
+      const places = [environmentId, other]
+      for (const place of places) await storage().receiveIssueRecord(issueRecord(place, { id, receivedAt: NOON }))
+      const items = await claim('a')
+      assert.deepEqual(
+        new Set(items.map((item) => `${item.environmentId} ${item.subjectId}`)),
+        new Set(places.map((place) => `${place} ${id}`)),
+      )
+      await storage().finishWork({ kind: KIND, owner: 'a', items: [{ environmentId: other, subjectId: id }] })
+      const [left, ...more] = await claim('b', { now: NOON + LEASE })
+      assert.deepEqual([left?.environmentId, more], [environmentId, []])
+      await empty()
+    })
+
+    test('is taken in turn from the workspaces, and one leaves as much free for the others as it holds', async () => {
+      const [greedy, modest] = [await newHome(storage()), await newHome(storage())]
+      const enqueueFor = async (place: string, count: number, receivedAt: number) => {
+        for (let n = 0; n < count; n++) {
+          await storage().receiveIssueRecord(issueRecord(place, { id: newId(), receivedAt }))
+        }
+      }
+      // One of its environments has all old items.
+      await enqueueFor(greedy.development, 12, NOON - 10)
+      await enqueueFor(greedy.production, 2, NOON - 5)
+      await enqueueFor(modest.development, 1, NOON)
+      await enqueueFor(modest.production, 1, NOON + 1)
+      const take = async (limit: number, held: [string, number][] = []) => {
+        const given = { kind: KIND, owner: 'a', now: NOON, leaseUntil: NOON + LEASE, limit }
+        const items = await storage().claimWorkInTurn(given, held)
+        return items.map((item) => [item.workspaceId, item.environmentId])
+      }
+      const of = (home: Home, name: 'development' | 'production') => [home.workspaceId, home[name]]
+      const first = await take(10)
+      const counts = [
+        of(modest, 'development'),
+        of(modest, 'production'),
+        of(greedy, 'development'),
+        of(greedy, 'production'),
+      ].map((place) => first.filter((each) => each.join() === place.join()).length)
+      // Four stay free, fewer than one workspace holds.
+      assert.deepEqual(counts, [1, 0, 3, 2])
+      assert.deepEqual(await take(4, [[greedy.workspaceId, 5]]), [])
+      assert.deepEqual(await take(4, [[greedy.workspaceId, 3]]), [of(greedy, 'development')])
+      assert.deepEqual(await take(1, [[greedy.workspaceId, 1]]), [])
+      assert.deepEqual(await take(1, [[modest.workspaceId, 30]]), [of(greedy, 'development')])
       await empty()
     })
 

@@ -8,11 +8,14 @@ import json
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 # Twice the largest answer that is read.
 _FILE_BYTES_MAX = 64 * 1_048_576
+# The clock may have been set back since.
+_CLOCK_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,11 @@ class DiskCache:
     the tag. `secret`: made of address and key; a file with another signature is ignored.
     """
 
-    def __init__(self, file: str, secret: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, file: str, secret: str, max_age: float, warn: Callable[[str], None]) -> None:
+        """`max_age`: in seconds; an older file is not used."""
         self._file = file
+        self._max_age = max_age
+        self._written_at = 0.0
         self._secret = secret.encode()
         self._warn = warn
 
@@ -45,16 +51,25 @@ class DiskCache:
             with open(self._file, encoding="utf-8") as file:
                 kept = json.load(file)
             etag, confirmed_at, body = kept.get("etag"), kept.get("confirmedAt"), kept.get("body")
-            if kept.get("signature") != self._signature_of(etag, body) or not isinstance(confirmed_at, (int, float)):
+            if kept.get("signature") != self._signature_of(etag, confirmed_at, body):
+                return None
+            if not -_CLOCK_SECONDS <= time.time() - confirmed_at <= self._max_age:
+                self._warn("The configuration of the file is too old to be used.")
                 return None
             return Kept(etag if isinstance(etag, str) else None, confirmed_at, body)
         except Exception:
             return None
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the time in the file is so old that it is worth writing."""
+        return time.time() - self._written_at > self._max_age / 48
+
     def write(self, kept: Kept) -> None:
         """Replaces the whole file. Never raises."""
+        self._written_at = time.time()
         temporary = f"{self._file}.{secrets.token_hex(8)}"
-        signature = self._signature_of(kept.etag, kept.body)
+        signature = self._signature_of(kept.etag, kept.confirmed_at, kept.body)
         text = json.dumps({"signature": signature, "etag": kept.etag, "confirmedAt": kept.confirmed_at, "body": kept.body})
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -64,6 +79,6 @@ class DiskCache:
         except OSError as error:
             self._warn(f"The configuration could not be saved to its file ({type(error).__name__}).")
 
-    def _signature_of(self, etag: object, body: object) -> str:
-        # The time is not signed: a wrong one changes only the age that is shown.
-        return hmac.new(self._secret, json.dumps([etag, body]).encode(), hashlib.sha256).hexdigest()
+    def _signature_of(self, etag: object, confirmed_at: object, body: object) -> str:
+        signed = json.dumps([etag, confirmed_at, body]).encode()
+        return hmac.new(self._secret, signed, hashlib.sha256).hexdigest()

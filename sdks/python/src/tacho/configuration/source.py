@@ -52,7 +52,7 @@ class RuntimeConfiguration:
         settings = core.settings
         self._cache: DiskCache | None = None
         if settings.configuration_file:
-            self._cache = DiskCache(settings.configuration_file, core.identity, self._warn)
+            self._cache = DiskCache(settings.configuration_file, core.identity, settings.configuration_max_age, self._warn)
         self._listeners: list[Listener] = []
         # Called with each new configuration before it is used.
         self.prepare: Callable[[Configuration], object] = lambda _configuration: None
@@ -196,7 +196,10 @@ class RuntimeConfiguration:
         if isinstance(reply, NoReply):
             return self._fail(reply.message)
         if reply.status == 304 and self._current is not None:
-            return self._confirm("service")
+            self._confirm("service")
+            if self._cache and self._cache.is_due:
+                self._keep(self._current)
+            return True
         if reply.status == 304:
             # "Not modified" means nothing to a client without a configuration: request it in full next time.
             self._etag = None
@@ -216,9 +219,12 @@ class RuntimeConfiguration:
         self._confirm("service")
         if previous is None or configuration.revision != previous.revision:
             self._swap(configuration, "service")
+        self._keep(configuration)
+        return True
+
+    def _keep(self, configuration: Configuration) -> None:
         if self._cache:
             self._cache.write(Kept(self._etag, self._confirmed_at, _body_of(configuration)))
-        return True
 
     def _confirm(self, source: Source) -> bool:
         self._failures = 0

@@ -35,7 +35,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Stop:
-    """Send nothing more."""
+    """The service refuses the key. Ask again only after a long time."""
 
     reason: Literal["unauthorized", "forbidden"]
 
@@ -49,14 +49,22 @@ def verdict_of(result: Reply | NoReply, event_ids: Sequence[str]) -> Verdict:
     if result.ok:
         judged = _judged_by(result.json, event_ids)
         return judged or RetryAll(result.header("retry-after"), "the answer is not from Tacho")
-    if result.status == 401:
-        return Stop("unauthorized")
-    if result.status == 403:
-        return Stop("forbidden")
+    refusal = key_refusal_of(result)
+    if refusal is not None:
+        return Stop(refusal)
     if result.status in (400, 413):
         return Split()
     # 429 and 5xx are temporary. Any other status means a wrong address or a proxy, which an operator can fix.
     return RetryAll(result.header("retry-after"), f"status {result.status}")
+
+
+def key_refusal_of(reply: Reply) -> Literal["unauthorized", "forbidden"] | None:
+    """Only Tacho's own answer says something about the key: a proxy or firewall may answer 401 and 403 too."""
+    media = (reply.header("content-type") or "").split(";")[0].strip().lower()
+    kind = reply.json.get("type") if isinstance(reply.json, dict) else None
+    if media != "application/problem+json" or not isinstance(kind, str) or not kind.startswith("urn:tacho:error:"):
+        return None
+    return "unauthorized" if reply.status == 401 else "forbidden" if reply.status == 403 else None
 
 
 def _judged_by(json: object, event_ids: Sequence[str]) -> Judged | None:

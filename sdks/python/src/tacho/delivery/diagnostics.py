@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-import warnings
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from .lock import Lock
 
 Level = Literal["info", "warning", "error"]
 DropReason = Literal["queue_full", "disabled", "closed", "unauthorized", "forbidden", "refused", "sampled", "no_run", "failed"]
 # A code that recurs is reported at once, then at most once in this interval.
 _REPEAT_SECONDS = 10
+_logger = logging.getLogger("tacho")
 
 
 @dataclass(frozen=True)
@@ -47,15 +51,18 @@ class Counters:
 
 
 class Diagnostics:
-    """Without a host listener, each code becomes a warning once, except information."""
+    """Without a host listener, the logger `tacho` gets each code once, except information."""
 
     def __init__(self, on_diagnostic: Callable[[Diagnostic], object] | None) -> None:
         self._on_diagnostic = on_diagnostic
+        # How many locks of queues the thread holds: `count`.
+        self._locks = threading.local()
         self.reset()
 
     def reset(self) -> None:
         """Begins at zero: for a forked process, whose parent keeps the events so far."""
-        self._lock = threading.RLock()
+        self._lock = Lock()
+        self._untold: deque[Diagnostic] = deque()
         names = "recorded accepted rejected retried shortened requests failed_requests"
         self._counts = dict.fromkeys(names.split(), 0)
         self._dropped: dict[str, int] = {}
@@ -70,13 +77,27 @@ class Diagnostics:
                 self._reported[code] = (last[0], last[1] + 1)
                 return
             self._reported[code] = (now, 0)
-        try:
-            if self._on_diagnostic is not None:
-                self._on_diagnostic(Diagnostic(level, code, message, (last[1] if last else 0) + 1))
-            elif level != "info":
-                warnings.warn(f"tacho: {message}", RuntimeWarning, stacklevel=2)
-        except Exception:
-            pass  # An error in the host's listener must not break recording.
+            self._untold.append(Diagnostic(level, code, message, (last[1] if last else 0) + 1))
+        self._tell()
+
+    def hold(self) -> None:
+        """The thread takes the lock of a queue: its diagnostics wait for `release`."""
+        self._locks.count = getattr(self._locks, "count", 0) + 1
+
+    def release(self) -> None:
+        self._locks.count -= 1
+        self._tell()
+
+    def _tell(self) -> None:
+        while self._untold and getattr(self._locks, "count", 0) == 0:
+            try:
+                said = self._untold.popleft()
+                if self._on_diagnostic is not None:
+                    self._on_diagnostic(said)
+                elif said.level != "info":
+                    _logger.log(logging.ERROR if said.level == "error" else logging.WARNING, "%s", said.message)
+            except Exception:
+                pass  # Another thread was first, or the host's listener failed. Neither may break recording.
 
     def count(self, name: str, by: int = 1) -> None:
         with self._lock:

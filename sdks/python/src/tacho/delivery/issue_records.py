@@ -4,13 +4,12 @@ Delivers issue records: detections and recoveries.
   idle --report--> sending --accepted, refused--> sending the next, or idle
                       |  ^
                       v  | backoff, Retry-After
-                    waiting              any --close, 401, 403--> closed: queued records are dropped
+                    waiting              any --close--> closed: queued records are dropped
 """
 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -18,23 +17,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..limits import TEXT_CHARS
-from ..recording.context import RunScope
+from ..recording.context import RunScope, prompt_version_of
 from ..recording.plain import Json, dump
 from ..recording.text import cut_text, well_formed
+from .answer import key_refusal_of
+from .lock import QueueLock
 from .retry import wait_seconds
-from .transport import NoReply
+from .transport import NoReply, Reply
 from .worker import Worker
 
 if TYPE_CHECKING:
     from ..core import Core
 
 RecordKind = Literal["DETECTION", "RECOVERY"]
-IssueDropReason = Literal["queue_full", "closed", "unauthorized", "forbidden", "failed"]
+IssueDropReason = Literal["queue_full", "closed", "failed"]
 
 # With the other fields, a record stays below the 256 KiB of the interface.
 _PAYLOAD_BYTES = 131_072
 _EVIDENCE_BYTES = 65_536
 _QUEUED_MAX = 1_000
+# How often a key is tried that Tacho refused.
+_REFUSED_SECONDS = 300.0
+_STOP_SECONDS = 0.2
 _QUEUED_BYTES_MAX = 4 * 1_048_576
 
 
@@ -82,12 +86,13 @@ class IssueRecords:
 
     def reset(self) -> None:
         """Empties the queue: in a forked process, its records are the parent's to deliver."""
-        self._changed = threading.Condition()
+        self._changed = QueueLock(self._core.diagnostics)
         self._queue: deque[_Queued] = deque()
         self._bytes = 0
         self._sending: _Queued | None = None
         self._failures = 0
         self._not_before = 0.0
+        self._is_refused = False
         self._counts = {"recorded": 0, "accepted": 0, "rejected": 0, "retried": 0}
         self._dropped: dict[str, int] = {}
         self._worker.reset()
@@ -128,12 +133,21 @@ class IssueRecords:
     def flush(self, timeout: float) -> int:
         """Waits until the queue is empty or the time is up. Returns how many records are left."""
         deadline = time.monotonic() + timeout
-        if len(self._queue) > 0 and not self._worker.wake():
-            self._worker.drain(lambda: len(self._queue) == 0, deadline)
+        if len(self._queue) == 0:
+            return 0
+        is_working = self._worker.wake()
+        if not is_working:
+            self._worker.drain(lambda: len(self._queue) == 0 or self._is_refused, deadline)
         with self._changed:
-            while self._queue and time.monotonic() < deadline:
+            while is_working and self._queue and not self._is_refused and time.monotonic() < deadline:
                 self._changed.wait(deadline - time.monotonic())
             return len(self._queue)
+
+    def flush_at_end(self, timeout: float) -> int:
+        """The last flush of the process."""
+        left = self.flush(timeout)
+        self._worker.stop(_STOP_SECONDS)
+        return left
 
     def close(self, reason: IssueDropReason = "closed") -> None:
         with self._changed:
@@ -148,7 +162,7 @@ class IssueRecords:
         settings = self._core.settings
         payload = self._core.payloads.write(report.payload, _PAYLOAD_BYTES)
         evidence = self._core.payloads.write(report.evidence, _EVIDENCE_BYTES)
-        version = report.prompt_version_id or (scope.annotations.get("promptVersionId") if scope else None)
+        version = report.prompt_version_id or (prompt_version_of(self._core, scope) if scope else None)
         # The interface requires an agent id. The name identifies an agent without one.
         agent = (scope.agent_id or scope.agent_name) if scope else settings.agent_id or settings.agent_name
         record: dict[str, Json] = {
@@ -183,19 +197,23 @@ class IssueRecords:
         with self._changed:
             self._sending = None
             if record in self._queue:  # Not closed meanwhile.
-                self._conclude(record, reply.status if not isinstance(reply, NoReply) else None, reply)
+                self._conclude(record, reply)
         return 0.0
 
-    def _conclude(self, record: _Queued, status: int | None, reply: object) -> None:
+    def _conclude(self, record: _Queued, reply: Reply | NoReply) -> None:
         diagnostics = self._core.diagnostics
-        if status in (401, 403):
-            code: IssueDropReason = "unauthorized" if status == 401 else "forbidden"
-            diagnostics.report("error", f"issue_records_{code}", f"The service refused issue records: {status}.")
-            self.close(code)
+        status = None if isinstance(reply, NoReply) else reply.status
+        refusal = None if isinstance(reply, NoReply) else key_refusal_of(reply)
+        self._is_refused = refusal is not None
+        if refusal is not None:
+            message = f"The service refuses the API key for issue records: {status}. They stay queued."
+            diagnostics.report("error", f"issue_records_{refusal}", message)
+            self._not_before = time.monotonic() + _REFUSED_SECONDS
+            self._changed.notify_all()
         elif status is not None and 200 <= status < 300 and _is_receipt(getattr(reply, "json", None)):
             self._counts["accepted"] += 1
             self._done(record)
-        elif status is not None and 400 <= status < 500 and status not in (408, 429):
+        elif status is not None and 400 <= status < 500 and status not in (401, 403, 407, 408, 429):
             self._counts["rejected"] += 1
             diagnostics.report("warning", "issue_record_rejected", f"The service rejected an issue record: {status}.")
             self._done(record)

@@ -1,29 +1,54 @@
 """
 What clients do when their process ends or forks.
 
-At the normal end, `atexit` delivers what is queued. Children of multiprocessing end without `atexit`, but run the finalizers
-of `multiprocessing.util`. After a fork, each client of the child begins anew: the parent delivers what was queued before.
+  running ──SIGTERM, if the host has no handler──▶ ending ──▶ dies of the same signal
+     │                                               ▲
+     └── end of the main thread (atexit), end of a child of multiprocessing (its finalizers) ──▶ ending
+
+When it ends, each client ends its open runs, then delivers what is queued. From then on no thread starts: on Python 3.10 and
+3.11 the interpreter would wait for it for ever. What is recorded still later is delivered by the thread that records it.
+After a fork, each client of the child begins anew: the parent delivers what was queued before.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
-import weakref
-from typing import Protocol
+import threading
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class HowItEnds:
+    cause: BaseException | str
+    """The uncaught exception, or a text of the form `class: message`."""
+    is_signal: bool = False
+    thread: int | None = None
+    """If only this thread ends."""
+
+    @property
+    def is_normal(self) -> bool:
+        return isinstance(self.cause, str) and not self.is_signal
 
 
 class Ending(Protocol):
+    def end_runs(self, how: HowItEnds) -> None: ...
+
     def flush_at_end(self) -> None: ...
 
     def after_fork(self) -> None: ...
 
 
-_endings: weakref.WeakSet[Ending] = weakref.WeakSet()
+# Held until `forget`: what a function's own client recorded is delivered too.
+_endings: dict[int, Ending] = {}
 # Modules of multiprocessing's form, whose children end with os._exit. Celery uses billiard.
 _FORKING = ("multiprocessing.util", "billiard.util")
 _prepared: set[tuple[str, int]] = set()
+_is_ending = False
 
 
 class _Key:
@@ -33,14 +58,26 @@ class _Key:
 _key = _Key()
 
 
+def is_ending() -> bool:
+    """Whether threads must not start any more."""
+    return _is_ending or sys.is_finalizing()
+
+
 def watch(ending: Ending) -> None:
-    """Delivers at the end of the process what the client has queued then."""
-    _endings.add(ending)
+    """At the end of the process, ends the client's open runs and delivers what it has queued."""
+    _endings[id(ending)] = ending
     _prepare()
+    _listen_to_signal()
+    _listen_to_threads()
 
 
 def forget(ending: Ending) -> None:
-    _endings.discard(ending)
+    _endings.pop(id(ending), None)
+    try:
+        if not _endings and signal.getsignal(signal.SIGTERM) is _on_signal:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    except ValueError:
+        pass  # Not the main thread.
 
 
 def _prepare() -> None:
@@ -59,22 +96,85 @@ def _prepare() -> None:
 def _add_finalizer(util: object) -> None:
     """With a priority of zero or more, it also runs when a child ends."""
     try:
-        util.Finalize(None, _flush_all, exitpriority=10)  # type: ignore[attr-defined]
+        util.Finalize(None, _at_exit, exitpriority=10)  # type: ignore[attr-defined]
     except Exception:
         pass
 
 
-def _flush_all() -> None:
-    for ending in list(_endings):
+def _at_exit() -> None:
+    try:
+        _end(HowItEnds(_uncaught() or "ProcessExit: The process ended before the run did."))
+    except KeyboardInterrupt:
+        pass  # The user does not want to wait.
+
+
+def _uncaught() -> BaseException | None:
+    """Python keeps the exception that ended the main thread. In an interactive session it is only the last one."""
+    error = getattr(sys, "last_value", None)
+    is_interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
+    return error if issubclass(type(error), BaseException) and not is_interactive else None
+
+
+def _end(how: HowItEnds) -> None:
+    global _is_ending
+    _is_ending = True
+    endings = list(_endings.values())
+    for ending in endings:
+        ending.end_runs(how)
+    for ending in endings:
         ending.flush_at_end()
 
 
+def _listen_to_signal() -> None:
+    """Only where SIGTERM would end the process at once. A handler that the host sets later replaces this one."""
+    try:
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _on_signal)
+    except ValueError:
+        pass  # Only the main thread may.
+
+
+def _on_signal(number: int, _frame: FrameType | None) -> None:
+    # A second signal ends the process at once.
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        name = signal.Signals(number).name
+        _end(HowItEnds(f"{name}: The process was ended by {name}.", is_signal=True))
+    finally:
+        os.kill(os.getpid(), number)
+
+
+_before_ours = threading.excepthook
+
+
+def _listen_to_threads() -> None:
+    global _before_ours
+    if threading.excepthook is not _on_thread_exception:
+        _before_ours, threading.excepthook = threading.excepthook, _on_thread_exception
+
+
+def _on_thread_exception(given: Any) -> None:
+    """A run that was begun in the thread without a block has no other end."""
+    try:
+        error = given.exc_value
+        if error is not None and not issubclass(type(error), SystemExit) and given.thread is not None:
+            how = HowItEnds(error, thread=given.thread.ident)
+            for ending in list(_endings.values()):
+                ending.end_runs(how)
+    except Exception:
+        pass
+    finally:
+        _before_ours(given)
+
+
 def _after_fork() -> None:
-    for ending in list(_endings):
+    global _is_ending
+    _is_ending = False
+    for ending in list(_endings.values()):
         ending.after_fork()
     _prepare()
 
 
-atexit.register(_flush_all)
+atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -4,7 +4,7 @@ Delivers the queue in batches, one request after another, on a thread of its own
   idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
                   ▲                                         │
                   └────────── more events, or backoff ──────┘
-  any ──close, 401, 403──▶ closed
+  sending ──Tacho refuses the key──▶ refused ──after five minutes──▶ sending          any ──close──▶ closed
 
 Events leave the queue before a request begins. When it ends, for any reason, they are finished or put back.
 """
@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import gzip
 import random
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..limits import BATCH_BYTES, BATCH_EVENTS
+from . import process_end
 from .answer import Judged, RetryAll, Split, Stop, Verdict, verdict_of
 from .diagnostics import Diagnostics, DropReason
+from .lock import QueueLock
 from .queue import Queue, QueuedEvent
 from .retry import wait_seconds
 from .transport import Request
@@ -28,6 +29,10 @@ from .worker import Worker
 
 # A smaller body fits into a few packets, so compression saves nothing.
 _WORTH_BYTES = 4_096
+# How often a key is tried that Tacho refused.
+_REFUSED_SECONDS = 300.0
+_LATE_SECONDS = 1.0
+_STOP_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Sender:
 
     def reset(self) -> None:
         """Empties the queue: in a forked process, its events are the parent's to deliver."""
-        self._changed = threading.Condition()
+        self._changed = QueueLock(self._diagnostics)
         self._queue = Queue(self._settings.max_queued_events, self._settings.max_queued_bytes)
         self._batch: list[QueuedEvent] = []
         self._sequence = 0
@@ -77,6 +82,10 @@ class Sender:
         self._failures = 0
         # Nothing is sent before this time.
         self._not_before = 0.0
+        # Why Tacho refuses the key.
+        self._refused_by: DropReason | None = None
+        # Until when events that are recorded while the process ends are sent.
+        self._late_until: float | None = None
         # When the oldest event began to wait for a full batch.
         self._waiting_since = 0.0
         self._max_batch = BATCH_EVENTS
@@ -104,8 +113,8 @@ class Sender:
             if dropped:
                 self._drop(dropped, "queue_full")
             must_wake = was_empty or (not was_full and self._has_full_batch())
-        if must_wake:
-            self._worker.wake()
+        if (must_wake or process_end.is_ending()) and not self._worker.wake():
+            self._send_late()
         return event not in dropped if dropped else True
 
     def flush(self, timeout: float) -> FlushResult:
@@ -116,10 +125,11 @@ class Sender:
             if flush.left > 0:
                 self._flushes.add(flush)
         try:
-            if flush.left > 0 and not self._worker.wake():
-                self._worker.drain(lambda: flush.left == 0, deadline)
+            is_working = flush.left == 0 or self._worker.wake()
+            if not is_working:
+                self._worker.drain(lambda: flush.left == 0 or self._refused_by is not None, deadline)
             with self._changed:
-                while flush.left > 0 and time.monotonic() < deadline:
+                while is_working and flush.left > 0 and self._refused_by is None and time.monotonic() < deadline:
                     self._changed.wait(deadline - time.monotonic())
                 return FlushResult(**flush.counts, left=flush.left)
         finally:
@@ -132,6 +142,30 @@ class Sender:
             self._waiting_since = float("-inf")
         self._worker.wake()
 
+    def flush_at_end(self, seconds: float, patience: float) -> FlushResult:
+        """
+        The last flush of the process, for at most `seconds`. It gives up earlier if nothing is accepted for as long as
+        `patience`.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            result = self.flush(min(patience, max(0.0, until - time.monotonic())))
+            if result.left == 0 or result.sent == 0 or time.monotonic() >= until:
+                self._worker.stop(_STOP_SECONDS)
+                return result
+
+    def _send_late(self) -> None:
+        """On the thread that recorded it, because no other thread may start. Waits a second at most in all."""
+        if self._late_until is None:
+            self._late_until = time.monotonic() + _LATE_SECONDS
+        if self._failures == 0 and self._refused_by is None:
+            self._waiting_since = float("-inf")
+            self._worker.drain(lambda: len(self._queue) == 0 or self._failures > 0, self._late_until)
+        left = self.held[0]
+        if left > 0:
+            message = f"Recorded while the process ended, and not delivered: {left} events. They are lost."
+            self._diagnostics.report("error", "events_undelivered", message)
+
     def close(self, reason: DropReason = "closed") -> None:
         """Accepts no more events. Remaining events count as dropped."""
         with self._changed:
@@ -141,7 +175,7 @@ class Sender:
             self._queue.finish(self._batch)
             left = [*self._batch, *self._queue.clear()]
             self._batch = []
-            self._drop(left, reason)
+            self._drop(left, self._refused_by or reason if reason == "closed" else reason)
 
     def _step(self) -> float | None:
         with self._changed:
@@ -198,9 +232,13 @@ class Sender:
             self._max_batch = (len(batch) + 1) // 2
         elif isinstance(verdict, Stop):
             self._queue.put_back(batch)
+            self._refused_by = verdict.reason
+            self._failures += 1
+            self._not_before = time.monotonic() + _REFUSED_SECONDS
             fault = "lacks the scope events:write" if verdict.reason == "forbidden" else "is missing, invalid or revoked"
-            self._diagnostics.report("error", verdict.reason, f"The API key {fault}: recording has stopped.")
-            self.close(verdict.reason)
+            message = f"The API key {fault}. Events stay queued, and are sent again after {_REFUSED_SECONDS / 60:.0f} minutes."
+            self._diagnostics.report("error", verdict.reason, message)
+            self._changed.notify_all()
         else:
             self._queue.finish(batch)
             self._drop(batch, "refused")
@@ -222,6 +260,7 @@ class Sender:
         self._finished(sent, "sent")
         self._finished(rejected, "rejected")
         self._max_batch = BATCH_EVENTS
+        self._refused_by = None
         if again:
             self._back_off(None, "the service could not store all events")
         else:

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
+from .lock import Lock
+from .proxy import Proxy, proxy_of
+
 REPLY_BYTES_MAX = 1_048_576
 # Servers close idle connections, often after five seconds.
 _IDLE_SECONDS = 4.0
@@ -104,13 +107,19 @@ class Connections:
         self._is_secure = url.scheme == "https"
         self._port = url.port or (443 if self._is_secure else 80)
         self._path = f"{url.path.rstrip('/')}/openapi/v1"
+        self._proxy = proxy_of(url.scheme, self._host, self._port)
+        self._proxy_headers: dict[str, str] = {}
+        if self._proxy and not self._is_secure:
+            # A proxy of plain HTTP gets the whole address.
+            self._path = f"http://{url.netloc.rpartition('@')[2]}{self._path}"
+            self._proxy_headers = self._proxy.headers
         self._api_key = api_key
         self._tls: ssl.SSLContext | None = None
         self.reset()
 
     def reset(self) -> None:
         """Forgets the connections without closing them for others: a forked process must not use its parent's."""
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._idle: list[tuple[float, _Connection]] = []
 
     def request(
@@ -126,7 +135,7 @@ class Connections:
     ) -> Reply | NoReply:
         """See `Request`. `timeout` covers the whole exchange, in seconds."""
         deadline = time.monotonic() + timeout
-        sent = {"content-type": "application/json", **(headers or {}), "x-api-key": self._api_key()}
+        sent = {"content-type": "application/json", **self._proxy_headers, **(headers or {}), "x-api-key": self._api_key()}
         while True:
             connection, is_reused = self._take()
             connection.deadline = deadline
@@ -179,7 +188,7 @@ class Connections:
     def _open(self) -> _Connection:
         if self._is_secure and self._tls is None:
             self._tls = ssl.create_default_context()
-        return _Connection(self._host, self._port, self._tls)
+        return _Connection(self._host, self._port, self._tls, self._proxy)
 
     def close(self) -> None:
         with self._lock:
@@ -193,14 +202,21 @@ class _Connection(http.client.HTTPConnection):
 
     deadline = 0.0
 
-    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
         super().__init__(host, port)
         self._tls = tls
+        self._proxy = proxy
+        if proxy and tls:
+            self.set_tunnel(host, port, proxy.headers)
         self._raw: socket.socket | None = None
 
     def connect(self) -> None:
-        raw = socket.create_connection((self.host, self.port), self.left())
+        address = (self._proxy.host, self._proxy.port) if self._proxy else (self.host, self.port)
+        raw = socket.create_connection(address, self.left())
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._proxy and self._tls:
+            self.sock = _BoundedSocket(raw, self.left)
+            self._tunnel()  # type: ignore[attr-defined]
         self._raw = self._tls.wrap_socket(raw, server_hostname=self.host) if self._tls else raw
         self.sock = _BoundedSocket(self._raw, self.left)
 

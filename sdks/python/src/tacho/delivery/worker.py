@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
+
+from . import process_end
 
 _IDLE_SECONDS = 10.0
 
@@ -25,16 +28,21 @@ class Worker:
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_woken = False
+        self._is_stopped = False
         # A step must not run twice at once: at the end of the process, `drain` may take over.
         self._stepping = threading.RLock()
 
     def wake(self) -> bool:
-        """False if a thread is needed and cannot start, because the interpreter is shutting down."""
+        """False if a thread is needed and must not start, because the process ends: use `drain`."""
+        if sys.is_finalizing():
+            return False  # A thread that is alive is frozen.
         with self._condition:
             self._is_woken = True
             if self._thread is not None and self._thread.is_alive():
                 self._condition.notify()
                 return True
+            if process_end.is_ending():
+                return False
             try:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
                 self._thread.start()
@@ -46,21 +54,36 @@ class Worker:
     def drain(self, is_done: Callable[[], bool], deadline: float) -> None:
         """Does the work on the caller's thread, until it is done or the time is up."""
         while not is_done() and time.monotonic() < deadline:
-            with self._stepping:
+            if not self._stepping.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                return
+            try:
                 wait = self._step()
+            finally:
+                self._stepping.release()
             if wait is None:
                 return
             time.sleep(max(0.0, min(wait, deadline - time.monotonic())))
+
+    def stop(self, seconds: float) -> None:
+        """Ends the thread before the interpreter freezes it, unless it waits for an answer for longer."""
+        with self._condition:
+            thread, self._is_stopped = self._thread, True
+            self._condition.notify()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(seconds)
 
     def _loop(self) -> None:
         condition = self._condition
         while True:
             with condition:
                 self._is_woken = False
+                if self._is_stopped:
+                    self._thread = None
+                    return
             with self._stepping:
                 wait = self._step()
             with condition:
-                if self._is_woken:
+                if self._is_woken or self._is_stopped:
                     continue
                 condition.wait(_IDLE_SECONDS if wait is None else max(0.0, wait))
                 if wait is None and not self._is_woken:

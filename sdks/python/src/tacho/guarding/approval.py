@@ -167,7 +167,7 @@ class _Asking:
         if not isinstance(status, str):
             return None
         # A decision has a time (interface: Firewall approval).
-        if status == "APPROVED" and given.get("decidedAt", "absent") is None:
+        if status == "APPROVED" and not given.get("decidedAt"):
             return None
         return _Approval(id_, status, cut_text(reason, _REASON_CHARS) if isinstance(reason, str) else None)
 

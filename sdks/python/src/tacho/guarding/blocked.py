@@ -35,6 +35,9 @@ _MODEL_TEXTS: dict[str, str] = {
     "guard_failed": "The call could not be checked. Tell the user; try later.",
 }
 
+# They say nothing of the policy: another fault came first.
+_OTHER_CODES = ("input_changed", "input_not_json", "aborted", "guard_failed")
+
 
 class ToolBlockedError(Exception):
     """
@@ -51,6 +54,7 @@ class ToolBlockedError(Exception):
         approval_id: str | None = None,
         decision_reason: str | None = None,
         reason: str | None = None,
+        policy_message: str | None = None,
     ) -> None:
         super().__init__(f"The tool {tool_name} was not run ({code}){'' if reason is None else f': {reason}'}")
         self.code = code
@@ -64,4 +68,7 @@ class ToolBlockedError(Exception):
         self.reason = reason
         """The rule that applied, in a few words."""
         said = f" They said: {decision_reason}" if decision_reason else ""
-        self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{said}"
+        self.policy_message = policy_message
+        """What the policy says; None if it says nothing or something else held the call up."""
+        rule = f" The policy says: {policy_message}" if policy_message and code not in _OTHER_CODES else ""
+        self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{rule}{said}"

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ..recording.block import body_of
+from .arguments import Arguments, unpacked
+from .guard import Guard
+from .guarded_call import Request, acall_tool, call_tool
 from .rules import Rules
 
 
 class GuardingClient(Protocol):
-    def call_guarded(
-        self,
-        tool_name: str,
-        input: Callable[[], object],
-        act: Callable[[], Any],
-        *,
-        risk_signals: Sequence[str],
-        rules: Rules | None,
-    ) -> Any: ...
-
-    async def acall_guarded(
-        self,
-        tool_name: str,
-        input: Callable[[], object],
-        act: Callable[[], Awaitable[Any]],
-        *,
-        risk_signals: Sequence[str],
-        rules: Rules | None,
-    ) -> Any: ...
+    @property
+    def guarding(self) -> Guard: ...
 
 
 def guarded(
@@ -42,45 +29,36 @@ def guarded(
     """The decorator. `client_of`: a decorator may be applied before the client is configured."""
 
     def decorate(tool: Any) -> Any:
-        tool_name = name or tool.__name__
-        read = input_of or functools.partial(input_by_name, inspect.signature(tool))
+        tool_name = name or name_of(tool)
+        body = body_of(tool)
+        if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+            raise TypeError(
+                f"{tool_name} is a generator, whose body runs after the call: guard a function that returns a list."
+            )
 
-        def options(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-            signals = signals_of(*args, **named) if signals_of else ()
-            return {"risk_signals": signals, "rules": rules}
+        def request(args: tuple[Any, ...], named: dict[str, Any]) -> Request:
+            arguments = Arguments(tool, args, named)
+            read = functools.partial(arguments.read, input_of) if input_of else arguments.own_input
+            signals = arguments.read(signals_of) if signals_of else ()
+            return Request(tool_name, read, arguments.call, signals, rules or Rules())
 
-        if inspect.iscoroutinefunction(tool):
+        if inspect.iscoroutinefunction(body):
 
             @functools.wraps(tool)
             async def call_async(*args: Any, **named: Any) -> Any:
-                act = functools.partial(tool, *args, **named)
-                given = functools.partial(read, *args, **named)
-                return await client_of().acall_guarded(tool_name, given, act, **options(args, named))
+                return await acall_tool(client_of().guarding, request(args, named))
 
             return call_async
 
         @functools.wraps(tool)
         def call_sync(*args: Any, **named: Any) -> Any:
-            act = functools.partial(tool, *args, **named)
-            given = functools.partial(read, *args, **named)
-            return client_of().call_guarded(tool_name, given, act, **options(args, named))
+            return call_tool(client_of().guarding, request(args, named))
 
         return call_sync
 
     return decorate
 
 
-def input_by_name(signature: inspect.Signature, /, *args: Any, **named: Any) -> object:
-    """The arguments by name, with defaults and without `self`; the only argument if it is a dict."""
-    bound = signature.bind(*args, **named)
-    bound.apply_defaults()
-    given: dict[str, Any] = {}
-    for index, (name, value) in enumerate(bound.arguments.items()):
-        if index == 0 and name in ("self", "cls"):
-            continue
-        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            given.update(value)
-        else:
-            given[name] = value
-    values = list(given.values())
-    return values[0] if len(values) == 1 and isinstance(values[0], dict) else given
+def name_of(tool: Any) -> str:
+    function = unpacked(tool)[0]
+    return str(getattr(function, "__name__", None) or type(function).__name__)

@@ -1,311 +1,185 @@
 """
-Stands between an agent and its tools.
-
-  call --policies, detectors--> ALLOW, WARN ----------------------------> the tool runs, if its input is unchanged
-                           \\--> REQUIRE_APPROVAL --a person: APPROVED-->/
-                           |                     \\--everything else----> ToolBlockedError
-                           \\--> BLOCK ---------------------------------> ToolBlockedError
+Decides calls of tools: policies, detectors, and what is recorded about a decision. `guarded_call` runs them.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ..configuration.configuration import Configuration
 from ..configuration.source import RuntimeConfiguration
 from ..core import now_ms
 from ..delivery.issue_records import IssueRecords, IssueReport
-from ..delivery.transport import StopSignal
 from ..policy.compile import compiled
 from ..policy.decide import decide
 from ..policy.facts import Facts
 from ..recording.context import RunScope
-from ..recording.plain import Json
-from .approval import ask_approval
 from .blocked import BlockCode, ToolBlockedError
 from .detectors import BudgetDetector, Detection, LoopDetector
-from .in_thread import in_thread
-from .judged import Judged, facts_of, failures_of, hash_of, reason_code_of, snapshot_of
+from .judged import Call, Judged, failures_of
 from .recoveries import Recoveries
-from .rules import Call, CallDecision, GuardDefaults, Rules
+from .rules import CallDecision, GuardDefaults, Rules
 from .verdict import judge
 
 if TYPE_CHECKING:
     from ..core import Core
 
-T = TypeVar("T")
-
 _CONFIGURATION_WAIT = 2.0
-_APPROVAL_TIMEOUT = 300.0
-_APPROVAL_TIMEOUT_MIN = 1.0
-_APPROVAL_TIMEOUT_MAX = 86_400.0
-
-_APPROVAL_CODES: dict[str, BlockCode] = {
-    "rejected": "approval_rejected",
-    "expired": "approval_expired",
-    "timeout": "approval_timeout",
-    "unavailable": "approval_unavailable",
-    "aborted": "aborted",
-}
 _UNCONFIGURED = (
     "No policies could be loaded, so guarded tools do not run. "
     "Check the service, the key and its scopes config:read and policies:read."
 )
 _UNCHECKED = "No policies could be loaded: guarded tools run unchecked, as when_unconfigured says."
+_REJECTED_MAX = 1_000
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """What a person answered."""
+
+    approval_id: str | None
+    reason: str | None
 
 
 @dataclass
-class _Watch:
+class Watch:
+    """What the guard knows of one run."""
+
     loop: LoopDetector | None
     budget: BudgetDetector
+    rejected: dict[str, Rejection] = field(default_factory=dict)
+    """By input hash, which covers the tool. A refusal is an answer: nobody is asked again in this run."""
+
+    def reject(self, input_hash: str, rejection: Rejection) -> None:
+        """Bounded: forgets the oldest."""
+        if len(self.rejected) >= _REJECTED_MAX:
+            del self.rejected[next(iter(self.rejected))]
+        self.rejected[input_hash] = rejection
 
 
 class Guard:
     def __init__(self, core: Core, configuration: RuntimeConfiguration, issues: IssueRecords, defaults: GuardDefaults) -> None:
-        self._core = core
-        self._configuration = configuration
-        self._issues = issues
-        self._defaults = defaults
-        self._recoveries = Recoveries()
+        self.core = core
+        self.configuration = configuration
+        self.issues = issues
+        self.defaults = defaults
         for policy in defaults.policies:
             compiled(policy.condition)
         configuration.prepare = _compile_policies
+        self.reset()
 
     def reset(self) -> None:
-        """Forgets, in a forked process, a lock that its parent may have held."""
-        self._recoveries = Recoveries()
-
-    def decide(self, scope: RunScope | None, call: Call, rules: Rules) -> CallDecision:
-        """Decides and records. Policies are in memory; `prepare` waits for the first ones."""
-        judged = self._judge_safely(scope, call, rules)
-        decision = judged.decision
-        if decision.action != "ALLOW" or decision.policy_ids or judged.failures:
-            self._record_decision(scope, judged)
-        if decision.action == "BLOCK":
-            self._refused(scope, judged, judged.verdict.cause or "policy")
-        return decision
+        """Forgets, in a forked process, locks that its parent may have held."""
+        self.recoveries = Recoveries()
+        # A signal handler may call a guarded tool while its thread holds the lock.
+        self._lock = threading.RLock()
 
     def prepare(self, rules: Rules) -> None:
         """Waits for the first policies, within bounds."""
-        if self._configuration.current is None:
-            self._configuration.ready(self._wait_of(rules))
+        if self.configuration.current is None:
+            self.configuration.ready(self._wait_of(rules))
 
     async def aprepare(self, rules: Rules) -> None:
         """The same for asyncio."""
-        if self._configuration.current is None:
-            await self._configuration.aready(self._wait_of(rules))
+        if self.configuration.current is None:
+            await self.configuration.aready(self._wait_of(rules))
 
-    def call(
-        self,
-        scope: RunScope | None,
-        current: Callable[[], Call],
-        rules: Rules,
-        act: Callable[[], T],
-        stop: StopSignal | None = None,
-    ) -> T:
-        """
-        Runs `act` if the call may run, and records the result. `current` reads the call again, to check that its input
-        is still the one the decision was about. Raises ToolBlockedError if the call may not run; otherwise whatever
-        `act` raises.
-        """
-        self.prepare(rules)
-        judged = self._admit(scope, current(), rules)
-        approval_id = None
-        if judged.decision.action == "REQUIRE_APPROVAL":
-            approval_id = self._approve(scope, judged, rules, stop or StopSignal())
-        self._require_unchanged(scope, judged, current, approval_id)
-        start = time.monotonic()
-        try:
-            output = act()
-        except BaseException as error:
-            self._failed(scope, judged, approval_id, start, error)
-            raise
-        self._succeeded(scope, judged, approval_id, start, output)
-        return output
+    def decide(self, scope: RunScope, call: Call, rules: Rules) -> Judged:
+        """Decides and records. Policies are in memory; `prepare` waits for the first ones."""
+        judged = self.judge(scope, call, rules, admits=False)
+        if judged.decision.action != "ALLOW" or is_notable(judged):
+            self.record_decision(scope, call, judged)
+        if judged.decision.action == "BLOCK":
+            self.refused(scope, call, judged, judged.verdict.cause or "policy")
+        return judged
 
-    async def acall(
-        self,
-        scope: RunScope | None,
-        current: Callable[[], Call],
-        rules: Rules,
-        act: Callable[[], Awaitable[T]],
-        stop: StopSignal | None = None,
-    ) -> T:
-        """The same for asyncio. If the caller is cancelled while it waits for approval, the wait ends."""
-        await self.aprepare(rules)
-        judged = self._admit(scope, current(), rules)
-        approval_id = None
-        if judged.decision.action == "REQUIRE_APPROVAL":
-            ending = stop or StopSignal()
-            try:
-                approval_id = await in_thread(lambda: self._approve(scope, judged, rules, ending))
-            except BaseException:
-                ending.set()
-                raise
-        self._require_unchanged(scope, judged, current, approval_id)
-        start = time.monotonic()
+    def judge(self, scope: RunScope, call: Call, rules: Rules, *, admits: bool, before: Judged | None = None) -> Judged:
+        """
+        Decides, and counts the call in the same step if it may run, so that budgets bind calls that run at the same time.
+        `before`: the decision that a person approved; only a BLOCK is stricter than that.
+        """
         try:
-            output = await act()
-        except BaseException as error:
-            self._failed(scope, judged, approval_id, start, error)
-            raise
-        self._succeeded(scope, judged, approval_id, start, output)
-        return output
+            # Conditions and detectors call no code of the host.
+            with self._lock:
+                judged = self._judge(scope, call, rules, before)
+                is_admitted = judged.decision.action in ("ALLOW", "WARN") or (
+                    before is not None and judged.decision.action != "BLOCK"
+                )
+                if admits and is_admitted:
+                    scope.usage.tool_calls += 1
+        except Exception:
+            raise ToolBlockedError("guard_failed", call.tool_name) from None
+        if self.configuration.current is None and not self.core.settings.turned_off:
+            message = _UNCHECKED if self._is_open(rules) else _UNCONFIGURED
+            self.core.diagnostics.report("warning", "guard_unconfigured", message)
+        for found in judged.decision.detections:
+            self._report_detection(scope, call, found)
+        return judged
+
+    def watch_of(self, scope: RunScope) -> Watch:
+        with self._lock:
+            if not isinstance(scope.watch, Watch):
+                loop = self.defaults.loop
+                scope.watch = Watch(LoopDetector(loop) if loop else None, BudgetDetector(self.defaults.budget))
+            return scope.watch
 
     def _wait_of(self, rules: Rules) -> float:
         given = rules.configuration_wait
-        given = self._defaults.configuration_wait if given is None else given
+        given = self.defaults.configuration_wait if given is None else given
         return _CONFIGURATION_WAIT if given is None else given
 
-    def _admit(self, scope: RunScope | None, call: Call, rules: Rules) -> Judged:
-        """Raises ToolBlockedError for BLOCK. On REQUIRE_APPROVAL, the caller must ask."""
-        judged = self._judge_safely(scope, call, rules)
-        action = judged.decision.action
-        if action == "BLOCK":
-            self._record_decision(scope, judged)
-            raise self._refused(scope, judged, judged.verdict.cause or "policy")
-        if action != "REQUIRE_APPROVAL" and (action == "WARN" or judged.decision.policy_ids or judged.failures):
-            self._record_decision(scope, judged)
-        return judged
+    def _is_open(self, rules: Rules) -> bool:
+        fallback = rules.when_unconfigured or self.defaults.when_unconfigured
+        return (fallback or ("allow" if self.core.settings.turned_off else "block")) == "allow"
 
-    def _judge_safely(self, scope: RunScope | None, call: Call, rules: Rules) -> Judged:
-        try:
-            # A copy: it is read again after the tool ran.
-            return self._judge(scope, replace(call, risk_signals=tuple(call.risk_signals)), rules)
-        except Exception:
-            raise ToolBlockedError("guard_failed", call.tool_name) from None
-
-    def _judge(self, scope: RunScope | None, call: Call, rules: Rules) -> Judged:
-        settings = self._core.settings
-        current = self._configuration.current
-        policies = [*(current.policies if current else ()), *self._defaults.policies, *rules.policies]
-        digest = hash_of(call)
-        detections = self._detect(scope, call.tool_name, digest) if scope and digest is not None else ()
-        usage = scope.usage if scope else None
+    def _judge(self, scope: RunScope, call: Call, rules: Rules, before: Judged | None) -> Judged:
+        current, usage = self.configuration.current, scope.usage
+        policies = [*(current.policies if current else ()), *self.defaults.policies, *rules.policies]
+        detections = self._detect(scope, call, before)
         decision = decide(
             policies,
             Facts(
                 tool_name=call.tool_name,
-                tool_input=call.input,
+                tool_input=call.form,
                 now=now_ms(),
-                agent_id=scope.agent_id if scope else settings.agent_id,
-                agent_name=scope.agent_name if scope else settings.agent_name,
-                run_id=scope.run_id if scope else None,
-                run_cost=usage.cost if usage else None,
-                run_total_tokens=usage.total_tokens if usage else None,
-                run_tool_calls=usage.tool_calls if usage else None,
-                session_id=scope.session_id if scope else None,
+                agent_id=scope.agent_id,
+                agent_name=scope.agent_name,
+                run_id=scope.run_id,
+                run_cost=usage.cost,
+                run_total_tokens=usage.total_tokens,
+                run_tool_calls=usage.tool_calls,
+                session_id=scope.session_id,
                 risk_signals=[*call.risk_signals, *(found.type.lower() for found in detections)],
             ),
         )
-        fallback = rules.when_unconfigured or self._defaults.when_unconfigured
-        is_open = (fallback or ("allow" if settings.turned_off else "block")) == "allow"
-        verdict = judge(decision, detections, current is not None or is_open)
-        if current is None and not settings.turned_off:
-            self._core.diagnostics.report("warning", "guard_unconfigured", _UNCHECKED if is_open else _UNCONFIGURED)
-        for found in detections:
-            self._report_detection(scope, call, found)
+        verdict = judge(decision, detections, current is not None or self._is_open(rules))
         revision = current.revision if current else None
-        decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, digest, tuple(detections), revision)
-        taken = snapshot_of(call) if digest is None else None
-        return Judged(call, decided, verdict, failures_of(decision), taken)
+        decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, call.input_hash, tuple(detections), revision)
+        return Judged(decided, verdict, failures_of(decision))
 
-    def _detect(self, scope: RunScope, tool_name: str, digest: str) -> tuple[Detection, ...]:
-        if not isinstance(scope.watch, _Watch):
-            loop = self._defaults.loop
-            scope.watch = _Watch(LoopDetector(loop) if loop else None, BudgetDetector(self._defaults.budget))
-        watch, usage = scope.watch, scope.usage
-        found = [
-            watch.loop.observe(tool_name, digest) if watch.loop else None,
+    def _detect(self, scope: RunScope, call: Call, before: Judged | None) -> list[Detection]:
+        watch, usage = self.watch_of(scope), scope.usage
+        found: list[Detection | None] = []
+        if before is not None:
+            # The same call is not one more turn of a loop.
+            found += [replace(one, is_new=False) for one in before.decision.detections if one.type == "LOOP_DETECTED"]
+        elif watch.loop and call.input_hash is not None:
+            found.append(watch.loop.observe(call.tool_name, call.input_hash))
+        found.append(
             watch.budget.check(
                 tool_calls=usage.tool_calls,
                 total_tokens=usage.total_tokens,
                 cost=usage.cost,
                 seconds=time.monotonic() - usage.since,
-            ),
-        ]
-        return tuple(detection for detection in found if detection is not None)
+            )
+        )
+        return [detection for detection in found if detection is not None]
 
-    def _approve(self, scope: RunScope | None, judged: Judged, rules: Rules, stop: StopSignal) -> str:
-        """The id of the approval. Raises ToolBlockedError unless a person approved."""
-        core, verdict, digest = self._core, judged.verdict, judged.decision.input_hash
-        if digest is None:
-            self._record_decision(scope, judged)
-            raise self._refused(scope, judged, "input_not_json")
-        given = rules.approval_timeout
-        given = self._defaults.approval_timeout if given is None else given
-        timeout = _APPROVAL_TIMEOUT if given is None else given
-        bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
-        request: dict[str, Json] = {
-            "clientRequestId": core.ids.uuid(),
-            "runId": scope.run_id if scope else None,
-            "sessionId": scope.session_id if scope else None,
-            "agentId": scope.agent_id if scope else core.settings.agent_id,
-            "policyId": verdict.policy_id,
-            "toolName": judged.call.tool_name,
-            "inputHash": digest,
-            "reason": None if verdict.reason is None else core.mask.text(verdict.reason),
-            "timeoutMs": round(bounded * 1_000),
-        }
-        request = {name: value for name, value in request.items() if value is not None}
-        is_recorded = False
-
-        def on_created(approval_id: str) -> None:
-            nonlocal is_recorded
-            is_recorded = True
-            # Send the input at once: operators see it beside the approval.
-            self._record_decision(scope, judged, approval_id)
-            core.sender.flush_soon()
-
-        outcome = ask_approval(core, request, timeout, on_created, stop)
-        if not is_recorded:
-            self._record_decision(scope, judged)
-        if outcome.outcome == "approved" and outcome.approval_id is not None:
-            return outcome.approval_id
-        if outcome.detail is not None:
-            message = f"A tool was not run because approval could not be requested: {outcome.detail}."
-            core.diagnostics.report("warning", "approval_unavailable", message)
-        code = _APPROVAL_CODES[outcome.outcome]
-        raise self._refused(scope, judged, code, outcome.approval_id, outcome.decision_reason)
-
-    def _require_unchanged(
-        self, scope: RunScope | None, judged: Judged, current: Callable[[], Call], approval_id: str | None
-    ) -> None:
-        call = current()
-        is_same = call.tool_name == judged.call.tool_name and hash_of(call) == judged.decision.input_hash
-        if is_same and judged.decision.input_hash is None:
-            taken = snapshot_of(call)
-            is_same = taken is not None and taken == judged.snapshot
-        if not is_same:
-            raise self._refused(scope, judged, "input_changed", approval_id)
-
-    def _succeeded(self, scope: RunScope | None, judged: Judged, approval_id: str | None, start: float, output: object) -> None:
-        facts = {**facts_of(judged, approval_id, start), "output": output}
-        tool_name = judged.call.tool_name
-        event_id = self._core.record(scope, "TOOL_CALL", tool_name, facts)
-        for report in self._recoveries.recovered(_agent_of(scope), tool_name):
-            recovery = IssueReport(**{**vars(report), "event_id": event_id, "record_kind": "RECOVERY"})
-            self._issues.report(scope, recovery)
-
-    def _failed(
-        self,
-        scope: RunScope | None,
-        judged: Judged,
-        approval_id: str | None,
-        start: float,
-        error: BaseException,
-    ) -> None:
-        facts = {**facts_of(judged, approval_id, start), "error": error}
-        tool_name = judged.call.tool_name
-        event_id = self._core.record(scope, "TOOL_CALL", tool_name, facts)
-        payload = {"toolName": tool_name, "reasonCode": reason_code_of(error)}
-        self._trouble(scope, tool_name, IssueReport("TOOL_FAILED", payload=payload, event_id=event_id))
-
-    def _record_decision(self, scope: RunScope | None, judged: Judged, approval_id: str | None = None) -> None:
-        decision, call = judged.decision, judged.call
+    def record_decision(self, scope: RunScope, call: Call, judged: Judged, approval_id: str | None = None) -> None:
+        decision = judged.decision
         payload: dict[str, Any] = {
             "action": decision.action,
             "policyIds": decision.policy_ids,
@@ -319,20 +193,21 @@ class Guard:
         }
         # A blocked call has no TOOL_CALL event, so record its input here.
         if decision.action in ("BLOCK", "REQUIRE_APPROVAL"):
-            payload["input"] = {} if call.input is None else call.input
+            payload["input"] = call.shown
         present = {name: value for name, value in payload.items() if value is not None}
-        self._core.record(scope, "POLICY_DECISION", f"{decision.action} {call.tool_name}", present)
+        self.core.record(scope, "POLICY_DECISION", f"{decision.action} {call.tool_name}", present)
 
-    def _refused(
+    def refused(
         self,
-        scope: RunScope | None,
+        scope: RunScope,
+        call: Call,
         judged: Judged,
         code: BlockCode,
         approval_id: str | None = None,
         decision_reason: str | None = None,
     ) -> ToolBlockedError:
         """Reports the issue. The caller raises the error."""
-        call, decision = judged.call, judged.decision
+        decision = judged.decision
         signals = {"riskSignals": list(call.risk_signals)} if call.risk_signals else {}
         report = IssueReport(
             "TOOL_BLOCKED",
@@ -340,7 +215,7 @@ class Guard:
             payload={"toolName": call.tool_name, "reasonCode": code, **signals},
             evidence={"decision": "BLOCK", **({"approvalId": approval_id} if approval_id else {})},
         )
-        self._trouble(scope, call.tool_name, report)
+        self.trouble(scope, call.tool_name, report)
         return ToolBlockedError(
             code,
             call.tool_name,
@@ -349,16 +224,17 @@ class Guard:
             approval_id=approval_id,
             decision_reason=decision_reason,
             reason=decision.reason,
+            policy_message=judged.verdict.policy_message,
         )
 
-    def _trouble(self, scope: RunScope | None, tool_name: str, report: IssueReport) -> None:
-        self._issues.report(scope, report)
-        self._recoveries.troubled(_agent_of(scope), tool_name, report)
+    def trouble(self, scope: RunScope, tool_name: str, report: IssueReport) -> None:
+        self.issues.report(scope, report)
+        self.recoveries.troubled(agent_of(scope), tool_name, report)
 
-    def _report_detection(self, scope: RunScope | None, call: Call, found: Detection) -> None:
+    def _report_detection(self, scope: RunScope, call: Call, found: Detection) -> None:
         if found.is_new:
             payload = {"toolName": call.tool_name, "reasonCode": found.reason_code}
-            self._issues.report(scope, IssueReport(found.type, payload=payload, evidence={"decision": found.action}))
+            self.issues.report(scope, IssueReport(found.type, payload=payload, evidence={"decision": found.action}))
 
 
 def _compile_policies(configuration: Configuration) -> None:
@@ -367,5 +243,10 @@ def _compile_policies(configuration: Configuration) -> None:
         compiled(policy.condition)
 
 
-def _agent_of(scope: RunScope | None) -> str:
-    return (scope.agent_id or scope.agent_name) if scope else ""
+def agent_of(scope: RunScope) -> str:
+    return scope.agent_id or scope.agent_name
+
+
+def is_notable(judged: Judged) -> bool:
+    """Whether a decision that lets a call run is recorded."""
+    return judged.decision.action == "WARN" or bool(judged.decision.policy_ids or judged.failures)

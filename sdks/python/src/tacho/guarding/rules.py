@@ -39,17 +39,6 @@ class GuardDefaults(Rules):
 
 
 @dataclass(frozen=True)
-class Call:
-    """A call that has not run yet."""
-
-    tool_name: str
-    input: object = None
-    """Plain JSON; None counts as {}."""
-    risk_signals: Sequence[str] = ()
-    """Names of risks that you detected, for `risk.signals` in conditions."""
-
-
-@dataclass(frozen=True)
 class CallDecision:
     """The decision about a call, before a person is asked."""
 

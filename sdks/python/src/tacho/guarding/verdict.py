@@ -25,6 +25,8 @@ class Verdict:
     """From the strictest policy; None if the decision does not come from a policy."""
     reason: str | None
     """A sentence without any input value; None if nothing matched."""
+    policy_message: str | None = None
+    """What the policy of the decision says to the model; None if it says nothing."""
 
 
 def judge(decision: Decision, detections: Sequence[Detection], is_configured: bool) -> Verdict:
@@ -36,12 +38,16 @@ def judge(decision: Decision, detections: Sequence[Detection], is_configured: bo
     if decision.matched:
         first = decision.matched[0]
         failed = " (its condition failed)" if first.failed else ""
-        reason = f'policy "{first.name}"{failed}'
-        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, reason)
+        strictest = (match.message for match in decision.matched if match.effect == decision.action)
+        message = next(filter(None, strictest), None)
+        reason = f'policy "{first.name}"{failed}{"" if message is None else f": {message}"}'
+        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, reason, message)
     else:
         verdict = Verdict(decision.action, None, policy_ids, None, None)
     for found in detections:
         if ACTIONS.index(found.action) > ACTIONS.index(verdict.action):
             cause: Cause = "loop_detected" if found.type == "LOOP_DETECTED" else "budget_exceeded"
-            verdict = replace(verdict, action=found.action, cause=cause, policy_id=None, reason=found.message)
+            verdict = replace(
+                verdict, action=found.action, cause=cause, policy_id=None, reason=found.message, policy_message=None
+            )
     return verdict

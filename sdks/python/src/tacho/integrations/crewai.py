@@ -22,17 +22,21 @@ from crewai.events import (
 )
 from crewai.events.event_bus import CrewAIEventsBus
 from crewai.tools import BaseTool
+from crewai.tools.base_tool import Tool
+from crewai.tools.tool_failure import ToolFailure
 from crewai.utilities.string_utils import sanitize_tool_name
 
 import tacho as tacho_module
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
-from ..recording.plain import read_safely
 from .messages import answer_of, fields_of, messages_of
 from .model_call import ModelCall, usage_of
+from .unguarded import Unguarded, cannot_guard, is_generator
 
 T = TypeVar("T", bound=BaseTool)
+
+_GUARDED = "__tacho_guarded__"
 
 # Bounds the calls whose end CrewAI never reports.
 _OPEN_MAX = 10_000
@@ -132,67 +136,74 @@ def _result_of(event: LLMCallCompletedEvent) -> dict[str, Any]:
     }
 
 
-def guard_tools(tools: Sequence[T], tacho: Tacho | None = None) -> list[T]:
+def guard_tools(tools: Sequence[T], tacho: Tacho | None = None, *, unguarded: Unguarded = "refuse") -> list[T]:
     """
-    Copies of the tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
-    recorded as a TOOL_CALL. A refusal is a tool error with a text that the model reads; the agent goes on. `tool.name` is the
-    name that the model uses: `Search the web` is `search_the_web`. CrewAI does not cache results of guarded tools, because a
-    cached answer would not be decided.
+    Copies of the tools, guarded: policies decide each call on what the tool's function gets, a person approves it if a policy
+    requires that, and the call is recorded as a TOOL_CALL. A refusal is an answer that the model reads (a `ToolFailure`), so
+    CrewAI does not repeat the call. `tool.name` is the name that the model uses: `Search the web` is `search_the_web`. CrewAI
+    does not cache results of guarded tools, because a cached answer would not be decided.
+
+    Raises CannotGuardError for what it cannot guard; `unguarded="allow"` lets it run unguarded, and records that.
     """
-    return [_guard_tool(tool, tacho) for tool in tools]
+    return [_guard_tool(tool, tacho, unguarded) for tool in tools]
 
 
-def _guard_tool(tool: T, given: Tacho | None) -> T:
+def _guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
+    why = _why_not(tool)
+    if why is not None:
+        cannot_guard(unguarded, client, str(getattr(tool, "name", type(tool).__name__)), why)
+        return tool
     guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
-    name = sanitize_tool_name(tool.name)
-    # A tool made from a function calls that function from several methods. Other tools have only these two.
-    for method in ("func",) if "func" in type(tool).model_fields else ("_run", "_arun"):
-        # Past the model's own __setattr__, which knows fields only.
-        object.__setattr__(guarded, method, _guarded(getattr(tool, method), name, given))
+    for part in _parts_of(tool):
+        function = getattr(tool, part)
+        if not getattr(function, _GUARDED, False):
+            # Past the model's own __setattr__, which knows fields only.
+            object.__setattr__(guarded, part, _guarded(function, sanitize_tool_name(tool.name), client))
     return guarded
+
+
+def _parts_of(tool: BaseTool) -> list[str]:
+    """A tool made from a function calls that function from several methods. Other tools have only these two."""
+    kind = type(tool)
+    if isinstance(tool, Tool) and kind._run is Tool._run and kind._arun is Tool._arun:
+        return ["func"]
+    return ["_run"] if kind._arun is BaseTool._arun else ["_run", "_arun"]
+
+
+def _why_not(tool: object) -> str | None:
+    if not isinstance(tool, BaseTool):
+        return "it is no tool of CrewAI"
+    for method in ("run", "arun", "to_structured_tool"):
+        if not str(getattr(type(tool), method).__module__).startswith("crewai."):
+            return f"its class has its own {method}, which may call anything"
+    if any(is_generator(getattr(tool, part)) for part in _parts_of(tool)):
+        return "it is a generator, whose body runs after the call"
+    return None
 
 
 def _is_never_cached(*_: Any) -> bool:
     return False
 
 
-def _guarded(original: Callable[..., Any], name: str, given: Tacho | None) -> Callable[..., Any]:
-    if inspect.iscoroutinefunction(original):
+def _guarded(function: Callable[..., Any], name: str, client: Tacho | None) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
 
-        @functools.wraps(original)
+        @functools.wraps(function)
         async def guarded_async(*args: Any, **named: Any) -> Any:
-            client = given or tacho_module.client()
-
-            async def act() -> Any:
-                return await original(*args, **named)
-
             try:
-                if client.current_run() is not None:
-                    return await client.acall_guarded(name, lambda: _input(args, named), act)
-                async with client.run():
-                    return await client.acall_guarded(name, lambda: _input(args, named), act)
+                return await (client or tacho_module.client()).arun_tool(name, function, args, named)
             except ToolBlockedError as error:
-                raise _Refused(error.model_text) from error
+                return ToolFailure(message=error.model_text)
 
+        setattr(guarded_async, _GUARDED, True)
         return guarded_async
 
-    @functools.wraps(original)
+    @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
-        client = given or tacho_module.client()
         try:
-            if client.current_run() is not None:
-                return client.call_guarded(name, lambda: _input(args, named), lambda: original(*args, **named))
-            with client.run():
-                return client.call_guarded(name, lambda: _input(args, named), lambda: original(*args, **named))
+            return (client or tacho_module.client()).run_tool(name, function, args, named)
         except ToolBlockedError as error:
-            raise _Refused(error.model_text) from error
+            return ToolFailure(message=error.model_text)
 
+    setattr(guarded, _GUARDED, True)
     return guarded
-
-
-class _Refused(Exception):
-    """A guarded call that may not run; the message is for the model."""
-
-
-def _input(args: tuple[Any, ...], named: dict[str, Any]) -> object:
-    return read_safely(lambda: {**named, "args": list(args)} if args else dict(named), named)

@@ -7,26 +7,24 @@ LangChain and LangGraph.
 
 from __future__ import annotations
 
-import copy
-import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.tools import BaseTool, ToolException
+from langchain_core.tools import BaseTool
 
 import tacho as tacho_module
 
 from ..client import Tacho
-from ..guarding.blocked import ToolBlockedError
 from ..recording.context import CURRENT, Context, RunScope
 from ..recording.plain import read_safely
-from ..recording.run import Run, create_scope, outcome_of
+from ..recording.run import Run, begin_scope, failure_of, outcome_of
+from .langchain_tools import guard_tool
 from .messages import Message, fields_of, messages_of
 from .model_call import ModelCall, usage_of
+from .unguarded import Unguarded
 
 T = TypeVar("T", bound=BaseTool)
 
@@ -114,7 +112,7 @@ class TachoHandler(BaseCallbackHandler):
         scope = core.current_scope() or (self._scopes.get(parent_run_id) if parent_run_id else None)
         with self._lock:
             if scope is None:
-                scope = create_scope(core, {})
+                scope = begin_scope(core, {})
                 _add(self._own, run_id, Run(core, scope))
             _add(self._scopes, run_id, scope)
         # Guarded tools are on this run too: LangChain calls them in a copy of this context.
@@ -128,7 +126,10 @@ class TachoHandler(BaseCallbackHandler):
         if own is None:
             return
         status = outcome_of(error)
-        own.end(status, {"error": error} if status == "FAILED" else None)
+        own.end(status, failure_of(status, error))
+        # A host that stops reading a stream ends its chain in another context than the one that it began in.
+        if scope is not None:
+            scope.is_over = True
         current = CURRENT.get()
         if current is not None and current.scope is scope:
             CURRENT.set(current.outer)
@@ -184,81 +185,11 @@ def _result_of(response: Any) -> dict[str, Any]:
     }
 
 
-class _Refused(ToolException):
-    """A guarded call that may not run; the message is for the model."""
-
-
-# Set while the asynchronous method of a tool runs, which may call its synchronous one.
-_IS_GUARDED: ContextVar[bool] = ContextVar("tacho_langchain_guarded", default=False)
-
-
-def guard_tools(tools: Sequence[T], tacho: Tacho | None = None) -> list[T]:
+def guard_tools(tools: Sequence[T], tacho: Tacho | None = None, *, unguarded: Unguarded = "refuse") -> list[T]:
     """
-    Copies of the tools, guarded: policies decide each call, a person approves it if a policy requires that, and the call is
-    recorded as a TOOL_CALL. A refusal is a tool error with a text that the model reads; the agent goes on.
+    Copies of the tools, guarded: policies decide each call on the arguments that the tool's function gets, a person approves it
+    if a policy requires that, and the call is recorded as a TOOL_CALL. A refusal is a tool error with a text that the model
+    reads; the agent goes on. Raises CannotGuardError for what it cannot guard, such as a tool that runs at the provider;
+    `unguarded="allow"` lets it run unguarded, and reports that.
     """
-    return [_guard_tool(tool, tacho) for tool in tools]
-
-
-def _guard_tool(tool: T, given: Tacho | None) -> T:
-    guarded = copy.copy(tool)
-    # Arguments that LangChain injects, such as the state of a graph, are not the model's.
-    names: set[str] = read_safely(lambda: set(tool.args), set())
-    run, arun = tool._run, tool._arun
-
-    def input_of(named: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in named.items() if name in names}
-
-    @functools.wraps(run)
-    def guarded_run(*args: Any, **named: Any) -> Any:
-        client = given or tacho_module.client()
-        if _IS_GUARDED.get():
-            return run(*args, **named)
-        try:
-            return client.call_guarded(tool.name, lambda: _input(args, input_of(named)), lambda: run(*args, **named))
-        except ToolBlockedError as error:
-            raise _Refused(error.model_text) from error
-
-    @functools.wraps(arun)
-    async def guarded_arun(*args: Any, **named: Any) -> Any:
-        client = given or tacho_module.client()
-
-        async def act() -> Any:
-            token = _IS_GUARDED.set(True)
-            try:
-                return await arun(*args, **named)
-            finally:
-                _IS_GUARDED.reset(token)
-
-        try:
-            return await client.acall_guarded(tool.name, lambda: _input(args, input_of(named)), act)
-        except ToolBlockedError as error:
-            raise _Refused(error.model_text) from error
-
-    # Past the model's own __setattr__, which knows fields only.
-    object.__setattr__(guarded, "_run", guarded_run)
-    object.__setattr__(guarded, "_arun", guarded_arun)
-    guarded.handle_tool_error = _handler(tool.handle_tool_error)
-    return guarded
-
-
-def _input(args: tuple[Any, ...], named: dict[str, Any]) -> object:
-    """A tool with one text has it as a positional argument."""
-    return {**named, "args": list(args)} if args else named
-
-
-def _handler(own: Any) -> Callable[[ToolException], str]:
-    """The tool's own handling of its errors stays as it is."""
-
-    def handle(error: ToolException) -> str:
-        if isinstance(error, _Refused):
-            return str(error)
-        if callable(own):
-            return str(own(error))
-        if isinstance(own, str):
-            return own
-        if own:
-            return str(error.args[0]) if error.args else "Tool execution error"
-        raise error
-
-    return handle
+    return [guard_tool(tool, tacho, unguarded) for tool in tools]

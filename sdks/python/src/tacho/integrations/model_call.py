@@ -12,7 +12,7 @@ import tacho
 from ..client import Tacho
 from ..recording.context import Context, RunScope, Span
 from ..recording.plain import read_safely
-from ..recording.run import Outcome, Run, create_scope
+from ..recording.run import Outcome, Run, begin_scope, failure_of
 
 Read = Callable[[], dict[str, Any]]
 _UNREADABLE = "[unreadable]"
@@ -29,7 +29,7 @@ class ModelCall:
         scope = parent or self._core.current_scope()
         self._own: Run | None = None
         if scope is None:
-            scope = create_scope(self._core, {})
+            scope = begin_scope(self._core, {})
             self._own = Run(self._core, scope)
         self._scope = scope
         self._span = Span(self._core.ids.span(), self._core.span_of(scope).span_id)
@@ -77,7 +77,7 @@ class ModelCall:
         present = {name: value for name, value in payload.items() if value is not None}
         self._core.record(self._scope, "LLM_CALL", str(model or "model call"), present, span=self._span)
         if self._own is not None:
-            self._own.end(status)
+            self._own.end(status, failure_of(status, more.get("error")))
 
 
 def _milliseconds(seconds: float) -> int:

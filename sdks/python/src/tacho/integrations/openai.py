@@ -15,7 +15,8 @@ from ..client import Tacho
 from .messages import answer_of, fields_of, messages_of, with_system
 from .methods import Method, record_methods
 from .model_call import usage_of
-from .tool_calls import Tools, aguarded_answer, arguments_of, guarded_answer
+from .tool_calls import Tools, aguarded_answer, guarded_answer
+from .tool_input import arguments_of
 
 C = TypeVar("C")
 

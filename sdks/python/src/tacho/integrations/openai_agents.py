@@ -6,20 +6,17 @@ The OpenAI Agents SDK.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from agents import Agent, FunctionTool, RunHooks
-
-import tacho as tacho_module
+from agents import Agent, RunHooks
 
 from ..client import Tacho
-from ..guarding.blocked import ToolBlockedError
-from ..recording.plain import read_safely
 from .messages import answer_of, fields_of, messages_of, with_system
 from .model_call import ModelCall, usage_of
-from .tool_calls import arguments_of
+from .openai_agents_tools import Guarding
+from .unguarded import Unguarded
+
+A = TypeVar("A", bound=Agent[Any])
 
 # Bounds the calls whose end is never reported.
 _OPEN_MAX = 10_000
@@ -71,32 +68,13 @@ def _result_of(response: Any) -> dict[str, Any]:
     }
 
 
-def guard_agent(agent: Agent[Any], tacho: Tacho | None = None) -> Agent[Any]:
+def guard_agent(agent: A, tacho: Tacho | None = None, *, unguarded: Unguarded = "refuse") -> A:
     """
-    A copy of the agent whose function tools are guarded: policies decide each call, a person approves it if a policy requires
-    that, and the call is recorded as a TOOL_CALL. A refusal is the tool's answer, which the model reads. Tools that run at
-    OpenAI, and those of MCP servers and of agents it hands over to, are not guarded.
+    A copy of the agent whose tools are guarded, also those of its MCP servers, those that are added later, and those of the
+    agents it hands over to: policies decide each call on what the tool's function gets, a person approves it if a policy
+    requires that, and the call is recorded as a TOOL_CALL. A refusal is the tool's answer, which the model reads.
+
+    Raises CannotGuardError for what it cannot guard: shells, custom tools, tools that run at OpenAI, and an agent as a tool
+    that is not guarded itself. `unguarded="allow"` lets these run unguarded, and reports that.
     """
-    tools = [_guard_tool(tool, tacho) if isinstance(tool, FunctionTool) else tool for tool in agent.tools]
-    return agent.clone(tools=tools)
-
-
-def _guard_tool(tool: FunctionTool, tacho: Tacho | None) -> FunctionTool:
-    invoke: Callable[..., Any] = tool.on_invoke_tool
-
-    async def on_invoke_tool(context: Any, arguments: str) -> Any:
-        client = tacho or tacho_module.client()
-
-        async def act() -> Any:
-            return await invoke(context, arguments)
-
-        given = read_safely(lambda: arguments_of(arguments), arguments)
-        try:
-            if client.current_run() is not None:
-                return await client.acall_guarded(tool.name, given, act)
-            async with client.run(agent_name=read_safely(lambda: str(context.agent.name), None)):
-                return await client.acall_guarded(tool.name, given, act)
-        except ToolBlockedError as error:
-            return error.model_text
-
-    return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
+    return Guarding(tacho, unguarded).agent(agent)

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
-
-import tacho as tacho_module
+from pydantic_ai.toolsets import AbstractToolset
 
 from ..client import Tacho
-from ..guarding.blocked import ToolBlockedError
 from .messages import Message, parsed
 from .model_call import ModelCall, usage_of
+from .pydantic_ai_tools import guarded_toolset
+from .unguarded import Unguarded
 
 _ROLES = {"system-prompt": "system", "user-prompt": "user", "retry-prompt": "user", "tool-return": "tool"}
 
@@ -109,30 +107,15 @@ def _result_of(response: ModelResponse) -> dict[str, Any]:
     }
 
 
-def guard_toolset(toolset: AbstractToolset[Any], tacho: Tacho | None = None) -> AbstractToolset[Any]:
+def guard_toolset(
+    toolset: AbstractToolset[Any], tacho: Tacho | None = None, *, unguarded: Unguarded = "refuse"
+) -> AbstractToolset[Any]:
     """
-    A toolset whose tools are guarded: policies decide each call, a person approves it if a policy requires that, and the call
-    is recorded as a TOOL_CALL. A refusal is the tool's answer, which the model reads. Tools that are given to the agent
-    itself (`@agent.tool`) are not guarded: put them into a `FunctionToolset`.
+    A toolset whose tools are guarded: policies decide each call on its validated arguments, a person approves it if a policy
+    requires that, and the call is recorded as a TOOL_CALL. A refusal is the tool's answer, which the model reads. Tools that
+    are given to the agent itself (`@agent.tool`) are not guarded: put them into a `FunctionToolset`.
+
+    Raises CannotGuardError for what it cannot guard, such as tools that run elsewhere; `unguarded="allow"` lets these run
+    unguarded, and reports that.
     """
-    return _GuardedToolset(toolset, tacho)
-
-
-@dataclass
-class _GuardedToolset(WrapperToolset[Any]):
-    tacho: Tacho | None = None
-
-    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
-        client = self.tacho or tacho_module.client()
-        inherited = super().call_tool
-
-        async def act() -> Any:
-            return await inherited(name, tool_args, ctx, tool)
-
-        try:
-            if client.current_run() is not None:
-                return await client.acall_guarded(name, tool_args, act)
-            async with client.run():
-                return await client.acall_guarded(name, tool_args, act)
-        except ToolBlockedError as error:
-            return error.model_text
+    return guarded_toolset(toolset, tacho, unguarded)

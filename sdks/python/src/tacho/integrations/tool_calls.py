@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,14 +22,8 @@ _LEVELS = 200
 
 def guarded_answer(client: Tacho | None, tools: Tools, name: str, arguments: Any) -> tuple[str, bool]:
     """The answer for the model, and whether it is an error: a refusal, an unknown tool, or the tool's own exception."""
-    recorder = client or tacho.client()
     try:
-        act = _tool(tools, name, arguments)
-        if recorder.current_run() is None:
-            with recorder.run():
-                output = recorder.call_guarded(name, arguments, act)
-        else:
-            output = recorder.call_guarded(name, arguments, act)
+        output = (client or tacho.client()).run_tool(name, _find(tools, name), (), _checked(arguments))
     except Exception as error:
         return _error_text(error), True
     return _text(output), False
@@ -37,39 +31,35 @@ def guarded_answer(client: Tacho | None, tools: Tools, name: str, arguments: Any
 
 async def aguarded_answer(client: Tacho | None, tools: Tools, name: str, arguments: Any) -> tuple[str, bool]:
     """The same for asyncio. A tool that is no coroutine function runs in a thread."""
-    recorder = client or tacho.client()
     try:
-        act = _tool(tools, name, arguments)
+        tool = _find(tools, name)
 
-        async def awaited() -> Any:
-            if inspect.iscoroutinefunction(_find(tools, name)):
-                return await act()
-            return await asyncio.to_thread(act)
+        @functools.wraps(tool)
+        async def act(*args: Any, **named: Any) -> Any:
+            if inspect.iscoroutinefunction(tool):
+                return await tool(*args, **named)
+            return await asyncio.to_thread(tool, *args, **named)
 
-        if recorder.current_run() is None:
-            async with recorder.run():
-                output = await recorder.acall_guarded(name, arguments, awaited)
-        else:
-            output = await recorder.acall_guarded(name, arguments, awaited)
+        output = await (client or tacho.client()).arun_tool(name, act, (), _checked(arguments))
     except Exception as error:
         return _error_text(error), True
     return _text(output), False
 
 
-def _find(tools: Tools, name: str) -> Callable[..., Any] | None:
+def _find(tools: Tools, name: str) -> Callable[..., Any]:
     if isinstance(tools, Mapping):
-        return tools.get(name)
-    return next((tool for tool in tools if getattr(tool, "__name__", None) == name), None)
-
-
-def _tool(tools: Tools, name: str, arguments: Any) -> Callable[[], Any]:
-    tool = _find(tools, name)
-    if tool is None:
+        found = tools.get(name)
+    else:
+        found = next((tool for tool in tools if getattr(tool, "__name__", None) == name), None)
+    if found is None:
         raise LookupError(f"There is no tool {name}.")
+    return found
+
+
+def _checked(arguments: Any) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise TypeError("The arguments are not a JSON object.")
-    found = tool
-    return lambda: found(**arguments)
+    return arguments
 
 
 def _error_text(error: Exception) -> str:
@@ -81,13 +71,3 @@ def _text(output: Any) -> str:
         return output
     plain, _ = to_plain({"output": output}, _LEVELS)
     return dump(plain.get("output"))
-
-
-def arguments_of(text: object) -> Any:
-    """The arguments of a call: JSON text, or an object already."""
-    if not isinstance(text, str):
-        return text
-    try:
-        return json.loads(text or "{}")
-    except ValueError:
-        return text

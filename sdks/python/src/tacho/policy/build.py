@@ -29,7 +29,7 @@ from .syntax import (
 )
 from .text import quoted
 from .times import Timestamp
-from .values import NO_OVERLOAD, Failure, Refusal, Scope, Step, TypeName, Value
+from .values import NO_OVERLOAD, Failure, Refusal, Scope, Step, TypeName, Unreadable, Value
 from .variables import VARIABLE_NAMES
 
 _Names = Mapping[str, int]
@@ -97,7 +97,7 @@ def _build_field(node: FieldNode, names: _Names) -> Step:
         if isinstance(fields, dict):
             value: Value | Failure = fields.get(key, missing)
             return value
-        return fields if type(fields) is Failure else not_a_map
+        return fields if isinstance(fields, Failure) else not_a_map
 
     return step
 
@@ -110,10 +110,10 @@ def _build_index(node: IndexNode, names: _Names) -> Step:
 
     def step(scope: Scope) -> Value | Failure:
         source = container(scope)
-        if type(source) is Failure:
+        if isinstance(source, Failure):
             return source
         at = index(scope)
-        if type(at) is Failure:
+        if isinstance(at, Failure):
             return at
         if isinstance(source, list) and type(at) in (int, float):
             place = int(at) if at == at and abs(at) < 2**53 else -1  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def _build_logic(node: BinaryNode, names: _Names) -> Step:
             value = side(scope)
             if value is decisive:
                 return decisive
-            if type(value) is not bool and failure is None:
+            if type(value) is not bool and (failure is None or type(value) is Unreadable):
                 failure = value if isinstance(value, Failure) else not_bool
         return not decisive if failure is None else failure
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from .build import build
 from .check import check_types
+from .constants import check_constants
 from .facts import Facts, fact_reader
 from .limits import CACHED_CONDITIONS, SOURCE_CHARS
 from .parse import parse
@@ -16,7 +17,7 @@ from .rules import check_rules
 from .syntax import Node
 from .tokens import SyntaxFault
 from .types import is_dynamic, show_type
-from .values import Failure, OutOfSteps, Scope, Step, Value
+from .values import Failure, OutOfSteps, Scope, Step, Unreadable, UnreadableRead, Value
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def _compile(source: object) -> Condition | NotACondition:
         faults.append(Fault(message, position_at(source, node.start, node.end)))
 
     type_ = check_types(root, add_fault)
+    if not faults:
+        check_constants(root, add_fault)
     if faults:
         return NotACondition(in_order(faults))
     if type_.name != "bool":
@@ -88,6 +91,8 @@ class Evaluation:
 
     matched: bool | None
     message: str = ""
+    is_unreadable: bool = False
+    """Failed because the input cannot be read, or is too large to read in the allowed steps."""
 
 
 def evaluate(condition: Condition, facts: Facts) -> Evaluation:
@@ -99,8 +104,9 @@ def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure]) 
     """The same, with facts that several conditions share."""
     try:
         result = condition.run(Scope(fact))
-    except OutOfSteps as error:
-        return Evaluation(None, str(error))
+    except (OutOfSteps, UnreadableRead) as error:
+        # Only a large input needs so many steps: padding must not switch a policy off.
+        return Evaluation(None, str(error), True)
     except Exception:
         return Evaluation(None, "the condition could not be evaluated")
     if type(result) is bool:
@@ -108,7 +114,7 @@ def evaluate_with(condition: Condition, fact: Callable[[int], Value | Failure]) 
     if not isinstance(result, Failure):
         return Evaluation(None, "the condition must be true or false")
     if result.offset < 0:
-        return Evaluation(None, result.message)
+        return Evaluation(None, result.message, type(result) is Unreadable)
     place = position_at(condition.source, result.offset)
     return Evaluation(None, f"line {place.line}, column {place.column}: {result.message}")
 

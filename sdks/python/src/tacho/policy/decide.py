@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from .compile import Evaluation, NotACondition, compiled, evaluate_with
 from .facts import Facts, fact_reader
+from .message import message_of
 from .values import Failure, Value
 
 Action = Literal["ALLOW", "WARN", "REQUIRE_APPROVAL", "BLOCK"]
@@ -39,6 +40,8 @@ class Match:
     """The effective action: the policy's, or BLOCK if it is unknown."""
     failed: bool
     """Matched only because its condition failed."""
+    message: str | None = None
+    """What the policy says."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
     The strictest match wins; without a match the action is ALLOW. The order of policies does not matter. Never raises.
 
     A condition that cannot be compiled or evaluated counts as matched if its severity is CRITICAL or HIGH, and as not
-    matched if it is MEDIUM or LOW. `failures` lists it in both cases. Unknown values fail closed: an unknown action counts
+    matched if it is MEDIUM or LOW. A condition that reads a part of the input that cannot be read counts as matched at every
+    severity. `failures` lists it in all cases. Unknown values fail closed: an unknown action counts
     as BLOCK, an unknown severity as CRITICAL.
     """
     fact = fact_reader(facts)
@@ -75,10 +79,11 @@ def decide(policies: Sequence[PolicyLike], facts: Facts) -> Decision:
         counts = outcome.matched
         name = (policy.policy_id, policy.name, policy.version)
         if counts is None:
-            counts = policy.severity not in ("LOW", "MEDIUM")
+            counts = outcome.is_unreadable or policy.severity not in ("LOW", "MEDIUM")
             failures.append(PolicyFailure(*name, outcome.message, counts))
         if counts:
-            matched.append(Match(*name, _effect_of(policy.action), outcome.matched is None))
+            message = message_of(getattr(policy, "description", None))
+            matched.append(Match(*name, _effect_of(policy.action), outcome.matched is None, message))
     matched.sort(key=lambda match: (-ACTIONS.index(match.effect), *_order_of(match)))
     failures.sort(key=_order_of)
     return Decision(matched[0].effect if matched else "ALLOW", tuple(matched), tuple(failures))

@@ -10,7 +10,7 @@ from ..exact import exact_number, exact_text
 from .limits import INPUT_LEVELS, INPUT_VALUES
 from .plain_json import NotPlainJson, copy_json
 from .times import timestamp_of_milliseconds
-from .values import Failure, Value
+from .values import Failure, Unreadable, Value
 from .variables import VARIABLE_NAMES
 
 # As in JavaScript's safe integers.
@@ -19,7 +19,10 @@ _SAFE = 2**53 - 1
 
 @dataclass(frozen=True)
 class Facts:
-    """A missing text counts as "", a missing input as {}. A fact with the wrong type fails the conditions that need it."""
+    """
+    A missing text counts as "", a missing input and missing annotations as {}. A fact with the wrong type fails the
+    conditions that need it.
+    """
 
     tool_name: str
     tool_input: object
@@ -33,12 +36,14 @@ class Facts:
     run_tool_calls: int | None = None
     session_id: str | None = None
     risk_signals: Sequence[str] | None = None
+    tool_annotations: object = None
 
 
 _WRONG = object()
 _READERS: dict[str, Callable[[Facts], object]] = {
     "tool.name": lambda facts: _text(facts.tool_name),
     "tool.input": lambda facts: _input(facts.tool_input),
+    "tool.annotations": lambda facts: _input(facts.tool_annotations),
     "agent.id": lambda facts: _text(facts.agent_id),
     "agent.name": lambda facts: _text(facts.agent_name),
     "run.id": lambda facts: _text(facts.run_id),
@@ -70,8 +75,10 @@ def _read(name: str, facts: Facts) -> Value | Failure:
     try:
         value = _READERS[name](facts)
     except NotPlainJson as error:
-        return Failure(f"a value in {name} {error.reason}")
+        return _unreadable(error.reason)
     except Exception:
+        if name == "tool.input":
+            return Unreadable("tool.input cannot be read")
         return Failure(f"the fact {name} cannot be read")
     return Failure(f"the fact {name} has the wrong type") if value is _WRONG else value  # type: ignore[return-value]
 
@@ -93,8 +100,12 @@ def _int(value: object) -> object:
 
 def _input(value: object) -> object:
     given = {} if value is None else value
-    copied = copy_json(given, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS)
-    return copied if isinstance(copied, dict) else _WRONG
+    copied = copy_json(given, max_values=INPUT_VALUES, max_levels=INPUT_LEVELS, mark=_unreadable)
+    return copied if isinstance(copied, (dict, Unreadable)) else Unreadable("tool.input is not an object")
+
+
+def _unreadable(reason: str) -> Unreadable:
+    return Unreadable(f"a value in tool.input {reason}")
 
 
 def _texts(value: object) -> object:

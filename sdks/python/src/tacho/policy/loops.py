@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .values import Failure, Scope, Step, Value
+from .values import Failure, Scope, Step, Unreadable, Value
 
 _Turn = Callable[[Step, Value], "Value | Failure"]
 _Run = Callable[[list[Value], _Turn], "Value | Failure"]
@@ -39,7 +39,7 @@ def build_loop(parts: LoopParts) -> Step:
             scope.spend(len(source))
             items = list(source)
         else:
-            return source if type(source) is Failure else parts.not_iterable
+            return source if isinstance(source, Failure) else parts.not_iterable
 
         def turn(body: Step, item: Value) -> Value | Failure:
             scope.spend(weight)
@@ -76,7 +76,7 @@ def _quantify(parts: LoopParts, decisive: bool) -> _Run:
             holds = turn(body, item)
             if holds is decisive:
                 return decisive
-            if type(holds) is not bool and failure is None:
+            if type(holds) is not bool and (failure is None or type(holds) is Unreadable):
                 failure = holds if isinstance(holds, Failure) else parts.not_bool
         return not decisive if failure is None else failure
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .position import units
 from .times import Duration, Timestamp, duration_of, timestamp_of
-from .values import NO_OVERLOAD, OUT_OF_RANGE, Refusal, Scope, Value, int_or_refusal
+from .values import NO_OVERLOAD, OUT_OF_RANGE, Refusal, Scope, Unreadable, UnreadableRead, Value, int_or_refusal
 
 Operator = Callable[[Value, Value, Scope], "Value | Refusal"]
 
@@ -28,6 +28,9 @@ def negate(value: Value) -> Value | Refusal:
 def equal(left: Value, right: Value, scope: Scope) -> bool:
     """CEL equality: values of different types differ, except an int and a double with the same value."""
     kind = type(left)
+    for side in (left, right):
+        if isinstance(side, Unreadable):
+            raise UnreadableRead(side.message)
     if kind is str:
         scope.spend(units(left) >> 5)  # type: ignore[arg-type]
         return type(right) is str and left == right

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..exact import class_name, exact_number, exact_text
+from .values import Unreadable
+
+Mark = Callable[[str], object]
 
 
 class NotPlainJson(TypeError):
@@ -17,10 +21,11 @@ class NotPlainJson(TypeError):
         self.reason = reason
 
 
-def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
+def copy_json(source: object, *, max_values: float, max_levels: int, mark: Mark | None = None) -> Any:
     """
     A copy of None, booleans, finite numbers, texts, lists, tuples and dicts with text keys. Every number becomes a double.
     Raises NotPlainJson for anything else, for an int that a double cannot hold, and past the limits, including cycles.
+    `mark`: what stands in the copy for a place that is not plain JSON, instead of raising. Too many values always raise.
     """
     path: list[str | int] = []
     values = 0
@@ -30,6 +35,18 @@ def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
         values += 1
         if values > max_values:
             raise NotPlainJson([], f"has more than {int(max_values)} values")
+        if mark is None:
+            return plain(value)
+        before = len(path)
+        try:
+            return plain(value)
+        except NotPlainJson as error:
+            if values > max_values:
+                raise
+            del path[before:]
+            return mark(error.reason)
+
+    def plain(value: object) -> Any:
         kind = type(value)
         if value is None or kind is bool:
             return value
@@ -39,6 +56,8 @@ def copy_json(source: object, *, max_values: float, max_levels: int) -> Any:
         number = exact_number(value)
         if number is not None:
             return _double(number, path)
+        if mark is not None and kind is Unreadable:
+            return value
         if kind in (list, tuple, dict):
             if len(path) >= max_levels:
                 raise NotPlainJson([], f"is nested more than {max_levels} levels deep")

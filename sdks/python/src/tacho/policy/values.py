@@ -38,6 +38,18 @@ class Failure:
         self.offset = offset
 
 
+class Unreadable(Failure):
+    """
+    A place of the input that conditions cannot read. Not a failure of the condition: it counts as matched at every severity.
+    """
+
+    __slots__ = ()
+
+
+class UnreadableRead(Exception):
+    """Raised where an unreadable place inside a list or a map must be compared, so that no operator can ignore it."""
+
+
 class Refusal:
     """Why an operator or function has no result for these operands. The calling node adds the position."""
 

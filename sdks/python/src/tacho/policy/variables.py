@@ -7,6 +7,7 @@ from .types import DOUBLE, INT, JSON_VALUE, STRING, TIMESTAMP, Type, list_of, ma
 VARIABLES: dict[str, Type] = {
     "tool.name": STRING,
     "tool.input": map_of(JSON_VALUE),
+    "tool.annotations": map_of(JSON_VALUE),
     "agent.id": STRING,
     "agent.name": STRING,
     "run.id": STRING,

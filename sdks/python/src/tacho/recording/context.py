@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field, replace
 
 from .usage import RunUsage
 
@@ -30,7 +30,13 @@ class RunScope:
     """Its root span."""
     usage: RunUsage
     annotations: dict[str, object] = field(default_factory=dict)
-    """Added to each event payload that lacks the key, for example `promptVersionId`."""
+    """Added to each event payload that lacks the key."""
+    prompt_versions: set[str | None] = field(default_factory=set)
+    """The first two that the run asked for."""
+    is_ended: bool = False
+    """Its outcome is recorded."""
+    is_over: bool = False
+    """No context has this run any more: it ended where the context of its beginning could not be reset."""
     watch: object = None
     """The detectors of this run, kept by the guard."""
 
@@ -42,6 +48,8 @@ class Context:
     scope: RunScope
     span: Span
     outer: Context | None
+    prompt: tuple[str | None] | None = None
+    """Version of the prompt that was asked for last in this context: tasks and spans do not share it. (None,): a fallback."""
 
 
 CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
@@ -50,6 +58,35 @@ CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
 def current_of(owner: object) -> Context | None:
     """The innermost run of this client, also inside a run of another one."""
     context = CURRENT.get()
-    while context is not None and context.owner is not owner:
+    while context is not None and (context.owner is not owner or context.scope.is_over):
         context = context.outer
     return context
+
+
+def enter(owner: object, scope: RunScope, span: Span, prompt: tuple[str | None] | None = None) -> Token[Context | None]:
+    """Makes a run and a span the current ones. A prompt of the same run stays."""
+    around = current_of(owner)
+    if prompt is None and around is not None and around.scope is scope:
+        prompt = around.prompt
+    return CURRENT.set(Context(owner, scope, span, CURRENT.get(), prompt))
+
+
+def use_prompt(owner: object, version_id: str | None) -> None:
+    """Notes the version for the later events of this context."""
+    around = current_of(owner)
+    if around is None:
+        return
+    if len(around.scope.prompt_versions) < 2:
+        around.scope.prompt_versions.add(version_id)
+    if CURRENT.get() is around:
+        CURRENT.set(replace(around, prompt=(version_id,)))
+    else:
+        enter(owner, around.scope, around.span, (version_id,))
+
+
+def prompt_version_of(owner: object, scope: RunScope) -> str | None:
+    """Of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is worse than none."""
+    around = current_of(owner)
+    if around is not None and around.scope is scope and around.prompt is not None:
+        return around.prompt[0]
+    return next(iter(scope.prompt_versions)) if len(scope.prompt_versions) == 1 else None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
+
+# White space as in JavaScript, inside brackets: the masks of both languages find the same.
+SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_S = f"[{SPACES}]"
 
 # Parts of names, without escapes. The whole name, and what stands around it, decide the rest.
 _PARTS = (
@@ -12,7 +16,7 @@ _PARTS = (
     r"|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie"
 )
 _WORDS = r"jwt|otp|auth|cv[vc]2?"
-_SECRET_NAME = re.compile(rf"{_PARTS}|-signature|^(?:bearer|(?:x-)?(?:{_WORDS}))\Z|token\Z", re.ASCII | re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"{_PARTS}|-signature|^-{{0,2}}(?:bearer|(?:x-)?(?:{_WORDS}))\Z|token\Z", re.ASCII | re.IGNORECASE)
 # `pass` and `pwd` only as separate words: DB_PASS and dbPass, but not compass.
 _SECRET_WORD = re.compile(r"(?:^|[-_. a-z\d])P(?:ass|wd)\Z|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)\Z", re.ASCII)
 # Texts under such a name are secrets; numbers are usage counters.
@@ -51,57 +55,36 @@ CREDENTIAL_FORMS: list[re.Pattern[str]] = [
     # Not inside a word, but an escape such as \n may come before it.
     *(re.compile(rf"(?<!(?<!\\)\w){begin}{rest}", re.ASCII) for begin, rest in _FORMS),
     # A word without a digit or sign is prose, such as "basic understanding".
-    re.compile(r"\b(?:Bearer|Basic)\s{1,4}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12,}", re.ASCII | re.IGNORECASE),
+    re.compile(rf"\b(?:Bearer|Basic){_S}{{1,4}}(?=[^{SPACES}]{{0,64}}[\d+/=_])[\w+/=.~-]{{12,}}", re.ASCII | re.IGNORECASE),
     # The password in an address, or the only text before its `@`.
-    re.compile(r"(://[^\s/:@\[]{0,64}:)[^\s/\"'`]{1,1024}(?=@)", re.ASCII),
-    re.compile(r"(https?://)[^\s/:@?#\"'`]{1,1024}(?=@)", re.ASCII | re.IGNORECASE),
-    re.compile(r"(curl\s.{0,300}?-u(?:ser)?[\s=]{0,4}[\"']?[^\s:\"']{1,64}:)[^\s\"'`]{1,1024}", re.ASCII),
+    re.compile(rf"(://[^{SPACES}/:@\[]{{0,64}}:)[^{SPACES}/\"'`]{{1,1024}}(?=@)", re.ASCII),
+    re.compile(rf"(https?://)[^{SPACES}/:@?#\"'`]{{1,1024}}(?=@)", re.ASCII | re.IGNORECASE),
+    re.compile(
+        rf"(curl{_S}[^\n\r\u2028\u2029]{{0,300}}?-u(?:ser)?[{SPACES}=]{{0,4}}[\"']?[^{SPACES}:\"']{{1,64}}:)[^{SPACES}\"'`]{{1,1024}}",
+        re.ASCII,
+    ),
 ]
-
-# These match everything in JSON text that is recognised here, and more.
-_MAYBE_NAMED = re.compile(
-    rf"{_PARTS}|(?:pass|pwd|{_WORDS})[\"'`\\\s:=>,]|curl|token(?!s)"
-    r"|tokens[\"'`\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic|signature",
-    re.ASCII | re.IGNORECASE,
-)
-_MAYBE_FORM = re.compile("|".join(begin for begin, _ in _FORMS) + r"|://[^/@]{0,1100}@", re.ASCII)
-
-# Every match of the two above has one of these. Looking for them is fifty times as fast.
-_NEEDLES_NAMED = "pass pwd secret key auth credential cookie jwt otp cvv cvc curl token bearer basic signature".split()
-_NEEDLES_FORM = (
-    "-----BEGIN AKI ASI sk- xai- pypi- k_live_ k_test_ whsec_ npm_ gsk_ ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ hf_ tacho "
-    "glpat- xox AIza ya29. SG. eyJ ://"
-).split()
-
-
-def may_hold_credentials(text: str) -> bool:
-    """Whether JSON text may hold a credential. False is certain. Every record call asks."""
-    lower = text.lower()
-    if any(needle in lower for needle in _NEEDLES_NAMED) and _MAYBE_NAMED.search(text):
-        return True
-    return any(needle in text for needle in _NEEDLES_FORM) and _MAYBE_FORM.search(text) is not None
-
 
 # A name, perhaps quoted, with the sign that assigns; an option that ends with a space; an XML element. The host of an
 # address is no name.
-_NAMED = re.compile(
+NAMED = re.compile(
     r"(?<![\w.-])(?<!//)(?:"
     r"(?P<name>(?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}[\"'`]?"
-    r"\s*(?P<sign>[:=]{1,2}>?)"
-    r"|(?P<option>--\w[\w-]{0,63})\\{0,15}[\"'`]?[\s,](?!\s{0,9}-)"
-    r")\s*"
-    r"|<(?:[\w.-]{1,60}:)?(?P<element>[\w.-]{1,64})>\s*",
+    rf"{_S}*(?P<sign>[:=]{{1,2}}>?)"
+    rf"|(?P<option>--\w[\w-]{{0,63}})\\{{0,15}}[\"'`]?[{SPACES},](?!{_S}{{0,9}}-)"
+    rf"){_S}*"
+    rf"|<(?:[\w.-]{{1,60}}:)?(?P<element>[\w.-]{{1,64}})>{_S}*",
     re.ASCII | re.IGNORECASE,
 )
 # A quoted value up to its closing quote, which has as many backslashes as the opening one.
 _QUOTED = re.compile(r"(\\{0,15})([\"'`])(?:(?!(?<!\\)\1\2)[\s\S])*", re.ASCII)
 # A list or an object, to its first end.
 _NESTED = re.compile(r"[\[{][^\]}]*[\]}]?")
-_BARE = re.compile(r"(?:[^\s\"'`&,;\\]|\\(?![\"'`nrt]))+", re.ASCII)
+bare_value = re.compile(rf"(?:[^{SPACES}\"'`&,;\\]|\\(?![\"'`nrt]))+", re.ASCII)
 # The value of a header may have spaces and semicolons, and may follow its name in a list.
 HEADER_NAME = re.compile(r"^(?:(?:set-)?cookie|(?:proxy-)?authorization|(?:x|-)-[\w-]+)\Z", re.ASCII | re.IGNORECASE)
 # With the quoted parameters of a header; a quote after the padding of Base64 ends the value.
-_LINE = re.compile(r"(?:=\\{0,15}\"(?=[^\s,;)}\]\\])[^\r\n\"\\]{0,1024}\\{0,15}\"?|[^\r\n\"'`\\])+", re.ASCII)
+_LINE = re.compile(r"(?:=\\{0,15}\"(?=[^" + SPACES + r",;)}\]\\])[^\r\n\"\\]{0,1024}\\{0,15}\"?|[^\r\n\"'`\\])+", re.ASCII)
 # A block of YAML: the lines after `|` or `>` that are indented.
 _BLOCK = re.compile(r"[|>](?:[^\r\n]|[\r\n]{1,9}[ \t])+")
 _ELEMENT = re.compile(r"(?:<!)?[^<]{1,9999}(?=</)")
@@ -109,33 +92,42 @@ _ELEMENT = re.compile(r"(?:<!)?[^<]{1,9999}(?=</)")
 _HARMLESS = re.compile(r"(?:true|false|null|undefined|None|True|False)\Z")
 
 
-def mask_assignments(text: str, kind_of: Callable[[str], NameKind]) -> str:
-    """Masks assigned values. `kind_of` judges names. Takes each match once, so its time is linear."""
+Match = re.Match[str]
+KindOf = Callable[[str], NameKind]
+
+
+def mask_assignments(text: str, kind_of: KindOf, found: Iterable[Match] | None = None) -> str:
+    """Masks assigned values. `kind_of` judges names. `found`: default: every name. Takes each match once, in linear time."""
     masked: list[str] = []
     done = 0
-    for match in _NAMED.finditer(text):
+    for match in NAMED.finditer(text) if found is None else found:
         if match.start() < done:
             continue
         name = match["name"] or match["option"] or match["element"]
         kind = kind_of(name)
         if kind == "plain":
             continue
-        start = match.end()
         is_header = match["sign"] == ":" and HEADER_NAME.match(name) is not None
-        bare = _ELEMENT if match["element"] else _LINE if is_header else _BARE
-        quoted = _QUOTED.match(text, start)
-        value = quoted or _NESTED.match(text, start) or _BLOCK.match(text, start) or bare.match(text, start)
-        if not value:
+        span = value_at(text, match.end(), _ELEMENT if match["element"] else _LINE if is_header else bare_value)
+        if span is None:
             continue
-        opening = len(quoted.group(1)) + 1 if quoted else 0
-        content = value.group()[opening:]
-        if content == "" or (not quoted and _HARMLESS.match(content)):
-            continue
+        content = text[span[0] : span[1]]
         if kind == "counter" and is_count(content):
             continue
-        masked.append(f"{text[done : start + opening]}{CREDENTIAL_MARK}")
-        done = value.end()
+        masked.append(f"{text[done : span[0]]}{CREDENTIAL_MARK}")
+        done = span[1]
     return "".join(masked) + text[done:]
+
+
+def value_at(text: str, start: int, bare: re.Pattern[str]) -> tuple[int, int] | None:
+    """Where a value stands, without its opening quote. None: there is none, or it is harmless."""
+    quoted = _QUOTED.match(text, start)
+    value = quoted or _NESTED.match(text, start) or _BLOCK.match(text, start) or bare.match(text, start)
+    if not value:
+        return None
+    begin = start + (len(quoted.group(1)) + 1 if quoted else 0)
+    content = text[begin : value.end()]
+    return None if content == "" or (not quoted and _HARMLESS.match(content)) else (begin, value.end())
 
 
 _COUNT = re.compile(r"\d[\d.,]*(?!\w)", re.ASCII)

@@ -1,8 +1,9 @@
 """Ids of events, runs and spans."""
 
 import os
-import threading
 from collections.abc import Callable
+
+from ..delivery.lock import Lock
 
 _COUNTER_MAX = 0xFFF
 # If the clock goes back by less than this, ids wait for it; by more, they follow it.
@@ -18,7 +19,7 @@ class Ids:
 
     def reset(self) -> None:
         """Forgets the lock and the last time: for a forked process."""
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._last_ms = 0
         self._counter = 0
 

@@ -14,15 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .checksum import CARD_NUMBER, IBAN, NumberForm, mask_numbers
+from .credential_words import mask_credentials, may_hold_credentials
 from .credentials import (
-    CREDENTIAL_FORMS,
     CREDENTIAL_MARK,
     HEADER_NAME,
     NameKind,
     is_count,
     kind_of_name,
     mask_assignments,
-    may_hold_credentials,
 )
 from .plain import Json, dump, read_safely
 
@@ -40,6 +39,12 @@ _ENCODED_LEVELS = 50
 # JSON text with letters in this form must be decoded to be searched.
 _ESCAPED = "\\u00"
 _SEPARATORS = re.compile(r"[-_. ]")
+# Masked labels that are kept.
+_LABELS = 1_000
+_LABEL_CHARS = 255
+# White space of JavaScript.
+_SPACE_CHARS = "\t\n\v\f\r \u00a0\u1680"
+_SPACE_CHARS += "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,13 @@ class Mask:
         self._credentials = options.credentials
         self._names = {_plain_name(key) for key in options.keys}
         self._custom = options.custom
+        self._labels: dict[str, str] = {}
         self._rules: list[Callable[[str], str]] = []
         self._maybe: list[re.Pattern[str]] = []
         if options.credentials:
-            self._rules += [_replacing(form, CREDENTIAL_MARK) for form in CREDENTIAL_FORMS]
-        if options.credentials or self._names:
+            self._rules.append(lambda text: mask_credentials(text, kind_of_name))
+        if self._names:
+            # A name of the host has no word to look for.
             self._rules.append(lambda text: mask_assignments(text, self._kind_of))
         if options.card_number:
             self._add(CARD_NUMBER.run, _numbers(CARD_NUMBER))
@@ -108,6 +115,18 @@ class Mask:
         if _ESCAPED in text or (self._credentials and may_hold_credentials(text)):
             return True
         return any(trigger.search(text) for trigger in self._maybe)
+
+    def label(self, text: str) -> str:
+        """A short text that repeats, such as the name of a model or a tool."""
+        known = self._labels.get(text)
+        if known is None:
+            known = self.text(text) if self.touches(dump(text)) else text
+            # The host's own code may answer differently each time.
+            if self._custom is None and len(text) <= _LABEL_CHARS:
+                if len(self._labels) >= _LABELS:
+                    self._labels.clear()
+                self._labels[text] = known
+        return known
 
     def text(self, text: str, level: int = 0) -> str:
         decoded = self._decode(text) if level < _LEVELS_MAX else None
@@ -140,7 +159,7 @@ class Mask:
 
     def _decode(self, text: str) -> Json:
         """The object or list that a text encodes, if it may contain something to mask."""
-        whole = text.strip()
+        whole = text.strip(_SPACE_CHARS)
         if whole[:1] + whole[-1:] not in ("{}", "[]") or len(whole) < 2 or not self.touches(whole):
             return None
         return read_safely(lambda: _well_formed_json(whole), None)

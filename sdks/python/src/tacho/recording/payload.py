@@ -9,10 +9,11 @@ from typing import Literal
 from ..delivery.diagnostics import Diagnostics
 from ..exact import class_name
 from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
+from .exception import exception_classes
 from .mask import Mask
 from .plain import FIELDS_MAX, dump, error_text, is_error, to_plain
 from .shorten import shorten
-from .text import utf8_length
+from .text import cut_text, utf8_length
 
 Capture = Literal["full", "metadata-only"]
 Payload = Mapping[str, object]
@@ -42,11 +43,17 @@ _METADATA_KEYS = frozenset(
         "promptId",
         "promptVersionId",
         "sampleRate",
+        "startEventId",
+        "paused",
+        "revision",
+        "detections",
     ]
 )
 # A longer text counts as content under any key.
 _METADATA_CHARS = 256
 _FIELDS = FIELDS_MAX + 1
+# More policies than this do not fail for one call.
+_FAILURES_MAX = 500
 
 PayloadWriter = Callable[..., str]
 
@@ -97,6 +104,11 @@ class Payloads:
                 yield key, value
             elif key == "usage":
                 yield key, _numbers_of(value)
+            elif key == "failures" and isinstance(value, (list, tuple)):
+                # Of conditions: their messages quote the condition, never the input.
+                yield key, [dict(_metadata_of(one)) for one in value[:_FAILURES_MAX]]
+            elif key == "exception":
+                yield key, exception_classes(value)
             elif key == "error" and value is not None:
                 # Error messages quote their input; the error's class does not.
                 yield key, class_name(value) if is_error(value) else "[left out]"
@@ -108,6 +120,13 @@ def _is_metadata(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return len(value) <= 100 and all(isinstance(item, str) and _is_metadata(item) for item in value)
     return isinstance(value, (int, float))
+
+
+def _metadata_of(failure: object) -> Iterable[tuple[str, str]]:
+    for name in ("policyId", "message"):
+        text = failure.get(name) if isinstance(failure, Mapping) else None
+        if isinstance(text, str):
+            yield name, cut_text(text, _METADATA_CHARS)
 
 
 def _numbers_of(usage: object, levels: int = 2) -> dict[str, object]:

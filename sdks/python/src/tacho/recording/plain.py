@@ -25,6 +25,8 @@ FIELDS_MAX = 43_690
 _INT_BITS = 4_096
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ABSENT = object()
+# Made once: `json.dumps` makes an encoder for each call.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 def to_plain(value: object, max_levels: int) -> tuple[dict[str, Json], bool]:
@@ -42,13 +44,13 @@ def to_plain(value: object, max_levels: int) -> tuple[dict[str, Json], bool]:
 
 def dump(value: Json) -> str:
     """The JSON text without spaces. Texts must be well-formed."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), check_circular=False)
+    return _encode(value)
 
 
 def error_text(error: object) -> str:
     """Any error as one text."""
-    name = f"{class_name(error)}: " if is_error(error) else ""
-    return read_safely(lambda: name + str.__str__(str(error)), "unreadable error")
+    name = class_name(error) if is_error(error) else ""
+    return read_of_error(lambda: ": ".join(filter(None, (name, str.__str__(str(error))))), "unreadable error")
 
 
 def is_error(value: object) -> TypeGuard[BaseException]:
@@ -64,6 +66,14 @@ def read_safely(read: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
+def read_of_error(read: Callable[[], T], otherwise: T) -> T:
+    """The same for what a tool or a run raised: nothing that reading it raises may replace it."""
+    try:
+        return read()
+    except BaseException:
+        return otherwise
+
+
 class _Copy:
     def __init__(self, max_levels: int) -> None:
         self._max_levels = max_levels
@@ -73,7 +83,10 @@ class _Copy:
 
     def value(self, source: object) -> object:
         self.values += 1
-        if source is None or source is True or source is False:
+        kind = type(source)
+        if kind is str:
+            return self._text(source)  # type: ignore[arg-type]
+        if source is None or kind is bool:
             return source
         text = exact_text(source)
         if text is not None:
@@ -84,7 +97,7 @@ class _Copy:
         return self._container(source)
 
     def _text(self, given: str) -> str:
-        text = str.__str__(given)  # The `str` of a host's object may be a subclass.
+        text = given if type(given) is str else str.__str__(given)  # The `str` of a host's object may be a subclass.
         room = max(0, _READ_CHARS - self.chars)
         self.chars += len(text)
         kept = text if len(text) <= room else f"{text[:room]}… [cut: {len(text) - room} characters]"
@@ -107,7 +120,8 @@ class _Copy:
             self._ancestors.discard(id(source))
 
     def _unguarded(self, source: object) -> object:
-        if isinstance(source, Mapping):
+        # Before the slower question of isinstance.
+        if type(source) is dict or isinstance(source, Mapping):
             return self._fields(len(source), source.items())
         if isinstance(source, (list, tuple, set, frozenset)):
             return self._list(len(source), source)
@@ -154,7 +168,7 @@ class _Copy:
             if self.values >= _COPIED_VALUES:
                 copies[f"[cut: {size - index} more]"] = True
                 break
-            text = exact_text(key)
+            text = key if type(key) is str else exact_text(key)
             name = self._text(str(key) if text is None else text)
             copied = self.value(item)
             if copied is not _ABSENT:

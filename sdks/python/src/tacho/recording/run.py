@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextvars import Token, copy_context
-from types import TracebackType
+from collections.abc import Callable, Mapping
+from contextvars import Token
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from ..delivery.process_end import HowItEnds
 from ..exact import class_name, exact_text
 from ..limits import RUN_ID_CHARS, TEXT_CHARS
-from .context import CURRENT, Context, RunScope, Span
+from .block import Block
+from .context import Context, RunScope, Span, enter
 from .event import scope_json
+from .exception import exception_details
 from .payload import Payload
-from .plain import is_error, read_safely
+from .plain import is_error, read_of_error, read_safely
 from .sampling import is_sampled
 from .text import cut_text
 from .usage import RunUsage
@@ -37,7 +37,6 @@ class Run:
         """Created by `Tacho`."""
         self._core = core
         self._scope = scope
-        self._is_ended = False
 
     @property
     def run_id(self) -> str:
@@ -91,8 +90,8 @@ class Run:
     def error(self, error: object, payload: Payload | None = None) -> str | None:
         """An error: `message`, and `code` if the error has one."""
         label = class_name(error) if is_error(error) else "error"
-        facts: dict[str, object] = {"message": read_safely(lambda: str(error), "unreadable error")}
-        code = read_safely(lambda: getattr(error, "code", None), None)
+        facts: dict[str, object] = {"message": read_of_error(lambda: str(error), "unreadable error")}
+        code = read_of_error(lambda: getattr(error, "code", None), None)
         if issubclass(type(code), (str, int)):
             facts["code"] = code
         return self._add("ERROR", label, facts, payload)
@@ -122,15 +121,17 @@ class Run:
     def to_handle(self) -> dict[str, str]:
         """What another process needs to continue this run with `resume`: plain JSON, the same in every SDK."""
         scope = self._scope
+        self._core.open_runs.remove(scope)
         handle = {"runId": scope.run_id, "sessionId": scope.session_id, "agentId": scope.agent_id}
         handle |= {"agentName": scope.agent_name, "parentSpanId": self._span().span_id}
         return {name: value for name, value in handle.items() if value is not None}
 
     def end(self, status: Outcome = "COMPLETED", payload: Payload | None = None) -> str | None:
         """Records the outcome once; later calls do nothing."""
-        if self._is_ended:
+        if self._scope.is_ended:
             return None
-        self._is_ended = True
+        self._scope.is_ended = True
+        self._core.open_runs.remove(self._scope)
         rate = self._core.settings.sample_rate
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
         label = read_safely(lambda: str(status).lower(), "outcome")
@@ -144,7 +145,7 @@ class Run:
         return self._core.span_of(self._scope)
 
     def _enter(self, span: Span) -> Token[Context | None]:
-        return CURRENT.set(Context(self._core, self._scope, span, CURRENT.get()))
+        return enter(self._core, self._scope, span)
 
 
 def _fields(payload: object) -> dict[str, object]:
@@ -156,128 +157,56 @@ def _present(given: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-class _Block:
-    """A context manager and decorator, for functions, coroutine functions and generator functions."""
+class WithinBlock(Block):
+    """Made by `Run.within`. `span`: default: the current one."""
 
-    def _copy(self) -> _Block:
-        raise NotImplementedError
-
-    def _begin(self) -> Any:
-        raise NotImplementedError
-
-    def _finish(self, error: BaseException | None) -> None:
-        raise NotImplementedError
-
-    def __enter__(self) -> Any:
-        return self._begin()
-
-    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None) -> None:
-        self._finish(error)
-
-    async def __aenter__(self) -> Any:
-        return self._begin()
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._finish(error)
-
-    def __call__(self, function: F) -> F:
-        if inspect.isasyncgenfunction(function):
-            raise TypeError("An async generator cannot be decorated: write `async with` inside it.")
-        if inspect.iscoroutinefunction(function):
-
-            @functools.wraps(function)
-            async def run_async(*args: Any, **named: Any) -> Any:
-                async with self._copy():
-                    return await function(*args, **named)
-
-            return run_async  # type: ignore[return-value]
-        if inspect.isgeneratorfunction(function):
-
-            @functools.wraps(function)
-            def run_generator(*args: Any, **named: Any) -> Any:
-                return _in_own_context(self._copy(), function(*args, **named))
-
-            return run_generator  # type: ignore[return-value]
-
-        @functools.wraps(function)
-        def run_sync(*args: Any, **named: Any) -> Any:
-            with self._copy():
-                return function(*args, **named)
-
-        return run_sync  # type: ignore[return-value]
-
-
-def _in_own_context(block: _Block, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Runs each step of a generator in a separate context, so that the caller's current run does not change."""
-    context = copy_context()
-    context.run(block.__enter__)
-    try:
-        step, given = generator.send, None
-        while True:
-            try:
-                item = context.run(step, given)
-            except StopIteration as end:
-                context.run(block.__exit__, None, None, None)
-                return end.value
-            try:
-                step, given = generator.send, (yield item)
-            except GeneratorExit:
-                generator.close()
-                raise
-            except BaseException as error:
-                step, given = generator.throw, error
-    except BaseException as error:
-        context.run(block.__exit__, type(error), error, None)
-        raise
-
-
-class WithinBlock(_Block):
-    """Made by `Run.within`."""
-
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, span: Span | None = None) -> None:
+        super().__init__()
         self._run = run
-        self._tokens: list[Token[Context | None]] = []
+        self._span = span
 
-    def _copy(self) -> _Block:
-        return WithinBlock(self._run)
+    def _copy(self) -> Block:
+        return WithinBlock(self._run, self._span)
 
     def _begin(self) -> Run:
-        self._tokens.append(self._run._enter(self._run._span()))
         return self._run
 
+    def _enter(self) -> None:
+        self._tokens.append(self._run._enter(self._span or self._run._span()))
+
     def _finish(self, _error: BaseException | None) -> None:
-        _leave(self._tokens)
+        pass
 
     def __enter__(self) -> Run:
-        return self._begin()
+        super().__enter__()
+        return self._run
 
     async def __aenter__(self) -> Run:
-        return self._begin()
+        return self.__enter__()
 
 
-class SpanBlock(_Block):
+class SpanBlock(Block):
     """Made by `Run.span`."""
 
     def __init__(self, run: Run, name: str, payload: Payload | None) -> None:
+        super().__init__()
         self._run = run
         self._name = name
         self._payload = payload
         self._open: list[tuple[Span, float]] = []
-        self._tokens: list[Token[Context | None]] = []
 
-    def _copy(self) -> _Block:
+    def _copy(self) -> Block:
         return SpanBlock(self._run, self._name, self._payload)
 
     def _begin(self) -> Span:
         span = Span(self._run._core.ids.span(), self._run._span().span_id)
         self._open.append((span, time.monotonic()))
-        self._tokens.append(self._run._enter(span))
         return span
 
+    def _enter(self) -> None:
+        self._tokens.append(self._run._enter(self._open[-1][0]))
+
     def _finish(self, error: BaseException | None) -> None:
-        _leave(self._tokens)
         span, begun = self._open.pop()
         facts: dict[str, object] = {"latency": round((time.monotonic() - begun) * 1_000)}
         if error is not None:
@@ -286,42 +215,46 @@ class SpanBlock(_Block):
         self._run._core.record(self._run._scope, "AGENT_STEP", self._name, payload, span=span)
 
     def __enter__(self) -> Span:
-        return self._begin()
+        super().__enter__()
+        return self._open[-1][0]
 
     async def __aenter__(self) -> Span:
-        return self._begin()
+        return self.__enter__()
 
 
-class RunBlock(_Block):
+class RunBlock(Block):
     """Made by `Tacho.run`: begins a run, makes it the current one, and records its outcome."""
 
     def __init__(self, core_of: Callable[[], Core], options: dict[str, Any]) -> None:
         """`core_of`: a decorator may be applied before the client is configured."""
+        super().__init__()
         self._core_of = core_of
         self._options = options
         self._runs: list[Run] = []
-        self._tokens: list[Token[Context | None]] = []
 
-    def _copy(self) -> _Block:
+    def _copy(self) -> Block:
         return RunBlock(self._core_of, self._options)
 
     def _begin(self) -> Run:
         core = self._core_of()
-        run = Run(core, create_scope(core, self._options))
+        run = Run(core, begin_scope(core, self._options))
         self._runs.append(run)
-        self._tokens.append(run._enter(run._scope.span))
         return run
 
+    def _enter(self) -> None:
+        run = self._runs[-1]
+        self._tokens.append(run._enter(run._scope.span))
+
     def _finish(self, error: BaseException | None) -> None:
-        _leave(self._tokens)
         status = outcome_of(error)
-        self._runs.pop().end(status, {"error": error} if status == "FAILED" else None)
+        self._runs.pop().end(status, failure_of(status, error))
 
     def __enter__(self) -> Run:
-        return self._begin()
+        super().__enter__()
+        return self._runs[-1]
 
     async def __aenter__(self) -> Run:
-        return self._begin()
+        return self.__enter__()
 
 
 def outcome_of(error: BaseException | None) -> Outcome:
@@ -332,11 +265,28 @@ def outcome_of(error: BaseException | None) -> Outcome:
     return "COMPLETED" if error is None or is_normal_exit else "FAILED"
 
 
-def _leave(tokens: list[Token[Context | None]]) -> None:
-    try:
-        CURRENT.reset(tokens.pop())
-    except (ValueError, RuntimeError):
-        pass  # An async generator was closed in another context, where this run is not the current one.
+def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object]:
+    """What the outcome says about the exception. A cancelled task has no error, but shows where it was."""
+    if error is None or status == "COMPLETED" or issubclass(type(error), GeneratorExit):
+        return {}
+    details: dict[str, object] = {"exception": exception_details(error)}
+    return details if issubclass(type(error), asyncio.CancelledError) else {"error": error, **details}
+
+
+def begin_scope(core: Core, options: Mapping[str, Any], has_block: bool = True) -> RunScope:
+    """A run that this process begins. `has_block`: something in this process ends it."""
+    scope = create_scope(core, options)
+    core.open_runs.add(scope, has_block)
+    return scope
+
+
+def end_with_process(core: Core, scope: RunScope, how: HowItEnds) -> None:
+    """Ends a run that its own code did not end."""
+    if isinstance(how.cause, str):
+        Run(core, scope).end("CANCELLED" if how.is_signal else "FAILED", {"error": how.cause})
+        return
+    status = outcome_of(how.cause)
+    Run(core, scope).end(status, failure_of(status, how.cause))
 
 
 def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:

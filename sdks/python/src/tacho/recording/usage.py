@@ -24,9 +24,12 @@ class RunUsage:
             return
         usage = payload.get("usage")
         tokens = usage if isinstance(usage, Mapping) else {}
-        self.cost += _amount(payload.get("cost"))
+        cost = _amount(payload.get("cost"))
         parts = _amount(tokens.get("promptTokens")) + _amount(tokens.get("completionTokens"))
-        self.total_tokens += int(_amount(tokens.get("totalTokens")) or parts)
+        total = int(_amount(tokens.get("totalTokens")) or parts)
+        # Nothing is called between reading and writing a sum, so no other thread runs between them.
+        self.cost += cost
+        self.total_tokens += total
 
 
 def _amount(value: object) -> float:

@@ -32,7 +32,7 @@ const column = <Row>(name: string, type: ParquetType, valueOf: (row: Row) => Par
 })
 
 const ofEvent = (name: keyof StoredEvent, type: ParquetType = 'text') =>
-  column<ReadEvent>(name, type, ({ event }) => event[name])
+  column<ReadEvent>(name, type, ({ event }) => event[name] ?? null)
 
 export const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
   column('runId', 'text', ({ runId }) => runId),

@@ -64,8 +64,8 @@ async function* eventPages({ storage }: Reads, request: ParquetRequest): AsyncGe
   let together: ParquetEvent[] = []
   let chars = 0
   for await (const runs of walkRuns(storage, environmentId, filter, null)) {
-    for (const { id, runId } of runs) {
-      for await (const events of walkEvents(storage, environmentId, id, 0)) {
+    for (const { id, runId, eventCount } of runs) {
+      for await (const events of walkEvents(storage, environmentId, id, 0, eventCount)) {
         for (const event of events) {
           chars += event.payload.length
           together.push({ runId, event })

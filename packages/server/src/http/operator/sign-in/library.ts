@@ -82,6 +82,8 @@ async function loadPasswordLibrary(options: LibraryOptions) {
     emailAndPassword: {
       enabled: true,
       disableSignUp: true,
+      // The library counts UTF-16 units, at most two for each of our characters. Its own limit is below ours.
+      maxPasswordLength: 2 * LIMITS.passwordCharsMax,
       password: { hash: hashPassword, verify: ({ hash, password }) => verifyPassword(password, hash) },
     },
     plugins: [

@@ -32,6 +32,7 @@ const NAMES = {
   deciderKind: 'decider_kind',
   deciderId: 'decider_id',
   deciderName: 'decider_name',
+  importedAt: 'imported_at',
   revision: 'revision',
 } satisfies Record<keyof ApprovalRow, string>
 

@@ -5,6 +5,8 @@
  *                                 |
  *                                 +--expire, at or after expires_at--> EXPIRED
  *
+ * An import brings approvals in any state. They are evidence: clients never get them, and nobody decides them.
+ *
  * The last three are final: each is reached by a compare-and-set on PENDING and stored before it is answered. A clock
  * jump never reverses an answer.
  *
@@ -57,6 +59,7 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
     deciderKind: null,
     deciderId: null,
     deciderName: null,
+    importedAt: null,
     revision,
   }
   await insert(sql, approval)
@@ -66,6 +69,7 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
 
 async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Promise<CreatedApproval> {
   const { environmentId, createdAt: now, toolName, inputHash } = request
+  if (stored.importedAt !== null) return { outcome: 'imported', approval: stored }
   const isSame = stored.toolName === toolName && stored.inputHash === inputHash
   const isOverdue = stored.status === 'PENDING' && stored.expiresAt <= now
   const [expired] = isOverdue
@@ -127,7 +131,8 @@ async function decide(
 ): Promise<ApprovalRow[]> {
   const text = `UPDATE approvals SET status = ?, revision = ?, decided_at = ?, decision_reason = ?, decider_kind = ?,
     decider_id = ?, decider_name = ?
-    WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at > ? RETURNING ${COLUMNS}`
+    WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at > ? AND imported_at IS NULL
+    RETURNING ${COLUMNS}`
   const set = [status, revision, now, reason, deciderKind, deciderId, deciderName]
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [...set, environmentId, ...chunk, now]))
 }

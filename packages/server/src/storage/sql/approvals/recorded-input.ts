@@ -31,7 +31,7 @@ async function findRecordedInput(
   const oldest = decisions[count - 1]
   if (oldest === undefined) return null
   const selected = await sql.all<RecordedInputRow & { seq: number }>(
-    `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", ${PAYLOAD} AS payload FROM events e
+    `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", ${PAYLOAD} FROM events e
       WHERE ${ofRun(sql)} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${mayContain(sql)}
       ORDER BY time, seq LIMIT ?`,
     [...params, oldest.time, until, approvalId, bounds.limit],

@@ -65,7 +65,7 @@ export async function keepConfiguration(sql: Sql, environmentId: string, publica
       v.content_hash AS "contentHash"
       FROM deployments d JOIN environments e ON e.id = d.environment_id
       JOIN prompts p ON p.workspace_id = e.workspace_id AND p.id = d.item_id
-      JOIN prompt_versions v ON v.prompt_id = d.item_id AND v.number = d.version
+      JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = d.version
       WHERE d.environment_id = ? AND d.kind = 'prompt'`,
     [environmentId],
   )

@@ -16,7 +16,8 @@ export const deploymentsActs = {
 } satisfies Partial<Acts<DeploymentStore>>
 
 const NAME = `COALESCE(p.name, d.item_id) AS name`
-const NAMED = `LEFT JOIN prompts p ON d.kind = 'prompt' AND p.id = d.item_id`
+const NAMED = `JOIN environments e ON e.id = d.environment_id
+    LEFT JOIN prompts p ON d.kind = 'prompt' AND p.workspace_id = e.workspace_id AND p.id = d.item_id`
 
 function listDeployments(sql: Sql, environmentId: string, { limit, after }: DeploymentPage): Promise<DeploymentRow[]> {
   const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''

@@ -33,7 +33,8 @@ const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "cont
 
 const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
   p.archived_at AS "archivedAt", ${INFO}
-  FROM prompts p JOIN prompt_versions v ON v.prompt_id = p.id AND v.number = p.newest`
+  FROM prompts p JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id
+    AND v.number = p.newest`
 
 type JoinedPrompt = PromptVersionInfo & {
   workspaceId: string
@@ -57,7 +58,7 @@ async function createPrompt(
   const text = `INSERT INTO prompts (id, workspace_id, name, created_at, newest) VALUES (?, ?, ?, ?, 1)
     ON CONFLICT (workspace_id, name) DO NOTHING`
   if ((await sql.run(text, [id, workspaceId, name, createdAt])) === 0) return 'name_taken'
-  await insertVersion(sql, id, 1, first)
+  await insertVersion(sql, workspaceId, id, 1, first)
   await insertAudit(sql, audit)
   return 'created'
 }
@@ -78,7 +79,7 @@ async function createPromptVersion(
   if (newest.contentHash === measureContent(version.content).contentHash)
     return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
-  const saved = await insertVersion(sql, promptId, newest.number + 1, version)
+  const saved = await insertVersion(sql, workspaceId, promptId, newest.number + 1, version)
   await sql.run('UPDATE prompts SET newest = ? WHERE workspace_id = ? AND id = ?', [
     saved.number,
     workspaceId,
@@ -90,15 +91,17 @@ async function createPromptVersion(
 
 async function insertVersion(
   sql: Sql,
+  workspaceId: string,
   promptId: string,
   number: number,
   { id, content, author, note, createdAt }: NewPromptVersionRow,
 ): Promise<PromptVersionInfo> {
-  const text = `INSERT INTO prompt_versions (id, prompt_id, number, content_hash, content_bytes, author, created_at,
-    note, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const text = `INSERT INTO prompt_versions (workspace_id, id, prompt_id, number, content_hash, content_bytes, author,
+    created_at, note, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
   const measured = measureContent(content)
-  const values: SqlValue[] = [id, promptId, number, measured.contentHash, measured.contentBytes, author, createdAt]
-  await sql.run(text, [...values, note, content])
+  const { contentHash, contentBytes } = measured
+  const values: SqlValue[] = [id, promptId, number, contentHash, contentBytes, author, createdAt, note, content]
+  await sql.run(text, [workspaceId, ...values])
   return { id, promptId, number, ...measured, author, note, createdAt }
 }
 
@@ -129,8 +132,8 @@ function listPromptVersions(
   { limit, before }: VersionPage,
 ): Promise<Page<PromptVersionInfo>> {
   const earlier = before === null ? '' : ' AND v.number < ?'
-  const text = `SELECT ${INFO} FROM prompts p JOIN prompt_versions v ON v.prompt_id = p.id
-    WHERE p.workspace_id = ? AND p.id = ?${earlier} ORDER BY v.number DESC`
+  const text = `SELECT ${INFO} FROM prompt_versions v
+    WHERE v.workspace_id = ? AND v.prompt_id = ?${earlier} ORDER BY v.number DESC`
   return sql.page(text, [workspaceId, promptId, ...(before === null ? [] : [before])], limit)
 }
 
@@ -140,8 +143,8 @@ function findPromptVersion(
   promptId: string,
   number: number,
 ): Promise<PromptVersionRow | null> {
-  const text = `SELECT ${INFO}, v.content FROM prompt_versions v JOIN prompts p ON p.id = v.prompt_id
-    WHERE p.workspace_id = ? AND v.prompt_id = ? AND v.number = ?`
+  const text = `SELECT ${INFO}, v.content FROM prompt_versions v
+    WHERE v.workspace_id = ? AND v.prompt_id = ? AND v.number = ?`
   return sql.get(text, [workspaceId, promptId, number])
 }
 

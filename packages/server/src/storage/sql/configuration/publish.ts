@@ -114,7 +114,7 @@ async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<
 const SIZES_OF: Record<DeployableKind, string> = {
   prompt: `SELECT v.prompt_id AS id, v.number AS version, v.content_bytes AS bytes
     FROM (VALUES ${ID_AND_NUMBERS}) AS asked JOIN prompts p ON p.workspace_id = ? AND p.id = asked.column1
-    JOIN prompt_versions v ON v.prompt_id = p.id AND v.number = asked.column2`,
+    JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = asked.column2`,
   policy: `SELECT v.policy_id AS id, v.number AS version, 0 AS bytes
     FROM (VALUES ${ID_AND_NUMBERS}) AS asked
     JOIN policy_versions v ON v.workspace_id = ? AND v.policy_id = asked.column1 AND v.number = asked.column2`,
@@ -169,6 +169,23 @@ function sizesOf(deployed: Iterable<Deployed>): Record<'prompts' | 'policies' | 
     sizes.bytes += bytes
   }
   return sizes
+}
+
+/** Why an import cannot deploy these versions, and the first that it cannot. */
+export async function deploymentFault(
+  sql: Sql,
+  workspaceId: string,
+  environmentId: string,
+  items: ItemVersion[],
+): Promise<{ outcome: 'foreign' | 'too_large'; index: number } | null> {
+  const deployed = await readDeployed(sql, environmentId)
+  const planned = await planAll(sql, workspaceId, deployed, items)
+  if (!Array.isArray(planned)) {
+    const refused = 'item' in planned ? keyOf(planned.item) : null
+    const index = items.findIndex((item) => keyOf(item) === refused)
+    return { outcome: 'foreign', index: Math.max(0, index) }
+  }
+  return tooLargeAfter(deployed, planned) === null ? null : { outcome: 'too_large', index: 0 }
 }
 
 // --- writing

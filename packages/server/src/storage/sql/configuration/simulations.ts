@@ -17,7 +17,7 @@ import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { withEnvelope } from '../append/envelopes.ts'
 import { eventEnvironment, ofRun, rowsWithin, eventSession, WITH_RUN } from '../events.ts'
-import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
+import { PAYLOAD, PAYLOAD_BYTES, payloadIf, withPayloads } from '../payloads.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -171,7 +171,7 @@ async function listToolCalls(
     page,
   )
   const text = `${start} SELECT e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
-    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName", ${PAYLOAD} AS payload
+    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName", ${PAYLOAD}
     FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = ? AND r.number = e.run ${rest}`
   const rows = await sql.all<ToolCallRow>(text, [...ofRunBefore, environmentId, environmentId, ...params, count])
   return withPayloads(sql, environmentId, rows)
@@ -196,6 +196,6 @@ async function listRunSteps(
     sizes.map(({ bytes }) => bytes),
     page,
   )
-  const text = `${WITH_RUN} SELECT time, seq, CASE WHEN event_type = 'LLM_CALL' THEN ${PAYLOAD} END AS payload ${rest}`
+  const text = `${WITH_RUN} SELECT time, seq, ${payloadIf("event_type = 'LLM_CALL'")} ${rest}`
   return withPayloads(sql, environmentId, await sql.all<RunStepRow>(text, [...params, count]))
 }

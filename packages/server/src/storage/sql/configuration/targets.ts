@@ -19,8 +19,9 @@ export type Refused = Exclude<Published, { outcome: 'published' }>
 
 export async function readDeployed(sql: Sql, environmentId: string): Promise<Map<string, Deployed>> {
   const text = `SELECT d.kind, d.item_id AS id, d.version, COALESCE(v.content_bytes, 0) AS bytes
-    FROM deployments d
-    LEFT JOIN prompt_versions v ON d.kind = 'prompt' AND v.prompt_id = d.item_id AND v.number = d.version
+    FROM deployments d JOIN environments e ON e.id = d.environment_id
+    LEFT JOIN prompt_versions v ON d.kind = 'prompt' AND v.workspace_id = e.workspace_id AND v.prompt_id = d.item_id
+      AND v.number = d.version
     WHERE d.environment_id = ?`
   const rows = await sql.all<Deployed>(text, [environmentId])
   return new Map(rows.map((row) => [keyOf(row), row]))

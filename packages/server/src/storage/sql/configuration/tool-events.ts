@@ -31,7 +31,7 @@ async function listToolEvents(
     page,
   )
   const text = `${WITH_RUN} SELECT seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt",
-    ${PAYLOAD} AS payload ${from}`
+    ${PAYLOAD} ${from}`
   const rows = await withPayloads(sql, environmentId, await sql.all<Read>(text, [...params, count]))
   return { rows: rows.map(toToolEvent), more: sizes.length > count }
 }

@@ -143,7 +143,7 @@ function deleteRows(sql: Sql, id: string, { name, key }: (typeof REST)[number], 
 }
 
 async function finish(sql: Sql, id: string, { asked, rows }: Deletion, now: number): Promise<void> {
-  await sql.run(`DELETE FROM work WHERE kind = 'delete_environment' AND subject_id = ?`, [id])
+  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'delete_environment'`, [id])
   await sql.run('DELETE FROM environments WHERE id = ?', [id])
   const some = Object.entries(rows).filter(([, count]) => count > 0)
   const detail = { ...(JSON.parse(asked.detail) as object), askedAt: new Date(asked.at).toISOString() }

@@ -18,6 +18,7 @@ import { hourOf } from '../usage/usage.ts'
 export const erasableActs = {
   listErasable: read(listErasable),
   previewErasure: look(previewErasure),
+  countToSearch: look(countToSearch),
 } satisfies Partial<Acts<ErasureStore>>
 
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
@@ -124,6 +125,16 @@ async function walk(
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
 }
 
+async function countToSearch(
+  sql: Sql,
+  environmentId: string,
+  subject: Pick<ErasureSubject, 'kind' | 'field'>,
+): Promise<number> {
+  if (!needsSearch(subject)) return 0
+  const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = ?'
+  return (await sql.get<{ count: number }>(text, [environmentId]))?.count ?? 0
+}
+
 async function previewErasure(
   sql: Sql,
   environmentId: string,
@@ -133,7 +144,7 @@ async function previewErasure(
   const found = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
   const counted = found.slice(0, most)
   const events = counted.reduce((sum, run) => sum + run.events, 0)
-  const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = ? LIMIT ?) AS some'
+  const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = ? LIMIT ?) AS searched'
   const all = needsSearch(subject) ? await sql.get<{ count: number }>(text, [environmentId, most]) : null
   return { runs: counted.length, events, more: found.length > most, toSearch: all?.count ?? 0 }
 }

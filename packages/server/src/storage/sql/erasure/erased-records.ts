@@ -3,7 +3,7 @@
  * retries. Issues are counted again. An issue without records is removed too.
  */
 import { noteRemoval } from '../approvals/approvals.ts'
-import { eraseDetails } from '../audit.ts'
+import { eraseDecisionsOf, eraseDetails } from '../audit.ts'
 import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
 import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -45,8 +45,9 @@ export async function removeRecords(
   const columns = COLUMNS[by]
   const approvals = await removeApprovals(sql, environmentId, columns.approvals, names)
   const { records, issues } = await removeIssueRecords(sql, environmentId, columns.records, names)
-  await eraseDetails(sql, environmentId, approvals)
-  await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]))
+  await eraseDetails(sql, environmentId, 'approval', approvals)
+  if (by === 'run') await eraseDecisionsOf(sql, environmentId, names)
+  await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]), by, new Set(names))
   return { approvals: approvals.length, issueRecords: records, issues: issues.length }
 }
 
@@ -203,17 +204,31 @@ async function settle(sql: Sql, environmentId: string, issueId: string): Promise
 
 const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
-/** Messages about removed approvals and issues, sent or not. */
-async function removeDeliveries(sql: Sql, environmentId: string, ids: ReadonlySet<string>): Promise<void> {
-  if (ids.size === 0) return
+/** What a message about an approval quotes. It names no client. */
+const QUOTED = { run: 'runId', session: 'sessionId', agent: 'agentId', client: null } as const
+
+/**
+ * Messages about removed approvals and issues, sent or not, and those that quote a name, because retention may have removed
+ * their approvals.
+ */
+async function removeDeliveries(
+  sql: Sql,
+  environmentId: string,
+  ids: ReadonlySet<string>,
+  by: NamedBy,
+  names: ReadonlySet<string>,
+): Promise<void> {
+  const member = QUOTED[by]
+  if (ids.size === 0 && member === null) return
   const webhooks = 'SELECT id FROM webhooks WHERE environment_id = ?'
   const text = `SELECT id, data FROM webhook_deliveries WHERE status = ? AND environment_id = ? AND webhook_id = ?`
   for (const webhook of await sql.all<{ id: string }>(webhooks, [environmentId])) {
     for (const status of STATUSES) {
       const rows = await sql.all<{ id: string; data: string }>(text, [status, environmentId, webhook.id])
       const about = rows.filter(({ data }) => {
-        const { approvalId, issueId } = JSON.parse(data) as { approvalId?: string; issueId?: string }
-        return ids.has(approvalId ?? issueId ?? '')
+        const said = JSON.parse(data) as Partial<Record<string, string | null>>
+        const quoted = (member === null ? null : said[member]) ?? null
+        return ids.has(said['approvalId'] ?? said['issueId'] ?? '') || (quoted !== null && names.has(quoted))
       })
       for (const chunk of chunksOf(about.map(({ id }) => id))) {
         const remove = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND id IN (${PLACES})`

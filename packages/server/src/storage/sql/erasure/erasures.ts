@@ -12,8 +12,8 @@ import type { AuditEntry } from '../../audit.ts'
 import type { ErasureRow, ErasureSlice, ErasureStore, NewErasure } from '../../erasures.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { look, read, write, type Acts } from '../act.ts'
-import { eraseDetails, insertAudit } from '../audit.ts'
-import { erasableActs, hourBefore, needsSearch, listErasable, namedAgents, takenUntil } from './erasable.ts'
+import { eraseDetails, eraseQuotes, insertAudit } from '../audit.ts'
+import { erasableActs, hourBefore, listErasable, namedAgents, takenUntil } from './erasable.ts'
 import { findErasure, listErasures } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
@@ -39,19 +39,15 @@ const ONE = 'environment_id = ? AND id = ?'
 const REQUEST_MS = 30_000
 
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
-  const { id, environmentId, kind, subject, field, createdAt } = erasure
+  const { id, environmentId, kind, subject, field, createdAt, toSearch } = erasure
   await holdEnvironment(sql, environmentId)
-  const isSearch = needsSearch({ kind, field })
-  const counted = isSearch
-    ? await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM runs WHERE environment_id = ?', [environmentId])
-    : null
   const text = `INSERT INTO erasures (id, environment_id, kind, subject, subject_hash, field, status,
       requested_by, reason, created_at, searched_to, searched, to_search, runs, events, events_deleted, approvals,
       issue_records, issues, checksum)
     VALUES (?, ?, ?, ?, ?, ?, 'SEARCHING', ?, ?, ?, -1, 0, ?, 0, 0, 0, 0, 0, 0, '')`
   const { subjectHash, requestedBy, reason } = erasure
   const of = [id, environmentId, kind, subject, subjectHash, field && JSON.stringify(field)]
-  await sql.run(text, [...of, JSON.stringify(requestedBy), reason, createdAt, counted?.count ?? 0])
+  await sql.run(text, [...of, JSON.stringify(requestedBy), reason, createdAt, toSearch])
   await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
   if (kind === 'agent' || kind === 'client') await renewEnvelopes(sql, environmentId, kind, subject)
   await enqueueWork(sql, [{ kind: 'erase', environmentId, subjectId: id, dueAt: createdAt + REQUEST_MS }])
@@ -137,12 +133,15 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   if (kind === 'client') await forgetClient(sql, environmentId, subject)
   await stopSimulations(sql, environmentId, now)
   await removeRunViews(sql, environmentId, subject)
+  await eraseQuotes(sql, environmentId, subject)
   await forgetReplies(sql, environmentId, subject)
   // What came later, while many runs were searched, is not removed and not refused.
   const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
   await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = ? WHERE ${ONE}`, [now, environmentId, id])
-  await sql.run(`UPDATE work SET due_at = ? WHERE kind = 'erase' AND subject_id = ? AND lease_owner IS NULL`, [now, id])
+  const due = `UPDATE work SET due_at = ?
+    WHERE environment_id = ? AND kind = 'erase' AND subject_id = ? AND lease_owner IS NULL`
+  await sql.run(due, [now, environmentId, id])
   return findErasure(sql, environmentId, id)
 }
 
@@ -160,7 +159,7 @@ async function forgetAgent(sql: Sql, environmentId: string, subject: string, cre
     ]) {
       await sql.run(`DELETE FROM ${counted} AND environment_id = ? AND hour < ?`, [agentId, environmentId, hour])
     }
-    await eraseDetails(sql, environmentId, [agentId])
+    await eraseDetails(sql, environmentId, 'agent', [agentId])
     const unnamed =
       'UPDATE agents SET display_name = NULL WHERE environment_id = ? AND id = ? AND display_name IS NOT NULL'
     await sql.run(unnamed, [environmentId, agentId])
@@ -202,7 +201,7 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
     const filters = Object.values(JSON.parse(query) as Record<string, unknown>)
     if (!filters.includes(subject)) continue
     await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
-    await eraseDetails(sql, environmentId, [id])
+    await eraseDetails(sql, environmentId, 'run_view', [id])
   }
 }
 
@@ -230,14 +229,14 @@ async function deleteErased(
   const isDone = (await sql.run(done, [now, environmentId, id])) > 0
   const row = await findErasure(sql, environmentId, id)
   if (isDone && row !== null) await insertAudit(sql, [receiptOf(row, now)])
-  await sql.run(`DELETE FROM work WHERE kind = 'erase' AND subject_id = ?`, [id])
+  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'erase' AND subject_id = ?`, [environmentId, id])
   return row
 }
 
-async function deferErasure(sql: Sql, id: string, dueAt: number, error: string): Promise<void> {
+async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: number, error: string): Promise<void> {
   const text = `UPDATE work SET due_at = ?, attempts = 0, lease_owner = NULL, last_error = ?
-    WHERE kind = 'erase' AND subject_id = ?`
-  await sql.run(text, [dueAt, error, id])
+    WHERE environment_id = ? AND kind = 'erase' AND subject_id = ?`
+  await sql.run(text, [dueAt, error, environmentId, id])
 }
 
 /** In the name of the operator who asked for it. */

@@ -92,7 +92,7 @@ export async function removeRuns(
     const held = grown.map(({ runId }) => ({ key: erasedKey('run', runId), until: HELD }))
     await addErasedKeys(sql, environmentId, [...keys, ...held])
     const ids = runs.map(({ id }) => id)
-    await eraseDetails(sql, environmentId, ids)
+    await eraseDetails(sql, environmentId, 'run', ids)
   }
   const names = keepRecords ? [] : runs.map(({ runId }) => runId)
   const records = await removeRecords(sql, environmentId, 'run', names)

@@ -1,4 +1,6 @@
 import { read, write, type Acts } from '../act.ts'
+import type { Role } from '@tacho/contract/operator/access.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import {
   ANY_EMAIL,
@@ -23,6 +25,7 @@ export const invitationsActs = {
 } satisfies Partial<Acts<OperatorStore>>
 
 const COLUMNS = `id, hash, email, ${WORKSPACE_OF_SCOPE} AS "workspaceId", role, invited_by AS "invitedBy",
+  inviter_kind AS "inviterKind", inviter_id AS "inviterId",
   created_at AS "createdAt", expires_at AS "expiresAt", ended_at AS "endedAt"`
 
 async function createInvitation(
@@ -44,16 +47,50 @@ async function createInvitation(
 }
 
 export async function insertInvitation(sql: Sql, invitation: InvitationRow): Promise<void> {
-  const { id, hash, email, workspaceId, role, invitedBy, createdAt, expiresAt, endedAt } = invitation
-  const text = `INSERT INTO operator_invitations (id, hash, email, scope, role, invited_by, created_at, expires_at, ended_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  await sql.run(text, [id, hash, email, scopeOf(workspaceId), role, invitedBy, createdAt, expiresAt, endedAt])
+  const { id, hash, email, workspaceId, role, invitedBy, inviter, createdAt, expiresAt, endedAt } = invitation
+  const text = `INSERT INTO operator_invitations (id, hash, email, scope, role, invited_by, created_at, expires_at, ended_at,
+      inviter_kind, inviter_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  const row = [id, hash, email, scopeOf(workspaceId), role, invitedBy, createdAt, expiresAt, endedAt]
+  await sql.run(text, [...row, inviter?.kind ?? null, inviter?.id ?? null])
 }
 
-function listInvitations(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<InvitationRow[]> {
+type Stored = Omit<InvitationRow, 'inviter'> & { inviterKind: 'operator' | 'token' | null; inviterId: string | null }
+
+function toRow({ inviterKind: kind, inviterId: id, ...row }: Stored): InvitationRow {
+  return { ...row, inviter: kind === null || id === null ? null : { kind, id } }
+}
+
+/** Roles of who invited, in the scope of the invitation and in the whole installation, as far as they still have them. */
+async function rolesOfInviter(sql: Sql, { inviter, workspaceId }: InvitationRow, now: number) {
+  if (inviter === null) return { inScope: 'owner', everywhere: 'owner' } as const
+  const text =
+    inviter.kind === 'token'
+      ? `SELECT COALESCE(workspace_id, ?) AS scope, role FROM operator_tokens
+          WHERE id = ? AND revoked_at IS NULL AND COALESCE(expires_at > ?, 1 = 1)`
+      : 'SELECT scope, role FROM operator_roles WHERE scope IN (?, ?) AND operator_id = ?'
+  const params =
+    inviter.kind === 'token' ? [scopeOf(null), inviter.id, now] : [scopeOf(null), scopeOf(workspaceId), inviter.id]
+  const rows = await sql.all<{ scope: string; role: Role }>(text, params)
+  const roleIn = (scope: string) => rows.find((row) => row.scope === scope)?.role ?? null
+  return { inScope: roleIn(scopeOf(workspaceId)), everywhere: roleIn(scopeOf(null)) }
+}
+
+/** Null: who invited can no longer give the role. */
+async function standing(sql: Sql, row: InvitationRow, now: number): Promise<{ createsAccount: boolean } | null> {
+  const { inScope, everywhere } = await rolesOfInviter(sql, row, now)
+  const stands = [inScope, everywhere].some((role) => role !== null && ROLES.indexOf(role) >= ROLES.indexOf(row.role))
+  return stands ? { createsAccount: everywhere !== null } : null
+}
+
+async function listInvitations(
+  sql: Sql,
+  workspaceId: string | null,
+  { limit, after }: PageById,
+): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE scope = ? AND id > ? AND ended_at IS NULL ORDER BY id LIMIT ?`
-  return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
+  return (await sql.all<Stored>(text, [scopeOf(workspaceId), after ?? '', limit])).map(toRow)
 }
 
 async function revokeInvitation(
@@ -67,21 +104,29 @@ async function revokeInvitation(
   const text = 'UPDATE operator_invitations SET ended_at = ? WHERE id = ? AND scope = ? AND ended_at IS NULL'
   if ((await sql.run(text, [now, id, scope])) === 0) return null
   await insertAudit(sql, audit)
-  return sql.get(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
+  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
+  return row && toRow(row)
 }
 
-async function findInvitation(sql: Sql, id: string): Promise<FoundInvitation | null> {
-  const found = await sql.get<InvitationRow>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
-  if (found === null) return null
+async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundInvitation | null> {
+  const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
+  if (stored === null) return null
+  const found = toRow(stored)
+  const stands = await standing(sql, found, now)
+  if (stands === null) return null
   const text = `SELECT o.id, o.name, a.password AS "passwordHash" FROM operators o
     LEFT JOIN operator_accounts a ON a.operator_id = o.id AND a.provider_id = 'credential' WHERE o.email = ?`
-  return { ...found, operator: await sql.get<NonNullable<FoundInvitation['operator']>>(text, [found.email]) }
+  return { ...found, ...stands, operator: await sql.get<NonNullable<FoundInvitation['operator']>>(text, [found.email]) }
 }
 
-function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
+async function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE email = ? AND ended_at IS NULL AND expires_at > ? ORDER BY id LIMIT 1000`
-  return sql.all(text, [email, now])
+  const standingRows: InvitationRow[] = []
+  for (const row of (await sql.all<Stored>(text, [email, now])).map(toRow)) {
+    if ((await standing(sql, row, now)) !== null) standingRows.push(row)
+  }
+  return standingRows
 }
 
 async function acceptInvitation(
@@ -90,18 +135,23 @@ async function acceptInvitation(
   operator: NewOperator | { id: string },
   now: number,
   audit: AuditEntry[],
-): Promise<'accepted' | 'gone' | 'changed'> {
+): Promise<'accepted' | 'gone' | 'changed' | 'member'> {
   await lockControl(sql)
-  const found = await findInvitation(sql, id)
+  const found = await findInvitation(sql, id, now)
   if (found === null || found.endedAt !== null || found.expiresAt <= now) return 'gone'
   if ('email' in operator) {
     const isTheirs = found.email === ANY_EMAIL || operator.email === found.email
+    // Nobody has proved the address, so only the installation makes its account.
+    if (!found.createsAccount && operator.emailVerified === 0) return 'gone'
     if (!isTheirs || !(await insertOperator(sql, operator))) return 'changed'
   } else if (found.operator?.id !== operator.id) {
     return 'changed'
   }
   await sql.run('UPDATE operator_invitations SET ended_at = ? WHERE id = ?', [now, id])
-  await giveRole(sql, scopeOf(found.workspaceId), operator.id, found.role, now)
+  const scope = scopeOf(found.workspaceId)
+  const has = 'SELECT role FROM operator_roles WHERE scope = ? AND operator_id = ?'
+  if ((await sql.get(has, [scope, operator.id])) !== null) return 'member'
+  await giveRole(sql, scope, operator.id, found.role, now)
   await insertAudit(sql, audit)
   await growRevision(sql)
   return 'accepted'

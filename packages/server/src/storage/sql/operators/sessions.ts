@@ -91,8 +91,14 @@ async function setPassword(
   const text = `UPDATE operator_accounts SET password = ?, updated_at = ?
     WHERE operator_id = ? AND provider_id = 'credential'`
   await sql.run(text, [hash, now, operatorId])
+  await endChallenges(sql, operatorId)
   await endSessions(sql, operatorId, { exceptId: keptSessionId }, [])
   await insertAudit(sql, audit)
+}
+
+/** Sign-ins that wait for their second factor began with a credential that may have ended. */
+export async function endChallenges(sql: Sql, operatorId: string): Promise<void> {
+  await sql.run('DELETE FROM sign_in_challenges WHERE value = ?', [operatorId])
 }
 
 /** Longer than any code is valid: from one interval early to one late. */

@@ -17,6 +17,19 @@ interface Taken {
   isWhole: boolean
 }
 
+/** Takes a run out of the search and marks it, so that all of it is indexed again. False: not all of it is out. */
+export async function indexAgain(
+  sql: Sql,
+  environmentId: string,
+  { id, number }: Target,
+  most: number,
+  now: number,
+): Promise<boolean> {
+  if ((await removeFromSearch(sql, environmentId, number, most)) === most) return false
+  if ((await sql.get(SEARCHED, [environmentId])) !== null) await markRuns(sql, environmentId, [{ number, id }], now)
+  return true
+}
+
 /**
  * Removes the payloads of at most `most` events of a run. Its words leave the search; the words of its labels are indexed
  * again afterwards.

@@ -24,7 +24,7 @@ import { textKey } from '../keys.ts'
 import { lockRuns } from '../runs/listed-runs.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { deleteEvents, removeRuns } from '../erasure/removal.ts'
-import { dropPayloads } from './expired-payloads.ts'
+import { dropPayloads, indexAgain } from './expired-payloads.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRunsActs = {
@@ -158,7 +158,12 @@ async function removeExpiredPayloads(
   const changed: ExaminedRun[] = []
   const rest: string[] = []
   let events = 0
-  for (const run of await lockExpired(sql, environmentId, 'payloads', now, ids)) {
+  const { expired, kept } = await lockRunsOf(sql, environmentId, 'payloads', now, ids)
+  for (const run of kept) {
+    // An event arrived after a slice that took words out of the search.
+    if (events >= most || !(await indexAgain(sql, environmentId, run, most, now))) rest.push(run.id)
+  }
+  for (const run of expired) {
     if (events >= most) rest.push(run.id)
     else {
       const taken = await dropPayloads(sql, environmentId, run, most - events, now)
@@ -172,18 +177,25 @@ async function removeExpiredPayloads(
 }
 
 /** Locks and returns the runs that are expired by the current settings. */
-async function lockExpired(
+async function lockExpired(...of: Parameters<typeof lockRunsOf>): Promise<ExaminedRun[]> {
+  return (await lockRunsOf(...of)).expired
+}
+
+/** Locks the runs. `kept`: those that are no longer expired by the current settings. */
+async function lockRunsOf(
   sql: Sql,
   environmentId: string,
   what: RetainedRuns,
   now: number,
   ids: string[],
-): Promise<ExaminedRun[]> {
+): Promise<{ expired: ExaminedRun[]; kept: ExaminedRun[] }> {
   const settings = await currentSettings(sql, environmentId)
   const cutoff = cutoffOf(settings, what, now)
-  if (cutoff === null) return []
   const found = await lockRuns<ExaminedRun>(sql, environmentId, ids, COLUMNS)
-  return expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
+  if (cutoff === null) return { expired: [], kept: found }
+  const expired = await expiredOf(sql, environmentId, found, what, { ...settings, cutoff })
+  const numbers = new Set(expired.map(({ number }) => number))
+  return { expired, kept: found.filter(({ number }) => !numbers.has(number)) }
 }
 
 export async function currentSettings(sql: Sql, environmentId: string): Promise<RetentionSettings> {

@@ -126,7 +126,7 @@ async function queueRetention(sql: Sql, now: number, endedBefore: number): Promi
     WHERE e.removed_at IS NULL
       AND EXISTS (SELECT 1 FROM retention_settings s WHERE s.workspace_id = e.workspace_id AND s.environment_id IN ('', e.id))
       AND NOT EXISTS (SELECT 1 FROM retention_progress p WHERE p.environment_id = e.id AND p.pass_ended_at >= ?)
-      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.kind = 'retain' AND w.subject_id = e.id)
+      AND NOT EXISTS (SELECT 1 FROM work w WHERE w.environment_id = e.id AND w.kind = 'retain')
     ORDER BY e.id LIMIT ?`
   const due = await sql.all<{ id: string }>(text, [endedBefore, QUEUED_AT_ONCE])
   await enqueueWork(sql, passesOf(due, now))

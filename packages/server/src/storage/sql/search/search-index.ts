@@ -101,7 +101,7 @@ async function unindexedEvents(
   { id, indexedSeq }: UnindexedRun,
 ): Promise<StoredEvent[]> {
   const after = { time: 0, seq: indexedSeq }
-  const { text, params } = rowsByArrival(sql, environmentId, id, { after }, PAGE_ROWS, `${ROW}, ${PAYLOAD} AS payload`)
+  const { text, params } = rowsByArrival(sql, environmentId, id, { after }, PAGE_ROWS, `${ROW}, ${PAYLOAD}`)
   return withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))
 }
 
@@ -115,6 +115,8 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
   const kept: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
     if (await holdRun(sql, environmentId, run)) kept.push(run)
+    // Nothing else would ever take it out, and the marks of older runs wait for those that wait.
+    else await removeFromSearch(sql, environmentId, run.run, REMOVED_ENTRIES)
   }
   const entries = kept.flatMap(({ run, events }) => events.map((event) => ({ run, ...event })))
   // FTS5 writes what it has collected whenever a place is smaller than the one before.

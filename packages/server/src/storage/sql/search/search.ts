@@ -58,7 +58,7 @@ async function eventAt(
   time: number,
   seq: number,
 ): Promise<StoredEvent | null> {
-  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} AS payload FROM events e ${withEnvelope(sql)}
+  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)}
     WHERE ${ofRun(sql)} AND e.time = ? AND e.seq = ?`
   const rows = await sql.all<StoredEvent>(text, [environmentId, run, run, environmentId, environmentId, time, seq])
   return (await withPayloads(sql, environmentId, rows))[0] ?? null

@@ -181,7 +181,7 @@ async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): 
     tool: 'SELECT tool AS name FROM tools WHERE environment_id = ? AND tool_key = ?',
     session: 'SELECT session_id AS name FROM runs WHERE environment_id = ? AND session_key = ? LIMIT 1',
     promptVersion: `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
-      JOIN prompts p ON p.id = v.prompt_id WHERE p.workspace_id = ? AND v.id = ?`,
+      JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id WHERE v.workspace_id = ? AND v.id = ?`,
   }[by]
   return (await sql.get<{ name: string }>(text, [tenantId, key]))?.name ?? null
 }

@@ -175,8 +175,14 @@ async function redeliver(
 async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
   const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
     WHERE environment_id = ? AND id = ? AND EXISTS
-      (SELECT 1 FROM work WHERE kind = 'deliver_webhook' AND subject_id = ? AND lease_owner = ?)`
-  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string }>(text, [environmentId, id, id, owner])
+      (SELECT 1 FROM work WHERE environment_id = ? AND kind = 'deliver_webhook' AND subject_id = ? AND lease_owner = ?)`
+  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string }>(text, [
+    environmentId,
+    id,
+    environmentId,
+    id,
+    owner,
+  ])
   const webhook = row && (await findWebhook(sql, environmentId, row.webhookId))
   if (!webhook) return null
   const { webhookId: _webhook, ...delivery } = row
@@ -185,7 +191,7 @@ async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHol
 
 async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
-  const hold: WorkHold = { kind: 'deliver_webhook', owner, subjectIds: [id] }
+  const hold: WorkHold = { kind: 'deliver_webhook', owner, items: [{ environmentId, subjectId: id }] }
   // First, because it checks the owner and locks the work: after this, no other node can take it.
   const held =
     nextAttemptAt === null

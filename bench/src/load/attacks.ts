@@ -1,0 +1,155 @@
+/** The process of attacks: what a stranger with one machine, or a tenant with one key, can send. */
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { answer } from '../child.ts'
+import { requestHead } from './connection.ts'
+
+/** Requests on one connection after another, whose answers the client never reads. */
+interface Pipelined {
+  kind: 'pipelined'
+  path: string
+  connections: number
+  requests: number
+}
+
+/** Bodies in chunks of one byte each. */
+interface Chunked {
+  kind: 'chunked'
+  path: string
+  connections: number
+  chunks: number
+  /** The media type of the body. */
+  type: string
+}
+
+/** Whole requests, each connection sends its next one when it has the answer. */
+interface Repeated {
+  kind: 'repeated'
+  method: string
+  path: string
+  connections: number
+  body: 'nested lists' | 'none'
+}
+
+/** Addresses read again and again, each on connections of its own. */
+interface Reads {
+  kind: 'reads'
+  connections: number
+  reads: readonly { path: string; connections: number }[]
+}
+
+export type Attacked = Pipelined | Chunked | Repeated | Reads
+
+export type Attack = Attacked & {
+  url: string
+  headers: Record<string, string>
+  seconds: number
+}
+
+/** How many answers came, by status. */
+export type Suffered = Record<string, number>
+
+const CHUNKS_A_WRITE = 10_000
+const CHUNK = '1\r\n \r\n'
+const OTLP_BYTES = 4 * 1_048_576
+
+answer<Attack, Suffered>(async (attack) => {
+  const suffered: Suffered = {}
+  const end = performance.now() + attack.seconds * 1000
+  const count = (word: string): void => void (suffered[word] = (suffered[word] ?? 0) + 1)
+  await Promise.all(Array.from({ length: attack.connections }, () => WAYS[attack.kind](attack as never, end, count)))
+  return suffered
+})
+
+type Way = (attack: never, end: number, count: (word: string) => void) => Promise<void>
+
+const WAYS: Record<Attack['kind'], Way> = {
+  async pipelined(attack: Attack & Pipelined, end, count) {
+    const socket = await open(attack.url)
+    socket.pause()
+    socket.write(Buffer.concat(Array.from({ length: attack.requests }, () => headOf(attack, 'GET', {}))))
+    await untilEnd(socket, end)
+    count(socket.destroyed ? 'closed by the server' : 'left open')
+    socket.destroy()
+  },
+
+  async chunked(attack: Attack & Chunked, end, count) {
+    const socket = await open(attack.url)
+    socket.once('data', (chunk: Buffer) => count(chunk.toString('latin1', 9, 12)))
+    const headers = { 'content-type': attack.type, 'transfer-encoding': 'chunked' }
+    socket.write(headOf(attack, 'POST', headers))
+    const piece = Buffer.from(CHUNK.repeat(CHUNKS_A_WRITE))
+    for (let sent = 0; sent < attack.chunks && !socket.destroyed && performance.now() < end; sent += CHUNKS_A_WRITE) {
+      if (!socket.write(piece)) await Promise.race([drained(socket), closed(socket), sleep(end - performance.now())])
+    }
+    socket.write('0\r\n\r\n')
+    await untilEnd(socket, end)
+    count(socket.destroyed ? 'closed by the server' : 'left open')
+    socket.destroy()
+  },
+
+  async reads({ reads, ...attack }: Attack & Reads, end, count) {
+    const one = { ...attack, kind: 'repeated', method: 'GET', body: 'none' } as const
+    const readers = reads.flatMap(({ path, connections }) => Array.from({ length: connections }, () => path))
+    await Promise.all(readers.map((path) => WAYS.repeated({ ...one, path } as never, end, count)))
+  },
+
+  async repeated(attack: Attack & Repeated, end, count) {
+    const body = attack.body === 'none' ? undefined : nestedLists()
+    const headers = { ...attack.headers, ...(body ? { 'content-type': 'application/x-protobuf' } : {}) }
+    while (performance.now() < end) {
+      try {
+        const signal = AbortSignal.timeout(Math.ceil(Math.max(1, end - performance.now())))
+        const reply = await fetch(attack.url + attack.path, {
+          method: attack.method,
+          headers,
+          body: body ?? null,
+          signal,
+        })
+        count(String(reply.status))
+        await reply.bytes()
+      } catch {
+        count('no answer')
+      }
+    }
+  },
+}
+
+async function open(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url)
+  const socket = createConnection({ host: hostname, port: Number(port) })
+  socket.on('error', () => undefined)
+  await once(socket, 'connect')
+  return socket
+}
+
+type Addressed = Pick<Attack, 'url' | 'headers'> & { path: string }
+
+const headOf = ({ url, path, headers }: Addressed, method: string, more: Record<string, string>): Buffer =>
+  requestHead(method, url + path, { ...headers, ...more })
+
+// Not `once`, which fails when the server cuts the connection.
+const drained = (socket: Socket): Promise<unknown> => new Promise((resolve) => socket.once('drain', resolve))
+const closed = (socket: Socket): Promise<unknown> => new Promise((resolve) => socket.once('close', resolve))
+
+async function untilEnd(socket: Socket, end: number): Promise<void> {
+  if (socket.destroyed) return
+  await Promise.race([closed(socket), sleep(Math.max(0, end - performance.now()))])
+}
+
+/** One span whose only attribute is a list of empty lists: two bytes each, and several objects when decoded. */
+function nestedLists(): Uint8Array<ArrayBuffer> {
+  const field = (number: number, content: Uint8Array): Buffer => {
+    const size: number[] = []
+    let left = content.length
+    for (; left > 127; left >>>= 7) size.push((left & 127) | 128)
+    return Buffer.concat([Buffer.from([(number << 3) | 2, ...size, left]), content])
+  }
+  // AnyValue { array_value { values: AnyValue {} } }: the outer list has an empty value for each two bytes.
+  const values = Buffer.alloc(OTLP_BYTES - 1_000)
+  for (let at = 0; at < values.length; at += 2) values[at] = 0x0a
+  const attribute = Buffer.concat([field(1, Buffer.from('list')), field(2, field(5, values))])
+  const span = Buffer.concat([field(1, Buffer.alloc(16, 1)), field(2, Buffer.alloc(8, 1)), field(9, attribute)])
+  return Buffer.from(field(1, field(2, field(2, span))))
+}

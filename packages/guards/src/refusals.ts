@@ -1,0 +1,71 @@
+/**
+ * A refusal is an answer: a call that a person rejected is not asked again while its tool and input stay the same. A new
+ * configuration forgets it, because its policies may decide differently.
+ */
+import { inputHash } from '@tacho/policy/input-hash.ts'
+import type { Run, ToolBlockedError } from '@tacho/sdk'
+
+export interface Refusal {
+  readonly approvalId: string | null
+  readonly decisionReason: string | null
+  readonly modelText: string
+  readonly revision: string | null
+}
+
+const REFUSALS_MAX = 1_000
+
+export class Refusals {
+  readonly #refusals: Map<string, Refusal>
+
+  constructor(known: Iterable<readonly [string, Refusal]> = []) {
+    this.#refusals = new Map(known)
+  }
+
+  /** Notes the error if a person rejected the call. */
+  add(toolName: string, error: ToolBlockedError, revision: string | null): boolean {
+    const { code, inputHash: hash, approvalId, decisionReason, modelText } = error
+    if (code !== 'approval_rejected' || hash === null) return false
+    const [oldest] = this.#refusals.keys()
+    if (this.#refusals.size >= REFUSALS_MAX && oldest !== undefined) this.#refusals.delete(oldest)
+    this.#refusals.set(keyOf(toolName, hash), { approvalId, decisionReason, modelText, revision })
+    return true
+  }
+
+  entries(): [string, Refusal][] {
+    return [...this.#refusals]
+  }
+
+  /** The earlier refusal of the same call. */
+  of(toolName: string, input: unknown, revision: string | null): (Refusal & { inputHash: string }) | null {
+    if (this.#refusals.size === 0) return null
+    const hash = hashOf(toolName, input)
+    const refusal = hash === null ? undefined : this.#refusals.get(keyOf(toolName, hash))
+    return hash !== null && refusal && refusal.revision === revision ? { ...refusal, inputHash: hash } : null
+  }
+}
+
+/** Records that a call was refused without asking again. Returns the text for the model. */
+export function refuseAgain(
+  run: Run,
+  toolName: string,
+  input: unknown,
+  refusal: Refusal & { inputHash: string },
+): string {
+  const { approvalId, inputHash: hash, modelText } = refusal
+  const reason = 'a person rejected the same call before'
+  const payload = { action: 'BLOCK', policyIds: [], toolName, inputHash: hash, approvalId, reason, input }
+  run.record('POLICY_DECISION', `BLOCK ${toolName}`, payload)
+  return modelText
+}
+
+function keyOf(toolName: string, hash: string): string {
+  return `${hash} ${toolName}`
+}
+
+export function hashOf(toolName: string, input: unknown): string | null {
+  try {
+    return inputHash(toolName, input)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,173 @@
+/** The ways of the Vercel AI SDK. */
+import assert from 'node:assert/strict'
+import { createOpenAI } from '@ai-sdk/openai'
+import { guardTools } from '@tacho/sdk/ai'
+import {
+  dynamicTool,
+  generateText,
+  isStepCount,
+  jsonSchema,
+  streamText,
+  tool,
+  ToolLoopAgent,
+  type ModelMessage,
+  type Tool,
+} from 'ai'
+import { z } from 'zod'
+import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+
+const modelOf = ({ model }: Stage) => createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })('gpt-5')
+
+const optionsOf = (stage: Stage, given: Tool) => ({
+  model: modelOf(stage),
+  tools: guardTools({ [TOOL]: given }, stage.tacho),
+  prompt: 'Act',
+  maxRetries: 0,
+  stopWhen: isStepCount(4),
+})
+
+const run = (define: (stage: Stage) => Tool) => (stage: Stage) => generateText(optionsOf(stage, define(stage)))
+
+/** A tool of this schema. */
+const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =>
+  one(
+    run(({ act }) => tool({ inputSchema, execute: async (input) => act(input) })),
+    sent,
+    got,
+  )
+
+const ORDER = z.object({ order: z.number() })
+const CALL = { toolCalls: [{ name: TOOL, input: { order: 7 } }] }
+
+testMatrix({
+  id: 'typescript-ai',
+  name: 'Vercel AI SDK',
+  page: 'vercel-ai-sdk.md',
+  tested: 'ai 7.0.173',
+  ways: {
+    'typed model': typed(ORDER),
+    'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
+      lines: [{ order: 1 }, { order: 2 }],
+      to: { name: 'Ada' },
+    }),
+    'raw JSON schema': one(
+      run(({ act }) =>
+        dynamicTool({ inputSchema: jsonSchema({ type: 'object' }), execute: async (input) => act(input) }),
+      ),
+      { order: 7, more: [1] },
+    ),
+    'string input': typed(z.string(), '{"order":7}', { input: '{"order":7}' }),
+    union: typed(z.object({ given: z.union([z.object({ name: z.string() }), z.array(z.number())]) }), {
+      given: [1, 2],
+    }),
+    default: typed(
+      z.object({ order: z.number(), amount: z.number().default(500) }),
+      { order: 7 },
+      { order: 7, amount: 500 },
+    ),
+    coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
+    trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    alias: typed(
+      z.object({ order_id: z.number() }).transform(({ order_id: order }) => ({ order })),
+      { order_id: 7 },
+      { order: 7 },
+    ),
+    'extra keys': typed(z.looseObject({ order: z.number() }), { order: 7, force: true }),
+    dates: typed(
+      z.object({ on: z.string().transform((text) => new Date(text)) }),
+      { on: '2026-01-02' },
+      { on: '2026-01-02T00:00:00.000Z' },
+    ),
+    sync: one(run(({ act }) => tool({ inputSchema: ORDER, execute: (input) => act(input) }))),
+    async: typed(ORDER),
+    method: one(
+      run((stage) => {
+        const given = {
+          inputSchema: ORDER,
+          act: stage.act,
+          execute(input: unknown) {
+            return this.act(input)
+          },
+        }
+        return given as unknown as Tool
+      }),
+    ),
+    streaming: one(
+      (stage) =>
+        streamText(optionsOf(stage, tool({ inputSchema: ORDER, execute: async (input) => stage.act(input) }))).text,
+    ),
+    'parallel calls': {
+      ...typed(ORDER),
+      sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
+      got: [{ order: 1 }, { order: 2 }, { order: 3 }],
+    },
+    'sub-agent': one((stage) => {
+      const agent = new ToolLoopAgent(
+        optionsOf(stage, tool({ inputSchema: ORDER, execute: async (input) => stage.act(input) })),
+      )
+      return agent.generate({ prompt: 'Act' })
+    }),
+    'hosted tool': {
+      refuse: ({ tacho, model }, options) => {
+        const openai = createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })
+        return guardTools({ search: openai.tools.webSearch({}) }, tacho, options)
+      },
+    },
+    generator: one(async (stage) => {
+      const execute = async function* (input: unknown) {
+        yield 'acting'
+        yield stage.act(input)
+      }
+      const { toolResults } = await generateText({
+        ...optionsOf(stage, tool({ inputSchema: ORDER, execute })),
+        stopWhen: isStepCount(1),
+      })
+      assert.ok(toolResults.every(({ output }) => output === 'acted'))
+    }),
+    'changed argument': one(
+      run(({ act }) =>
+        tool({
+          inputSchema: z.looseObject({ order: z.number() }),
+          execute: async (input) => {
+            const answer = act(input)
+            Object.assign(input, { order: 2 })
+            return answer
+          },
+        }),
+      ),
+    ),
+    retry: {
+      ...one((stage) => {
+        let failures = 1
+        const execute = async (input: unknown) => {
+          if (failures-- > 0) throw new Error('busy')
+          return stage.act(input)
+        }
+        return generateText(optionsOf(stage, tool({ inputSchema: ORDER, execute })))
+      }),
+      calls: 2,
+      // After a rejection too, the model asks again.
+      answers: [CALL, CALL, { text: 'Done.' }],
+    },
+    'human in the loop': one(async (stage) => {
+      const options = optionsOf(stage, tool({ inputSchema: ORDER, execute: async (input) => stage.act(input) }))
+      const approving = { ...options, toolApproval: { [TOOL]: 'user-approval' as const } }
+      const prompt: ModelMessage[] = [{ role: 'user', content: 'Act' }]
+      const { content, response } = await generateText({ ...approving, prompt })
+      const requests = content.filter((part) => part.type === 'tool-approval-request')
+      const answers = requests.map(({ approvalId }) => ({
+        type: 'tool-approval-response' as const,
+        approvalId,
+        approved: true,
+      }))
+      await generateText({
+        ...approving,
+        prompt: [...prompt, ...response.messages, { role: 'tool', content: answers }],
+      })
+    }),
+    'unknown shape': {
+      refuse: ({ tacho }, options) => guardTools({ [TOOL]: { run: () => 'ran' } }, tacho, options),
+    },
+  },
+  outside: ['Tools of the provider, such as a web search: the provider runs them.'],
+})

@@ -1,0 +1,231 @@
+/** The ways of LangChain and LangGraph. */
+import assert from 'node:assert/strict'
+import { StructuredTool, Tool } from '@langchain/core/tools'
+import { RunnableLambda } from '@langchain/core/runnables'
+import { Command, interrupt, MemorySaver } from '@langchain/langgraph'
+import { ChatOpenAI } from '@langchain/openai'
+import { guardTools, recordCalls } from '@tacho/sdk/langchain'
+import { createAgent, humanInTheLoopMiddleware, tool } from 'langchain'
+import { z } from 'zod'
+import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+
+process.env['LANGSMITH_TRACING'] = 'false'
+
+const modelOf = ({ model }: Stage) =>
+  new ChatOpenAI({ model: 'gpt-5', apiKey: 'key', maxRetries: 0, configuration: { baseURL: `${model.url}/v1` } })
+
+const INPUT = { messages: [{ role: 'user' as const, content: 'Act' }] }
+
+type Tools = readonly StructuredTool[]
+const guardedTools = ({ tacho }: Stage, given: object) => guardTools([given] as unknown as Tools, tacho)
+
+const agentOf = (stage: Stage, given: object, more: object = {}) =>
+  createAgent({ model: modelOf(stage), tools: guardedTools(stage, given) as never, ...more })
+
+const run = (define: (stage: Stage) => object) => (stage: Stage) =>
+  agentOf(stage, define(stage)).invoke(INPUT, { callbacks: [recordCalls(stage.tacho)] })
+
+const FIELDS = { name: TOOL, description: 'Acts' }
+
+const typed = (schema: unknown, sent?: unknown, got?: unknown): Guarded =>
+  one(
+    run(({ act }) => tool(async (input: unknown) => act(input), { ...FIELDS, schema: schema as z.ZodObject })),
+    sent,
+    got,
+  )
+
+const ORDER = z.object({ order: z.number() })
+
+class OwnTool extends StructuredTool {
+  name = TOOL
+  description = 'Acts'
+  schema = ORDER
+  readonly #act: Stage['act']
+
+  constructor(act: Stage['act']) {
+    super()
+    this.#act = act
+  }
+
+  async _call(input: z.infer<typeof ORDER>): Promise<string> {
+    return this.#act(input)
+  }
+}
+
+class TextTool extends Tool {
+  name = TOOL
+  description = 'Acts'
+  readonly #act: Stage['act']
+
+  constructor(act: Stage['act']) {
+    super()
+    this.#act = act
+  }
+
+  async _call(input: string): Promise<string> {
+    return this.#act(input)
+  }
+}
+
+const orderTool = ({ act }: Stage) => tool(async (input) => act(input), { ...FIELDS, schema: ORDER })
+
+testMatrix({
+  id: 'typescript-langchain',
+  name: 'LangChain, LangGraph',
+  page: 'langchain.md',
+  tested: 'langchain 1.5.14, @langchain/core 1.4.0, @langchain/langgraph 1.7.3',
+  ways: {
+    'typed model': typed(ORDER),
+    'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
+      lines: [{ order: 1 }, { order: 2 }],
+      to: { name: 'Ada' },
+    }),
+    'raw JSON schema': typed({ type: 'object', properties: { order: { type: 'number' } } }, { order: 7, more: [1] }),
+    'string input': one(
+      run(({ act }) => new TextTool(act)),
+      { input: '{"order":7}' },
+      { input: '{"order":7}' },
+    ),
+    union: typed(z.object({ given: z.union([z.object({ name: z.string() }), z.array(z.number())]) }), {
+      given: [1, 2],
+    }),
+    default: typed(
+      z.object({ order: z.number(), amount: z.number().default(500) }),
+      { order: 7 },
+      { order: 7, amount: 500 },
+    ),
+    coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
+    trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    alias: typed(
+      z.object({ order_id: z.number() }).transform(({ order_id: order }) => ({ order })),
+      { order_id: 7 },
+      { order: 7 },
+    ),
+    'extra keys': typed(ORDER, { order: 7, force: true }, { order: 7 }),
+    dates: typed(
+      z.object({ on: z.string().transform((text) => new Date(text)) }),
+      { on: '2026-01-02' },
+      { on: '2026-01-02T00:00:00.000Z' },
+    ),
+    generator: one(
+      run(({ act }) =>
+        tool(
+          async function* (input: unknown) {
+            yield 'acting'
+            return act(input)
+          },
+          { ...FIELDS, schema: ORDER },
+        ),
+      ),
+    ),
+    resumed: {
+      ...one(async (stage) => {
+        const pausing = tool(
+          async (input) => {
+            interrupt('sure?')
+            return stage.act(input)
+          },
+          { ...FIELDS, schema: ORDER },
+        )
+        const agent = agentOf(stage, pausing, { checkpointer: new MemorySaver() })
+        const config = { configurable: { thread_id: '1' } }
+        await agent.invoke(INPUT, config)
+        await agent.invoke(new Command({ resume: 'yes' }) as never, config)
+        await stage.fake.assertNoEvent('TOOL_CALL', { error: 'GraphInterrupt' })
+        assert.deepEqual(
+          (await stage.fake.issues()).filter(({ detectionType }) => detectionType === 'TOOL_FAILED'),
+          [],
+        )
+      }),
+      // It starts twice: until the pause, and again when it is resumed.
+      calls: 2,
+    },
+    sync: one(run(({ act }) => tool((input) => act(input), { ...FIELDS, schema: ORDER }))),
+    async: typed(ORDER),
+    method: one(run(({ act }) => new OwnTool(act))),
+    streaming: one(async (stage) => {
+      for await (const _ of await agentOf(stage, orderTool(stage)).stream(INPUT));
+    }),
+    'parallel calls': {
+      ...typed(ORDER),
+      sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
+      got: [{ order: 1 }, { order: 2 }, { order: 3 }],
+    },
+    batch: {
+      ...one(async (stage) => {
+        const [guarded] = guardedTools(stage, orderTool(stage))
+        await guarded?.batch([{ order: 1 }, { order: 2 }])
+      }),
+      sent: [],
+      got: [{ order: 1 }, { order: 2 }],
+    },
+    artifact: one(
+      run(({ act }) =>
+        tool(async (input) => [act(input), { kept: 1 }], {
+          ...FIELDS,
+          schema: ORDER,
+          responseFormat: 'content_and_artifact',
+        }),
+      ),
+    ),
+    'sub-agent': {
+      ...one((stage) => {
+        const inner = agentOf(stage, orderTool(stage))
+        const ask = tool(
+          async () => {
+            const { messages } = await inner.invoke(INPUT)
+            return messages.at(-1)?.text ?? ''
+          },
+          { name: 'inner', description: 'Asks', schema: z.object({}) },
+        )
+        return createAgent({ model: modelOf(stage), tools: [ask] }).invoke(INPUT)
+      }),
+      answers: [
+        { toolCalls: [{ name: 'inner', input: {} }] },
+        { toolCalls: [{ name: TOOL, input: { order: 7 } }] },
+        { text: 'Done.' },
+      ],
+    },
+    'agent as a tool': one(
+      run((stage) =>
+        tool(
+          async (input) => {
+            const inner = createAgent({ model: modelOf(stage), tools: [] })
+            await inner.invoke(INPUT)
+            return stage.act(input)
+          },
+          { ...FIELDS, schema: ORDER },
+        ),
+      ),
+    ),
+    'human in the loop': one(async (stage) => {
+      const middleware = [humanInTheLoopMiddleware({ interruptOn: { [TOOL]: true } } as never)]
+      const agent = agentOf(stage, orderTool(stage), { middleware, checkpointer: new MemorySaver() })
+      const config = { configurable: { thread_id: '1' } }
+      await agent.invoke(INPUT, config)
+      await agent.invoke(new Command({ resume: { decisions: [{ type: 'approve' }] } }) as never, config)
+    }),
+    'unknown shape': {
+      refuse: ({ tacho }, options) => {
+        const runnable = RunnableLambda.from(async (input: z.infer<typeof ORDER>) => input)
+        return guardTools([runnable.asTool({ ...FIELDS, schema: ORDER })], tacho, options)
+      },
+    },
+    'own runner': {
+      refuse: ({ tacho }, options) => {
+        class Own extends OwnTool {
+          override async invoke() {
+            return 'ran' as never
+          }
+        }
+        return guardTools([new Own(() => 'ran')], tacho, options)
+      },
+    },
+    'hosted tool': { refuse: ({ tacho }, options) => guardTools([{ type: 'web_search' }], tacho, options) },
+  },
+  outside: [
+    'Tools of the provider, given as plain objects: the provider runs them.',
+    'Tools that are not passed through `guardTools`. With `recordCalls`, they are recorded.',
+    'The answer that `interrupt` returns when a run is resumed: it is not part of the input.',
+  ],
+})

@@ -1,0 +1,95 @@
+/** The ways of Mastra. */
+import { createOpenAI } from '@ai-sdk/openai'
+import { Agent } from '@mastra/core/agent'
+import type { MastraModelConfig } from '@mastra/core/llm'
+import { createTool } from '@mastra/core/tools'
+import { guardTools } from '@tacho/sdk/ai'
+import { guardTool } from '@tacho/sdk/mastra'
+import { z } from 'zod'
+import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+
+type Options = Omit<Parameters<typeof createTool>[0], 'id' | 'description'>
+
+function agentOf({ tacho, model }: Stage, options: Options) {
+  const openai = createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })
+  const tool = guardTool(createTool, tacho)({ id: TOOL, description: 'Acts', ...options } as never)
+  return new Agent({
+    id: 'agent',
+    name: 'Agent',
+    instructions: 'Be brief',
+    model: openai('gpt-5') as MastraModelConfig,
+    tools: { [TOOL]: tool },
+  })
+}
+
+const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =>
+  one(
+    (stage) =>
+      agentOf(stage, { inputSchema, execute: async (input: unknown) => stage.act(input) } as Options).generate('Act'),
+    sent,
+    got,
+  )
+
+const ORDER = z.object({ order: z.number() })
+
+testMatrix({
+  id: 'typescript-mastra',
+  name: 'Mastra',
+  page: 'mastra.md',
+  tested: '@mastra/core 1.71.0',
+  ways: {
+    'typed model': typed(ORDER),
+    'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
+      lines: [{ order: 1 }, { order: 2 }],
+      to: { name: 'Ada' },
+    }),
+    union: typed(z.object({ given: z.union([z.object({ name: z.string() }), z.array(z.number())]) }), {
+      given: [1, 2],
+    }),
+    default: typed(
+      z.object({ order: z.number(), amount: z.number().default(500) }),
+      { order: 7 },
+      { order: 7, amount: 500 },
+    ),
+    coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
+    trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    alias: typed(
+      z.object({ order_id: z.number() }).transform(({ order_id: order }) => ({ order })),
+      { order_id: 7 },
+      { order: 7 },
+    ),
+    'extra keys': typed(z.looseObject({ order: z.number() }), { order: 7, force: true }),
+    dates: typed(
+      z.object({ on: z.string().transform((text) => new Date(text)) }),
+      { on: '2026-01-02' },
+      { on: '2026-01-02T00:00:00.000Z' },
+    ),
+    sync: one((stage) =>
+      agentOf(stage, { inputSchema: ORDER, execute: (input: unknown) => stage.act(input) } as never).generate('Act'),
+    ),
+    async: typed(ORDER),
+    streaming: one(async (stage) => {
+      const agent = agentOf(stage, {
+        inputSchema: ORDER,
+        execute: async (input: unknown) => stage.act(input),
+      } as Options)
+      return (await agent.stream('Act')).text
+    }),
+    'parallel calls': {
+      ...typed(ORDER),
+      sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
+      got: [{ order: 1 }, { order: 2 }, { order: 3 }],
+    },
+    'unknown shape': {
+      refuse: ({ tacho }, options) => {
+        const tool = createTool({ id: TOOL, description: 'Acts', inputSchema: ORDER, execute: async () => 'ran' })
+        return guardTools({ [TOOL]: tool }, tacho, options)
+      },
+    },
+  },
+  outside: [
+    'Tools that do not come from the guarded `createTool`: of a package, of Mastra itself (workspaces, memory, agents and workflows that an agent runs as tools), of an MCP server. Put the MCP guard in front of MCP servers.',
+    'Tools of the provider, such as a web search: the provider runs them.',
+    '`resumeData` of a tool that was suspended: it is not part of the input. With `autoResumeSuspendedTools` the model writes it, so leave that off for guarded tools.',
+  ],
+})

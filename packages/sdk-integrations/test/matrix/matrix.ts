@@ -1,0 +1,199 @@
+/**
+ * What every integration promises for every way of defining a tool: got = judged = hashed = approved = recorded; blocked
+ * means not run; a rejected approval means not run, and asked once. An integration is a table of ways; the test of its
+ * table keeps its file in `results`, of which docs/integrations/guarded.md is made.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { test, type TestContext } from 'node:test'
+import { inputHash } from '@tacho/policy/input-hash.ts'
+import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
+import { startModelServer, type Answer, type ModelServer } from '../../src/model-server.ts'
+
+export const TOOL = 'act'
+
+export interface Stage {
+  readonly fake: FakeTacho
+  readonly tacho: FakeTacho['tacho']
+  readonly model: ModelServer
+  /** The tool's own code: writes down what it gets, as JSON. */
+  act(input: unknown): string
+}
+
+type Start = (stage: Stage) => unknown
+
+/** One way, guarded. */
+export interface Guarded {
+  /** What the model sends: one call, or several at once. */
+  readonly sent: readonly unknown[]
+  /** What the tool gets, as JSON. */
+  readonly got: readonly unknown[]
+  /** Defines the tool, and runs the agent. */
+  readonly start: Start
+  /** Name of the tool in events, if it is another. */
+  readonly name?: string
+  /** How often the tool is called with each, if its first calls fail. */
+  readonly calls?: number
+  /** What the model answers. Default: the calls, then a text. */
+  readonly answers?: readonly Answer[]
+}
+
+/** The wrapper throws. With `unguarded: 'allow'` it lets the tool through, and says so. */
+export interface Refused {
+  readonly refuse: (stage: Stage, options?: { unguarded: 'allow' }) => unknown
+}
+
+/** Nobody can guard it from inside. */
+export interface Cannot {
+  readonly cannot: string
+}
+
+export type Way = Guarded | Refused | Cannot
+
+export interface Integration {
+  /** The name of its file in `results`. */
+  readonly id: string
+  readonly name: string
+  /** In docs/integrations. */
+  readonly page: string
+  readonly tested: string
+  readonly ways: Readonly<Record<string, Way>>
+  /** What the framework runs that cannot be guarded from inside. */
+  readonly outside: readonly string[]
+}
+
+/** A way with one call. `got` is what the tool gets, if it is not what the model sends. */
+export function one(start: Start, sent: unknown = { order: 7 }, got: unknown = sent): Guarded {
+  return { sent: [sent], got: [got], start }
+}
+
+/** Declares the tests of an integration. */
+export function testMatrix({ id, name, page, tested, ways, outside }: Integration): void {
+  for (const [way, given] of Object.entries(ways)) {
+    if ('sent' in given) testGuarded(`${name}, ${way}`, given)
+    if ('refuse' in given) testRefused(`${name}, ${way}`, given)
+  }
+
+  test(`${name}: its results are those that the documentation prints`, () => {
+    const known = JSON.parse(readFileSync(new URL('ways.json', RESULTS), 'utf8')) as object
+    assert.deepEqual(
+      Object.keys(ways).filter((way) => !Object.hasOwn(known, way)),
+      [],
+    )
+    const results = Object.fromEntries(
+      Object.keys(known).flatMap((way) => {
+        const given = Object.hasOwn(ways, way) ? ways[way] : undefined
+        return given ? [[way, 'sent' in given ? 'guarded' : 'refuse' in given ? 'refused' : given]] : []
+      }),
+    )
+    const text = `${JSON.stringify({ language: 'TypeScript', integration: name, page, tested, ways: results, outside }, null, 2)}\n`
+    const file = new URL(`${id}.json`, RESULTS)
+    if (process.env['UPDATE_DOCS']) writeFileSync(file, text)
+    assert.equal(readFileSync(file, 'utf8'), text, 'stale: run UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix')
+  })
+}
+
+export const RESULTS = new URL('../../results/', import.meta.url)
+
+function testGuarded(title: string, { sent, got, start, name = TOOL, calls = 1, answers }: Guarded): void {
+  const script = answers ?? [{ toolCalls: sent.map((input) => ({ name: TOOL, input })) }, { text: 'Done.' }]
+  const expected = got.map((input) => ({ input, hash: inputHash(name, input) })).toSorted(byHash)
+  const isGot = (got as { [key: string]: unknown }[]).map((input) => `tool.input == ${literal(input)}`).join(' || ')
+  const policy = (action: 'BLOCK' | 'REQUIRE_APPROVAL') => ({
+    policyId: 'p',
+    name: 'p',
+    version: '1',
+    // Matches only what the tool gets: a condition about another input does not stop it.
+    condition: `tool.name == ${JSON.stringify(name)} && (${isGot})`,
+    severity: 'MEDIUM' as const,
+    action,
+  })
+
+  const play = async (t: TestContext, action: 'BLOCK' | 'REQUIRE_APPROVAL' | null, approvals: 'approve' | 'reject') => {
+    let next = 0
+    const model = await startModelServer(() => script[Math.min(next++, script.length - 1)] ?? {})
+    const deployedPolicies = action === null ? [] : [policy(action)]
+    const fake = fakeTacho({ agentName: 'Matrix', deployedPolicies, approvals, capture: 'full' })
+    t.after(async () => {
+      await fake.close()
+      await model.close()
+    })
+    await fake.tacho.configuration.ready()
+    const gotten: unknown[] = []
+    const act = (input: unknown): string => {
+      const json = JSON.parse(JSON.stringify(input)) as unknown
+      // A text is judged as `tool.input.input`.
+      gotten.push(typeof json === 'object' && json !== null && !Array.isArray(json) ? json : { input: json })
+      return 'acted'
+    }
+    await fake.tacho.run({}, () => start({ fake, tacho: fake.tacho, model, act }))
+    const events = await fake.events()
+    const of = (type: string) =>
+      events
+        .filter(({ eventType, payload }) => eventType === type && payload['toolName'] === name)
+        .map(({ payload }) => ({ input: payload['input'], hash: String(payload['inputHash']) }))
+        .toSorted(byHash)
+    const asked = (await fake.approvals()).map(({ inputHash: hash }) => hash).toSorted()
+    return { gotten: gotten.toSorted(byText), calls: of('TOOL_CALL'), decisions: of('POLICY_DECISION'), asked }
+  }
+  const all = got.toSorted(byText)
+  const hashes = expected.map(({ hash }) => hash)
+  const perCall = <Item>(items: readonly Item[]) => items.flatMap((item) => Array.from({ length: calls }, () => item))
+
+  test(title, async (t) => {
+    const allowed = await play(t, null, 'reject')
+    assert.deepEqual(allowed.gotten, all, 'the tool gets it')
+    assert.deepEqual(allowed.calls, perCall(expected), 'recorded is what the tool got')
+
+    const approved = await play(t, 'REQUIRE_APPROVAL', 'approve')
+    assert.deepEqual(approved.asked, perCall(hashes), 'hashed is what the tool gets')
+    assert.deepEqual(approved.decisions, perCall(expected), 'shown to the approver is what the tool gets')
+    assert.deepEqual(approved.gotten, all, 'an approved call runs')
+    assert.deepEqual(approved.calls, perCall(expected), 'recorded is what was approved')
+
+    const rejected = await play(t, 'REQUIRE_APPROVAL', 'reject')
+    assert.deepEqual(rejected.gotten, [], 'a rejected call does not run')
+    assert.deepEqual(rejected.asked, hashes, 'and is asked once')
+
+    const blocked = await play(t, 'BLOCK', 'approve')
+    assert.deepEqual(blocked.gotten, [], 'a blocked call does not run')
+    // A model may ask again.
+    const judged = [...new Map(blocked.decisions.map((decision) => [decision.hash, decision])).values()]
+    assert.deepEqual(judged, expected, 'judged is what the tool would get')
+    assert.deepEqual(blocked.calls, [])
+  })
+}
+
+function testRefused(title: string, { refuse }: Refused): void {
+  test(`${title}: refused`, async (t) => {
+    const model = await startModelServer(() => ({ text: 'Done.' }))
+    const warnings: string[] = []
+    const fake = fakeTacho({ agentName: 'Matrix', onDiagnostic: ({ code }) => void warnings.push(code) })
+    t.after(async () => {
+      await fake.close()
+      await model.close()
+    })
+    const stage: Stage = { fake, tacho: fake.tacho, model, act: () => assert.fail('ran unguarded') }
+    assert.throws(() => refuse(stage), TypeError)
+    await fake.tacho.run({}, () => refuse(stage, { unguarded: 'allow' }))
+    assert.deepEqual(warnings, ['unguarded_tool'])
+    await fake.assertEvent('AGENT_STEP', { isGuarded: false })
+  })
+}
+
+/** The value as a literal of conditions. Their numbers are doubles. */
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`
+  if (typeof value === 'number') return Number.isInteger(value) ? `${value}.0` : String(value)
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${literal(item)}`)
+  return `{${members.join(', ')}}`
+}
+
+function byHash(a: { hash: string }, b: { hash: string }): number {
+  return a.hash.localeCompare(b.hash)
+}
+
+function byText(a: unknown, b: unknown): number {
+  return JSON.stringify(a).localeCompare(JSON.stringify(b))
+}

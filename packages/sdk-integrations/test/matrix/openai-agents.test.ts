@@ -1,0 +1,215 @@
+/** The ways of OpenAI Agents. */
+import {
+  Agent,
+  handoff,
+  MCPServerStdio,
+  OpenAIProvider,
+  RunState,
+  Runner,
+  setTraceProcessors,
+  shellTool,
+  tool,
+  webSearchTool,
+} from '@openai/agents'
+import { guardMcpServer, guardTool, guardTools } from '@tacho/sdk/openai-agents'
+import { z } from 'zod'
+import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+
+setTraceProcessors([])
+
+type Options = Parameters<typeof tool>[0]
+type Given = { parameters: unknown; execute(input: unknown): unknown } & Record<string, unknown>
+
+const made = ({ tacho }: Stage, given: Given) =>
+  guardTool(tool, tacho)({ name: TOOL, description: 'Acts', ...given } as unknown as Options)
+
+const agentOf = (stage: Stage, given: Given) =>
+  new Agent({ name: 'Agent', model: 'gpt-5', tools: guardTools([made(stage, given)], stage.tacho) })
+
+const runnerOf = ({ model }: Stage) =>
+  new Runner({
+    modelProvider: new OpenAIProvider({ apiKey: 'key', baseURL: `${model.url}/v1` }),
+    tracingDisabled: true,
+  })
+
+const run = (define: (stage: Stage) => Given) => (stage: Stage) =>
+  runnerOf(stage).run(agentOf(stage, define(stage)), 'Act')
+
+const typed = (parameters: unknown, sent?: unknown, got?: unknown): Guarded =>
+  one(
+    run(({ act }) => ({ parameters, execute: async (input) => act(input) })),
+    sent,
+    got,
+  )
+
+const ORDER = z.object({ order: z.number() })
+const LOOSE = { type: 'object', properties: {}, required: [], additionalProperties: true }
+const loose = (define: (stage: Stage) => Partial<Given> = () => ({})) =>
+  run((stage) => ({ parameters: LOOSE, strict: false, execute: async (input) => stage.act(input), ...define(stage) }))
+
+testMatrix({
+  id: 'typescript-openai-agents',
+  name: 'OpenAI Agents',
+  page: 'openai-agents.md',
+  tested: '@openai/agents 0.20.0',
+  ways: {
+    'typed model': typed(ORDER),
+    'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
+      lines: [{ order: 1 }, { order: 2 }],
+      to: { name: 'Ada' },
+    }),
+    'raw JSON schema': one(loose(), { order: 7, more: [1] }),
+    union: typed(z.object({ given: z.union([z.object({ name: z.string() }), z.array(z.number())]) }), {
+      given: [1, 2],
+    }),
+    default: typed(
+      z.object({ order: z.number(), amount: z.number().default(500) }),
+      { order: 7 },
+      { order: 7, amount: 500 },
+    ),
+    coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
+    trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    'extra keys': typed(ORDER, { order: 7, force: true }, { order: 7 }),
+    'duplicate keys': { ...one(loose(), {}, { order: 2 }), answers: [raw('{"order":1,"order":2}'), { text: 'Done.' }] },
+    'large number': {
+      ...one(loose(), {}, { order: 9007199254740992 }),
+      answers: [raw('{"order":9007199254740993}'), { text: 'Done.' }],
+    },
+    sync: one(run(({ act }) => ({ parameters: ORDER, execute: (input) => act(input) }))),
+    async: typed(ORDER),
+    method: one(
+      run(({ act }) => ({
+        parameters: ORDER,
+        act,
+        execute(this: { act: Stage['act'] }, input: unknown) {
+          return this.act(input)
+        },
+      })),
+    ),
+    streaming: one(async (stage) => {
+      const agent = agentOf(stage, { parameters: ORDER, execute: async (input) => stage.act(input) })
+      const stream = await runnerOf(stage).run(agent, 'Act', { stream: true })
+      await stream.completed
+    }),
+    'parallel calls': {
+      ...typed(ORDER),
+      sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
+      got: [{ order: 1 }, { order: 2 }, { order: 3 }],
+    },
+    'hand-off': {
+      ...one((stage) => {
+        const second = agentOf(stage, { parameters: ORDER, execute: async (input) => stage.act(input) })
+        const first = new Agent({ name: 'First', model: 'gpt-5', handoffs: [handoff(second)] })
+        return runnerOf(stage).run(first, 'Act')
+      }),
+      answers: [
+        { toolCalls: [{ name: 'transfer_to_Agent', input: {} }] },
+        { toolCalls: [{ name: TOOL, input: { order: 7 } }] },
+        { text: 'Done.' },
+      ],
+    },
+    'sub-agent': {
+      ...one((stage) => {
+        const inner = agentOf(stage, { parameters: ORDER, execute: async (input) => stage.act(input) })
+        const first = new Agent({
+          name: 'First',
+          model: 'gpt-5',
+          tools: [
+            inner.asTool({
+              toolName: 'inner',
+              toolDescription: 'Asks',
+              runConfig: { modelProvider: new OpenAIProvider({ apiKey: 'key', baseURL: `${stage.model.url}/v1` }) },
+            }),
+          ],
+        })
+        return runnerOf(stage).run(first, 'Act')
+      }),
+      answers: [
+        { toolCalls: [{ name: 'inner', input: { input: 'Act' } }] },
+        { toolCalls: [{ name: TOOL, input: { order: 7 } }] },
+        { text: 'Done.' },
+      ],
+    },
+    'agent as a tool': {
+      refuse: ({ tacho }, options) => {
+        const inner = new Agent({ name: 'Inner', model: 'gpt-5' })
+        return guardTools([inner.asTool({ toolName: 'inner', toolDescription: 'Asks' })], tacho, options)
+      },
+    },
+    'MCP server': {
+      ...one((stage) => {
+        const server = new MCPServerStdio({ command: process.execPath, args: ['-e', ''] })
+        // The tools of a server, without its process.
+        Object.assign(server, {
+          listTools: async () => [{ name: TOOL, inputSchema: LOOSE }],
+          callTool: async (_name: string, input: unknown) => [{ type: 'text', text: stage.act(input) }],
+        })
+        const mcpServers = [guardMcpServer(server, stage.tacho)]
+        return runnerOf(stage).run(new Agent({ name: 'Agent', model: 'gpt-5', mcpServers }), 'Act')
+      }),
+    },
+    'human in the loop': one(async (stage) => {
+      const agent = agentOf(stage, {
+        parameters: ORDER,
+        needsApproval: true,
+        execute: async (input) => stage.act(input),
+      })
+      const runner = runnerOf(stage)
+      const { state, interruptions } = await runner.run(agent, 'Act')
+      for (const item of interruptions) state.approve(item)
+      return runner.run(agent, state)
+    }),
+    resumed: one(async (stage) => {
+      const agent = agentOf(stage, {
+        parameters: ORDER,
+        needsApproval: true,
+        execute: async (input) => stage.act(input),
+      })
+      const runner = runnerOf(stage)
+      const first = await runner.run(agent, 'Act')
+      const state = await RunState.fromString(agent, JSON.stringify(first.state))
+      for (const item of state.getInterruptions()) state.approve(item)
+      return runner.run(agent, state)
+    }),
+    shell: {
+      ...one(
+        (stage) => {
+          const shell = {
+            run: async (action: unknown) => ({
+              output: [{ stdout: stage.act(action), stderr: '', outcome: { type: 'exit' as const, exitCode: 0 } }],
+            }),
+          }
+          const tools = guardTools([shellTool({ name: TOOL, shell })], stage.tacho)
+          return runnerOf(stage).run(new Agent({ name: 'Agent', model: 'gpt-5', tools }), 'Act')
+        },
+        { commands: ['ls'] },
+      ),
+      answers: [
+        {
+          items: [
+            { type: 'shell_call', id: 'sh_1', call_id: 'call_1', status: 'completed', action: { commands: ['ls'] } },
+          ],
+        },
+        { text: 'Done.' },
+      ],
+    },
+    'hosted tool': { refuse: ({ tacho }, options) => guardTools([webSearchTool()], tacho, options) },
+    'unknown shape': {
+      refuse: ({ tacho }, options) => {
+        const plain = tool({ name: TOOL, description: 'Acts', parameters: ORDER, execute: async () => 'ran' })
+        return guardTools([plain], tacho, options)
+      },
+    },
+  },
+  outside: [
+    'Tools that are not made by the guarded `tool`, if you do not pass them through `guardTools`.',
+    'Hosted tools (web search, file search, code interpreter, hosted MCP): the provider runs them. A computer: the framework calls it method by method.',
+    'MCP servers that are not wrapped with `guardMcpServer`.',
+    'Sandboxes, whose shell and files are tools of the framework.',
+  ],
+})
+
+/** The model calls the tool with this text of arguments. */
+function raw(text: string) {
+  return { toolCalls: [{ name: TOOL, input: undefined, text }] }
+}

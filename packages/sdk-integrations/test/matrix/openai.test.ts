@@ -1,0 +1,118 @@
+/** The ways of `runTools` of the OpenAI client. */
+import { guardTools } from '@tacho/sdk/openai'
+import OpenAI from 'openai'
+import { zodFunction } from 'openai/helpers/zod'
+import { z } from 'zod'
+import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+
+type Tools = Parameters<OpenAI['chat']['completions']['runTools']>[0]['tools']
+
+const clientOf = ({ model }: Stage) => new OpenAI({ apiKey: 'key', baseURL: `${model.url}/v1`, maxRetries: 0 })
+
+function runTools(stage: Stage, tools: readonly object[]): Promise<unknown> {
+  const guarded = guardTools(tools, stage.tacho) as unknown as Tools
+  const messages = [{ role: 'user' as const, content: 'Act' }]
+  return clientOf(stage).chat.completions.runTools({ model: 'gpt-5', messages, tools: guarded }).finalContent()
+}
+
+const PARAMETERS = { type: 'object', properties: {} }
+
+const plain = (stage: Stage, more: object) => ({
+  type: 'function',
+  function: { name: TOOL, parameters: PARAMETERS, function: async (input: unknown) => stage.act(input), ...more },
+})
+
+const parsing = (sent?: unknown, got?: unknown): Guarded =>
+  one((stage) => runTools(stage, [plain(stage, { parse: JSON.parse })]), sent, got)
+
+const typed = (parameters: z.ZodObject, sent?: unknown, got?: unknown): Guarded =>
+  one(
+    (stage) =>
+      runTools(stage, [zodFunction({ name: TOOL, parameters, function: async (input: object) => stage.act(input) })]),
+    sent,
+    got,
+  )
+
+const ORDER = z.object({ order: z.number() })
+
+testMatrix({
+  id: 'typescript-openai',
+  name: 'OpenAI `runTools`',
+  page: 'openai.md',
+  tested: 'openai 7.57.0',
+  ways: {
+    'typed model': typed(ORDER),
+    'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
+      lines: [{ order: 1 }, { order: 2 }],
+      to: { name: 'Ada' },
+    }),
+    'raw JSON schema': parsing({ order: 7, more: [1] }),
+    'string input': one((stage) => runTools(stage, [plain(stage, {})]), { order: 7 }, { input: '{"order":7}' }),
+    union: typed(z.object({ given: z.union([z.object({ name: z.string() }), z.array(z.number())]) }), {
+      given: [1, 2],
+    }),
+    default: typed(
+      z.object({ order: z.number(), amount: z.number().default(500) }),
+      { order: 7 },
+      { order: 7, amount: 500 },
+    ),
+    coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
+    trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    'extra keys': typed(ORDER, { order: 7, force: true }, { order: 7 }),
+    'duplicate keys': {
+      ...parsing({}, { order: 2 }),
+      answers: [raw('{"order":1,"order":2}'), { text: 'Done.' }],
+    },
+    'large number': {
+      ...parsing({}, { order: 9007199254740992 }),
+      answers: [raw('{"order":9007199254740993}'), { text: 'Done.' }],
+    },
+    dates: one(
+      (stage) => {
+        const parse = (text: string) => ({ on: new Date((JSON.parse(text) as { on: string }).on) })
+        return runTools(stage, [plain(stage, { parse })])
+      },
+      { on: '2026-01-02' },
+      { on: '2026-01-02T00:00:00.000Z' },
+    ),
+    sync: one((stage) =>
+      runTools(stage, [plain(stage, { parse: JSON.parse, function: (input: unknown) => stage.act(input) })]),
+    ),
+    async: parsing(),
+    method: one((stage) => {
+      const { act } = stage
+      const more = {
+        act,
+        parse: JSON.parse,
+        function(this: { act: typeof act }, input: unknown) {
+          return this.act(input)
+        },
+      }
+      return runTools(stage, [plain(stage, more)])
+    }),
+    streaming: one((stage) => {
+      const tools = guardTools([plain(stage, { parse: JSON.parse })], stage.tacho) as unknown as Tools
+      const messages = [{ role: 'user' as const, content: 'Act' }]
+      const { completions } = clientOf(stage).chat
+      return completions.runTools({ model: 'gpt-5', messages, tools, stream: true }).finalContent()
+    }),
+    'parallel calls': {
+      ...parsing(),
+      sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
+      got: [{ order: 1 }, { order: 2 }, { order: 3 }],
+    },
+    'unknown shape': {
+      refuse: ({ tacho }, options) =>
+        guardTools([{ type: 'function', function: { name: TOOL, parameters: PARAMETERS } }], tacho, options),
+    },
+  },
+  outside: [
+    'Tools that your own loop runs: wrap each with `tacho.guard`.',
+    'Hosted tools of the Responses API: the provider runs them.',
+  ],
+})
+
+/** The model calls the tool with this text of arguments. */
+function raw(text: string) {
+  return { toolCalls: [{ name: TOOL, input: undefined, text }] }
+}

@@ -1,0 +1,109 @@
+/** Keeps docs/integrations/guarded.md as the results of both languages say it; UPDATE_DOCS=1 writes the page. */
+import assert from 'node:assert/strict'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { RESULTS } from './matrix.ts'
+
+const FILE = new URL('../../../../docs/integrations/guarded.md', import.meta.url)
+
+/** A file in `results`, one for each integration: `typescript-ai.json`, `python-crewai.json`. */
+interface Results {
+  readonly language: string
+  readonly integration: string
+  /** In docs/integrations. */
+  readonly page: string
+  /** The versions of its packages. */
+  readonly tested: string
+  /** By the names in `ways.json`; a way that the framework does not have is left out. */
+  readonly ways: Readonly<Record<string, 'guarded' | 'refused' | { readonly cannot: string }>>
+  /** Sentences: what the framework runs that cannot be guarded from inside. */
+  readonly outside: readonly string[]
+}
+
+function read<T>(name: string): T {
+  return JSON.parse(readFileSync(new URL(name, RESULTS), 'utf8')) as T
+}
+
+function table(ways: readonly string[], all: readonly Results[]): string {
+  const cell = (way: string, results: Results) => {
+    const given = results.ways[way]
+    if (given === undefined) return '–'
+    return given === 'guarded' ? 'guarded' : given === 'refused' ? 'refused' : '**no**'
+  }
+  const used = ways.filter((way) => all.some((results) => results.ways[way] !== undefined))
+  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [
+    row(['', ...all.map(({ integration, page }) => `[${integration}](${page})`)]),
+    row(['---', ...all.map(() => '---')]),
+    ...used.map((way) => row([way, ...all.map((results) => cell(way, results))])),
+  ].join('\n')
+}
+
+function cannot({ integration, ways, outside, tested }: Results): string {
+  const ofWays = Object.entries(ways).flatMap(([way, given]) =>
+    typeof given === 'object' ? [`- ${way}: ${given.cannot}`] : [],
+  )
+  return [`**${integration}** (${tested})`, '', ...ofWays, ...outside.map((sentence) => `- ${sentence}`), ''].join('\n')
+}
+
+function section(language: string, ways: readonly string[], all: readonly Results[]): string {
+  return `## ${language}
+
+${table(ways, all)}
+
+### What cannot be guarded from inside
+
+${all.map(cannot).join('\n')}`
+}
+
+test('the page says what the tests of both languages prove', () => {
+  const explained = read<Record<string, string>>('ways.json')
+  const ways = Object.keys(explained)
+  const files = globSync('*-*.json', { cwd: fileURLToPath(RESULTS) }).toSorted()
+  const results = files.map((file) => read<Results>(path.basename(file)))
+  for (const { integration, ways: given } of results) {
+    assert.deepEqual(
+      Object.keys(given).filter((way) => !ways.includes(way)),
+      [],
+      integration,
+    )
+  }
+  const languages = [...new Set(results.map(({ language }) => language))].toSorted().toReversed()
+  const page = `# What is guarded
+
+A guarded tool gets exactly the input that the policies judged, that the approver saw, that is hashed and that is recorded: the
+validated input of the tool as plain JSON, taken immediately before its function runs. Each cell below is a test with the real
+framework. The tool writes down what it gets, and the test compares:
+
+- **guarded**: what the tool got is what was judged, hashed, approved and recorded. A blocked call does not run. A rejected call does not
+  run, and nobody is asked again.
+- **refused**: it cannot be guarded, so the wrapper throws. With the option \`unguarded: 'allow'\` (Python: \`unguarded="allow"\`) the wrapper lets
+  the tool through, and records that it runs unguarded: a diagnostic \`unguarded_tool\` and an AGENT_STEP event with \`isGuarded: false\`.
+- **no**: it cannot be guarded, and the wrapper does not see it. The list below each table says why.
+- –: the framework does not have it, or the integration does not touch it.
+
+This page is made from the results of the tests: run \`UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix\`.
+
+${languages
+  .map((language) =>
+    section(
+      language,
+      ways,
+      results.filter((one) => one.language === language),
+    ),
+  )
+  .join('\n')}
+## The rows
+
+| Row | What it means |
+| --- | --- |
+${ways.map((way) => `| ${way} | ${explained[way]} |`).join('\n')}
+`
+  if (process.env['UPDATE_DOCS']) writeFileSync(FILE, page)
+  assert.ok(
+    readFileSync(FILE, 'utf8') === page,
+    'docs/integrations/guarded.md is stale: run UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix',
+  )
+})

@@ -1,0 +1,138 @@
+/** What a guarded call leaves behind: its events and issue records. */
+import type { Context } from '../context.ts'
+import type { Core } from '../core.ts'
+import type { IssueRecords, IssueReport } from '../issue-records.ts'
+import { readSafely } from '../json.ts'
+import type { Payload } from '../payload.ts'
+import { ToolBlockedError, type BlockFacts } from './blocked.ts'
+import type { Detection } from './detectors.ts'
+import type { TakenCall } from './input.ts'
+import type { Judgement } from './judgement.ts'
+import { modelText } from './model-text.ts'
+import type { Recoveries } from './recoveries.ts'
+
+interface RecordParts {
+  readonly core: Core
+  readonly issues: IssueRecords
+  readonly recoveries: Recoveries
+}
+
+export class CallRecord {
+  readonly #parts: RecordParts
+  readonly #context: Context
+  readonly #call: TakenCall
+  #startedAt = 0
+  #started: Payload = {}
+  /** Whether the call left anything in its run. */
+  isEmpty = true
+
+  constructor(parts: RecordParts, context: Context, call: TakenCall) {
+    this.#parts = parts
+    this.#context = context
+    this.#call = call
+  }
+
+  decision({ decision, verdict, detections }: Judgement, approvalId: string | null): void {
+    const { action, policyIds, reason, inputHash, revision } = decision
+    const { failures } = verdict
+    const { toolName, input } = this.#call
+    this.#event('POLICY_DECISION', `${action} ${toolName}`, {
+      action,
+      policyIds,
+      toolName,
+      ...(inputHash !== null && { inputHash }),
+      ...(approvalId !== null && { approvalId }),
+      ...(reason !== null && { reason }),
+      // A blocked call has no other event, so record its input here.
+      ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && { input: input.recorded }),
+      ...(input.problem !== null && { inputProblem: input.problem }),
+      ...(detections.length > 0 && { detections: detections.map(({ type }) => type) }),
+      ...(failures.length > 0 && { failures: failures.map(({ policyId, message }) => ({ policyId, message })) }),
+      ...(revision !== null && { revision }),
+    })
+  }
+
+  /** Call it before the tool runs: what happens inside the tool may end the process. */
+  start(inputHash: string | null, approvalId: string | null): void {
+    const { toolName, input, riskSignals, annotations } = this.#call
+    this.#startedAt = this.#parts.core.runtime.now()
+    this.#started = {
+      toolName,
+      input: input.recorded,
+      ...(riskSignals.length > 0 && { riskSignals }),
+      ...(annotations && { annotations }),
+      ...(inputHash !== null && { inputHash }),
+      ...(approvalId !== null && { approvalId }),
+    }
+    const startEventId = this.#event('TOOL_START', toolName, this.#started)
+    this.#started = { ...this.#started, ...(startEventId !== undefined && { startEventId }) }
+  }
+
+  success(output: unknown): void {
+    const eventId = this.#end({ output: output ?? null })
+    for (const report of this.#parts.recoveries.recovered(this.#agent, this.#call.toolName)) {
+      this.#report({ ...report, eventId, recordKind: 'RECOVERY' })
+    }
+  }
+
+  failure(error: unknown): void {
+    const thrown = readSafely(() => (error instanceof Error ? error : String(error)), 'unreadable error')
+    const eventId = this.#end({ error: thrown })
+    const payload = { toolName: this.#call.toolName, reasonCode: reasonCodeOf(error) }
+    this.#trouble({ detectionType: 'TOOL_FAILED', payload, eventId })
+  }
+
+  refusal(facts: BlockFacts): ToolBlockedError {
+    const { code, policyIds, approvalId } = facts
+    const { toolName, riskSignals } = this.#call
+    this.#trouble({
+      detectionType: 'TOOL_BLOCKED',
+      policyId: policyIds[0],
+      payload: { toolName, reasonCode: code, ...(riskSignals.length > 0 && { riskSignals }) },
+      evidence: { decision: 'BLOCK', ...(approvalId !== null && { approvalId }) },
+    })
+    return new ToolBlockedError(facts, modelText(facts))
+  }
+
+  detection({ type, action, reasonCode, isNew }: Detection): void {
+    if (!isNew) return
+    const payload = { toolName: this.#call.toolName, reasonCode }
+    this.#report({ detectionType: type, payload, evidence: { decision: action } })
+  }
+
+  #end(result: Payload): string | undefined {
+    const latency = Math.max(0, this.#parts.core.runtime.now() - this.#startedAt)
+    return this.#event('TOOL_CALL', this.#call.toolName, { ...this.#started, latency, ...result })
+  }
+
+  #event(type: string, label: string, payload: Payload): string | undefined {
+    this.isEmpty = false
+    const { scope, span } = this.#context
+    return this.#parts.core.record(scope, { type, label, payload, span })
+  }
+
+  #report(report: IssueReport): void {
+    this.isEmpty = false
+    const { scope, span } = this.#context
+    this.#parts.issues.report(scope, { promptVersionId: span.promptVersionId, ...report })
+  }
+
+  #trouble(report: IssueReport): void {
+    this.#report(report)
+    this.#parts.recoveries.troubled(this.#agent, this.#call.toolName, report)
+  }
+
+  get #agent(): string {
+    const { agentId, agentName } = this.#context.scope
+    return agentId ?? agentName
+  }
+}
+
+/** Stays the same from one failure to the next, unlike a message. */
+function reasonCodeOf(error: unknown): string {
+  return readSafely(() => {
+    const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
+    if (typeof code === 'string' || typeof code === 'number') return String(code)
+    return typeof name === 'string' ? name : 'error'
+  }, 'error')
+}

@@ -1,0 +1,143 @@
+/** What policies and detectors say about a call at one moment. */
+import type { RunScope } from '../context.ts'
+import type { ConfigurationSource } from '../configuration/source.ts'
+import type { Core } from '../core.ts'
+import type { Decision, Facts, Policy } from '../policies.ts'
+import type { RunUsages } from '../run-usage.ts'
+import {
+  createBudgetDetector,
+  createLoopDetector,
+  type BudgetDetector,
+  type Detection,
+  type LoopDetector,
+} from './detectors.ts'
+import type { CallDecision, GuardDefaults, GuardRules } from './rules.ts'
+import { judge, type Verdict } from './verdict.ts'
+
+export interface PolicyEngine {
+  decide(policies: readonly Policy[], facts: Facts): Decision
+  inputHash(toolName: string, input: unknown): string
+}
+
+export interface JudgeParts {
+  readonly core: Core
+  readonly configuration: ConfigurationSource
+  readonly usages: RunUsages
+  readonly engine: PolicyEngine
+  readonly defaults: GuardDefaults
+}
+
+/** One call, as conditions see it. */
+export interface JudgedCall {
+  readonly scope: RunScope
+  readonly toolName: string
+  /** Null if it cannot be read. */
+  readonly input: Readonly<Record<string, unknown>> | null
+  readonly inputHash: string | null
+  readonly riskSignals: readonly string[]
+  readonly annotations: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface Judgement {
+  readonly decision: CallDecision
+  readonly verdict: Verdict
+  readonly detections: readonly Detection[]
+}
+
+/** No condition can read it, so each that tries fails. */
+const UNREADABLE = Symbol('an input that cannot be read') as unknown as Record<string, unknown>
+
+/** What a person said about one tool and input of a run. */
+export interface Rejection {
+  readonly approvalId: string | null
+  readonly decisionReason: string | null
+}
+
+interface Watch {
+  readonly loop: LoopDetector | null
+  readonly budget: BudgetDetector
+  readonly rejections: Map<string, Rejection>
+}
+
+const REJECTIONS_MAX = 1_000
+
+/** Remembers the detectors and the rejections of each run. */
+export class Judge {
+  readonly #parts: JudgeParts
+  readonly #watches = new WeakMap<RunScope, Watch>()
+
+  constructor(parts: JudgeParts) {
+    this.#parts = parts
+  }
+
+  /** Counts the call, once. Returns whether it is a loop. */
+  observe({ scope, toolName, inputHash }: JudgedCall): Detection | null {
+    return inputHash === null ? null : (this.#watch(scope).loop?.observe(toolName, inputHash) ?? null)
+  }
+
+  /** @param loop what `observe` returned. */
+  judge(call: JudgedCall, loop: Detection | null, rules: GuardRules): Judgement {
+    const { core, configuration, usages, engine, defaults } = this.#parts
+    const { scope, toolName, inputHash } = call
+    const { current } = configuration.state
+    const own = [...(defaults.policies ?? []), ...(rules.policies ?? [])]
+    const policies = current ? (own.length > 0 ? [...current.policies, ...own] : current.policies) : own
+    const { toolCalls, totalTokens, cost, since } = usages.of(scope)
+    const seconds = (core.runtime.now() - since) / 1_000
+    const budget = this.#watch(scope).budget.check({ toolCalls, totalTokens, cost, seconds })
+    const detections = [loop, budget].filter((detection) => detection !== null)
+    const decided = engine.decide(policies, {
+      tool: { name: toolName, input: call.input ?? UNREADABLE, annotations: call.annotations },
+      agent: { id: scope.agentId, name: scope.agentName },
+      run: { id: scope.runId, cost, totalTokens, toolCalls },
+      session: { id: scope.sessionId },
+      risk: { signals: [...call.riskSignals, ...detections.map(({ type }) => type.toLowerCase())] },
+      now: core.runtime.now(),
+    })
+    const verdict = judge(decided, detections, current !== null || this.#isOpen(rules))
+    if (current === null && core.options.enabled !== false) {
+      const message = this.#isOpen(rules) ? UNCHECKED : UNCONFIGURED
+      core.diagnostics.report('warning', 'guard_unconfigured', message)
+    }
+    const { action, policyIds, reason } = verdict
+    const revision = current?.revision ?? null
+    return { decision: { action, policyIds, reason, inputHash, detections, revision }, verdict, detections }
+  }
+
+  /** A rejection is an answer: the same call of this run is not asked again. */
+  rejection({ scope, inputHash }: JudgedCall): Rejection | undefined {
+    return this.#watch(scope).rejections.get(String(inputHash))
+  }
+
+  reject({ scope, inputHash }: JudgedCall, rejection: Rejection): void {
+    const { rejections } = this.#watch(scope)
+    rejections.set(String(inputHash), rejection)
+    const [oldest] = rejections.size > REJECTIONS_MAX ? rejections.keys() : []
+    if (oldest !== undefined) rejections.delete(oldest)
+  }
+
+  /** Whether a tool runs when no policies were ever loaded. */
+  #isOpen(rules: GuardRules): boolean {
+    const { core, defaults } = this.#parts
+    const fallback = core.options.enabled === false ? 'allow' : 'block'
+    return (rules.whenUnconfigured ?? defaults.whenUnconfigured ?? fallback) === 'allow'
+  }
+
+  #watch(scope: RunScope): Watch {
+    let watch = this.#watches.get(scope)
+    if (!watch) {
+      const { loop = {}, budget = {} } = this.#parts.defaults
+      watch = {
+        loop: loop === false ? null : createLoopDetector(loop),
+        budget: createBudgetDetector(budget),
+        rejections: new Map(),
+      }
+      this.#watches.set(scope, watch)
+    }
+    return watch
+  }
+}
+
+const UNCONFIGURED =
+  'No policies could be loaded, so guarded tools do not run. Check the service, the key and its scopes config:read and policies:read.'
+const UNCHECKED = 'No policies could be loaded: guarded tools run unchecked, as whenUnconfigured says.'

@@ -1,0 +1,77 @@
+/** Functions that make tools, and objects that run them: guarded below all that a framework does to the input of a tool. */
+import type { ToolBlockedError } from '../guard/blocked.ts'
+import type { StopSignal } from '../runtime.ts'
+import type { Tacho } from '../tacho.ts'
+import { fields, guarded, type Fields } from './host.ts'
+
+interface Framework {
+  /** The name of a tool in events and conditions. */
+  name(options: Fields, tool: object): string
+  signal(args: readonly unknown[]): StopSignal | undefined
+  refused(error: ToolBlockedError, options: Fields): unknown
+  made?(tool: object): void
+}
+
+/** The same factory; `execute` of each tool that it makes is guarded. */
+export function guardedFactory<Create extends Function>(create: Create, tacho: Tacho, framework: Framework): Create {
+  function guardedCreate(this: unknown, given: unknown, ...more: unknown[]): unknown {
+    const options = fields(given)
+    const { execute } = options
+    const make = (changed: unknown): unknown => create.call(this, changed, ...more)
+    // Without a function of its own, another program runs it, or the factory refuses it.
+    if (typeof execute !== 'function') return make(given)
+    function guardedExecute(this: unknown, input: unknown, ...args: unknown[]) {
+      const owner = this === undefined || this === changed ? given : this
+      return guarded<unknown>(
+        tacho,
+        { name: framework.name(options, tool), input, signal: framework.signal(args) },
+        (judged) => Reflect.apply(execute as Function, owner, [judged, ...args]) as unknown,
+        (error) => framework.refused(error, options),
+      )
+    }
+    // A framework may name a tool after its function.
+    Object.defineProperty(guardedExecute, 'name', { value: execute.name })
+    const changed = { ...options, execute: guardedExecute }
+    const tool = make(changed) as object
+    framework.made?.(tool)
+    return tool
+  }
+  return guardedCreate as unknown as Create
+}
+
+interface MethodCall {
+  readonly name: string
+  /** Which argument is the input. */
+  readonly at: number
+  refused?(error: ToolBlockedError): unknown
+}
+
+/** The same object; these methods are guarded. */
+export function guardedMethods<Owner extends object>(
+  owner: Owner,
+  tacho: Tacho,
+  methods: ReadonlyMap<unknown, (args: readonly unknown[]) => MethodCall>,
+): Owner {
+  // Owners are classes with private fields, so methods run on the owner itself.
+  return new Proxy(owner, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target)
+      const method = methods.get(key)
+      if (typeof value !== 'function') return value
+      if (!method) return value.bind(target) as unknown
+      return (...args: unknown[]) => {
+        const { name, at, refused } = method(args)
+        const input = args[at]
+        return guarded<unknown>(
+          tacho,
+          { name, input },
+          (judged) => Reflect.apply(value, target, args.with(at, judged)) as unknown,
+          (error) => {
+            if (refused) return refused(error)
+            throw new Error(error.modelText, { cause: error })
+          },
+        )
+      }
+    },
+  })
+}

@@ -1,0 +1,28 @@
+/** Tools that cannot be guarded: refused when they are wrapped, or let through and recorded. */
+import type { Tacho } from '../tacho.ts'
+import { beginPart } from './host.ts'
+
+export interface WrapOptions {
+  /** What happens to tools that cannot be guarded. Default: refuse, which throws a TypeError. `allow` records them. */
+  unguarded?: 'refuse' | 'allow'
+}
+
+/**
+ * The tool itself, which cannot be guarded; it is recorded that it runs unguarded.
+ * @throws TypeError unless the host allows that.
+ */
+export function unguarded<Tool>(
+  tacho: Tacho,
+  tool: Tool,
+  toolName: string,
+  why: string,
+  options: WrapOptions = {},
+): Tool {
+  if (options.unguarded !== 'allow') throw new TypeError(`The tool ${toolName} cannot be guarded: ${why}`)
+  const { core, context, end } = beginPart(tacho)
+  core.diagnostics.report('warning', 'unguarded_tool', `The tool ${toolName} runs unguarded: ${why}`)
+  const payload = { toolName, isGuarded: false, reason: why }
+  core.record(context.scope, { type: 'AGENT_STEP', label: `unguarded ${toolName}`, payload, span: context.span })
+  end('COMPLETED')
+  return tool
+}

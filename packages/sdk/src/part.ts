@@ -1,0 +1,28 @@
+/** A part of a run: a child span of the current one, or a run of its own. */
+import { childSpan, type Context } from './context.ts'
+import type { Core } from './core.ts'
+import { createScope, type Outcome, type RunOptions } from './run.ts'
+
+export interface Part {
+  readonly core: Core
+  readonly context: Context
+  /** Ends the run, if it is one of its own. */
+  end(status: Outcome): void
+}
+
+/** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
+export function beginPart(core: Core, parent = core.context.getStore(), options: RunOptions = {}): Part {
+  if (parent) {
+    const context = { scope: parent.scope, span: childSpan(core.ids.span(), parent.span) }
+    return { core, context, end: () => undefined }
+  }
+  const scope = createScope(core, options)
+  const end = (status: Outcome) =>
+    void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status } })
+  return { core, context: { scope, span: scope.span }, end }
+}
+
+/** The current span itself. Outside a run, the span of a new run. */
+export function enclosingPart(core: Core, context = core.context.getStore(), options?: RunOptions): Part {
+  return context ? { core, context, end: () => undefined } : beginPart(core, undefined, options)
+}

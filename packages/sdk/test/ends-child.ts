@@ -1,0 +1,55 @@
+/** An agent that ends in one of the ways of docs/sdk/delivery.md. Arguments: way, place, the service's address, options. */
+import { writeSync } from 'node:fs'
+import { Tacho, type TachoOptions } from '../src/index.ts'
+
+const [way = '', place = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
+const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...(JSON.parse(options) as TachoOptions) })
+
+function failing(): Error {
+  const cause = new RangeError('no stock', { cause: 'the warehouse is closed' })
+  return new TypeError('order failed with password=hunter2-hunter2', { cause })
+}
+
+const never = () => new Promise<never>(() => undefined)
+
+/** Whatever the way needs from outside or later; until then, the work goes on. */
+async function end(): Promise<void> {
+  switch (way) {
+    case 'throw':
+      throw failing()
+    case 'rejection':
+      void Promise.reject(failing())
+      return never()
+    case 'exit':
+      return process.exit(7)
+    case 'end of work':
+      return never()
+    case 'out of memory': {
+      const kept: string[][] = []
+      for (;;) kept.push(Array.from({ length: 100_000 }, (_, n) => `${n} ${kept.length}`))
+    }
+    default:
+      // The parent sends a signal.
+      setInterval(() => undefined, 1_000)
+      writeSync(1, 'ready\n')
+      return never()
+  }
+}
+
+const ran = tacho.run({ runId: 'ends', agentName: 'child' }, async (run) => {
+  run.step('begun')
+  // After the first delivery, or before it.
+  if (place !== 'the first moment') {
+    await tacho.flush()
+    run.step('later')
+  }
+  if (way === 'late throw') return
+  if (place === 'a tool') await tacho.guard(end, { name: 'tool' })()
+  else if (place === 'a model call') await run.span('model', end)
+  else await end()
+})
+if (way === 'late throw')
+  await ran.then(() => {
+    throw failing()
+  })
+await (way === 'end of work' ? undefined : ran)

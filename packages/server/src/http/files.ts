@@ -1,0 +1,98 @@
+/**
+ * Files that the server brings: read once, at their first request, and sent from one shared buffer, so that unread
+ * answers hold neither copies nor open files.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, globSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { matchesTag } from './etag.ts'
+import { sendInPieces } from './stalled-readers.ts'
+
+interface Content {
+  bytes: Buffer
+  tag: string
+}
+
+/** In the order of preference. The build writes the compressed file beside the plain one. */
+const ENCODINGS = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const
+
+const TYPES = new Map([
+  ['.css', 'text/css; charset=utf-8'],
+  ['.html', 'text/html; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.json', 'application/json; charset=utf-8'],
+  ['.map', 'application/json; charset=utf-8'],
+  ['.png', 'image/png'],
+  ['.svg', 'image/svg+xml'],
+  ['.txt', 'text/plain; charset=utf-8'],
+  ['.woff2', 'font/woff2'],
+])
+
+const loaded = new Map<string, Promise<Content>>()
+
+function load(file: string): Promise<Content> {
+  const known = loaded.get(file)
+  if (known) return known
+  const loading = readFile(file).then((bytes) => ({ bytes, tag: tagOf(bytes) }))
+  loaded.set(file, loading)
+  loading.catch(() => loaded.delete(file))
+  return loading
+}
+
+const tagOf = (bytes: Buffer): string => `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+
+export interface FileOptions {
+  caching: string
+  /** Whether compressed files lie beside it. */
+  preCompressed?: boolean
+}
+
+/** Serves one file at its address. */
+export function serveFile(app: FastifyInstance, address: string, file: string, options: FileOptions): void {
+  const send = sender(file, options)
+  app.get(address, send)
+}
+
+/** Serves the files that a folder has now, under a prefix. */
+export function serveFolder(app: FastifyInstance, prefix: string, folder: string, options: FileOptions): void {
+  const senders = new Map(
+    globSync('**/*.*', { cwd: folder }).map((file) => [
+      file.split(path.sep).join('/'),
+      sender(path.join(folder, file), options),
+    ]),
+  )
+  app.get(`${prefix}/*`, (request, reply) => {
+    const send = senders.get((request.params as { '*': string })['*'])
+    return send ? send(request, reply) : reply.callNotFound()
+  })
+}
+
+function sender(file: string, { caching, preCompressed = false }: FileOptions) {
+  const encodings = preCompressed ? ENCODINGS.filter(([, suffix]) => existsSync(file + suffix)) : []
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const [encoding, suffix] = encodings.find(([name]) => accepts(request, name)) ?? ['', '']
+    const { bytes, tag } = await load(file + suffix)
+    void reply.headers({ 'cache-control': caching, etag: tag })
+    if (encodings.length > 0) void reply.header('vary', 'accept-encoding')
+    if (matchesTag(request.headers['if-none-match'], tag)) return reply.code(304).send()
+    if (encoding !== '') void reply.header('content-encoding', encoding)
+    return sendInPieces(reply.type(TYPES.get(path.extname(file)) ?? 'application/octet-stream'), bytes)
+  }
+}
+
+export async function sendFile(reply: FastifyReply, file: string): Promise<FastifyReply> {
+  return sendInPieces(reply, (await load(file)).bytes)
+}
+
+function accepts({ headers }: FastifyRequest, encoding: string): boolean {
+  const given = String(headers['accept-encoding'] ?? '')
+  return given.split(',').some((each) => {
+    const [name = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase())
+    return name === encoding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+  })
+}

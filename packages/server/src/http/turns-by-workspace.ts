@@ -1,0 +1,36 @@
+/** Queues whose turns go round the workspaces, and in a workspace round its keys and operators. */
+import type { Holder } from './holder.ts'
+
+export class TurnsByWorkspace<Item extends { holder: Holder }> {
+  size = 0
+  /** Maps in the order of the next turns. */
+  readonly #workspaces = new Map<string, Map<string, Item[]>>()
+
+  push(item: Item): void {
+    const { workspace, credential } = item.holder
+    const queues = this.#workspaces.get(workspace) ?? new Map<string, Item[]>()
+    const queue = queues.get(credential) ?? []
+    queue.push(item)
+    queues.set(credential, queue)
+    this.#workspaces.set(workspace, queues)
+    this.size += 1
+  }
+
+  /** Removes and returns the first item that may start; the next one comes from others. */
+  shift(mayStart: (item: Item) => boolean): Item | null {
+    for (const [workspace, queues] of this.#workspaces) {
+      for (const [credential, queue] of queues) {
+        const [item] = queue
+        if (!item || !mayStart(item)) continue
+        queue.shift()
+        this.size -= 1
+        queues.delete(credential)
+        if (queue.length > 0) queues.set(credential, queue)
+        this.#workspaces.delete(workspace)
+        if (queues.size > 0) this.#workspaces.set(workspace, queues)
+        return item
+      }
+    }
+    return null
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * Closes the connection of a request that is answered before its body has arrived, if the rest is large or of unknown
+ * length. Parsing the rest would be work done for a refused client.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { LIMITS } from '@tacho/contract/limits.ts'
+
+/** How long and how much a client may send on until it notices the answer. Closing at once could lose the answer. */
+const LINGER_MS = 2_000
+const LINGER_BYTES = LIMITS.restoreBodyBytes
+
+/** Call it before the headers of the answer are written. */
+export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
+  if (request.complete || !isLong(request)) return
+  response.setHeader('connection', 'close')
+  // Node's parser creates an object for each chunk of what it has read already, unless the request is dumped.
+  ;(request as IncomingMessage & { _dump?: () => void })._dump?.()
+  lingerAtEnd(request.socket)
+}
+
+function isLong({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > LIMITS.batchBytes
+}
+
+/** Node calls `destroySoon` after the last answer of a connection. */
+function lingerAtEnd(socket: Socket): void {
+  socket.destroySoon = () => {
+    if (socket.destroyed) return
+    socket.end()
+    // Takes the bytes from Node's parser.
+    socket.on('data', () => undefined).removeAllListeners('data')
+    let left = LINGER_BYTES
+    socket.on('data', ({ length }: Buffer) => {
+      left -= length
+      if (left < 0) socket.destroy()
+    })
+    socket.resume()
+    setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  }
+}

@@ -1,0 +1,69 @@
+/** Finds payloads that are not those that were stored, and says which. What is left of a payload goes no further. */
+import type { StoreCheck } from '../storage.ts'
+import { eventEnvironment } from './events.ts'
+import { PAYLOAD, withPayloads } from './payloads.ts'
+import type { DamagedPayload, Sql } from './sql.ts'
+
+/** What the log says of a damaged payload. */
+export function damagedPayload({ environmentId, eventId, seq }: DamagedPayload): [what: string, error: Error] {
+  const name = eventId === null ? `with seq ${seq}` : JSON.stringify(eventId)
+  return ['a stored payload is damaged', new Error(`Event ${name} of environment ${environmentId}`)]
+}
+
+export interface PayloadsChecked {
+  payloads: number
+  damaged: number
+  /** The first that was found. */
+  first: DamagedPayload | null
+}
+
+const ROWS_PER_PAGE = 100
+
+/** Reads all payloads of the store. `snapshot` runs a page's statements on one snapshot. */
+export async function checkPayloads(
+  snapshot: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>,
+): Promise<PayloadsChecked> {
+  const checked: PayloadsChecked = { payloads: 0, damaged: 0, first: null }
+  const environments = await snapshot((sql) => sql.all<{ id: string }>('SELECT id FROM environments ORDER BY id'))
+  for (const { id } of environments) {
+    for (let after: Place | null = null; ;) {
+      const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, id, after))
+      for (const { eventId, payloadDamaged } of rows) {
+        checked.payloads++
+        if (!payloadDamaged) continue
+        checked.damaged++
+        checked.first ??= { environmentId: id, eventId, seq: null }
+      }
+      after = rows.at(-1) ?? null
+      if (rows.length < ROWS_PER_PAGE) break
+    }
+  }
+  return checked
+}
+
+interface Place {
+  run: number
+  eventId: string
+}
+
+interface CheckedRow extends Place {
+  payload: string
+  payloadDamaged?: true
+}
+
+async function readPage(sql: Sql, environmentId: string, after: Place | null): Promise<CheckedRow[]> {
+  const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (?, ?)
+    ORDER BY e.run, e.event_id LIMIT ?`
+  const params = [environmentId, after?.run ?? 0, after?.eventId ?? '', ROWS_PER_PAGE]
+  return withPayloads(sql, environmentId, await sql.all<CheckedRow>(text, params))
+}
+
+export function payloadsCheck({ payloads, damaged, first }: PayloadsChecked): StoreCheck {
+  const all = payloads.toLocaleString('en')
+  const detail =
+    first === null
+      ? `All ${all} payloads match their checksums`
+      : `${damaged.toLocaleString('en')} of ${all} payloads are damaged, the first of event ${JSON.stringify(first.eventId)} in environment ${first.environmentId}. A backup may still have them`
+  return { name: 'payloads', ok: first === null, detail }
+}

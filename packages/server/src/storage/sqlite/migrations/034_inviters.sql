@@ -1,0 +1,3 @@
+-- Who invited: an invitation ends with them. Null: the service itself.
+ALTER TABLE operator_invitations ADD COLUMN inviter_kind TEXT; -- operator, token
+ALTER TABLE operator_invitations ADD COLUMN inviter_id TEXT;

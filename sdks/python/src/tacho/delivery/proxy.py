@@ -1,0 +1,47 @@
+"""Which proxy a request takes: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as other programs read them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+# This machine.
+LOOPBACK = re.compile(r"(localhost|127\.\d+\.\d+\.\d+|::1)\Z")
+
+
+@dataclass(frozen=True)
+class Proxy:
+    host: str
+    port: int
+    headers: dict[str, str]
+    """Its credentials, if there are any."""
+
+
+def proxy_of(scheme: str, host: str, port: int) -> Proxy | None:
+    """None: connect directly. Never raises. An address on this machine needs no proxy."""
+    if LOOPBACK.match(host) or not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    # Slow to import, and seldom of use.
+    import urllib.request
+
+    try:
+        proxies = urllib.request.getproxies_environment()
+        given = proxies.get(scheme) or proxies.get("all")
+        if not given or urllib.request.proxy_bypass_environment(f"{host}:{port}", proxies):  # type: ignore[attr-defined]
+            return None
+        url = urlsplit(given if "://" in given else f"http://{given}")
+        if url.scheme != "http" or not url.hostname:
+            return None
+        return Proxy(url.hostname, url.port or 80, _authorization(url.username, url.password))
+    except ValueError:
+        return None
+
+
+def _authorization(user: str | None, password: str | None) -> dict[str, str]:
+    if user is None:
+        return {}
+    pair = f"{unquote(user)}:{unquote(password or '')}"
+    return {"proxy-authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}

@@ -1,0 +1,148 @@
+"""The arguments of one call of a tool: bound as Python binds them, and detached from what the caller still holds."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+# Classes of frameworks, by package, whose instances are passed to tools and are not the model's input.
+_CONTEXTS = frozenset(
+    [
+        ("pydantic_ai", "RunContext"),
+        ("agents", "RunContextWrapper"),
+        ("langchain", "ToolRuntime"),
+        ("langgraph", "ToolRuntime"),
+        ("langgraph", "Runtime"),
+        ("mcp", "Context"),
+        ("fastmcp", "Context"),
+    ]
+)
+_KEYWORDS = inspect.Parameter.VAR_KEYWORD
+
+
+class Arguments:
+    """Raises TypeError if the function cannot be called with them."""
+
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], left_out: Collection[str] = ()
+    ) -> None:
+        whole, first, more = unpacked(function)
+        self._function = whole
+        self._signature = signature_of(whole)
+        self._left_out = {*left_out, *([_SELF] if is_method(whole) else [])}
+        detach = _Detach()
+        self._args = tuple(detach.value(one) for one in (*first, *args))
+        self._named = {name: detach.value(one) for name, one in {**more, **named}.items()}
+        # Now, because a wrong call must fail before it is decided.
+        self._bound()
+
+    def input(self) -> dict[str, Any]:
+        """
+        The arguments by name, with defaults, as the function gets them. A keyword that has the name of another parameter
+        stays under the name of the parameter that takes it.
+        """
+        given: dict[str, Any] = {}
+        parameters = self._signature.parameters
+        for index, (name, value) in enumerate(self._bound().items()):
+            if name in self._left_out or (index == 0 and _SELF in self._left_out) or is_context(value):
+                continue
+            if parameters[name].kind is _KEYWORDS:
+                kept = {key: one for key, one in value.items() if key not in self._left_out and not is_context(one)}
+                # A model may write the name of this parameter too: that must not move the other keys.
+                given.update({name: kept} if kept.keys() & (parameters.keys() - {name}) else kept)
+            else:
+                given[name] = value
+        return given
+
+    def own_input(self) -> object:
+        """The same; the only argument if it is a dict."""
+        given = self.input()
+        only = next(iter(given.values())) if len(given) == 1 else None
+        return only if isinstance(only, dict) else given
+
+    def call(self) -> Any:
+        return self._function(*self._args, **self._named)
+
+    def read(self, function: Callable[..., Any]) -> Any:
+        """What another function makes of the same arguments."""
+        return function(*self._args, **self._named)
+
+    def _bound(self) -> dict[str, Any]:
+        bound = self._signature.bind(*self._args, **self._named)
+        bound.apply_defaults()
+        return bound.arguments
+
+
+# No parameter has this name.
+_SELF = "self, the object of a method"
+
+
+@functools.lru_cache(maxsize=1_024)
+def _cached_signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return _cached_signature(function)
+    except TypeError:
+        return inspect.signature(function)  # Its object cannot be hashed.
+
+
+def unpacked(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """What `functools.partial` holds: these arguments count like any other."""
+    args: tuple[Any, ...] = ()
+    named: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        args, named = (*function.args, *args), {**function.keywords, **named}
+        function = function.func
+    return function, args, named
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Whether the first parameter is the object that the function was defined for."""
+    if not inspect.isfunction(function):
+        return False
+    inside, _, _ = function.__qualname__.rpartition(".")
+    return inside != "" and not inside.endswith("<locals>") and next(iter(signature_of(function).parameters), "") in _OBJECTS
+
+
+_OBJECTS = ("self", "cls")
+
+
+def is_context(value: object) -> bool:
+    """Whether it is the context of a framework's run."""
+    return any((kind.__module__.partition(".")[0], kind.__name__) in _CONTEXTS for kind in type(value).__mro__)
+
+
+class _Detach:
+    """Copies lists, dicts and tuples, also nested ones, and keeps every other object."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, Any] = {}
+
+    def value(self, source: Any) -> Any:
+        kind = type(source)
+        if kind is not list and kind is not dict and kind is not tuple:
+            return source
+        known = self._copies.get(id(source))
+        if known is not None:
+            return known
+        try:
+            return self._copy(source)
+        except RecursionError:
+            # Too deep to be read, so that the call has no hash.
+            return source
+
+    def _copy(self, source: Any) -> Any:
+        if type(source) is tuple:
+            return tuple(map(self.value, source))
+        copied: Any = type(source)()
+        self._copies[id(source)] = copied
+        if type(source) is list:
+            copied.extend(map(self.value, source))
+        else:
+            copied.update((key, self.value(item)) for key, item in source.items())
+        return copied

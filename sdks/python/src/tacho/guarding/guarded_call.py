@@ -1,0 +1,306 @@
+"""
+One guarded call: one object from its input to its result.
+
+  taken --policies, detectors--> ALLOW, WARN: admitted ------------------------> started --> succeeded, failed, paused
+                            \\--> REQUIRE_APPROVAL --APPROVED, decided again-->/
+                            |                     \\--everything else--> refused
+                            \\--> BLOCK --------------------------------> refused
+
+The input is taken once. What policies judge, what is hashed, shown to people and recorded is this one value, and the tool
+runs only with this value. An admitted call counts in budgets. Its start is recorded before the tool runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import Core
+from ..delivery.issue_records import IssueReport
+from ..delivery.transport import StopSignal
+from ..exact import exact_text
+from ..recording.context import RunScope, Span
+from ..recording.plain import Json
+from ..recording.run import Run, WithinBlock, begin_scope, failure_of, outcome_of
+from .approval import ApprovalOutcome, ask_approval
+from .blocked import BlockCode, ToolBlockedError
+from .guard import Guard, Rejection, agent_of, is_notable
+from .in_thread import in_thread
+from .json_form import is_same
+from .judged import Judged, facts_of, form_of, reason_code_of, take
+from .rules import CallDecision, Rules
+
+_APPROVAL_TIMEOUT = 300.0
+_APPROVAL_TIMEOUT_MIN = 1.0
+_APPROVAL_TIMEOUT_MAX = 86_400.0
+
+_APPROVAL_CODES: dict[str, BlockCode] = {
+    "rejected": "approval_rejected",
+    "expired": "approval_expired",
+    "timeout": "approval_timeout",
+    "unavailable": "approval_unavailable",
+    "aborted": "aborted",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to run."""
+
+    tool_name: str
+    read: Callable[[], object]
+    """Reads the input: when the call is decided, and again immediately before the tool runs."""
+    act: Callable[[], Any]
+    risk_signals: Sequence[str]
+    rules: Rules
+    stop: StopSignal | None = None
+    pauses: tuple[type[BaseException], ...] = ()
+    """Exceptions that are no failures: the tool waits for something and runs again later."""
+
+
+def call_tool(guard: Guard, request: Request) -> Any:
+    """
+    Runs the tool if it may run, and records the result. If the tool returns an awaitable, so does this. Raises
+    ToolBlockedError if the call may not run; otherwise whatever the tool raises.
+    """
+    around = _Around(guard.core)
+    try:
+        with around.within():
+            guard.prepare(request.rules)
+            call = _GuardedCall(guard, around.scope, request)
+            if call.must_ask():
+                call.ask(request.stop or StopSignal())
+            call.start()
+            output = call.act()
+            if inspect.isawaitable(output):
+                return _awaited(call, around, output)
+            call.succeeded(output)
+    except BaseException as error:
+        around.end(error)
+        raise
+    around.end(None)
+    return output
+
+
+async def acall_tool(guard: Guard, request: Request) -> Any:
+    """The same for asyncio. If the caller is cancelled while it waits for approval, the wait ends."""
+    around = _Around(guard.core)
+    try:
+        with around.within():
+            await guard.aprepare(request.rules)
+            call = _GuardedCall(guard, around.scope, request)
+            if call.must_ask():
+                ending = request.stop or StopSignal()
+                try:
+                    await in_thread(lambda: call.ask(ending))
+                except BaseException:
+                    ending.set()
+                    raise
+            call.start()
+            output = call.act()
+            if inspect.isawaitable(output):
+                output = await call.wait(output)
+            call.succeeded(output)
+    except BaseException as error:
+        around.end(error)
+        raise
+    around.end(None)
+    return output
+
+
+def decide_call(
+    guard: Guard, tool_name: str, read: Callable[[], object], risk_signals: Sequence[str], rules: Rules
+) -> CallDecision:
+    """Decides and records, without running anything. Outside a run, a decision that is recorded becomes a run of its own."""
+    around = _Around(guard.core)
+    with around.within():
+        judged = guard.decide(around.scope, take(_name(tool_name), read(), tuple(risk_signals)), rules)
+    if judged.decision.action != "ALLOW" or is_notable(judged):
+        around.end(None)
+    return judged.decision
+
+
+async def _awaited(call: _GuardedCall, around: _Around, output: Any) -> Any:
+    try:
+        with around.within():
+            output = await call.wait(output)
+            call.succeeded(output)
+    except BaseException as error:
+        around.end(error)
+        raise
+    around.end(None)
+    return output
+
+
+class _Around:
+    """The run around a call, the current one or one of its own, and the call's span in it."""
+
+    def __init__(self, core: Core) -> None:
+        current = core.current_scope()
+        self._is_own = current is None
+        self.scope: RunScope = begin_scope(core, {}) if current is None else current
+        self._run = Run(core, self.scope)
+        self._span = Span(core.ids.span(), core.span_of(self.scope).span_id)
+
+    def within(self) -> WithinBlock:
+        return WithinBlock(self._run, self._span)
+
+    def end(self, error: BaseException | None) -> None:
+        if self._is_own:
+            status = outcome_of(error)
+            self._run.end(status, failure_of(status, error))
+
+
+class _GuardedCall:
+    def __init__(self, guard: Guard, scope: RunScope, request: Request) -> None:
+        self._guard = guard
+        self._scope = scope
+        self._request = request
+        self._call = take(_name(request.tool_name), request.read(), tuple(request.risk_signals))
+        self._approval_id: str | None = None
+        self._start_id: str | None = None
+        self._started = 0.0
+        self._judged = guard.judge(scope, self._call, request.rules, admits=True)
+
+    def must_ask(self) -> bool:
+        """Whether a person must approve the call. Raises ToolBlockedError for BLOCK."""
+        action = self._judged.decision.action
+        if action == "BLOCK":
+            raise self._blocked(self._judged)
+        if action != "REQUIRE_APPROVAL" and is_notable(self._judged):
+            self._guard.record_decision(self._scope, self._call, self._judged)
+        return action == "REQUIRE_APPROVAL"
+
+    def ask(self, stop: StopSignal) -> None:
+        """Waits for a person. Raises ToolBlockedError unless the call may still run after that."""
+        guard, scope, call, judged = self._guard, self._scope, self._call, self._judged
+        digest = call.input_hash
+        if digest is None:
+            guard.record_decision(scope, call, judged)
+            raise self._refused(judged, "input_not_json")
+        watch = guard.watch_of(scope)
+        known = watch.rejected.get(digest)
+        if known is not None:
+            self._approval_id = known.approval_id
+            guard.record_decision(scope, call, judged, known.approval_id)
+            raise self._refused(judged, "approval_rejected", known.reason)
+        outcome = self._outcome(digest, stop)
+        self._approval_id = outcome.approval_id
+        if outcome.outcome == "rejected":
+            watch.reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))
+        if outcome.outcome != "approved" or outcome.approval_id is None:
+            raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
+        # What was deployed while the person decided holds too.
+        guard.configuration.refresh()
+        self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=judged)
+        if self._judged.decision.action == "BLOCK":
+            raise self._blocked(self._judged)
+
+    def start(self) -> None:
+        """Records the start. Raises ToolBlockedError if the input is not the judged one any more."""
+        core, call = self._guard.core, self._call
+        if not is_same(form_of(self._request.read()), call.form):
+            raise self._refused(self._judged, "input_changed")
+        facts = facts_of(call, self._approval_id)
+        self._start_id = core.record(self._scope, "TOOL_START", call.tool_name, facts)
+        # A tool may end its process.
+        core.sender.flush_soon()
+        self._started = time.monotonic()
+
+    def act(self) -> Any:
+        try:
+            output = self._request.act()
+            if inspect.isgenerator(output) or inspect.isasyncgen(output):
+                raise TypeError(f"{self._call.tool_name} returned a generator, whose body runs after the call: return a list.")
+        except BaseException as error:
+            self._failed(error)
+            raise
+        return output
+
+    async def wait(self, output: Any) -> Any:
+        """Awaits what the tool returned: it is no success yet."""
+        try:
+            while inspect.isawaitable(output):
+                output = await output
+        except BaseException as error:
+            self._failed(error)
+            raise
+        return output
+
+    def succeeded(self, output: object) -> None:
+        guard, scope, tool_name = self._guard, self._scope, self._call.tool_name
+        event_id = self._record({"output": output})
+        for report in guard.recoveries.recovered(agent_of(scope), tool_name):
+            recovery = IssueReport(**{**vars(report), "event_id": event_id, "record_kind": "RECOVERY"})
+            guard.issues.report(scope, recovery)
+
+    def _failed(self, error: BaseException) -> None:
+        """An error that cannot be read must not replace the tool's own."""
+        try:
+            if issubclass(type(error), self._request.pauses):
+                self._record({"paused": True})
+                return
+            tool_name = self._call.tool_name
+            event_id = self._record({"error": error})
+            payload = {"toolName": tool_name, "reasonCode": reason_code_of(error)}
+            self._guard.trouble(self._scope, tool_name, IssueReport("TOOL_FAILED", payload=payload, event_id=event_id))
+        except BaseException:
+            pass
+
+    def _record(self, result: dict[str, object]) -> str | None:
+        latency = round((time.monotonic() - self._started) * 1_000)
+        facts = {**facts_of(self._call, self._approval_id), "latency": latency, **result}
+        if self._start_id is not None:
+            facts["startEventId"] = self._start_id
+        return self._guard.core.record(self._scope, "TOOL_CALL", self._call.tool_name, facts, is_counted=True)
+
+    def _blocked(self, judged: Judged) -> ToolBlockedError:
+        self._guard.record_decision(self._scope, self._call, judged, self._approval_id)
+        return self._refused(judged, judged.verdict.cause or "policy")
+
+    def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
+        return self._guard.refused(self._scope, self._call, judged, code, self._approval_id, decision_reason)
+
+    def _outcome(self, digest: str, stop: StopSignal) -> ApprovalOutcome:
+        guard, scope, call, judged = self._guard, self._scope, self._call, self._judged
+        core, verdict = guard.core, judged.verdict
+        given = self._request.rules.approval_timeout
+        given = guard.defaults.approval_timeout if given is None else given
+        timeout = _APPROVAL_TIMEOUT if given is None else given
+        bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
+        request: dict[str, Json] = {
+            "clientRequestId": core.ids.uuid(),
+            "runId": scope.run_id,
+            "sessionId": scope.session_id,
+            "agentId": scope.agent_id,
+            "policyId": verdict.policy_id,
+            "toolName": call.tool_name,
+            "inputHash": digest,
+            "reason": None if verdict.reason is None else core.mask.text(verdict.reason),
+            "timeoutMs": round(bounded * 1_000),
+        }
+        request = {name: value for name, value in request.items() if value is not None}
+        is_recorded = False
+
+        def on_created(approval_id: str) -> None:
+            nonlocal is_recorded
+            is_recorded = True
+            # Send the input at once: operators see it beside the approval.
+            guard.record_decision(scope, call, judged, approval_id)
+            core.sender.flush_soon()
+
+        outcome = ask_approval(core, request, timeout, on_created, stop)
+        if not is_recorded:
+            guard.record_decision(scope, call, judged)
+        if outcome.outcome != "approved" and outcome.detail is not None:
+            message = f"A tool was not run because approval could not be requested: {outcome.detail}."
+            core.diagnostics.report("warning", "approval_unavailable", message)
+        return outcome
+
+
+def _name(given: str) -> str:
+    text = exact_text(given)
+    return given if text is None else text

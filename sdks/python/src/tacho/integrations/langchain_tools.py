@@ -1,0 +1,204 @@
+"""Guards tools of LangChain where they call their function."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, Tool, ToolException
+
+import tacho
+
+from ..client import Tacho
+from ..guarding.blocked import ToolBlockedError
+from ..guarding.json_form import is_readable, json_form
+from ..recording.plain import read_safely
+from .unguarded import Unguarded, cannot_guard, is_generator
+
+try:
+    from langgraph.errors import GraphBubbleUp
+except ImportError:
+    _PAUSES: tuple[type[BaseException], ...] = ()
+else:
+    # `interrupt`, and a Command for a parent graph.
+    _PAUSES = (GraphBubbleUp,)
+
+T = TypeVar("T", bound=BaseTool)
+
+_GUARDED = "__tacho_guarded__"
+# LangChain gives these to a function that names them, in place of what a model wrote.
+_GIVEN = frozenset({"run_manager", "callbacks"})
+
+
+class _Refused(ToolException):
+    """A guarded call that may not run; the message is for the model."""
+
+
+def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
+    name = getattr(tool, "name", None) or type(tool).__name__
+    if isinstance(tool, dict):
+        name = str(tool.get("name") or tool.get("type"))
+    why = _why_not(tool)
+    if why is not None:
+        cannot_guard(unguarded, client, name, why)
+        return tool
+    guarded = copy.copy(tool)
+    for part in _parts_of(tool):
+        function = getattr(tool, part)
+        if function is None or getattr(function, _GUARDED, False):
+            continue
+        is_async = part in ("coroutine", "_arun")
+        call_of = functools.partial(_call_of, tool, function, _injected(tool, function))
+        # Past the model's own __setattr__, which knows fields only. The function stays bound to the tool, so an asynchronous
+        # method that calls the synchronous one is one guarded call.
+        object.__setattr__(guarded, part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
+    if not isinstance(tool.handle_tool_error, _Handler):
+        guarded.handle_tool_error = _Handler(tool.handle_tool_error)
+    return guarded
+
+
+def _parts_of(tool: BaseTool) -> list[str]:
+    """What holds the tool's function: fields of a tool that is made from functions, methods of a class."""
+    kind = type(tool)
+    made_of = next((own for own in (StructuredTool, Tool) if isinstance(tool, own)), BaseTool)
+    own_parts = [("_run", "func", kind._run is made_of._run), ("_arun", "coroutine", kind._arun is made_of._arun)]
+    parts = [field if is_inherited else method for method, field, is_inherited in own_parts]
+    # The inherited asynchronous method calls the synchronous one.
+    return [part for part in parts if part.startswith("_") or part in made_of.model_fields]
+
+
+def _why_not(tool: object) -> str | None:
+    if not isinstance(tool, BaseTool):
+        return "it is no tool of LangChain; a function needs @tool, and a tool of the provider runs there"
+    for method in ("invoke", "ainvoke", "run", "arun"):
+        if not str(getattr(type(tool), method).__module__).startswith("langchain_core."):
+            return f"its class has its own {method}, which may call anything"
+    if any(is_generator(getattr(tool, part)) for part in _parts_of(tool)):
+        return "it is a generator, whose body runs after the call"
+    return None
+
+
+def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def guarded(*args: Any, **named: Any) -> Any:
+        client, call = given or tacho.client(), call_of(args, named)
+        try:
+            return client.run_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=_PAUSES)
+        except ToolBlockedError as error:
+            raise _Refused(error.model_text) from error
+
+    setattr(guarded, _GUARDED, True)
+    return guarded
+
+
+def _guarded_async(given: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def guarded(*args: Any, **named: Any) -> Any:
+        client, call = given or tacho.client(), call_of(args, named)
+        try:
+            return await client.arun_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=_PAUSES)
+        except ToolBlockedError as error:
+            raise _Refused(error.model_text) from error
+
+    setattr(guarded, _GUARDED, True)
+    return guarded
+
+
+@dataclass(frozen=True)
+class _Call:
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+    left_out: frozenset[str] = frozenset()
+
+
+_CallOf = Callable[[tuple[Any, ...], dict[str, Any]], _Call]
+
+
+def _call_of(
+    tool: BaseTool, function: Callable[..., Any], injected: dict[str, bool], args: tuple[Any, ...], named: dict[str, Any]
+) -> _Call:
+    if isinstance(tool, Tool) and len(args) == 1:
+        # The parameter's name is not the model's.
+        name = _only_name(tool)
+        return _Call(lambda **given: function(given.pop(name), **given), (), {**named, name: args[0]}, frozenset(named))
+    hidden = (name for name, is_always in injected.items() if is_always or not is_readable(json_form(named.get(name))))
+    return _Call(function, args, named, frozenset(hidden))
+
+
+def _only_name(tool: Tool) -> str:
+    if tool.args_schema is None:
+        return "input"
+    names: list[str] = read_safely(lambda: list(tool.args), [])
+    return names[0] if len(names) == 1 else "input"
+
+
+def _injected(tool: BaseTool, function: Callable[..., Any]) -> dict[str, bool]:
+    """
+    Arguments that are injected. True: always by LangChain, in place of what a model wrote, so they are not judged. Others are
+    left out only if no model could have written them, because they have no JSON form.
+    """
+    named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
+    found = dict.fromkeys(_GIVEN & named, True)
+    hints: dict[str, Any] = {}
+    schema = tool.args_schema
+    for source in (schema, function):
+        if isinstance(source, type) or callable(source):
+            hints.update(_hints_of(source))
+    for name, hint in hints.items():
+        kinds = [part if isinstance(part, type) else type(part) for part in _parts_of_hint(hint)]
+        if RunnableConfig in kinds and name in named:
+            found[name] = True
+        elif any(_is_marker(kind) for kind in kinds):
+            # LangChain injects what its own markers name; what another marker names, a model can write.
+            found[name] = any(_is_marker(kind) and kind is not InjectedToolArg and _is_own(kind) for kind in kinds)
+    return found
+
+
+def _hints_of(source: Any) -> dict[str, Any]:
+    hints: dict[str, Any] = read_safely(lambda: typing.get_type_hints(source, include_extras=True), {})
+    return hints
+
+
+def _is_marker(kind: type) -> bool:
+    return any(base.__name__ in ("InjectedToolArg", "_DirectlyInjectedToolArg") for base in kind.__mro__)
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("langchain", "langchain_core", "langgraph")
+
+
+def _parts_of_hint(hint: Any) -> list[Any]:
+    parts = [typing.get_origin(hint) or hint, *getattr(hint, "__metadata__", ())]
+    for inner in typing.get_args(hint):
+        if inner not in parts:
+            parts.extend(_parts_of_hint(inner))
+    return parts
+
+
+class _Handler:
+    """Answers the model with a refusal; the tool's own handling of its errors stays as it is."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __bool__(self) -> bool:
+        # LangChain asks this while it handles the error.
+        return isinstance(sys.exc_info()[1], _Refused) or bool(self._own)
+
+    def __call__(self, error: ToolException) -> Any:
+        own = self._own
+        if isinstance(error, _Refused):
+            return str(error)
+        if callable(own):
+            return own(error)
+        if isinstance(own, str):
+            return own
+        return error.args[0] if error.args else "Tool execution error"

@@ -1,0 +1,192 @@
+"""Guards agents of the OpenAI Agents SDK: their tools where these call their function, and the agents they hand over to."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+import functools
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from agents import Agent, FunctionTool, Handoff, function_tool
+
+import tacho
+
+from ..client import Tacho
+from ..guarding.blocked import ToolBlockedError
+from .tool_input import Unreadable, arguments_of
+from .unguarded import Unguarded, cannot_guard, is_generator
+
+A = TypeVar("A", bound=Agent[Any])
+
+_GUARDED = "__tacho_guarded__"
+
+
+class Guarding:
+    """Guards an agent and whatever it leads to. Each agent is guarded once, because agents may hand over in circles."""
+
+    def __init__(self, client: Tacho | None, unguarded: Unguarded) -> None:
+        self._client = client
+        self._unguarded = unguarded
+        self._agents: dict[int, tuple[Agent[Any], Agent[Any]]] = {}
+        self._classes: dict[type, type] = {}
+
+    @property
+    def _recorder(self) -> Tacho:
+        return self._client or tacho.client()
+
+    def agent(self, agent: A) -> A:
+        if not isinstance(agent, Agent):
+            cannot_guard(self._unguarded, self._client, str(getattr(agent, "name", agent)), "it is no Agent")
+            return agent
+        if getattr(type(agent), _GUARDED, False):
+            return agent
+        known = self._agents.get(id(agent))
+        if known is not None:
+            return known[1]  # type: ignore[return-value]
+        guarded = copy.copy(agent)
+        guarded.__class__ = self._class(type(agent))
+        self._agents[id(agent)] = (agent, guarded)
+        guarded.tools = [self._tool(tool) for tool in agent.tools]
+        guarded.handoffs = agent.handoffs
+        # Reads them now, so that what cannot be guarded is refused here.
+        _ = guarded.handoffs
+        return guarded
+
+    def _class(self, kind: type[Any]) -> Any:
+        """
+        Its instances, and copies made by `clone`, guard what the runner asks them for: also tools of MCP servers, and tools and
+        hand-offs that are added later.
+        """
+
+        async def get_all_tools(agent: Any, run_context: Any) -> list[Any]:
+            return [self._tool(tool) for tool in await kind.get_all_tools(agent, run_context)]
+
+        def get_handoffs(agent: Any) -> list[Any]:
+            held: list[Any] = vars(agent)["handoffs"]
+            held[:] = map(self._handoff, held)
+            return held
+
+        def set_handoffs(agent: Any, given: list[Any]) -> None:
+            vars(agent)["handoffs"] = [*given]
+
+        if kind not in self._classes:
+            members = {
+                "get_all_tools": get_all_tools,
+                "handoffs": property(get_handoffs, set_handoffs),
+                _GUARDED: True,
+                "__module__": kind.__module__,
+                "__doc__": kind.__doc__,
+            }
+            self._classes[kind] = type(kind.__name__, (kind,), members)
+        return self._classes[kind]
+
+    def _handoff(self, handoff: Any) -> Any:
+        if not isinstance(handoff, Handoff):
+            return self.agent(handoff)
+        if getattr(handoff.on_invoke_handoff, _GUARDED, False):
+            return handoff
+        if handoff.input_json_schema.get("properties"):
+            why = "it passes arguments of the model to on_handoff"
+            cannot_guard(self._unguarded, self._client, handoff.tool_name, why)
+        invoke = handoff.on_invoke_handoff
+
+        async def on_invoke_handoff(context: Any, arguments: str) -> Any:
+            return self.agent(await invoke(context, arguments))
+
+        setattr(on_invoke_handoff, _GUARDED, True)
+        guarded = copy.copy(handoff)
+        guarded.on_invoke_handoff = on_invoke_handoff
+        # A resumed run finds its agents by this.
+        target = handoff._agent_ref() if handoff._agent_ref else None
+        if isinstance(target, Agent):
+            guarded._agent_ref = weakref.ref(self.agent(target))
+        return guarded
+
+    def _tool(self, tool: Any) -> Any:
+        if not isinstance(tool, FunctionTool):
+            kind, name = type(tool).__name__, str(getattr(tool, "name", type(tool).__name__))
+            cannot_guard(self._unguarded, self._client, name, f"{kind} does not run through a function of yours")
+            return tool
+        function = getattr(tool, "__wrapped__", None)
+        if getattr(function, _GUARDED, False) or getattr(tool.on_invoke_tool, _GUARDED, False):
+            return tool
+        why = _why_not(tool, function)
+        if why is not None:
+            cannot_guard(self._unguarded, self._client, tool.name, why)
+            return tool
+        return self._raw_tool(tool) if function is None else self._function_tool(tool, function)
+
+    def _function_tool(self, tool: FunctionTool, given: Callable[..., Any]) -> FunctionTool:
+        """The SDK parses the model's text inside the tool, so the tool is made again from its function, guarded."""
+        function: Callable[..., Any] = given if inspect.isroutine(given) else getattr(given, "__call__")  # noqa: B004, B009
+
+        @functools.wraps(function)
+        async def act(*args: Any, **named: Any) -> Any:
+            return await _run(function, args, named)
+
+        adapter = tool._output_type_adapter
+
+        @functools.wraps(function)
+        async def guarded(*args: Any, **named: Any) -> Any:
+            try:
+                return await self._recorder.arun_tool(tool.name, act, args, named)
+            except ToolBlockedError as error:
+                # A text is no answer of a tool with a declared output.
+                if adapter is not None:
+                    raise
+                return error.model_text
+
+        setattr(guarded, _GUARDED, True)
+        made = function_tool(
+            guarded,
+            name_override=tool.name,
+            use_docstring_info=False,
+            strict_mode=tool.strict_json_schema,
+            output_type=None if adapter is None else adapter._type,
+        )
+        return dataclasses.replace(tool, on_invoke_tool=made.on_invoke_tool)
+
+    def _raw_tool(self, tool: FunctionTool) -> FunctionTool:
+        """Its function gets the model's text, so the text is judged by the one meaning that it has as JSON."""
+        invoke = tool.on_invoke_tool
+        is_agent = tool._is_agent_tool
+
+        async def on_invoke_tool(context: Any, arguments: str) -> Any:
+            given = arguments_of(arguments)
+            if not isinstance(given, dict) or (is_agent and not _is_plain_question(given)):
+                given = Unreadable()
+            try:
+                return await self._recorder.acall_guarded(tool.name, given, lambda: invoke(context, arguments))
+            except ToolBlockedError as error:
+                return error.model_text
+
+        setattr(on_invoke_tool, _GUARDED, True)
+        return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
+
+
+def _why_not(tool: FunctionTool, function: Any) -> str | None:
+    if is_generator(function):
+        return "it is a generator, whose body runs after the call"
+    if tool._is_codex_tool:
+        return "Codex runs its own tools"
+    if tool._is_agent_tool:
+        if not getattr(type(tool._agent_instance), _GUARDED, False):
+            return "it is an agent whose tools are not guarded; use guard_agent(agent).as_tool(…)"
+        if list(tool.params_json_schema.get("properties", {})) != ["input"]:
+            return "it is an agent with parameters of its own, which are parsed inside"
+    return None
+
+
+def _is_plain_question(given: dict[str, object]) -> bool:
+    """What an agent as a tool takes unchanged."""
+    return list(given) == ["input"] and isinstance(given["input"], str)
+
+
+async def _run(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **named)
+    return await asyncio.to_thread(function, *args, **named)

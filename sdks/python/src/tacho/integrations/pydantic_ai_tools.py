@@ -1,0 +1,106 @@
+"""Guards toolsets of Pydantic AI where their tools get validated arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    ApprovalRequiredToolset,
+    CombinedToolset,
+    ExternalToolset,
+    FilteredToolset,
+    FunctionToolset,
+    PreparedToolset,
+    WrapperToolset,
+)
+
+import tacho as tacho_module
+
+from ..client import Tacho
+from ..guarding.blocked import ToolBlockedError
+from .unguarded import Unguarded, cannot_guard, is_generator
+
+# They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
+_OUTER = (ApprovalRequiredToolset, FilteredToolset, PreparedToolset)
+# They run tools that have functions of their own.
+_OF_TOOLS = (WrapperToolset, CombinedToolset, FunctionToolset)
+_OWN = "pydantic_ai."
+
+
+def guarded_toolset(toolset: AbstractToolset[Any], client: Tacho | None, unguarded: Unguarded) -> AbstractToolset[Any]:
+    if isinstance(toolset, CombinedToolset):
+        return replace(toolset, toolsets=[guarded_toolset(one, client, unguarded) for one in toolset.toolsets])
+    if isinstance(toolset, _OUTER) and type(toolset).__module__.startswith(_OWN):
+        return replace(toolset, wrapped=guarded_toolset(toolset.wrapped, client, unguarded))
+    if isinstance(toolset, GuardedToolset):
+        return toolset
+    if not isinstance(toolset, AbstractToolset):
+        cannot_guard(unguarded, client, getattr(toolset, "__name__", type(toolset).__name__), "it is no toolset")
+        return toolset
+    _check(toolset, client, unguarded)
+    return GuardedToolset(toolset, client, unguarded)
+
+
+def _check(toolset: AbstractToolset[Any], client: Tacho | None, unguarded: Unguarded) -> None:
+    for part in _parts_of(toolset):
+        for name, why in _refusals_of(part):
+            cannot_guard(unguarded, client, name, why)
+
+
+def _parts_of(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
+    yield toolset
+    inner = [toolset.wrapped] if isinstance(toolset, WrapperToolset) else getattr(toolset, "toolsets", ())
+    # A toolset that a function makes for each run.
+    made = getattr(toolset, "_toolset", None)
+    for one in [*inner, made]:
+        if isinstance(one, AbstractToolset):
+            yield from _parts_of(one)
+
+
+def _refusals_of(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, str]]:
+    kind = type(toolset)
+    if isinstance(toolset, ExternalToolset):
+        for definition in toolset.tool_defs:
+            yield definition.name, "it runs outside of the agent, which gets only its result"
+    elif isinstance(toolset, _OF_TOOLS) and not kind.call_tool.__module__.startswith(_OWN):
+        yield kind.__name__, "its call_tool may change the arguments; put guard_toolset inside of it"
+    elif isinstance(toolset, FunctionToolset):
+        for name, tool in toolset.tools.items():
+            if is_generator(tool.function):
+                yield name, "it is a generator, whose body runs after the call"
+            elif str(getattr(tool.function, "__module__", "")).startswith("pydantic_ai.ext."):
+                yield name, "another framework parses its arguments; guard it there"
+
+
+@dataclass
+class GuardedToolset(WrapperToolset[Any]):
+    """Decides each call before the toolset runs it."""
+
+    tacho: Tacho | None = None
+    unguarded: Unguarded = "refuse"
+
+    async def get_tools(self, ctx: Any) -> dict[str, Any]:
+        tools = await super().get_tools(ctx)
+        # Again, because toolsets change; what is allowed is on the record already.
+        if self.unguarded != "allow":
+            _check(self.wrapped, self.tacho, self.unguarded)
+        for name, tool in tools.items():
+            if tool.tool_def.kind == "external" and self.unguarded != "allow":
+                cannot_guard(self.unguarded, self.tacho, name, "it runs outside of the agent, which gets only its result")
+        return tools
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        client = self.tacho or tacho_module.client()
+        inherited = super().call_tool
+
+        async def act(**given: Any) -> Any:
+            return await inherited(name, given, ctx, tool)
+
+        try:
+            return await client.arun_tool(name, act, (), tool_args, pauses=(ApprovalRequired, CallDeferred))
+        except ToolBlockedError as error:
+            return error.model_text

@@ -1,0 +1,39 @@
+"""Tools that cannot be guarded are refused when they are wrapped, or run unguarded on the record."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Literal
+
+import tacho
+
+from ..client import Tacho
+
+Unguarded = Literal["refuse", "allow"]
+"""`allow` lets tools that cannot be guarded run unguarded, and records each."""
+
+
+class CannotGuardError(TypeError):
+    """A tool that cannot be guarded: the framework runs it where no policy can judge what it gets."""
+
+
+def cannot_guard(unguarded: Unguarded, client: Tacho | None, tool_name: str, why: str) -> None:
+    """Raises, or records that the tool runs unguarded, in a run of its own outside a run."""
+    said = f"The tool {tool_name} cannot be guarded: {why}."
+    if unguarded != "allow":
+        raise CannotGuardError(f'{said} Leave it out, or pass unguarded="allow" to run it unguarded.')
+    recorder = client or tacho.client()
+    recorder.core.diagnostics.report("warning", "unguarded_tool", f"{said} It runs unguarded.")
+    run = recorder.current_run() or recorder.start_run()
+    run.step(f"{tool_name} is not guarded", {"toolName": tool_name, "isGuarded": False, "reason": why})
+    if recorder.current_run() is None:
+        run.end("COMPLETED")
+
+
+def is_generator(function: object) -> bool:
+    """Its body runs after the call, when nothing judges any more."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = function if inspect.isroutine(function) else inspect.getattr_static(type(function), "__call__", None)
+    return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, called))

@@ -1,0 +1,133 @@
+"""CrewAI: the promise of the guard for each way of defining a tool (matrix.py)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from conftest import Client, Service
+
+from .matrix import WAYS, Spy, Way, check, check_results
+
+pytest.importorskip("crewai")
+
+import crewai
+from crewai.tools import BaseTool, tool
+
+from tacho.integrations.crewai import guard_tools
+from tacho.integrations.unguarded import CannotGuardError
+
+# A tool that CrewAI made gets nested models as plain dicts.
+LEFT_OUT = {"model that hides a field when written"}
+
+
+def _class(spy: Spy, name: str) -> Any:
+    class Own(BaseTool):  # type: ignore[misc, unused-ignore]
+        def _run(self, order: int, amount: int = 500) -> str:
+            return spy.take(name, order=order, amount=amount)
+
+    return Own(name=name, description="Does it.")
+
+
+def _async_class(spy: Spy, name: str) -> Any:
+    class Own(BaseTool):  # type: ignore[misc, unused-ignore]
+        def _run(self, order: int, amount: int) -> str:
+            return spy.take(name, order=order, amount=amount)
+
+        async def _arun(self, order: int, amount: int) -> str:
+            return self._run(order, amount)
+
+    return Own(name=name, description="Does it.")
+
+
+OWN = [
+    Way("class", "method", _class, {"order": "1"}, {"order": 1, "amount": 500}),
+    Way("async class", "method", _async_class, {"order": "1", "amount": 500}, {"order": 1, "amount": 500}),
+]
+
+
+def wrap(function: Any, name: str) -> Any:
+    return function if isinstance(function, BaseTool) else tool(name)(function)
+
+
+def run_of(is_native: bool) -> Any:
+    """With calls that the model makes as such, or writes into its text."""
+
+    def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
+        answers: dict[str, str] = {}
+
+        class Scripted(crewai.BaseLLM):  # type: ignore[misc, unused-ignore]
+            def call(self, messages: Any, *args: Any, **named: Any) -> Any:
+                if is_native:
+                    said = [message for message in messages if message["role"] == "tool"]
+                    if not said:
+                        return [_call(name, given) for name, given in calls.items()]
+                    answers.update((message["tool_call_id"], message["content"]) for message in said)
+                    return "done"
+                self.asked = getattr(self, "asked", [])
+                if self.asked:
+                    answers[self.asked[-1]] = str([message["content"] for message in messages])
+                left = [name for name in calls if name not in self.asked]
+                if not left:
+                    return "Thought: I know\nFinal Answer: done"
+                self.asked.append(left[0])
+                return f"Thought: I act\nAction: {left[0]}\nAction Input: {json.dumps(calls[left[0]])}"
+
+            def supports_function_calling(self) -> bool:
+                return is_native
+
+        guarded = guard_tools(list(tools.values()), client.tacho)
+        agent = crewai.Agent(role="R", goal="G", backstory="B", llm=Scripted(model="scripted"), tools=guarded, verbose=False)
+        task = crewai.Task(description="Go", expected_output="A word", agent=agent)
+        crewai.Crew(agents=[agent], tasks=[task], verbose=False).kickoff()
+        return answers
+
+    return run
+
+
+def _call(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    return {"id": name, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["native", "text"])
+@pytest.mark.parametrize("way", [*WAYS, *OWN], ids=lambda way: way.name)
+def test_a_tool(way: Way, is_native: bool, service: Service, make: Callable[..., Client]) -> None:
+    if way.name in LEFT_OUT:
+        pytest.skip("CrewAI writes models with their own serializers, so the tool does not get these fields")
+    check(service, make, way, run_of(is_native), wrap)
+
+
+def test_what_cannot_be_guarded_is_refused_or_recorded(service: Service, make: Callable[..., Client]) -> None:
+    client = make()
+
+    @tool  # type: ignore[untyped-decorator, unused-ignore]
+    def streams(order: int) -> Iterator[str]:
+        """Streams."""
+        yield "piece"
+
+    class Ran(BaseTool):  # type: ignore[misc, unused-ignore]
+        def run(self, *args: Any, **named: Any) -> str:
+            return "ran"
+
+        def _run(self) -> str:
+            return ""
+
+    given: list[Any] = [streams, Ran(name="ran", description=""), {"type": "web_search"}]
+    for one in given:
+        with pytest.raises(CannotGuardError, match="cannot be guarded"):
+            guard_tools([one], client.tacho)
+    assert guard_tools(given, client.tacho, unguarded="allow") == given
+
+
+def test_the_page_says_so() -> None:
+    others = {"generator": "refused", "streaming": "guarded", "unknown shape": "refused"}
+    outside = [
+        "Tools that CrewAI adds by itself: delegation, memory, files, code execution, and `mcps` of an agent.",
+        "Agents of another framework that a crew runs (adapters).",
+    ]
+    check_results(
+        "python-crewai", "CrewAI", ["crewai"], [way for way in [*WAYS, *OWN] if way.name not in LEFT_OUT], others, outside
+    )

@@ -1,0 +1,87 @@
+"""Masks: the vectors of both SDKs, and the quick search against the plain one."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacho.recording.credential_words import mask_credentials, mask_pairs, may_hold_credentials
+from tacho.recording.credentials import CREDENTIAL_FORMS, CREDENTIAL_MARK, kind_of_name, mask_assignments
+from tacho.recording.mask import Mask, Masking
+from tacho.recording.plain import dump
+
+VECTORS = Path(__file__).parents[3] / "packages" / "sdk-conformance" / "vectors" / "mask.json"
+CASES: list[dict[str, Any]] = json.loads(VECTORS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_every_shared_case_is_masked_alike(case: dict[str, Any]) -> None:
+    mask = Mask(Masking())
+    given = case["input"]
+    actual = mask.value(given) if mask.touches(dump(given)) else given
+    assert actual == case["output"]
+    assert mask.value(actual) == actual
+
+
+NAMES = """
+password passw Pass PWD secret api_key api-key apiKey X-API-Key key Authorization auth author --auth --jwt jwt otp cvv cvc2
+Cookie set-cookie token tokens total_tokens bearer signature x-amz-signature user name value header content data role
+compass spin
+encryption_key signingKey private.key credential credentials_file --password --user -u curl https Basic Bearer tokenizer
+keyboard """.split()
+SIGNS = ': = := => ; , & | > < </ / // :// @ [ ] { } [[ ]] ( ) - -- . \' " ` \\" \\\\" \\n'.split()
+GLUE = [*SIGNS, " ", "  ", "\u00a0", "\n", "\t", "\u0130"]
+VALUES = """
+hunter2 12 1,024 12ab true null abcdefghijkl1234= sk-abcdefghijklmnopqrst ghp_abcdefghijklmnopqrst AKIAIOSFODNN7EXAMPLE x
+eyJhbGciOiJIUzI1NiJ9.eyJz tacho_k3_abcdefghijklmnopqrst xoxb-1234567890ab ya29.abcdefghijklmnopqrst -----BEGIN api access pass
+""".split()
+
+
+def plainly_masked(text: str) -> str:
+    """Every rule on the whole text."""
+    for form in CREDENTIAL_FORMS:
+        text = form.sub(lambda match: (match.group(1) if match.re.groups else "") + CREDENTIAL_MARK, text)
+    return mask_assignments(mask_pairs(text, kind_of_name), kind_of_name)
+
+
+def test_the_quick_search_masks_what_the_plain_rules_mask() -> None:
+    source = random.Random(7)
+    for _ in range(20_000):
+        pieces = source.choices([NAMES, GLUE, VALUES], [3, 5, 2], k=source.randint(1, 14))
+        text = "".join(source.choice(piece) for piece in pieces)
+        expected = plainly_masked(text)
+        assert mask_credentials(text, kind_of_name) == expected, text
+        assert expected == text or may_hold_credentials(dump({"text": text})), text
+        assert expected == text or may_hold_credentials(text), text
+
+
+REPEATED = [
+    "token ",
+    "tokens",
+    '["token",',
+    '{"name":"token",',
+    "api key ",
+    "<password>",
+    "://",
+    '\\"key\\",',
+    "auth",
+    "password:",
+]
+
+
+@pytest.mark.parametrize("piece", REPEATED)
+def test_masking_takes_linear_time_whatever_the_text_repeats(piece: str) -> None:
+    mask = Mask(Masking())
+
+    def seconds(chars: int) -> float:
+        start = time.process_time()
+        mask.value({"text": piece * (chars // len(piece))})
+        return time.process_time() - start
+
+    # Eight times the text takes about eight times as long; sixty-four times would be quadratic.
+    assert min(seconds(80_000) for _ in range(3)) < 30 * max(min(seconds(10_000) for _ in range(3)), 0.001)
