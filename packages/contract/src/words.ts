@@ -37,6 +37,7 @@ export const RUN_COLUMNS = [
   'started',
   'length',
   'steps',
+  'why',
   'errors',
   'tools',
   'models',
@@ -85,6 +86,9 @@ export const ALERT_KINDS = ['error_rate', 'cost', 'no_runs', 'approval_waiting',
 
 /** PENDING: its condition holds, but not yet long enough. */
 export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const
+
+/** Where an error happened. */
+export const FAILURE_PLACES = ['tool', 'model', 'step', 'run'] as const
 
 export const RUN_ACTIVITIES = ['ACTIVE', 'WAITING_FOR_APPROVAL', 'STALLED'] as const
 export type RunActivity = (typeof RUN_ACTIVITIES)[number]

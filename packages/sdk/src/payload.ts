@@ -1,5 +1,6 @@
 /** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
 import type { Diagnostics } from './diagnostics.ts'
+import { exceptionOf } from './exception.ts'
 import { errorText, fieldsOf, joined, jsonText, readSafely, type JsonObject } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Mask } from './mask.ts'
@@ -60,9 +61,10 @@ export function createPayloadWriter(
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
     const isThrown = readSafely(() => error instanceof Error, true)
-    if (capture === 'full') return isThrown ? joined(payload, { error: errorText(error) }) : payload
+    const exception = isThrown && payload['exception'] === undefined ? { exception: exceptionOf(error) } : {}
+    if (capture === 'full') return isThrown ? joined(payload, { error: errorText(error) }, exception) : payload
     const kept: [string, unknown][] = []
-    for (const [key, value] of fieldsOf(payload)) {
+    for (const [key, value] of [...fieldsOf(payload), ...fieldsOf(exception)]) {
       if (metadataKeys.has(key)) kept.push([key, value])
       else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
       // Which conditions failed, and why: the message quotes the condition, never a fact.

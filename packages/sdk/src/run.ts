@@ -113,7 +113,9 @@ export class Run {
     return this.#add(() => {
       const { name, message } = error instanceof Error ? error : { name: 'error', message: errorText(error) }
       const code = (error as { code?: unknown } | null | undefined)?.code
-      return { type: 'ERROR', label: name, payload: joined({ message }, code !== undefined && { code }, payload) }
+      const exception = error instanceof Error && { exception: exceptionOf(error) }
+      const facts = joined({ message }, code !== undefined && { code }, exception, payload)
+      return { type: 'ERROR', label: name, payload: facts }
     })
   }
 

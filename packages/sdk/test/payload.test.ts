@@ -116,7 +116,10 @@ test('values that JSON cannot express are marked, and never throw', () => {
   assert.deepEqual(written([1, 2]), { value: [1, 2] })
   assert.deepEqual(written('text'), { value: 'text' })
   assert.deepEqual(written({ half: '\ud83d' }), { half: '\ufffd' })
-  assert.deepEqual(written({ error: new TypeError('no') }), { error: 'TypeError: no' })
+  const failed = written({ error: new TypeError('no') }) as { exception: { stack: string } }
+  const { stack } = failed.exception
+  assert.deepEqual(failed, { error: 'TypeError: no', exception: { type: 'TypeError', message: 'no', stack } })
+  assert.match(stack, /^TypeError: no\n {4}at /)
 })
 
 test('only the beginning of a huge value is read, so that recording does not block the host', () => {
@@ -239,6 +242,7 @@ test('metadata-only keeps no content', () => {
     toolName: 'search',
     error: 'RangeError',
     tenant: 'acme',
+    exception: { type: 'RangeError' },
   })
   assert.deepEqual(JSON.parse(write({ model: 'x'.repeat(300), policyIds: ['p'], action: { no: 1 } })), {
     policyIds: ['p'],

@@ -118,7 +118,6 @@ def test_values_that_json_cannot_express_are_readable() -> None:
             "bytes": b"123",
             "set": {1},
             "tuple": (1, 2),
-            "error": TypeError("no"),
             "enum": _Color.RED,
             "order": _Order("7", decimal.Decimal("1.50")),
             "model": _Model(),
@@ -135,7 +134,6 @@ def test_values_that_json_cannot_express_are_readable() -> None:
         "bytes": "[binary: 3 bytes]",
         "set": [1],
         "tuple": [1, 2],
-        "error": "TypeError: no",
         "enum": "red",
         "order": {"order": "7", "amount": "1.50"},
         "model": {"a": 1},
@@ -146,6 +144,9 @@ def test_values_that_json_cannot_express_are_readable() -> None:
         "bad": "[unreadable]",
         "7": 8,
     }
+    failed = written({"error": TypeError("no")})
+    stack = "TypeError: no\n"
+    assert failed == {"error": "TypeError: no", "exception": {"type": "TypeError", "message": "no", "stack": stack}}
     assert written(None) == {} and written([1, 2]) == {"value": [1, 2]} and written("text") == {"value": "text"}
     assert written({"half": "\ud83d", "\udc00": 1}) == {"half": "\ufffd", "\ufffd": 1}
 

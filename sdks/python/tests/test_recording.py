@@ -38,7 +38,8 @@ def test_a_run_records_its_events_and_outcome(make: Make, service: Service) -> N
     ]
     assert events[0]["payload"] == {"text": "Hello"}
     assert events[1]["payload"]["usage"] == {"promptTokens": 1} and events[1]["payload"]["other"] == 1
-    assert events[3]["payload"] == {"message": "no"} and events[3]["label"] == "ValueError"
+    exception = {"type": "ValueError", "message": "no", "stack": "ValueError: no\n"}
+    assert events[3]["payload"] == {"message": "no", "exception": exception} and events[3]["label"] == "ValueError"
     assert events[-1]["payload"] == {"status": "COMPLETED"}
     for event in events:
         assert (event["runId"], event["sessionId"], event["clientId"]) == ("r", "s", "c")

@@ -1,4 +1,5 @@
 /** `tacho runs list`: prints each page when it arrives. */
+import { whyFailed } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
@@ -36,8 +37,9 @@ const COLUMNS: Column[] = [
   { title: 'SESSION', isOptional: true },
   { title: 'LASTED', align: 'right' },
   { title: 'EVENTS', align: 'right', isOptional: true },
-  { title: 'TOKENS', align: 'right' },
+  { title: 'TOKENS', align: 'right', isOptional: true },
   { title: 'COST', align: 'right' },
+  { title: 'WHY', as: 'text' },
 ]
 
 export async function listRuns(
@@ -99,6 +101,7 @@ function runCells(run: OperatorRun, now: number): string[] {
     spokenNumber(run.eventCount),
     spokenTokens(run.usage.totalTokens),
     spokenCost(run),
+    whyFailed(run) ?? '',
   ]
 }
 
@@ -106,7 +109,9 @@ function runCells(run: OperatorRun, now: number): string[] {
 export function runLine(run: OperatorRun): string {
   const status = shownStatus(run, Date.now())
   const time = spokenTime(run.startedAt)
-  return `${time}  ${toned(toneOf(status), status.padEnd(9))}  ${printable(run.runId)}  ${printable(run.agent.name)}`
+  const why = whyFailed(run)
+  const line = `${time}  ${toned(toneOf(status), status.padEnd(9))}  ${printable(run.runId)}  ${printable(run.agent.name)}`
+  return why === null ? line : `${line}  ${printable(why)}`
 }
 
 /** STALLED instead of RUNNING, as in the console. */

@@ -1,6 +1,7 @@
 /** `tacho runs show`: a run and its timeline. */
 import { eachItem } from '@tacho/client/items.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
+import { failureLine, failureOf, whyFailed, type ToldEvent } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
@@ -15,6 +16,7 @@ import {
   printable,
   printEmpty,
   printJsonItems,
+  printLine,
   spokenMoney,
   spokenNumber,
   spokenTime,
@@ -34,6 +36,7 @@ export interface RunPlace {
 export interface ShowOptions {
   full?: true
   failed?: true
+  stack?: true
   tail?: number
   type?: string
   search?: string
@@ -50,6 +53,7 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
   const read = (runId: string) => client.readOperatorRun({ params: { environmentId, runId } })
   const run = await known('run', given.runId, { client, environmentId }, read)
   const place = { environmentId, runId: run.id }
+  if (options.stack) return printStack(client, place, run)
   const rows = options.tail === undefined ? rowsOf(client, place, options) : await lastRows(client, place, options)
   if (options.json) {
     const isWhole = options.full === true || options.failed === true
@@ -158,6 +162,7 @@ function runLines(run: OperatorRun, now: number): string[] {
   const errors = errorCount ? `, ${toned('red', counted(errorCount, 'error'))}` : ''
   return [
     `${tonedWord(status)}  ${strong(printable(run.runId))}`,
+    ...whyLines(run),
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
@@ -173,6 +178,28 @@ function runLines(run: OperatorRun, now: number): string[] {
     ...(silence === null ? [] : [`It may have died. A SESSION_OUTCOME event ends a run.`]),
     '',
   ]
+}
+
+function whyLines(run: OperatorRun): string[] {
+  const why = whyFailed(run)
+  if (why === null) return []
+  const more = run.failure === null ? '' : `  \`tacho runs show ${printable(run.runId)} --stack\` shows where.`
+  return [`Why      ${toned('red', printable(why))}`, ...(more === '' ? [] : [`       ${more}`])]
+}
+
+/** The error of a run with its causes and its stack. */
+async function printStack(client: OperatorClient, place: RunPlace, { runId, failure }: OperatorRun): Promise<void> {
+  if (failure === null) return printEmpty(`No event tells an error. \`tacho runs show ${runId}\` shows all.`)
+  const { text } = answered(
+    client.url,
+    await client.whole.readEvent({ params: { ...place, eventId: failure.eventId } }),
+  )
+  const { eventType, label, payload } = JSON.parse(text) as ToldEvent
+  const told = failureOf({ eventType, label, payload })
+  printLine(toned('red', printable(failureLine(told ?? failure, { kind: failure.place, name: failure.name }))))
+  for (const cause of told?.causes ?? []) printLine(`  because ${printable(failureLine(cause, null))}`)
+  const stack = told?.stack ?? 'No stack was recorded.'
+  for (const line of stack.split(/\r?\n/)) printLine(printable(line))
 }
 
 function differing(count: number): string {

@@ -1,5 +1,6 @@
 /** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
 import type { EventRow } from '@tacho/contract/event.ts'
+import { failureLine, failureOf, type Failure } from '@tacho/contract/failure.ts'
 import { duration, money } from '@tacho/contract/format.ts'
 import {
   contentText,
@@ -73,27 +74,17 @@ const LONGEST_KIND = 15
 const LEAST_TEXT = 10
 
 function problemTone(eventType: string, payload: Json): Tone | null {
-  switch (eventType) {
-    case 'ERROR':
-      return 'red'
-    case 'TOOL_CALL':
-      return hasError(payload) ? 'red' : null
-    case 'POLICY_DECISION': {
-      const action = textAt(payload, 'action')
-      return action === 'BLOCK' ? 'red' : action === 'REQUIRE_APPROVAL' || action === 'WARN' ? 'amber' : null
-    }
-    case 'SESSION_OUTCOME':
-      return textAt(payload, 'status') === 'FAILED' ? 'red' : null
-    default:
-      return null
+  if (eventType === 'POLICY_DECISION') {
+    const action = textAt(payload, 'action')
+    return action === 'BLOCK' ? 'red' : action === 'REQUIRE_APPROVAL' || action === 'WARN' ? 'amber' : null
   }
-}
-
-function hasError({ error }: Json): boolean {
-  return error !== undefined && error !== null && error !== false
+  return failureOf({ eventType, label: '', payload }) === null ? null : 'red'
 }
 
 function stepText({ eventType, label }: EventRow, payload: Json): string {
+  const failure = failureOf({ eventType, label, payload })
+  const isTold = failure !== null && (eventType !== 'SESSION_OUTCOME' || failureLine(failure, null) !== '')
+  if (isTold) return failedText(eventType, failure, payload) || label
   switch (eventType) {
     case 'USER_INPUT':
       return textAt(payload, 'text') ?? label
@@ -108,8 +99,6 @@ function stepText({ eventType, label }: EventRow, payload: Json): string {
       return toolText(label, payload)
     case 'POLICY_DECISION':
       return policyText(label, payload)
-    case 'ERROR':
-      return textAt(payload, 'message') ?? label
     case 'SESSION_OUTCOME': {
       const status = textAt(payload, 'status')
       return status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
@@ -119,21 +108,28 @@ function stepText({ eventType, label }: EventRow, payload: Json): string {
   }
 }
 
+/** First why: a terminal cuts the end of the line. */
+function failedText(eventType: string, failure: Failure, { error, input }: Json): string {
+  const why = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
+  if (eventType === 'ERROR') return why
+  const head = ['FAILED', failure.place.name ?? ''].filter((part) => part !== '').join(' ')
+  const sent = eventType === 'TOOL_CALL' && input !== undefined ? `, input ${brief(input)}` : ''
+  return `${[head, why].filter((part) => part !== '').join(': ')}${sent}`
+}
+
 function modelText(label: string, payload: Json): string {
   const said = messagesAt(payload, 'output').flatMap(({ text, toolCalls }) => [
     ...(text === '' ? [] : [inShort(text, BRIEF_CHARS)]),
-    ...toolCalls.map(({ name, input }) => `calls ${name} ${brief(input)}`),
+    ...toolCalls.map(({ name, input }) => `asks for ${name} ${brief(input)}`),
   ])
   const model = textAt(payload, 'model') ?? label
   return said.length === 0 ? model : `${model}: ${said.join('; ')}`
 }
 
 function toolText(label: string, payload: Json): string {
-  const { input, output, error } = payload
+  const { input, output } = payload
   const name = textAt(payload, 'toolName') ?? label
   const call = `${name} ${brief(input)}`.trimEnd()
-  // First why: a terminal cuts the end of the line.
-  if (hasError(payload)) return `FAILED ${name}: ${brief(error)}${input === undefined ? '' : `, input ${brief(input)}`}`
   return output === undefined ? call : `${call} → ${brief(output)}`
 }
 
@@ -141,7 +137,10 @@ function policyText(label: string, payload: Json): string {
   const policies = Array.isArray(payload['policyIds']) ? payload['policyIds'] : []
   const by = policies.length === 0 ? '' : ` by ${policies.filter((id) => typeof id === 'string').join(', ')}`
   const name = textAt(payload, 'toolName') ?? label
-  return `${textAt(payload, 'action') ?? ''} ${name}${by} ${brief(payload['input'])}`.trim()
+  const reason = textAt(payload, 'reason')
+  const asked = brief(payload['input'])
+  const call = `${textAt(payload, 'action') ?? ''} ${name}${by}`.trim()
+  return [call, reason === null ? '' : `: ${inShort(reason, BRIEF_CHARS)}`, asked === '' ? '' : ` ${asked}`].join('')
 }
 
 function brief(value: unknown): string {

@@ -22,7 +22,7 @@ const line = (event: EventRow, payload: unknown, look = TERMINAL) => stepLine(ev
 test('a step says what it did, how long it took and what it cost, in one line as wide as the terminal', () => {
   const output = { content: 'Here it is', tool_calls: [{ function: { name: 'find', arguments: '{"id":7}' } }] }
   const model = line(row('LLM_CALL', 'chat', 420), { model: 'small-1', output, cost: 0.0031 })
-  assert.match(model, /^ +\+1\.2 s {2}Model {4}small-1: Here it is; calls find .*… +420 ms +\$0\.0031$/)
+  assert.match(model, /^ +\+1\.2 s {2}Model {4}small-1: Here it is; asks for find .*… +420 ms +\$0\.0031$/)
   assert.equal(widthOf(model), 80)
   assert.equal(widthOf(stepHead(TIMELINE, TERMINAL)[0] ?? ''), 80)
   assert.match(

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { policyQuery } from '../policies/queries.ts'
 import { EventType } from '../runs/event-type.tsx'
+import { ProblemMark, StepNote } from '../runs/problem-mark.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Countdown } from '../ui/countdown.tsx'
@@ -135,7 +136,7 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
         <Nothing>No event of this run has been recorded.</Nothing>
       ) : data ? (
         <ol>
-          {data.map(({ eventId, eventType, label, timestamp }) => (
+          {data.map(({ eventId, eventType, label, timestamp, problem, note }) => (
             <li
               key={eventId}
               className="relative flex h-8 items-center gap-3 border-b border-line text-sm last:border-0 hover:bg-hover"
@@ -151,7 +152,9 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
                 className="min-w-0 flex-1 truncate after:absolute after:inset-0"
               >
                 <bdi>{label}</bdi>
+                <StepNote note={note} />
               </Link>
+              <ProblemMark problem={problem ?? undefined} />
               <span className="text-soft">
                 <Time at={timestamp} />
               </span>

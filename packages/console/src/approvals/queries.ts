@@ -1,8 +1,12 @@
 /** What the pages of approvals read. Every key begins with the environment, so that one hint renews them all. */
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
-import { queryOptions, useQuery } from '@tanstack/react-query'
+import type { EventRow } from '@tacho/contract/event.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { saidBy } from '../runs/problems.ts'
+import { eventQuery } from '../runs/run-queries.ts'
 import { usePages } from '../ui/pages.ts'
 
 /** If the stream of hints is down. */
@@ -13,6 +17,8 @@ const AFTERMATH_MS = 2_000
 const EARLIER_SHOWN = 5
 const EARLIER_COUNTED = 50
 const STEPS_SHOWN = 6
+/** Of a larger payload only the label is shown. */
+const STEP_BYTES = 65_536
 
 export const approvalsKey = (environmentId: string) => ['approvals', environmentId] as const
 
@@ -80,12 +86,18 @@ export function useEarlier(environmentId: string, { id, toolName, createdAt }: A
 
 /** What the run did last, in the order of time. */
 export function useLastSteps(environmentId: string, runId: string) {
+  const cache = useQueryClient()
   return useQuery({
     queryKey: ['last steps', environmentId, runId],
     queryFn: async ({ signal }) => {
       const query = { order: 'latest', limit: STEPS_SHOWN } as const
       const { items } = await api.listEventRows({ params: { environmentId, runId }, query }, { signal })
-      return items.toReversed()
+      const said = async (row: EventRow) => {
+        if (row.payloadBytes > STEP_BYTES) return { ...row, note: '', problem: null }
+        const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, row.eventId))
+        return { ...row, ...saidBy(row.eventType, row.label, isObject(event.payload) ? event.payload : {}) }
+      }
+      return Promise.all(items.toReversed().map(said))
     },
     refetchInterval: AFTERMATH_MS,
   })

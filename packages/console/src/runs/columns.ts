@@ -10,6 +10,7 @@ const COLUMN_WORDS = {
   started: 'Started',
   length: 'Length',
   steps: 'Steps',
+  why: 'Why',
   errors: 'Errors',
   tools: 'Tools',
   models: 'Models',
@@ -17,7 +18,7 @@ const COLUMN_WORDS = {
   cost: 'Cost',
 } as const satisfies Record<RunColumn, string>
 
-const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'steps', 'tokens', 'cost']
+const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'why', 'tokens', 'cost']
 const REMEMBERED = 'tacho.run-columns'
 
 /** The known names in the text of an address, in the order of the list. */

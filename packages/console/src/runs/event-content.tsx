@@ -17,6 +17,7 @@ import {
   type Json,
   type Message,
 } from '@tacho/contract/read-payload.ts'
+import { FailureDetails } from './failure.tsx'
 import { STATUSES } from './search.ts'
 import { Status } from './run-status.tsx'
 
@@ -28,28 +29,48 @@ interface Props {
 
 export function EventContent({ event, isFolded = false }: Props) {
   const payload: Json = isObject(event.payload) ? event.payload : {}
+  const of = { eventType: event.eventType, label: event.label, payload }
+  const failure = <FailureDetails {...of} />
   switch (event.eventType) {
     case 'USER_INPUT':
       return <Bubble tone="bg-green-wash">{textAt(payload, 'text') ?? event.label}</Bubble>
     case 'AGENT_STEP':
       return (
-        <AgentStep
-          label={event.label}
-          text={textAt(payload, 'text') ?? contentText(payload['content'])}
-          isFolded={isFolded}
-        />
+        <>
+          <AgentStep
+            label={event.label}
+            text={textAt(payload, 'text') ?? contentText(payload['content'])}
+            isFolded={isFolded}
+          />
+          {failure}
+        </>
       )
     case 'LLM_CALL':
-      return <ModelCall event={event} payload={payload} isFolded={isFolded} />
+      return (
+        <>
+          <ModelCall event={event} payload={payload} isFolded={isFolded} />
+          {failure}
+        </>
+      )
     case 'TOOL_START':
     case 'TOOL_CALL':
       return <ToolCall label={event.label} payload={payload} isFolded={isFolded} />
     case 'POLICY_DECISION':
       return <PolicyDecision label={event.label} payload={payload} />
     case 'ERROR':
-      return <Bubble tone="bg-red-wash">{textAt(payload, 'message') ?? event.label}</Bubble>
+      return (
+        <>
+          <Bubble tone="bg-red-wash">{textAt(payload, 'message') ?? event.label}</Bubble>
+          <FailureDetails {...of} isSaid />
+        </>
+      )
     case 'SESSION_OUTCOME':
-      return <Outcome label={event.label} payload={payload} />
+      return (
+        <>
+          <Outcome label={event.label} payload={payload} />
+          {failure}
+        </>
+      )
     default:
       return <Label>{event.label}</Label>
   }
@@ -113,7 +134,7 @@ function ChatMessage({
       {text !== '' && <LongText text={text} />}
       {toolCalls.map(({ name, input }, index) => (
         <p key={index} className="mt-1 truncate text-sm text-soft">
-          calls <code className="font-mono text-ink">{name}</code> <bdi className="font-mono">{inShort(input)}</bdi>
+          asks for <code className="font-mono text-ink">{name}</code> <bdi className="font-mono">{inShort(input)}</bdi>
         </p>
       ))}
     </div>
@@ -162,6 +183,7 @@ function ToolCall({ label, payload, isFolded }: { label: string; payload: Json; 
     >
       <Part name="Input" value={input} />
       {failed && (typeof error === 'string' ? <ErrorText text={error} /> : <Part name="Error" value={error} />)}
+      {failed && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} isSaid />}
       {(!failed || output !== error) && <Part name="Output" value={output} />}
     </Folded>
   )
@@ -197,6 +219,7 @@ const ACTION_TONES = new Map<string, Tone>([
 
 function PolicyDecision({ label, payload }: { label: string; payload: Json }) {
   const action = textAt(payload, 'action')
+  const reason = textAt(payload, 'reason')
   const policies = Array.isArray(payload['policyIds'])
     ? payload['policyIds'].filter((id) => typeof id === 'string')
     : []
@@ -205,6 +228,7 @@ function PolicyDecision({ label, payload }: { label: string; payload: Json }) {
       {action !== null && <Chip tone={ACTION_TONES.get(action) ?? 'plain'}>{action}</Chip>}
       <code className="font-mono">{textAt(payload, 'toolName') ?? label}</code>
       {policies.length > 0 && <span className="text-soft">by {policies.join(', ')}</span>}
+      {reason !== null && <span className="w-full [overflow-wrap:anywhere]">{reason}</span>}
     </p>
   )
 }

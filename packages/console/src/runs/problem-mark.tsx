@@ -7,7 +7,7 @@ export function useProblemMarks(problems: readonly Problem[]): ReadonlyMap<strin
 }
 
 /** In the row of a step: what went wrong, and why if there is room. */
-export function ProblemMark({ problem }: { problem: Problem | undefined }) {
+export function ProblemMark({ problem }: { problem: Omit<Problem, 'text' | 'step'> | undefined }) {
   if (problem === undefined) return null
   const { tone, word, why } = problem
   const isRed = tone === 'red'
@@ -23,6 +23,16 @@ export function ProblemMark({ problem }: { problem: Problem | undefined }) {
           : <bdi>{why}</bdi>
         </span>
       )}
+    </span>
+  )
+}
+
+/** After the label of a step: what it asks for. */
+export function StepNote({ note = '' }: { note: string | undefined }) {
+  return note === '' ? null : (
+    <span className="text-soft">
+      {' '}
+      <bdi>{note}</bdi>
     </span>
   )
 }

@@ -1,4 +1,5 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { whyFailed } from '@tacho/contract/failure.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
@@ -14,7 +15,14 @@ import { RunStatusChip } from './run-status.tsx'
 import { useWaitingFor } from './waiting.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () => void }) {
+interface Props {
+  run: OperatorRun
+  onCompare: () => void
+  /** Shows the step that tells the error. */
+  onFailure: () => void
+}
+
+export function RunHeader({ run, onCompare, onFailure }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const now = useNow()
@@ -46,6 +54,7 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
         </Button>
         <RunMenu place={place} run={run} />
       </div>
+      <Why run={run} onFailure={onFailure} />
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
           <Link
@@ -80,6 +89,30 @@ export function RunHeader({ run, onCompare }: { run: OperatorRun; onCompare: () 
         )}
       </dl>
     </>
+  )
+}
+
+/** Why it failed: the first thing that a person looks for. */
+function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
+  const why = whyFailed(run)
+  if (why === null) return null
+  const { failure } = run
+  return (
+    <p role="note" aria-label="Why it failed" className="mt-1.5 rounded-lg bg-red-wash px-3 py-2 text-red">
+      <span aria-hidden>✕ </span>
+      <bdi className="font-medium [overflow-wrap:anywhere]">{why}</bdi>
+      {run.closedByRuleAt !== null && (
+        <span className="text-sm">
+          {' '}
+          The last event came <Time at={run.lastEventAt} />. If more arrive, the run goes on.
+        </span>
+      )}
+      {failure !== null && (
+        <button type="button" onClick={onFailure} className="link ml-2 text-sm" title="Key: e">
+          {run.closedByRuleAt === null ? 'Show where' : 'Show its last error'}
+        </button>
+      )}
+    </p>
   )
 }
 

@@ -30,7 +30,7 @@ export function RunPage() {
   const environmentId = place.environment.id
   const run = useQuery(runQuery(environmentId, runId))
   const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
-  const problems = useProblems(environmentId, runId, steps)
+  const { problems, notes } = useProblems(environmentId, runId, steps)
   useTitle(runId)
 
   const { view = 'timeline', step: chosen, find = '', sort } = search
@@ -49,6 +49,9 @@ export function RunPage() {
     [set],
   )
 
+  const failedAt = run.data?.failure?.eventId
+  const showFailure = () => set({ step: failedAt })
+
   useKeys({
     j: () => select(neighbour(shown, selected, 1)),
     k: () => select(neighbour(shown, selected, -1)),
@@ -57,6 +60,7 @@ export function RunPage() {
     t: { name: 'Show as timeline', act: () => set({ view: 'timeline' }) },
     c: { name: 'Show as transcript', act: () => set({ view: 'transcript' }) },
     b: { name: 'Show as table', act: () => set({ view: 'table' }) },
+    e: { name: 'Show the error that ended it', act: showFailure },
     x: { name: 'Compare with another run', act: () => setComparing(true) },
     y: { name: 'Copy link', act: () => void navigator.clipboard?.writeText(window.location.href) },
     '/': () => document.getElementById(FIND_ID)?.focus(),
@@ -66,11 +70,11 @@ export function RunPage() {
   const failure = run.error ?? error
   if (failure) return <Trouble error={failure} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
   if (!run.data || isPending) return <PagePending />
-  const list = { steps: shown, problems, selected, onSelect: select, environmentId, runId }
+  const list = { steps: shown, problems, notes, selected, onSelect: select, environmentId, runId }
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-3 sm:px-5">
-        <RunHeader run={run.data} onCompare={() => setComparing(true)} />
+        <RunHeader run={run.data} onCompare={() => setComparing(true)} onFailure={showFailure} />
         <ProblemChips
           environmentId={environmentId}
           runId={runId}

@@ -1,8 +1,8 @@
 import { useCallback, useMemo } from 'react'
 import { bytes, clock, duration, number } from '../ui/format.ts'
 import { EventType } from './event-type.tsx'
-import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
-import type { Problem } from './problems.ts'
+import { ProblemMark, StepNote, useProblemMarks } from './problem-mark.tsx'
+import type { Problem, Sayings } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import type { Sort } from './search.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
@@ -15,6 +15,7 @@ const ORDERS: Record<Sort, (a: Step, b: Step) => number> = {
 
 interface Props extends StepListProps {
   problems: readonly Problem[]
+  notes: Sayings['notes']
   sort: Sort | undefined
   onSort: (by: Sort | undefined) => void
 }
@@ -22,7 +23,7 @@ interface Props extends StepListProps {
 const COLUMNS =
   'grid grid-cols-[3rem_4.5rem_minmax(0,1fr)] items-center gap-3 px-3 sm:grid-cols-[4rem_6rem_5.5rem_minmax(0,1fr)_5rem_5rem] sm:px-5'
 
-export function TableView({ sort, onSort, problems, ...list }: Props) {
+export function TableView({ sort, onSort, problems, notes, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const steps = useMemo(() => (sort ? [...list.steps].sort(ORDERS[sort]) : list.steps), [list.steps, sort])
   const { onSelect } = list
@@ -45,6 +46,7 @@ export function TableView({ sort, onSort, problems, ...list }: Props) {
             className="min-w-0 truncate text-left"
           >
             <bdi>{step.label}</bdi>
+            <StepNote note={notes.get(step.eventId)} />
           </button>
           <ProblemMark problem={marks.get(step.eventId)} />
         </span>
@@ -52,7 +54,7 @@ export function TableView({ sort, onSort, problems, ...list }: Props) {
         <span className="hidden text-right text-soft sm:block">{duration(step.gap)}</span>
       </div>
     ),
-    [marks, onSelect],
+    [marks, notes, onSelect],
   )
   return (
     <>

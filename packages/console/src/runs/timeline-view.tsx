@@ -2,8 +2,8 @@ import { useCallback, useMemo } from 'react'
 import { duration } from '../ui/format.ts'
 import { barsOf, extentOf } from '@tacho/contract/bars.ts'
 import { EventType, lookOf } from './event-type.tsx'
-import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
-import type { Problem } from './problems.ts'
+import { ProblemMark, StepNote, useProblemMarks } from './problem-mark.tsx'
+import type { Problem, Sayings } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 
@@ -11,8 +11,9 @@ import { StepList, type StepListProps } from './step-list.tsx'
 export function TimelineView({
   all,
   problems,
+  notes,
   ...list
-}: StepListProps & { all: readonly Step[]; problems: readonly Problem[] }) {
+}: StepListProps & { all: readonly Step[]; problems: readonly Problem[]; notes: Sayings['notes'] }) {
   const bars = useMemo(() => barsOf(all), [all])
   const marks = useProblemMarks(problems)
   const { from, span } = useMemo(() => extentOf(bars), [bars])
@@ -39,6 +40,7 @@ export function TimelineView({
             style={{ paddingLeft: bar.depth * 14 }}
           >
             <bdi>{step.label}</bdi>
+            <StepNote note={notes.get(step.eventId)} />
           </button>
           <ProblemMark problem={marks.get(step.eventId)} />
           <span aria-hidden className="relative hidden h-full w-1/3 shrink-0 sm:block">
@@ -53,7 +55,7 @@ export function TimelineView({
         </div>
       )
     },
-    [bars, from, span, marks, onSelect],
+    [bars, from, span, marks, notes, onSelect],
   )
   return (
     <StepList {...list} label="Timeline" rowPx={32}>

@@ -5,10 +5,24 @@ import { LIMITS } from '../limits.ts'
 import { ESTIMATE } from './estimate.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
-import { RUN_ACTIVITIES } from '../words.ts'
+import { FAILURE_PLACES, RUN_ACTIVITIES } from '../words.ts'
 
 /** Names that events of a run give, in the order of their arrival. */
 const names = (description: string) => Type.Array(Type.String(), { description })
+
+export const RunFailure = Type.Object(
+  {
+    errorClass: nullableText('Class of the error, such as TimeoutError'),
+    message: nullableText(
+      'First line of its message; null if it has none, was not captured or was removed with the payloads',
+    ),
+    place: Type.Enum([...FAILURE_PLACES], { description: 'Where it happened' }),
+    name: nullableText('The tool, the model or the step'),
+    eventId: Type.String({ description: 'Client id of the event that tells it, which may have a stack and causes' }),
+  },
+  { $id: 'RunFailure', description: 'The error of a run' },
+)
+export type RunFailure = Static<typeof RunFailure>
 
 /** A run for operators: the public fields and fields only the store knows. */
 export const OperatorRun = Type.Object(
@@ -25,7 +39,12 @@ export const OperatorRun = Type.Object(
     errorCount: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
       minimum: 0,
-      description: 'ERROR events and failed tool calls; null for a run that is older than this count',
+      description:
+        'Events that tell an error: ERROR events, failed tool and model calls and steps, an outcome with an error. Null for a run that is older than this count',
+    }),
+    failure: Type.Union([RunFailure, Type.Null()], {
+      description:
+        'Why it failed: the error of its outcome, or else its latest error. Null: no event tells one, or the run is older than this field',
     }),
     tools: names('Tools that it called'),
     models: names('Models that it called'),
@@ -103,7 +122,9 @@ export const RUN_FILTERS = {
     }),
   ),
   hasErrors: Type.Optional(
-    Type.Enum(['true'], { description: `Runs with an ERROR event or a failed tool call. ${SIFTED}` }),
+    Type.Enum(['true'], {
+      description: `Runs with an event that tells an error, as errorCount counts them. ${SIFTED}`,
+    }),
   ),
   hasApprovals: Type.Optional(
     Type.Enum(['true'], {

@@ -6,11 +6,12 @@ import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
 import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
+import { eventFailure } from './failure.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText, UNSTORABLE } from './text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
-import { isErrorEvent, traitsOf } from './traits.ts'
+import { traitsOf } from './traits.ts'
 import { toolUseOf } from './tool-use.ts'
 import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
@@ -147,7 +148,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     latencyMs: latencyOf(data),
     promptUse,
     toolUse: toolUseOf(item.eventType, data),
-    isError: isErrorEvent(item.eventType, data),
+    failure: eventFailure(item.eventType, item.label, data),
     traits: traitsOf(item.eventType, data, promptUse),
     onlyIfStored,
   }

@@ -66,9 +66,18 @@ export function rowLine(table: ExportedTable, row: ExportedRow): string {
 }
 
 export function runLine(run: RunRow): string {
-  const { traits, uncosted, agentExternalId: _id, agentName: _name, agentDisplayName: _display, ...facts } = run
+  const {
+    traits,
+    uncosted,
+    failure,
+    failureMessage: _message,
+    agentExternalId: _id,
+    agentName: _name,
+    agentDisplayName: _display,
+    ...facts
+  } = run
   // Events give these, unless their payloads were removed.
-  const known = Object.entries({ ...facts, ...(run.payloadsRemoved > 0 && { traits, uncosted }) }).filter(
+  const known = Object.entries({ ...facts, ...(run.payloadsRemoved > 0 && { traits, uncosted, failure }) }).filter(
     ([, value]) => value !== null,
   )
   return JSON.stringify({ type: 'run', ...Object.fromEntries(known) })

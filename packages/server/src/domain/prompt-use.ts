@@ -1,6 +1,6 @@
 /** Which prompt version an event names, and what went wrong in it. Source: decision "Prompt results" in docs/decisions. */
 import type { Problem, PromptUse } from '../storage/events.ts'
-import { isErrorEvent } from './traits.ts'
+import { isErrorEvent } from '@tacho/contract/failure.ts'
 
 type Payload = Record<string, unknown>
 

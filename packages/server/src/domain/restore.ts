@@ -6,6 +6,7 @@ import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { readTraits, TRAITS_CHARS } from '../storage/traits.ts'
+import { isFailureText } from '../storage/failure.ts'
 import { isUncosted } from '../storage/uncosted.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
@@ -174,12 +175,19 @@ function addRun(parts: RestorePart[], line: ReadLine, index: number): string | n
   const facts: ExportedRow = {}
   const fault = copyMembers(facts, line, 'run', RUN_PARTS)
   if (fault !== null) return fault
-  const { traits = null, uncosted = null } = line.members
+  const { traits = null, uncosted = null, failure = null } = line.members
   if (!areTraits(traits)) return 'has invalid traits'
   if (!isUncosted(uncosted) || !isStorableText(String(uncosted))) return 'has an invalid uncosted'
+  if (!isFailureText(failure) || !isStorableText(String(failure))) return 'has an invalid failure'
   const { id, runId, differingRetries } = facts as { id: string; runId: string; differingRetries: number }
   const countsErrors = facts['errorCount'] !== null
-  const run = { id, runId, differingRetries, countsErrors, facts: { ...facts, traits, uncosted } as ExportedRow }
+  const run = {
+    id,
+    runId,
+    differingRetries,
+    countsErrors,
+    facts: { ...facts, traits, uncosted, failure } as ExportedRow,
+  }
   parts.push({ kind: 'run', run, events: [], line: index })
   return null
 }

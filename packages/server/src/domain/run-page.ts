@@ -12,7 +12,7 @@ import type { EventRowRead } from '../storage/events.ts'
 import { html, type Html } from './html.ts'
 import { isoTime } from './run.ts'
 import { RUN_PAGE_STYLE } from './run-page-style.ts'
-import { isErrorEvent } from './traits.ts'
+import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { usageOf } from './usage.ts'
 
 export interface RunFile {

@@ -2,10 +2,11 @@
 import type { Run } from '@tacho/contract/run.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import type { OperatorRun, RunFailure } from '@tacho/contract/operator/run.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
+import { readFailure } from '../storage/failure.ts'
 import { readTraits } from '../storage/traits.ts'
 import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
 import { toUsage } from './usage.ts'
@@ -39,6 +40,7 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
     eventCount: row.eventCount,
     differingRetries: row.differingRetries,
     errorCount: row.errorCount,
+    failure: toRunFailure(row),
     ...namesOf(row),
     lastEventAt: isoTime(row.lastEventAt),
     receivedAt: isoTime(row.receivedAt),
@@ -47,6 +49,13 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
     ...(activity && { activity }),
     payloadsRemoved: row.payloadsRemoved,
   }
+}
+
+function toRunFailure({ failure, failureMessage }: RunRow): RunFailure | null {
+  const known = readFailure(failure, failureMessage)
+  if (known === null) return null
+  const { errorClass, message, place, eventId } = known
+  return { errorClass, message, place: place.kind, name: place.name, eventId }
 }
 
 function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'policyIds' | 'promptVersionIds'> {

@@ -6,12 +6,6 @@ import { isStorableText } from './text.ts'
 
 type Payload = Record<string, unknown>
 
-/** Whether the event is an error: an ERROR, or a TOOL_CALL with an `error`. */
-export function isErrorEvent(eventType: string, { error }: Payload): boolean {
-  if (eventType === 'ERROR') return true
-  return eventType === 'TOOL_CALL' && error !== undefined && error !== null && error !== false
-}
-
 /** The names that the event adds to its run, as lines; null if it names nothing. */
 export function traitsOf(eventType: string, payload: Payload, promptUse: PromptUse | null): string | null {
   const lines = [line('prompt', promptUse?.versionId)]

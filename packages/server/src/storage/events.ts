@@ -2,6 +2,7 @@
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
+import type { EventFailure } from './failure.ts'
 import type { RunRow } from './runs.ts'
 import type { CallTokens } from './uncosted.ts'
 
@@ -52,7 +53,8 @@ export interface NewEvent {
   promptUse: PromptUse | null
   /** The call of a tool, or a policy decision that held one back. */
   toolUse: ToolUse | null
-  isError: boolean
+  /** The error that it tells; null: it is no error. */
+  failure: EventFailure | null
   /** Lines that it adds to the traits of its run. */
   traits: string | null
   /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */

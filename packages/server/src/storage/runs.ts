@@ -40,6 +40,9 @@ export interface RunRow {
   traits: string | null
   /** Text of uncosted.ts. */
   uncosted: string | null
+  /** Text of failure.ts. */
+  failure: string | null
+  failureMessage: string | null
   lastEventAt: number
   /** When its first event was stored. */
   receivedAt: number

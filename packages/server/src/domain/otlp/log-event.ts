@@ -1,6 +1,7 @@
 /** A log record as one event. docs/otlp.md */
 import { toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
+import { fit } from '@tacho/contract/fit.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Attributes, isObject, plainValue, set, textOf, type Json, type JsonObject } from './attributes.ts'
 import { agentRecord, agentRecordName } from './coding-agent.ts'
@@ -8,7 +9,6 @@ import { eventMessage } from './messages.ts'
 import { LogRecordSchema, type LogRecord } from './otlp_pb.ts'
 import type { Sent } from './read-request.ts'
 import { envelopeOf, hex, millis, type OtlpEvent } from './span-event.ts'
-import { fit } from './text.ts'
 
 /** ERROR and FATAL (OpenTelemetry logs data model, severity number). */
 const SEVERITY_ERROR = 17

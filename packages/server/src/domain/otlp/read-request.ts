@@ -4,12 +4,12 @@
  */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { fit } from '@tacho/contract/fit.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Attributes, type Json, type JsonObject } from './attributes.ts'
 import { hasMoreValues } from '../json-values.ts'
 import { MessageCount, TooMany } from './message-count.ts'
 import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
-import { fit } from './text.ts'
 
 export type Encoding = 'protobuf' | 'json'
 

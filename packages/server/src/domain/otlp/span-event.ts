@@ -1,11 +1,11 @@
 /** A span becomes one event at its start. The root of a trace also becomes the outcome of the run. See docs/otlp.md. */
+import { fit } from '@tacho/contract/fit.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { hasAtMost } from '../text.ts'
 import { Attributes, isObject, set, type Json, type JsonObject } from './attributes.ts'
 import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { Resource, Sent } from './read-request.ts'
-import { fit } from './text.ts'
 
 /** An event as in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {
@@ -75,7 +75,7 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
     eventType: 'SESSION_OUTCOME',
     label: status,
     timestamp: endedAt,
-    payload: { status },
+    payload: set({ status, error: isFailed ? error : undefined }),
     parentSpanId: spanId,
   }
   return [event, outcome]

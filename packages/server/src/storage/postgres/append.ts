@@ -26,6 +26,7 @@ import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/paylo
 import { addEvent, openedRun, type RunState } from '../sql/append/run-state.ts'
 import { SUM_COLUMNS } from '../sql/usage/sums.ts'
 import type { NewEvent } from '../events.ts'
+import { failureText, readFailure } from '../failure.ts'
 import { readUncosted, uncostedText } from '../uncosted.ts'
 import { StorageError } from '../storage.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
@@ -59,6 +60,8 @@ const RUN_COLUMNS: Columns = {
   error_count: 'bigint',
   traits: 'text',
   uncosted: 'text',
+  failure: 'text',
+  failure_message: 'text',
   packed: 'integer',
   ...sums,
   session_key: 'text',
@@ -78,6 +81,8 @@ const CHANGED = [
   'error_count',
   'traits',
   'uncosted',
+  'failure',
+  'failure_message',
   'packed',
   ...Object.keys(sums),
 ]
@@ -108,7 +113,7 @@ const eventOf = (selected: string, run: string, eventId: string) =>
 const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq", rule_closed_at AS "ruleClosedAt",
-  error_count AS "errorCount", traits, uncosted, packed,
+  error_count AS "errorCount", traits, uncosted, failure, failure_message AS "failureMessage", packed,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
@@ -248,15 +253,16 @@ function operations(
     }
     stored = new Set(rows.flatMap(({ runId, stored: ids }) => (ids ?? []).map((eventId) => keyOf({ runId, eventId }))))
     return new Map(
-      rows.map(({ stored: _, ...row }) => {
+      rows.map(({ stored: _, failureMessage, ...row }) => {
         const run = opened.get(placeOf(row.runId))
         if (run?.number === row.number) return [row.runId, run]
         knownRuns.set(ownText(placeOf(row.runId)), true)
         const session = row.session === null ? null : shortText(row.session)
         const uncosted = readUncosted(row.uncosted)
+        const failure = readFailure(row.failure, failureMessage)
         return [
           row.runId,
-          { ...row, uncosted, session, namedSession: null, isNew: false, isMoved: false, hasGrown: false },
+          { ...row, uncosted, failure, session, namedSession: null, isNew: false, isMoved: false, hasGrown: false },
         ]
       }),
     )
@@ -297,8 +303,10 @@ function operations(
 }
 
 type KnownRuns = LRUCache<string, true>
-type LockedRun = Omit<RunState, 'uncosted' | 'namedSession' | 'isNew' | 'isMoved' | 'hasGrown'> & {
+type LockedRun = Omit<RunState, 'uncosted' | 'failure' | 'namedSession' | 'isNew' | 'isMoved' | 'hasGrown'> & {
   uncosted: string | null
+  failure: string | null
+  failureMessage: string | null
   stored: string[] | null
 }
 
@@ -319,7 +327,8 @@ export function runRow(run: RunState): Row {
   const counts = [run.eventCount, run.differingRetries, run.lastSeq]
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
   const closing = [run.endedAt, run.closingSeq, run.ruleClosedAt]
-  const found = [run.errorCount, run.traits, uncostedText(run.uncosted), run.packed]
+  const failure = [failureText(run.failure), run.failure?.message ?? null]
+  const found = [run.errorCount, run.traits, uncostedText(run.uncosted), ...failure, run.packed]
   return [
     id,
     number,

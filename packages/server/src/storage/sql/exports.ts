@@ -217,7 +217,15 @@ async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, 
 const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at']
 /** Restored too if the stalled rule closed the run. */
 const CLOSED_FACTS = ['status', 'ended_at']
-const LOST_FACTS = [...CLOSED_FACTS, 'error_count', 'traits', 'uncosted', ...SUM_COLUMNS.map(([column]) => column)]
+const LOST_FACTS = [
+  ...CLOSED_FACTS,
+  'error_count',
+  'traits',
+  'uncosted',
+  'failure',
+  'failure_message',
+  ...SUM_COLUMNS.map(([column]) => column),
+]
 
 async function restoreRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS

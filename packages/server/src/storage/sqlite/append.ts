@@ -12,6 +12,7 @@ import { comparePacked, PACKED, payloadSum, unlessPacked, type Compared } from '
 import { nameSession, openedRun, ownSession, type RunState } from '../sql/append/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/usage/sums.ts'
+import { failureChars, failureText, readFailure } from '../failure.ts'
 import { readUncosted, uncostedText } from '../uncosted.ts'
 import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
@@ -37,6 +38,8 @@ const RUN_COLUMNS = {
   errorCount: 'error_count',
   traits: 'traits',
   uncosted: 'uncosted',
+  failure: 'failure',
+  failureMessage: 'failure_message',
   packed: 'packed',
   ...Object.fromEntries(SUM_COLUMNS.map(([column, name]) => [name, column])),
   endedAt: 'ended_at',
@@ -50,6 +53,8 @@ const COUNTED = [
   'errorCount',
   'traits',
   'uncosted',
+  'failure',
+  'failureMessage',
   'lastEventAt',
   ...SUM_COLUMNS.map(([, name]) => name),
 ]
@@ -97,6 +102,8 @@ export function rowWriter(db: Database) {
         environmentId,
         sessionKey,
         uncosted: uncostedText(run.uncosted),
+        failure: failureText(run.failure),
+        failureMessage: run.failure?.message ?? null,
         isNew: null,
         isMoved: null,
         hasGrown: null,
@@ -143,7 +150,11 @@ function numberTaker(db: Database): (count: number) => number[] {
   return (count) => Array.from({ length: count }, () => next++)
 }
 
-type StoredRun = Omit<RunState, 'uncosted'> & { uncosted: string | null }
+type StoredRun = Omit<RunState, 'uncosted' | 'failure'> & {
+  uncosted: string | null
+  failure: string | null
+  failureMessage: string | null
+}
 
 const placeOf = (environmentId: string, runId: string): string => `${environmentId} ${runId}`
 
@@ -158,8 +169,10 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId, traits, uncosted }, place) =>
-      entryBytes(place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0) + uncosted.length * UNCOSTED_BYTES),
+    sizeCalculation: ({ runId, traits, uncosted, failure }, place) => {
+      const chars = place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0)
+      return entryBytes(chars + uncosted.length * UNCOSTED_BYTES + (failure === null ? 0 : failureChars(failure)))
+    },
   })
   const { insertEvent, writeRun, forget } = rowWriter(db)
   const takeNumbers = numberTaker(db)
@@ -184,9 +197,11 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
     let run: RunState
     if (row !== undefined) {
       const session = row.session === null ? null : shortText(row.session)
+      const { failureMessage, ...stored } = row
       run = {
-        ...row,
+        ...stored,
         uncosted: readUncosted(row.uncosted),
+        failure: readFailure(row.failure, failureMessage),
         session,
         lastSeq: 0,
         namedSession: null,

@@ -4,6 +4,7 @@
  * event before has too is not sent again, and is one string for the writer too.
  */
 import { PROBLEMS, type EventBatchRows, type NewEvent } from '../events.ts'
+import type { EventFailure } from '../failure.ts'
 import type { CallTokens } from '../uncosted.ts'
 
 export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
@@ -71,7 +72,7 @@ export function packBatch(
     add(event.traits, before?.traits)
     numbers[at++] = event.time
     numbers[at++] = event.onlyIfStored ? 1 : 0
-    numbers[at++] = event.isError ? 1 : 0
+    add(event.failure && JSON.stringify(event.failure), null)
     numbers[at++] = usage?.promptTokens ?? 0
     numbers[at++] = usage?.completionTokens ?? 0
     numbers[at++] = usage?.totalTokens ?? 0
@@ -136,7 +137,7 @@ export function unpackBatch({
       traits: null,
       time: 0,
       onlyIfStored: false,
-      isError: false,
+      failure: null,
     }
     const model = maybe(before?.usage?.model)
     const versionId = maybe(before?.promptUse?.versionId)
@@ -150,7 +151,8 @@ export function unpackBatch({
     event.traits = maybe(before?.traits)
     event.time = next()
     event.onlyIfStored = next() === 1
-    event.isError = next() === 1
+    const failure = maybe(null)
+    if (failure !== null) event.failure = JSON.parse(failure) as EventFailure
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
     const uncosted = { ...NO_TOKENS }
     let tokens = 0

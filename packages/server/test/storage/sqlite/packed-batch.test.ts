@@ -51,14 +51,21 @@ const event: fc.Arbitrary<NewEvent> = fc
     toolUse: fc.option(fc.record({ tool: text, problem: fc.constantFrom('error', 'blocked', 'approval', null) }), {
       nil: null,
     }),
-    isError: fc.boolean(),
+    failure: fc.option(
+      fc.record({
+        errorClass: optional,
+        message: optional,
+        place: fc.record({ kind: fc.constantFrom('tool', 'run'), name: optional }),
+      }),
+    ),
     traits: optional,
     onlyIfStored: fc.boolean(),
   })
-  .map(({ usage, promptUse, toolUse, ...rest }) => {
+  .map(({ usage, failure, promptUse, toolUse, ...rest }) => {
     return {
       ...rest,
       usage: usage && { ...usage, uncosted: usage.uncosted && { ...usage.uncosted } },
+      failure: failure && { ...failure, place: { ...failure.place } },
       promptUse: promptUse && { ...promptUse },
       toolUse: toolUse && { ...toolUse },
     }

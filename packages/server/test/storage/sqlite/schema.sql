@@ -684,7 +684,7 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, packed INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0, -- the first that an event names; it never changes
+  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, packed INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0, failure TEXT, failure_message TEXT, -- the first that an event names; it never changes
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;

@@ -118,7 +118,7 @@ export function eventsSuite(open: OpenStorage) {
       await storage().appendEvents(batch(env, [sent], { receivedAt: NOON + 7 }))
       const [row] = await timelineOf(storage(), env)
       assert.ok(row)
-      const { runId: _run, outcome: _outcome, usage: _usage, isError: _error, traits: _traits, ...rest } = sent
+      const { runId: _run, outcome: _outcome, usage: _usage, failure: _failure, traits: _traits, ...rest } = sent
       const { onlyIfStored: _old, latencyMs: _latency, promptUse: _prompt, toolUse: _tool, ...content } = rest
       const payloadBytes = Buffer.byteLength(sent.payload)
       assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, latencyMicros: 53, payloadBytes })

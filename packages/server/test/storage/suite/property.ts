@@ -6,7 +6,7 @@ import { type TokenParts, readUncosted, TOKEN_PARTS, type UncostedCalls } from '
 import type { RunRow, UsageHourRow } from '../../../src/storage/runs.ts'
 import { traitLine } from '../../../src/storage/traits.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
-import { append, event, HOUR, newId, NOON } from './sample.ts'
+import { append, event, HOUR, newId, NOON, sampleFailure } from './sample.ts'
 
 const RUNS = ['a', 'b', 'c']
 const MODELS = ['', 'm1', 'm2']
@@ -40,14 +40,14 @@ const events = fc
         }),
         { nil: null },
       ),
-      isError: fc.boolean(),
+      failure: fc.option(fc.constantFrom('first', 'second').map((message) => sampleFailure({ message }))),
       tool: fc.option(fc.constantFrom('a', 'b', 'c'), { nil: null }),
       version: fc.option(fc.constantFrom(...VERSIONS), { nil: null }),
     }),
     { minLength: 1, maxLength: 30 },
   )
   .map((specs) =>
-    specs.map(({ run, minute, call, isError, tool, version }, index): NewEvent => {
+    specs.map(({ run, minute, call, failure, tool, version }, index): NewEvent => {
       const isOutcome = specs.findIndex((spec) => spec.run === run) === index && run > 0
       return event({
         eventId: `e${index}`,
@@ -59,7 +59,7 @@ const events = fc
         time: NOON + minute * 60_000,
         usage: call,
         promptUse: version === null ? null : { versionId: version, problem: null },
-        isError,
+        failure,
         traits: tool === null ? null : traitLine('tool', tool),
         outcome: isOutcome ? 'COMPLETED' : null,
       })
@@ -134,8 +134,9 @@ function expected(sent: NewEvent[]) {
         agentDisplayName: null,
         eventCount: list.length,
         differingRetries: 0,
-        errorCount: list.filter(({ isError }) => isError).length,
+        errorCount: list.filter(({ failure }) => failure !== null).length,
         traits: [...new Set(list.flatMap(({ traits }) => traits ?? []))].toSorted().join(''),
+        ...failureFields(list),
         lastEventAt: Math.max(...list.map(({ time }) => time)),
         receivedAt: NOON,
         pinnedAt: null,
@@ -161,6 +162,24 @@ function expected(sent: NewEvent[]) {
       }
     }),
   }
+}
+
+/** The error of the outcome, or else the latest. */
+function failureFields(list: NewEvent[]) {
+  const failed = list.filter(({ failure }) => failure !== null)
+  const later = (a: NewEvent, b: NewEvent) => a.time - b.time || (a.eventId < b.eventId ? -1 : 1)
+  const kept = failed.find(({ outcome }) => outcome !== null) ?? failed.toSorted(later).at(-1)
+  if (!kept?.failure) return { failure: null, failureMessage: null }
+  const { eventId, time, failure, outcome } = kept
+  const failureRow = [
+    eventId,
+    time,
+    outcome === null ? 0 : 1,
+    failure.errorClass,
+    failure.place.kind,
+    failure.place.name,
+  ]
+  return { failure: JSON.stringify(failureRow), failureMessage: failure.message }
 }
 
 /** They come in the order of arrival. */

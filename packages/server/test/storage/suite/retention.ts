@@ -11,7 +11,7 @@ import { decision, request } from './approval-sample.ts'
 import { auditEntry, change, issueRecord, listAll, reviewed } from './issue-sample.ts'
 import { ownStorage, type OpenStorage } from './open.ts'
 import { found, indexAll } from './search.ts'
-import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, timelineOf } from './sample.ts'
+import { append, batch, event, HOUR, llmCall, newId, NOON, outcome, timelineOf, sampleFailure } from './sample.ts'
 
 const ALL_RUNS = { limit: 1_000, after: null }
 const NOTHING = { runs: 0, events: 0, payloads: 0, issues: 0, approvals: 0, auditEntries: 0 }
@@ -290,7 +290,7 @@ export function retentionSuite(open: OpenStorage) {
     test('removes payloads earlier than their runs, and those of late events too', async () => {
       const { environmentId: env } = await newEnvironment({ runDays: 30, payloadDays: 7 })
       const payload = '{"text":"secret"}'
-      await recorded(env, 'bare', 10, { payload, isError: true }, { payload }, { payload: '{}' })
+      await recorded(env, 'bare', 10, { payload, failure: sampleFailure() }, { payload }, { payload: '{}' })
       await recorded(env, 'whole', 6, { payload })
       await storage().startRetention(env, NOON)
       const run = await storage().findRun(env, 'bare')
@@ -306,13 +306,15 @@ export function retentionSuite(open: OpenStorage) {
           ['{}', 2],
         ],
       )
-      assert.deepEqual(await storage().findRun(env, 'bare'), { ...run, payloadsRemoved: 3 })
+      assert.equal(run?.failureMessage, 'no answer after 5 s')
+      assert.deepEqual(await storage().findRun(env, 'bare'), { ...run, payloadsRemoved: 3, failureMessage: null })
       assert.equal((await timelineOf(storage(), env, 'whole'))[0]?.payload, payload)
       assert.deepEqual((await storage().listExpiredRuns(env, 'payloads', NOON, null)).runs, [])
       // It came late, with a time that does not make the run younger.
       await recorded(env, 'bare', 9, { payload })
       assert.equal(await removeAll(env, 'payloads'), 1)
-      assert.equal((await storage().findRun(env, 'bare'))?.payloadsRemoved, 4)
+      const { payloadsRemoved, failure, failureMessage } = (await storage().findRun(env, 'bare'))!
+      assert.deepEqual([payloadsRemoved, failure, failureMessage], [4, run?.failure, null])
     })
 
     test('a label is found after the payload of its event was removed, and the payload is not', async () => {

@@ -7,7 +7,7 @@ import { readTraits, traitLine } from '../../../src/storage/traits.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { ask } from './approval-sample.ts'
-import { append, batch, event, llmCall, newId, NOON, outcome, runOf } from './sample.ts'
+import { append, batch, event, llmCall, newId, NOON, outcome, runOf, sampleFailure } from './sample.ts'
 
 const MAX = Number.MAX_SAFE_INTEGER
 
@@ -43,6 +43,8 @@ export function runsSuite(open: OpenStorage) {
         errorCount: 0,
         traits: '\n',
         uncosted: null,
+        failure: null,
+        failureMessage: null,
         lastEventAt: NOON + 5,
         receivedAt: NOON + 9,
         pinnedAt: null,
@@ -199,7 +201,12 @@ export function runsSuite(open: OpenStorage) {
       await append(storage(), env, event({ runId: 'plain' }), outcome('COMPLETED', { runId: 'plain', time: NOON + 99 }))
       await append(storage(), env, llmCall({ costNanos: 5 }, { runId: 'dear', traits: traitLine('model', 'm') }))
       await append(storage(), env, event({ runId: 'long', ...refund }), event({ runId: 'long', time: NOON + 100 }))
-      await append(storage(), env, event({ runId: 'bad', isError: true, traits: marks }), event({ runId: 'bad' }))
+      await append(
+        storage(),
+        env,
+        event({ runId: 'bad', failure: sampleFailure(), traits: marks }),
+        event({ runId: 'bad' }),
+      )
       await append(storage(), env, event({ runId: 'bad', ...refund }), event({ runId: 'bad', ...refund }))
       const found = async (sift: Partial<RunSift>, filter: RunFilter = {}) =>
         (await walk(env, { ...filter, sift: { ...NO_SIFT, ...sift } }, 2)).map(({ runId }) => runId).toSorted()
@@ -222,7 +229,7 @@ export function runsSuite(open: OpenStorage) {
     test('examines a bounded number of runs for a page, and says where to continue', async () => {
       const env = newId()
       const runs = [1, 2, 3].map((n) => event({ runId: `run ${n}`, time: NOON + n }))
-      await append(storage(), env, event({ runId: 'last', isError: true }), ...runs)
+      await append(storage(), env, event({ runId: 'last', failure: sampleFailure() }), ...runs)
       for (const filter of [{}, { agent: 'Support bot' }, { search: 'Support bot' }]) {
         const sifted = { ...filter, sift: { ...NO_SIFT, errorsMin: 1 } }
         const first = await storage().listRuns(env, sifted, { limit: 5, after: null })

@@ -1,6 +1,7 @@
 /** Complete rows for tests. A test gives only the fields that matter to it. */
 import { randomUUID } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, NewUsage } from '../../../src/storage/events.ts'
+import type { EventFailure } from '../../../src/storage/failure.ts'
 import type { RunRow } from '../../../src/storage/runs.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 
@@ -30,11 +31,16 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     latencyMs: null,
     promptUse: null,
     toolUse: null,
-    isError: false,
+    failure: null,
     traits: null,
     onlyIfStored: false,
     ...given,
   }
+}
+
+export function sampleFailure(given: Partial<EventFailure> = {}): EventFailure {
+  const place = { kind: 'tool', name: 'get_order' } as const
+  return { errorClass: 'TimeoutError', message: 'no answer after 5 s', place, ...given }
 }
 
 export async function newEnvironment(storage: Storage): Promise<string> {

@@ -9,7 +9,7 @@ from typing import Literal
 from ..delivery.diagnostics import Diagnostics
 from ..exact import class_name
 from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
-from .exception import exception_classes
+from .exception import exception_classes, exception_details
 from .mask import Mask
 from .plain import FIELDS_MAX, dump, error_text, is_error, to_plain
 from .shorten import shorten
@@ -94,6 +94,8 @@ class Payloads:
             # Untyped hosts may pass anything. Metadata-only keeps nothing without a known key.
             return payload if self._capture == "full" else {}
         error = payload.get("error")
+        if is_error(error) and "exception" not in payload:
+            payload = {**payload, "exception": exception_details(error)}
         if self._capture == "full":
             return {**payload, "error": error_text(error)} if is_error(error) else payload
         return dict(self._metadata(payload))

@@ -94,6 +94,8 @@ class Run:
         code = read_of_error(lambda: getattr(error, "code", None), None)
         if issubclass(type(code), (str, int)):
             facts["code"] = code
+        if is_error(error):
+            facts["exception"] = exception_details(error)  # type: ignore[arg-type]
         return self._add("ERROR", label, facts, payload)
 
     def record(self, event_type: str, label: str, payload: Payload | None = None, timestamp: float | None = None) -> str | None:

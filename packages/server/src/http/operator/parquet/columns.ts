@@ -1,6 +1,6 @@
 /** The columns of both tables: names and types as in the operator API. */
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { isErrorEvent } from '../../../domain/traits.ts'
+import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { usageOf } from '../../../domain/usage.ts'
 import type { StoredEvent } from '../../../storage/events.ts'
 

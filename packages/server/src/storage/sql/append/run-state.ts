@@ -12,6 +12,7 @@ import type { NewEvent, RestoredRun } from '../../events.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from '../keys.ts'
+import { keptFailure, type RunFailure } from '../../failure.ts'
 import { addTraits, NO_TRAITS } from '../../traits.ts'
 import { addUncosted, type RunCalls } from '../../uncosted.ts'
 import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
@@ -32,6 +33,7 @@ export interface RunState extends UsageSums {
   errorCount: number | null
   /** Lines of storage/traits.ts; null as above. */
   traits: string | null
+  failure: RunFailure | null
   /** Calls without a cost. */
   uncosted: RunCalls[]
   /** 1: no payload waits to be packed into a block. */
@@ -50,7 +52,7 @@ export interface RunState extends UsageSums {
   isNew: boolean
   /** This transaction changed an indexed column. */
   isMoved: boolean
-  /** This transaction added traits or models. */
+  /** This transaction added traits, models or a failure. */
   hasGrown: boolean
 }
 
@@ -82,6 +84,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     differingRetries: 0,
     errorCount: 0,
     traits: NO_TRAITS,
+    failure: null,
     uncosted: [],
     packed: 0,
     lastSeq: 0,
@@ -118,7 +121,9 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
     run.startedAt = time
     run.isMoved = true
   }
-  if (outcome !== null && (run.status === 'RUNNING' || run.ruleClosedAt !== null)) {
+  const closes = outcome !== null && (run.status === 'RUNNING' || run.ruleClosedAt !== null)
+  noteFailure(run, event, closes)
+  if (closes) {
     run.status = outcome
     run.ruleClosedAt = null
     run.endedAt = time
@@ -127,8 +132,26 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   }
 }
 
-function noteTraits(run: RunState, { isError, traits }: NewEvent): void {
-  if (isError && run.errorCount !== null) run.errorCount++
+/** An outcome that did not close the run says nothing about its end. */
+function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEvent, closes: boolean): void {
+  if (failure === null || (outcome !== null && !closes)) return
+  const { errorClass, message, place } = failure
+  const own = (text: string | null) => text && ownText(text)
+  const found: RunFailure = {
+    eventId: ownText(eventId),
+    time,
+    isFinal: closes,
+    errorClass: own(errorClass),
+    message: own(message),
+    place: { kind: place.kind, name: own(place.name) },
+  }
+  if (keptFailure(run.failure, found) !== found) return
+  run.failure = found
+  run.hasGrown = true
+}
+
+function noteTraits(run: RunState, { failure, traits }: NewEvent): void {
+  if (failure !== null && run.errorCount !== null) run.errorCount++
   if (traits === null || run.traits === null) return
   const all = addTraits(run.traits, traits)
   if (all === run.traits) return

@@ -51,10 +51,10 @@ export async function dropPayloads(
   const isWhole = events < most && entries < most && (await deleteBlocks(sql, environmentId, number))
   // The number of blocks stops a process that packs the removed payloads.
   const removed = isWhole ? ', payloads_removed = event_count' : ''
-  await sql.run(`UPDATE runs SET blocks = blocks + 1${removed} WHERE environment_id = ? AND id = ?`, [
-    environmentId,
-    id,
-  ])
+  await sql.run(
+    `UPDATE runs SET blocks = blocks + 1, failure_message = NULL${removed} WHERE environment_id = ? AND id = ?`,
+    [environmentId, id],
+  )
   if (isWhole && (await sql.get(SEARCHED, [environmentId])) !== null) {
     await markRuns(sql, environmentId, [{ number, id }], now)
   }

@@ -17,7 +17,7 @@ const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.statu
   r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
   a.external_id AS "agentExternalId", a.name AS "agentName", a.display_name AS "agentDisplayName", r.prompt_tokens AS "promptTokens",
   r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
-  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.last_event_at AS "lastEventAt",
+  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.last_event_at AS "lastEventAt",
   r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
