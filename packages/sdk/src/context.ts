@@ -45,3 +45,11 @@ export interface CurrentContext {
 export function createContext(): CurrentContext {
   return new AsyncLocalStorage()
 }
+
+type Snapshot = () => <T>(act: () => T) => T
+
+/**
+ * Calls `act` in the context of the import. The SDK's background work is no part of the request in which a host first
+ * uses it: its requests would be in that request's trace for ever, and Next.js forbids clocks while it prerenders.
+ */
+export const outside = (AsyncLocalStorage as { snapshot?: Snapshot }).snapshot?.() ?? (<T>(act: () => T): T => act())

@@ -1,7 +1,7 @@
 /** Everything a client consists of, built once from its options. It does not hold the key; `request` does. */
 import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery.ts'
-import { createContext, type CurrentContext, type RunScope, type Span } from './context.ts'
+import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
 import { createDiagnostics, type Diagnostics } from './diagnostics.ts'
 import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
@@ -9,8 +9,8 @@ import type { Request } from './http.ts'
 import { fieldsOf, readSafely } from './json.ts'
 import { createMask, loadChecksum, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
-import { createPayloadWriter, type Payload, type PayloadWriter } from './payload.ts'
-import { hostRuntime, type Runtime } from './runtime.ts'
+import { createPayloadWriter, nameOf, type Payload, type PayloadWriter } from './payload.ts'
+import { hostRuntime, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
 
@@ -54,17 +54,18 @@ export type OpenRun = 'own' | 'started'
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
-export function createCore(given: TachoOptions, host: Runtime): Core {
+export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const options = plainOptions(given)
-  const runtime = typeof options.fetch === 'function' ? { ...host, fetch: options.fetch } : host
   const ids = createIds(runtime)
   const { settings, apiKey, problems } = resolveOptions(options, environment(), ids.uuid)
-  const listener = typeof options.onDiagnostic === 'function' ? options.onDiagnostic : undefined
+  const { onDiagnostic } = options
+  const listener = typeof onDiagnostic === 'function' ? onDiagnostic : undefined
   const diagnostics = createDiagnostics(listener, runtime)
   // One message: without a listener, each code is shown only once.
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
-  const { fetch, timer } = runtime
-  const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch, timer }
+  const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
+  const send: Fetch = (...args) => outside(() => fetch(...args))
+  const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch: send, timer: runtime.timer }
   const closing = new AbortController()
   let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
@@ -213,11 +214,6 @@ function plainOptions(given: TachoOptions): TachoOptions {
 /** The host's function handles its own failure. */
 export function attempt(act: () => void): void {
   readSafely(act, undefined)
-}
-
-/** The class of an error; its message could quote content. */
-function nameOf(error: unknown): string {
-  return readSafely(() => (error instanceof Error ? error.name : typeof error), 'unreadable error')
 }
 
 /** Environment variables, if the runtime has any. */

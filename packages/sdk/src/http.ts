@@ -36,6 +36,14 @@ export type HttpResult = Reply | NoReply
 export type Request = (method: string, path: string, request: HttpRequest) => Promise<HttpResult>
 
 const REPLY_BYTES_MAX = 1_048_576
+/** Next.js keeps answers otherwise: policies and approvals would be old ones. */
+let uncached: { cache?: 'no-store' } = { cache: 'no-store' }
+try {
+  void new Request('http://a', uncached)
+} catch {
+  // Some edge runtimes refuse the option. They keep nothing.
+  uncached = {}
+}
 
 /** `apiKey` is a function, so no printable object holds the key. */
 export interface Connection {
@@ -65,14 +73,16 @@ export async function sendRequest(
   const timeout = timer(timeoutMs, () => stop('timeout'))
   signal?.addEventListener('abort', onAbort, { once: true })
   async function exchange(): Promise<HttpResult> {
-    const reply = await fetch(`${baseUrl}/openapi/v1${path}`, {
+    const init = {
       method,
       headers: { 'content-type': 'application/json', ...headers, 'x-api-key': apiKey() },
       ...(body !== undefined && { body }),
       signal: controller.signal,
       // A redirect could take the key to another origin.
       redirect: 'manual',
-    })
+      ...uncached,
+    } as const
+    const reply = await fetch(`${baseUrl}/openapi/v1${path}`, init)
     const text = await readText(reply, maxReplyBytes)
     if (text === undefined) return { kind: 'no-reply', reason: 'reply_too_large', message: 'the answer is too large' }
     const { status, headers: replied } = reply

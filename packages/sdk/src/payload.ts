@@ -78,7 +78,8 @@ export function createPayloadWriter(
   }
 }
 
-function nameOf(error: unknown): string {
+/** The class of an error; its message could quote content. */
+export function nameOf(error: unknown): string {
   return readSafely(() => String((error as Error).name), 'unreadable error')
 }
 

@@ -1,4 +1,5 @@
 /** What the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
+import { outside } from './context.ts'
 
 export interface Timer {
   cancel(): void
@@ -13,6 +14,7 @@ export type Fetch = (
     body?: string | Uint8Array
     signal?: unknown
     redirect?: 'manual'
+    cache?: 'no-store'
   },
 ) => Promise<FetchReply>
 
@@ -53,20 +55,22 @@ const TIMER_MAX_MS = 2 ** 31 - 1
 
 type Unrefable = { unref?: () => void }
 
+/** As they are at the import: fake timers of a test would stop deliveries and deadlines. */
+const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis
+const { now } = Date
+
 /** The clock, randomness, timers and network of the host. */
 export const hostRuntime: Runtime = {
-  now: () => Date.now(),
-  random: () => Math.random(),
-  fillRandom: (bytes) => void crypto.getRandomValues(bytes),
-  timer(ms, act, hold = false) {
-    const handle = setTimeout(act, Math.min(ms, TIMER_MAX_MS))
+  now: () => outside(now),
+  random: () => outside(Math.random),
+  fillRandom: (bytes) => void outside(() => crypto.getRandomValues(bytes)),
+  timer(ms, act, hold) {
+    const handle = outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS)))
     // Some runtimes return a number, which cannot keep a process running.
     if (!hold) (handle as unknown as Unrefable).unref?.()
-    return { cancel: () => clearTimeout(handle) }
+    return { cancel: () => stopTimer(handle) }
   },
-  soon(act) {
-    if (typeof setImmediate === 'function') setImmediate(act)
-    else setTimeout(act, 0)
-  },
+  // Edge runtimes have no setImmediate, or one that throws.
+  soon: (act) => void hostRuntime.timer(0, act, true),
   fetch: (url, init) => (globalThis.fetch as unknown as Fetch)(url, init),
 }
