@@ -1,5 +1,6 @@
 /** The ways of the Vercel AI SDK. */
 import assert from 'node:assert/strict'
+import { createMCPClient } from '@ai-sdk/mcp'
 import { createOpenAI } from '@ai-sdk/openai'
 import { guardTools } from '@tacho/sdk/ai'
 import {
@@ -14,7 +15,8 @@ import {
   type Tool,
 } from 'ai'
 import { z } from 'zod'
-import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+import { startMcpServer } from '../../src/mcp-server.ts'
+import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 const modelOf = ({ model }: Stage) => createOpenAI({ apiKey: 'key', baseURL: `${model.url}/v1` })('gpt-5')
 
@@ -37,13 +39,12 @@ const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =
   )
 
 const ORDER = z.object({ order: z.number() })
-const CALL = { toolCalls: [{ name: TOOL, input: { order: 7 } }] }
 
 testMatrix({
   id: 'typescript-ai',
   name: 'Vercel AI SDK',
   page: 'vercel-ai-sdk.md',
-  tested: 'ai 7.0.173',
+  tested: 'ai 7.0.173, @ai-sdk/mcp 2.0.99',
   ways: {
     'typed model': typed(ORDER),
     'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
@@ -136,19 +137,18 @@ testMatrix({
         }),
       ),
     ),
-    retry: {
-      ...one((stage) => {
-        let failures = 1
-        const execute = async (input: unknown) => {
-          if (failures-- > 0) throw new Error('busy')
-          return stage.act(input)
-        }
-        return generateText(optionsOf(stage, tool({ inputSchema: ORDER, execute })))
-      }),
-      calls: 2,
-      // After a rejection too, the model asks again.
-      answers: [CALL, CALL, { text: 'Done.' }],
-    },
+    retry: retried(run(({ act }) => tool({ inputSchema: ORDER, execute: async (input) => act(input) }))),
+    'MCP server': one(async (stage) => {
+      const server = await startMcpServer(TOOL, stage.act)
+      const client = await createMCPClient({ transport: { type: 'http', url: server.url } })
+      try {
+        const { [TOOL]: given } = await client.tools()
+        await generateText(optionsOf(stage, given as Tool))
+      } finally {
+        await client.close()
+        await server.close()
+      }
+    }),
     'human in the loop': one(async (stage) => {
       const options = optionsOf(stage, tool({ inputSchema: ORDER, execute: async (input) => stage.act(input) }))
       const approving = { ...options, toolApproval: { [TOOL]: 'user-approval' as const } }

@@ -5,7 +5,7 @@ import { mcpTools } from '@anthropic-ai/sdk/helpers/beta/mcp'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
 import { guardTools } from '@tacho/sdk/anthropic'
 import { z } from 'zod'
-import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 type Tools = Parameters<Anthropic['beta']['messages']['toolRunner']>[0]['tools']
 
@@ -59,6 +59,14 @@ testMatrix({
     ),
     coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
     trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    alias: one(
+      (stage) => {
+        const parse = (input: unknown) => ({ order: (input as { order_id: number }).order_id })
+        return run(stage, [{ ...plain(stage), parse }])
+      },
+      { order_id: 7 },
+      { order: 7 },
+    ),
     'extra keys': typed(ORDER, { order: 7, force: true }, { order: 7 }),
     dates: one(
       (stage) => {
@@ -90,6 +98,7 @@ testMatrix({
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
       got: [{ order: 1 }, { order: 2 }, { order: 3 }],
     },
+    retry: retried((stage) => run(stage, [plain(stage)])),
     'MCP server': one((stage) => {
       const client = {
         callTool: async ({ arguments: input }: { arguments?: unknown }) => ({

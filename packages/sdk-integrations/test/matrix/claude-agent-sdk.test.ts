@@ -1,7 +1,7 @@
 /** The ways of the Claude Agent SDK, with a script of its messages and hooks: its binary has 364 MB. */
 import { guardQuery } from '@tacho/sdk/claude-agent-sdk'
 import { claudeCode, type QueryOptions } from '../../src/claude-code.ts'
-import { one, testMatrix, type Guarded, type Stage } from './matrix.ts'
+import { one, retried, testMatrix, type Guarded, type Stage } from './matrix.ts'
 
 type Input = Record<string, unknown>
 
@@ -47,6 +47,7 @@ testMatrix({
     default: { cannot: OF_SERVER },
     coercion: { cannot: OF_SERVER },
     trim: { cannot: OF_SERVER },
+    alias: { cannot: OF_SERVER },
     'extra keys': plain({ order: 7, force: true }),
     streaming: one((stage) => run(stage, { includePartialMessages: true })),
     'parallel calls': {
@@ -54,6 +55,7 @@ testMatrix({
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
       got: [{ order: 1 }, { order: 2 }, { order: 3 }],
     },
+    retry: retried((stage) => run(stage)),
     'MCP server': plain(),
     'changed by a hook': changing('PreToolUse', (input) => ({ updatedInput: { ...input, changed: true } })),
     'human in the loop': changing('PermissionRequest', (input) => ({

@@ -5,9 +5,11 @@ import { RunnableLambda } from '@langchain/core/runnables'
 import { Command, interrupt, MemorySaver } from '@langchain/langgraph'
 import { ChatOpenAI } from '@langchain/openai'
 import { guardTools, recordCalls } from '@tacho/sdk/langchain'
-import { createAgent, humanInTheLoopMiddleware, tool } from 'langchain'
+import { MultiServerMCPClient } from '@langchain/mcp-adapters'
+import { createAgent, humanInTheLoopMiddleware, tool, toolRetryMiddleware } from 'langchain'
 import { z } from 'zod'
-import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+import { startMcpServer } from '../../src/mcp-server.ts'
+import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 process.env['LANGSMITH_TRACING'] = 'false'
 
@@ -73,7 +75,7 @@ testMatrix({
   id: 'typescript-langchain',
   name: 'LangChain, LangGraph',
   page: 'langchain.md',
-  tested: 'langchain 1.5.14, @langchain/core 1.4.0, @langchain/langgraph 1.7.3',
+  tested: 'langchain 1.5.14, @langchain/core 1.4.0, @langchain/langgraph 1.7.3, @langchain/mcp-adapters 1.1.4',
   ways: {
     'typed model': typed(ORDER),
     'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
@@ -198,6 +200,25 @@ testMatrix({
         ),
       ),
     ),
+    // Without it, an agent ends with the error of a tool.
+    retry: {
+      ...retried((stage) => {
+        const middleware = [toolRetryMiddleware({ maxRetries: 1, initialDelayMs: 0 })]
+        return agentOf(stage, orderTool(stage), { middleware }).invoke(INPUT)
+      }),
+      answers: [{ toolCalls: [{ name: TOOL, input: { order: 7 } }] }, { text: 'Done.' }],
+    },
+    'MCP server': one(async (stage) => {
+      const server = await startMcpServer(TOOL, stage.act)
+      const client = new MultiServerMCPClient({ mcpServers: { shop: { url: server.url } } })
+      try {
+        const [given] = await client.getTools()
+        await agentOf(stage, given as object).invoke(INPUT)
+      } finally {
+        await client.close()
+        await server.close()
+      }
+    }),
     'human in the loop': one(async (stage) => {
       const middleware = [humanInTheLoopMiddleware({ interruptOn: { [TOOL]: true } } as never)]
       const agent = agentOf(stage, orderTool(stage), { middleware, checkpointer: new MemorySaver() })
@@ -227,5 +248,6 @@ testMatrix({
     'Tools of the provider, given as plain objects: the provider runs them.',
     'Tools that are not passed through `guardTools`. With `recordCalls`, they are recorded.',
     'The answer that `interrupt` returns when a run is resumed: it is not part of the input.',
+    '`beforeToolCall` of `@langchain/mcp-adapters` runs inside the tool: what it changes in the arguments is not judged.',
   ],
 })

@@ -1,12 +1,15 @@
 /** The ways of Mastra. */
+import assert from 'node:assert/strict'
 import { createOpenAI } from '@ai-sdk/openai'
 import { Agent } from '@mastra/core/agent'
 import type { MastraModelConfig } from '@mastra/core/llm'
 import { createTool } from '@mastra/core/tools'
+import { MCPClient } from '@mastra/mcp'
 import { guardTools } from '@tacho/sdk/ai'
 import { guardTool } from '@tacho/sdk/mastra'
 import { z } from 'zod'
-import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+import { startMcpServer } from '../../src/mcp-server.ts'
+import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 type Options = Omit<Parameters<typeof createTool>[0], 'id' | 'description'>
 
@@ -32,11 +35,23 @@ const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =
 
 const ORDER = z.object({ order: z.number() })
 
+const toolsOfServer = await listTools()
+
+/** Mastra makes the tools of an MCP server itself. */
+async function listTools() {
+  const server = await startMcpServer(TOOL, () => assert.fail('not called'))
+  const client = new MCPClient({ servers: { shop: { url: new URL(server.url) } } })
+  const tools = await client.listTools()
+  await client.disconnect()
+  await server.close()
+  return tools
+}
+
 testMatrix({
   id: 'typescript-mastra',
   name: 'Mastra',
   page: 'mastra.md',
-  tested: '@mastra/core 1.71.0',
+  tested: '@mastra/core 1.71.0, @mastra/mcp 2.0.0',
   ways: {
     'typed model': typed(ORDER),
     'nested model': typed(z.object({ lines: z.array(ORDER), to: z.object({ name: z.string() }) }), {
@@ -79,6 +94,14 @@ testMatrix({
       ...typed(ORDER),
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
       got: [{ order: 1 }, { order: 2 }, { order: 3 }],
+    },
+    retry: retried((stage) =>
+      agentOf(stage, { inputSchema: ORDER, execute: async (input: unknown) => stage.act(input) } as Options).generate(
+        'Act',
+      ),
+    ),
+    'MCP server': {
+      refuse: ({ tacho }, options) => guardTools(toolsOfServer, tacho, options),
     },
     'unknown shape': {
       refuse: ({ tacho }, options) => {

@@ -67,6 +67,20 @@ export function one(start: Start, sent: unknown = { order: 7 }, got: unknown = s
   return { sent: [sent], got: [got], start }
 }
 
+/** The first call of a tool fails, and the model asks again: also after a rejection. */
+export function retried(start: (stage: Stage) => unknown): Guarded {
+  const call = { toolCalls: [{ name: TOOL, input: { order: 7 } }] }
+  const failing = (stage: Stage): Stage => {
+    let failures = 1
+    const act = (input: unknown): string => {
+      if (failures-- > 0) throw new Error('busy')
+      return stage.act(input)
+    }
+    return { ...stage, act }
+  }
+  return { ...one((stage) => start(failing(stage))), calls: 2, answers: [call, call, { text: 'Done.' }] }
+}
+
 /** Declares the tests of an integration. */
 export function testMatrix({ id, name, page, tested, ways, outside }: Integration): void {
   for (const [way, given] of Object.entries(ways)) {

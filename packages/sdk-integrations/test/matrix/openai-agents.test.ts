@@ -13,7 +13,7 @@ import {
 } from '@openai/agents'
 import { guardMcpServer, guardTool, guardTools } from '@tacho/sdk/openai-agents'
 import { z } from 'zod'
-import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 setTraceProcessors([])
 
@@ -69,6 +69,11 @@ testMatrix({
     ),
     coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
     trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    alias: typed(
+      z.object({ order_id: z.number() }).transform(({ order_id: order }) => ({ order })),
+      { order_id: 7 },
+      { order: 7 },
+    ),
     'extra keys': typed(ORDER, { order: 7, force: true }, { order: 7 }),
     'duplicate keys': { ...one(loose(), {}, { order: 2 }), answers: [raw('{"order":1,"order":2}'), { text: 'Done.' }] },
     'large number': {
@@ -96,6 +101,7 @@ testMatrix({
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
       got: [{ order: 1 }, { order: 2 }, { order: 3 }],
     },
+    retry: retried(run(({ act }) => ({ parameters: ORDER, execute: async (input) => act(input) }))),
     'hand-off': {
       ...one((stage) => {
         const second = agentOf(stage, { parameters: ORDER, execute: async (input) => stage.act(input) })

@@ -1,9 +1,10 @@
 /** The ways of `runTools` of the OpenAI client. */
+import assert from 'node:assert/strict'
 import { guardTools } from '@tacho/sdk/openai'
 import OpenAI from 'openai'
 import { zodFunction } from 'openai/helpers/zod'
 import { z } from 'zod'
-import { one, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
+import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
 type Tools = Parameters<OpenAI['chat']['completions']['runTools']>[0]['tools']
 
@@ -58,6 +59,14 @@ testMatrix({
     ),
     coercion: typed(z.object({ order: z.coerce.number() }), { order: '500' }, { order: 500 }),
     trim: typed(z.object({ to: z.string().trim() }), { to: ' ada ' }, { to: 'ada' }),
+    alias: one(
+      (stage) => {
+        const parse = (text: string) => ({ order: (JSON.parse(text) as { order_id: number }).order_id })
+        return runTools(stage, [plain(stage, { parse })])
+      },
+      { order_id: 7 },
+      { order: 7 },
+    ),
     'extra keys': typed(ORDER, { order: 7, force: true }, { order: 7 }),
     'duplicate keys': {
       ...parsing({}, { order: 2 }),
@@ -101,6 +110,11 @@ testMatrix({
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
       got: [{ order: 1 }, { order: 2 }, { order: 3 }],
     },
+    // The error of a tool ends the run, so the host starts another.
+    retry: retried((stage) => {
+      const run = () => runTools(stage, [plain(stage, { parse: JSON.parse })])
+      return run().catch((error: Error) => (error.message === 'busy' ? run() : assert.fail(error)))
+    }),
     'unknown shape': {
       refuse: ({ tacho }, options) =>
         guardTools([{ type: 'function', function: { name: TOOL, parameters: PARAMETERS } }], tacho, options),

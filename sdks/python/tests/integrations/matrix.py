@@ -34,10 +34,15 @@ RESULTS = pathlib.Path(__file__).parents[4] / "packages" / "sdk-integrations" / 
 class Spy:
     """What tools really got, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, failure: Exception | None = None) -> None:
         self.got: list[tuple[str, object]] = []
+        self._failures = dict.fromkeys(NAMES, failure)
+        """Raised by the first call of each tool."""
 
     def take(self, name: str, /, **given: object) -> str:
+        failure = self._failures.pop(name, None)
+        if failure:
+            raise failure
         fields = {key: self._plain(value) for key, value in given.items()}
         self.got.append((name, fields))
         return f"did {name}"
@@ -275,9 +280,17 @@ WAYS = [
 ]
 
 
-def check(service: Service, make: Callable[..., Client], way: Way, run: Runner, wrap: Callable[[Any, str], Any]) -> None:
+def check(
+    service: Service,
+    make: Callable[..., Client],
+    way: Way,
+    run: Runner,
+    wrap: Callable[[Any, str], Any],
+    failure: Exception | None = None,
+) -> None:
     """One answer of a model calls the tool four times: allowed, blocked, approved and rejected. `wrap` makes the framework's
-    tool of a function."""
+    tool of a function. With `failure`, the first call of each tool fails, and the model gives that answer twice."""
+    times = 2 if failure else 1
     for action, name in (
         ("WARN", "allowed"),
         ("BLOCK", "blocked"),
@@ -295,7 +308,7 @@ def check(service: Service, make: Callable[..., Client], way: Way, run: Runner, 
         return 201, {"id": f"a-{request['toolName']}", "status": statuses[request["toolName"]], **at}, {}
 
     service.script("/firewall-approvals", answer)
-    client, spy = make(), Spy()
+    client, spy = make(), Spy(failure)
     tools = {name: wrap(way.make(spy, name), name) for name in NAMES}
     with client.tacho.run():
         answers = run(client, tools, {name: json.loads(json.dumps(way.given)) for name in NAMES})
@@ -307,17 +320,18 @@ def check(service: Service, make: Callable[..., Client], way: Way, run: Runner, 
     assert "did allowed" in answers["allowed"] and "did approved" in answers["approved"]
     assert "A policy forbids this call" in answers["blocked"] and "A person rejected this call" in answers["rejected"]
 
-    assert sorted(request["toolName"] for request in asked) == ["approved", "rejected"]
+    assert sorted(request["toolName"] for request in asked) == [*["approved"] * times, "rejected"]
     for request in asked:
         assert request["inputHash"] == input_hash(request["toolName"], way.want)
     decided = [event["payload"] for event in service.events if event["eventType"] == "POLICY_DECISION"]
-    assert sorted(payload["toolName"] for payload in decided) == sorted(NAMES)
+    assert sorted(payload["toolName"] for payload in decided) == sorted(NAMES * times)
     for payload in decided:
         assert payload["inputHash"] == input_hash(payload["toolName"], way.want)
         assert payload["action"] == "WARN" or payload["input"] == way.want
     ran = [event["payload"] for event in service.events if event["eventType"] == "TOOL_CALL"]
     ended = [payload for payload in ran if "output" in payload or "error" in payload]
-    assert sorted(payload["toolName"] for payload in ended) == ["allowed", "approved"]
+    assert sorted(payload["toolName"] for payload in ended) == sorted(["allowed", "approved"] * times)
+    assert len([payload for payload in ended if "error" in payload]) == (2 if failure else 0)
     for payload in ended:
         assert payload["input"] == way.want
         assert payload["inputHash"] == input_hash(payload["toolName"], way.want)

@@ -76,6 +76,15 @@ def test_a_tool(way: Way, run: Any, service: Service, make: Callable[..., Client
     check(service, make, way, run, lambda function, _: function)
 
 
+@pytest.mark.parametrize("run", [run_openai, run_anthropic, run_sync], ids=lambda run: run.__name__)
+def test_a_retry(run: Any, service: Service, make: Callable[..., Client]) -> None:
+    def run_twice(*given: Any) -> dict[str, str]:
+        run(*given)
+        return dict(run(*given))
+
+    check(service, make, WAYS[0], run_twice, lambda function, _: function, RuntimeError("busy"))
+
+
 def test_without_asyncio(service: Service, make: Callable[..., Client]) -> None:
     check(service, make, WAYS[0], run_sync, lambda function, _: function)
 
@@ -108,7 +117,13 @@ def test_a_generator_does_not_run(make: Callable[..., Client]) -> None:
 
 
 def test_the_page_says_so() -> None:
-    others = {"duplicate keys": "guarded", "large number": "guarded", "generator": "refused", "streaming": "guarded"}
+    others = {
+        "duplicate keys": "guarded",
+        "large number": "guarded",
+        "generator": "refused",
+        "streaming": "guarded",
+        "retry": "guarded",
+    }
     outside = [
         "Tools that your own loop runs: decorate each with `@tacho.guard`, or run them with `call_tools`.",
         "Hosted tools: the provider runs them.",

@@ -163,16 +163,17 @@ def wrap(function: Any, name: str) -> Any:
     return function if isinstance(function, BaseTool) else tool(name)(function)
 
 
-def run_of(is_async: bool) -> Any:
+def run_of(is_async: bool, turns: int = 1) -> Any:
     def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
         asked: Any = [{"name": name, "args": given, "id": name, "type": "tool_call"} for name, given in calls.items()]
         graph: Any = StateGraph(MessagesState)
-        graph.add_node("tools", ToolNode(guard_tools(list(tools.values()), client.tacho)))
+        graph.add_node("tools", ToolNode(guard_tools(list(tools.values()), client.tacho), handle_tool_errors=True))
         graph.add_edge(START, "tools")
         graph.add_edge("tools", END)
         given = {"messages": [AIMessage(content="", tool_calls=asked)]}
         compiled = graph.compile()
-        result = asyncio.run(compiled.ainvoke(given)) if is_async else compiled.invoke(given)
+        for _ in range(turns):
+            result = asyncio.run(compiled.ainvoke(given)) if is_async else compiled.invoke(given)
         answers = [message for message in result["messages"] if isinstance(message, ToolMessage)]
         assert {answer.tool_call_id for answer in answers if answer.status == "error"} == {"blocked", "rejected"}, answers
         return {answer.tool_call_id: str(answer.content) for answer in answers}
@@ -183,6 +184,11 @@ def run_of(is_async: bool) -> Any:
 @pytest.mark.parametrize("way", [*WAYS, *OWN], ids=lambda way: way.name)
 def test_a_tool(way: Way, service: Service, make: Callable[..., Client]) -> None:
     check(service, make, way, run_of(way.name.startswith("async")), wrap)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_retry(is_async: bool, service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, WAYS[0], run_of(is_async, turns=2), wrap, RuntimeError("busy"))
 
 
 @pytest.mark.parametrize("way", [WAYS[0], OWN[4]], ids=lambda way: way.name)
@@ -332,6 +338,7 @@ def test_the_page_says_so() -> None:
         "generator": "refused",
         "streaming": "guarded",
         "batch": "guarded",
+        "retry": "guarded",
         "sub-agent": "guarded",
         "resumed": "guarded",
         "hosted tool": "refused",
@@ -344,5 +351,6 @@ def test_the_page_says_so() -> None:
         "What LangChain injects (state, store, runtime, config) is not judged: agents and `ToolNode` replace what a model "
         "wrote. If you call `tool.invoke` with a model's arguments yourself, remove these first.",
         "The answer that `interrupt` returns when a run is resumed: it is not part of the input.",
+        "`tool_interceptors` of `langchain-mcp-adapters` run inside the tool: what they change in the arguments is not judged.",
     ]
     check_results("python-langchain", "LangChain", ["langchain-core", "langgraph"], [*WAYS, *OWN], others, outside)

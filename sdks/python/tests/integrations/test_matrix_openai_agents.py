@@ -76,19 +76,30 @@ def wrap(function: Any, name: str) -> Any:
     return function if isinstance(function, FunctionTool) else function_tool(function, name_override=name, strict_mode=False)
 
 
-def scripted(calls: dict[str, Any], *, is_text: bool = False) -> ScriptedModel:
-    """One answer with these calls, then a last one."""
-    asked = [function_call(name, given if is_text else json.dumps(given), call_id=name) for name, given in calls.items()]
-    return ScriptedModel([ModelStep(output=asked), ModelStep(output=[assistant_message("done")])])
+def scripted(calls: dict[str, Any], *, is_text: bool = False, turns: int = 1) -> ScriptedModel:
+    """Answers with these calls, then a last one."""
+    asked = [
+        [
+            function_call(name, given if is_text else json.dumps(given), call_id=f"{name} {turn}")
+            for name, given in calls.items()
+        ]
+        for turn in range(turns)
+    ]
+    return ScriptedModel([*[ModelStep(output=one) for one in asked], ModelStep(output=[assistant_message("done")])])
 
 
 def outputs_of(result: Any) -> dict[str, str]:
     found = [item for item in result.new_items if item.type == "tool_call_output_item"]
-    return {item.raw_item["call_id"]: str(item.output) for item in found}
+    return {item.raw_item["call_id"].split()[0]: str(item.output) for item in found}
 
 
 def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
     agent = guard_agent(Agent(name="Refunds", model=scripted(calls), tools=list(tools.values())), client.tacho)
+    return outputs_of(asyncio.run(Runner.run(agent, "Go")))
+
+
+def run_twice(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
+    agent = guard_agent(Agent(name="Refunds", model=scripted(calls, turns=2), tools=list(tools.values())), client.tacho)
     return outputs_of(asyncio.run(Runner.run(agent, "Go")))
 
 
@@ -122,6 +133,10 @@ def run_handed_over(client: Client, tools: dict[str, Any], calls: dict[str, dict
 @pytest.mark.parametrize("way", [*WAYS, *OWN], ids=lambda way: way.name)
 def test_a_tool(way: Way, service: Service, make: Callable[..., Client]) -> None:
     check(service, make, way, run, wrap)
+
+
+def test_a_retry(service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, WAYS[0], run_twice, wrap, RuntimeError("busy"))
 
 
 def run_resumed(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -285,6 +300,7 @@ def test_the_page_says_so() -> None:
         "large number": "guarded",
         "generator": "refused",
         "streaming": "guarded",
+        "retry": "guarded",
         "sub-agent": "guarded",
         "agent as a tool": "guarded",
         "hand-off": "guarded",

@@ -10,10 +10,12 @@ import pytest
 from conftest import Client, Service
 
 from .matrix import WAYS, Spy, Way, check, check_results
+from .mcp_server import mcp_server
 
 pytest.importorskip("pydantic_ai")
 
-from pydantic_ai import Agent, RunContext, ToolDefinition
+from pydantic_ai import Agent, ModelRetry, RunContext, ToolDefinition
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, Tool
@@ -65,11 +67,12 @@ def wrap(function: Any, name: str) -> Any:
     return function if isinstance(function, Tool) else Tool(function, name=name)
 
 
-def scripted(calls: dict[str, dict[str, Any]]) -> FunctionModel:
+def scripted(calls: dict[str, dict[str, Any]], turns: int = 1) -> FunctionModel:
     def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
-        if len(messages) > 1:
+        turn = len(messages) // 2
+        if turn >= turns:
             return ModelResponse([TextPart("done")])
-        return ModelResponse([ToolCallPart(name, given, tool_call_id=name) for name, given in calls.items()])
+        return ModelResponse([ToolCallPart(name, given, tool_call_id=f"{name} {turn}") for name, given in calls.items()])
 
     return FunctionModel(answer)
 
@@ -84,10 +87,22 @@ def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]])
     return answers_of(Agent(scripted(calls), toolsets=[toolset]).run_sync("Go").all_messages())
 
 
+def run_twice(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
+    toolset = guard_toolset(FunctionToolset(list(tools.values())), client.tacho)
+    return answers_of(Agent(scripted(calls, turns=2), toolsets=[toolset]).run_sync("Go").all_messages())
+
+
 def run_combined(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
     combined: Any = CombinedToolset([FunctionToolset([tool]) for tool in tools.values()])
     toolset = guard_toolset(combined.filtered(lambda *_: True), client.tacho)
     return answers_of(Agent(scripted(calls), toolsets=[toolset]).run_sync("Go").all_messages())
+
+
+def run_served(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """The tools of an MCP server."""
+    with mcp_server({name: tool.function for name, tool in tools.items()}) as url:
+        toolset = guard_toolset(MCPToolset(url), client.tacho)
+        return answers_of(Agent(scripted(calls), toolsets=[toolset]).run_sync("Go").all_messages())
 
 
 def run_approved(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -96,7 +111,7 @@ def run_approved(client: Client, tools: dict[str, Any], calls: dict[str, dict[st
     toolset = guard_toolset(ApprovalRequiredToolset(inner), client.tacho)
     agent: Any = Agent(scripted(calls), toolsets=[toolset], output_type=[str, DeferredToolRequests])
     paused = agent.run_sync("Go")
-    approvals: Any = dict.fromkeys(calls, True)
+    approvals: Any = {f"{name} 0": True for name in calls}
     resumed = agent.run_sync(
         message_history=paused.all_messages(), deferred_tool_results=DeferredToolResults(approvals=approvals)
     )
@@ -115,6 +130,14 @@ def test_a_tool(way: Way, service: Service, make: Callable[..., Client]) -> None
 @pytest.mark.parametrize("run", [run_combined, run_approved], ids=lambda run: run.__name__)
 def test_another_way_to_run(run: Any, service: Service, make: Callable[..., Client]) -> None:
     check(service, make, WAYS[0], run, wrap)
+
+
+def test_a_tool_of_an_mcp_server(service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, OWN[0], run_served, wrap)
+
+
+def test_a_retry(service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, WAYS[0], run_twice, wrap, ModelRetry("busy"))
 
 
 def test_a_policy_names_a_tool_as_the_model_does(service: Service, make: Callable[..., Client]) -> None:
@@ -138,6 +161,13 @@ def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: C
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
             return await super().call_tool(name, {"amount": 500}, ctx, tool)
 
+    async def process(ctx: Any, call_tool: Any, name: str, tool_args: dict[str, Any]) -> Any:
+        return await call_tool(name, {"amount": 500})
+
+    class Served(MCPToolset[Any]):
+        async def direct_call_tool(self, name: str, args: dict[str, Any], **more: Any) -> Any:
+            return await super().direct_call_tool(name, {"amount": 500}, **more)
+
     class Own(FunctionToolset[Any]):
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
             return await super().call_tool(name, {"amount": 500}, ctx, tool)
@@ -150,6 +180,8 @@ def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: C
         ExternalToolset([ToolDefinition(name="elsewhere")]),
         FunctionToolset([streams]),
         Own([act]),
+        Served("http://localhost/mcp"),
+        MCPToolset("http://localhost/mcp", process_tool_call=process),
         Changing(inner),
         PrefixedToolset(Changing(inner), "x"),
         act,
@@ -164,6 +196,8 @@ def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: C
         "elsewhere",
         "streams",
         "Own",
+        "Served",
+        "MCPToolset",
         "Changing",
         "Changing",
         "act",
@@ -188,6 +222,8 @@ def test_the_page_says_so() -> None:
         "extra keys": "guarded",
         "generator": "refused",
         "streaming": "guarded",
+        "retry": "guarded",
+        "MCP server": "guarded",
         "human in the loop": "guarded",
         "resumed": "guarded",
         "hosted tool": {
@@ -198,6 +234,7 @@ def test_the_page_says_so() -> None:
     outside = [
         "Tools that are given to the agent itself (`@agent.tool`, `tools=[…]`): put them into a `FunctionToolset`.",
         "Functions of `output_type`.",
-        "Tools that run elsewhere (`ExternalToolset`) or in LangChain, toolsets of yours that may change arguments: refused.",
+        "Tools that run elsewhere (`ExternalToolset`) or in LangChain, toolsets of yours that may change arguments, an "
+        "`MCPToolset` with `process_tool_call`: refused.",
     ]
     check_results("python-pydantic-ai", "Pydantic AI", ["pydantic-ai-slim"], ASKED, others, outside)

@@ -26,8 +26,6 @@ from .unguarded import Unguarded, cannot_guard, is_generator
 
 # They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
 _OUTER = (ApprovalRequiredToolset, FilteredToolset, PreparedToolset)
-# They run tools that have functions of their own.
-_OF_TOOLS = (WrapperToolset, CombinedToolset, FunctionToolset)
 _OWN = "pydantic_ai."
 
 
@@ -66,14 +64,26 @@ def _refusals_of(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, str]]:
     if isinstance(toolset, ExternalToolset):
         for definition in toolset.tool_defs:
             yield definition.name, "it runs outside of the agent, which gets only its result"
-    elif isinstance(toolset, _OF_TOOLS) and not kind.call_tool.__module__.startswith(_OWN):
-        yield kind.__name__, "its call_tool may change the arguments; put guard_toolset inside of it"
+    elif method := _own_method(kind):
+        yield kind.__name__, f"its {method} may change the arguments; put guard_toolset inside of it"
+    elif getattr(toolset, "process_tool_call", None) is not None:
+        yield kind.__name__, "its process_tool_call may change the arguments"
     elif isinstance(toolset, FunctionToolset):
         for name, tool in toolset.tools.items():
             if is_generator(tool.function):
                 yield name, "it is a generator, whose body runs after the call"
             elif str(getattr(tool.function, "__module__", "")).startswith("pydantic_ai.ext."):
                 yield name, "another framework parses its arguments; guard it there"
+
+
+def _own_method(kind: type) -> str | None:
+    """A method that a class of a host has in place of Pydantic AI's, and that runs before the tool."""
+    inherited = [base for base in kind.__mro__ if base.__module__.startswith(_OWN) and base is not AbstractToolset]
+    if not inherited:
+        # It runs the tools itself.
+        return None
+    methods = [name for name in ("call_tool", "direct_call_tool") if hasattr(kind, name)]
+    return next((name for name in methods if not getattr(kind, name).__module__.startswith(_OWN)), None)
 
 
 @dataclass
