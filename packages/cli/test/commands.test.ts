@@ -187,6 +187,32 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   }
 })
 
+test('show says which tools started and never ended, once the run has ended', async () => {
+  const timestamp = Date.now()
+  const of = { clientId: 'c', runId: 'lost', agentName: 'a', timestamp }
+  const call = (eventType: string, label: string, spanId: string) => {
+    const payload = { toolName: label, input: { order: 7 } }
+    return { ...of, eventId: `${eventType} ${spanId}`, eventType, label, spanId, payload }
+  }
+  const record = async (...events: object[]) => {
+    const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+    const body = JSON.stringify(events)
+    await (await fetch(`${server.url}/openapi/v1/events/batch`, { method: 'POST', headers, body })).text()
+  }
+  const show = (...args: string[]) => text('runs', 'show', 'lost', ...WHERE, ...args)
+  await record(call('TOOL_START', 'lookup', 'a'), call('TOOL_CALL', 'lookup', 'a'), call('TOOL_START', 'refund', 'b'))
+  assert.doesNotMatch(await show(), /NEVER ENDED/)
+  const payload = { status: 'FAILED' }
+  await record({ ...of, eventId: 'end', eventType: 'SESSION_OUTCOME', label: 'failed', payload })
+  const lost = /^✕ \S+Z {2}TOOL_START +NEVER ENDED refund \{"order":7\}$/m
+  assert.match(await show(), lost)
+  assert.match(await show('--failed'), lost)
+  const starts = await show('--type', 'TOOL_START')
+  assert.match(starts, lost)
+  // Its end is not shown, but it has one.
+  assert.match(starts, /^ {2}\S+Z {2}TOOL_START +lookup \{"order":7\}$/m)
+})
+
 test('show filters events by type and by text in the label', async () => {
   type Shown = { events: { eventType: string; label: string }[] }
   const show = async (...args: string[]) =>

@@ -231,6 +231,37 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a tool that started and never ended is a problem, in every view, once the run has ended', async () => {
+    const call = (eventType: string, label: string, spanId: string) =>
+      event({ runId: 'lost', eventType, label, spanId, payload: { toolName: label, input: { order: 7 } } })
+    const steps = [
+      call('TOOL_START', 'lookup', 'a'),
+      call('TOOL_CALL', 'lookup', 'a'),
+      call('TOOL_START', 'refund', 'b'),
+    ].map((one, index) => ({ ...one, timestamp: Date.now() - 10_000 + index * 1_000 }))
+    await tacho.service.record(steps)
+    const { page, close } = await tacho.open(`${tacho.home}/runs/lost`)
+    await page.getByText('3 steps').waitFor()
+    assert.equal(await page.getByText('never ended').count(), 0, 'it may still run')
+    const outcome = event({
+      runId: 'lost',
+      eventType: 'SESSION_OUTCOME',
+      label: 'failed',
+      payload: { status: 'FAILED' },
+    })
+    await tacho.service.record([outcome])
+    const rows = page.getByRole('listitem').filter({ hasText: 'never ended' })
+    for (const view of ['t', 'c', 'b']) {
+      await page.keyboard.press(view)
+      await rows.filter({ hasText: 'refund' }).waitFor()
+      assert.equal(await rows.count(), 1)
+    }
+    await page.getByRole('group', { name: 'Problems' }).getByText('refund started, never ended').click()
+    await step(page).getByText('Started, never ended: the run ended first').waitFor()
+    await assertAccessible(page, 'a tool that never ended')
+    await close()
+  })
+
   test('a running run goes on by itself, keeps the step that is selected, and is stalled after a quarter of an hour', async () => {
     await tacho.service.record([
       event({ runId: 'live', eventId: 'live-1', label: 'One' }),

@@ -5,7 +5,7 @@ import type { RunActivity } from './words.ts'
 /** Without an event for this long, a running run is shown as stalled, unless the environment has a rule of its own. */
 export const STALLED_MS = 15 * 60_000
 
-interface ShownRun {
+export interface ShownRun {
   status: RunStatus
   startedAt: string
   endedAt: string | null

@@ -15,6 +15,8 @@ const POLL_MS = 1_000
 /** Empty polls of an ended run before it counts as complete: late events may still arrive. */
 const QUIET_LOOKS = 3
 const LONGEST_PAUSE_MS = 10_000
+/** A tool that started may end in the next event. */
+const NONE: ReadonlySet<string> = new Set()
 
 /** Prints events in order of arrival, until the run has ended and no more arrive. */
 export async function followRun(client: OperatorClient, given: RunPlace, asJson: boolean): Promise<void> {
@@ -46,8 +48,8 @@ export async function followRun(client: OperatorClient, given: RunPlace, asJson:
 function stepPrinter(client: OperatorClient, place: RunPlace, startedAt: number, asJson: boolean) {
   return async (rows: EventRow[]): Promise<void> => {
     if (asJson) return rows.forEach(printJsonLine)
-    for await (const { row, payload } of stepsOf(client, place, rows, {})) {
-      printLine(stepLine(row, payload, { startedAt, hasCost: true }, currentLook()))
+    for await (const { row, payload } of stepsOf(client, place, rows, { neverEnded: NONE })) {
+      printLine(stepLine(row, payload, { startedAt, hasCost: true, neverEnded: NONE }, currentLook()))
     }
   }
 }

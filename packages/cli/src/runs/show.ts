@@ -4,6 +4,7 @@ import type { EventRow } from '@tacho/contract/event.ts'
 import { failureLine, failureOf, whyFailed, type ToldEvent } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { neverEnded } from '@tacho/contract/never-ended.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
@@ -24,7 +25,7 @@ import {
 } from '../terminal/output.ts'
 import { paged } from '../terminal/pager.ts'
 import { toned, tonedWord } from '../terminal/tone.ts'
-import { isFailed, stepHead, stepLine } from './step.ts'
+import { isFailed, stepHead, stepLine, type Timeline } from './step.ts'
 import { shownStatus } from './list.ts'
 
 /** The run, by ids that the server accepts. */
@@ -55,17 +56,20 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
   const place = { environmentId, runId: run.id }
   if (options.stack) return printStack(client, place, run)
   const rows = options.tail === undefined ? rowsOf(client, place, options) : await lastRows(client, place, options)
+  const lost = await neverEndedOf(client, place, run)
   if (options.json) {
     const isWhole = options.full === true || options.failed === true
-    const items = isWhole ? eventTexts(stepsOf(client, place, rows, { ...options, full: true })) : rowTexts(rows)
+    const items = isWhole
+      ? eventTexts(stepsOf(client, place, rows, { ...options, full: true, neverEnded: lost }))
+      : rowTexts(rows)
     return printJsonItems({ run }, 'events', items)
   }
   await paged(async (print) => {
     const look = currentLook()
-    const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0 }
+    const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0, neverEnded: lost }
     for (const line of [...runLines(run, look.now), ...stepHead(timeline, look)]) await print(line)
     let shown = 0
-    for await (const { row, payload, text } of stepsOf(client, place, rows, options)) {
+    for await (const { row, payload, text } of stepsOf(client, place, rows, { ...options, neverEnded: lost })) {
       if (!(await print(stepLine(row, payload, timeline, look)))) return
       shown += 1
       if (options.full) for (const line of payloadLines(text)) await print(line)
@@ -93,6 +97,16 @@ function rowsQuery(type: string | undefined, search: string | undefined) {
   }
 }
 
+/** Reads all starts and ends of tools, whatever is shown: the end of a call may be filtered out. */
+async function neverEndedOf(client: OperatorClient, place: RunPlace, run: OperatorRun): Promise<ReadonlySet<string>> {
+  const rows: EventRow[] = []
+  for (const type of ['TOOL_START', 'TOOL_CALL']) {
+    for await (const row of rowsOf(client, place, { type })) rows.push(row)
+    if (rows.length === 0) break
+  }
+  return neverEnded(rows, run, currentLook().now)
+}
+
 interface Step {
   row: EventRow
   /** JSON text of its full read shape. */
@@ -104,11 +118,11 @@ export async function* stepsOf(
   client: OperatorClient,
   place: RunPlace,
   rows: AsyncIterable<EventRow> | Iterable<EventRow>,
-  { failed, full }: ShowOptions,
+  { failed, full, ...timeline }: ShowOptions & Pick<Timeline, 'neverEnded'>,
 ): AsyncGenerator<Step> {
   for await (const { row, text } of withTexts(client, place, rows, full === true)) {
     const payload: unknown = text === '' ? {} : JSON.parse(memberText(text, 'payload') ?? '{}')
-    if (!failed || isFailed(row, payload)) yield { row, text, payload }
+    if (!failed || isFailed(row, payload, timeline)) yield { row, text, payload }
   }
 }
 

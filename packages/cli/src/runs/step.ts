@@ -23,6 +23,8 @@ export interface Timeline {
   startedAt: number
   /** Whether any of its steps cost something. */
   hasCost: boolean
+  /** The starts of tools that never ended. */
+  neverEnded: ReadonlySet<string>
 }
 
 const MARKS = new Map<Tone | null, string>([
@@ -36,9 +38,9 @@ const COST_WIDTH = 8
 /** Characters of each input, output and answer. */
 const BRIEF_CHARS = 300
 
-/** Whether something went wrong at this step: an error, a failed tool, a blocked call, a failed outcome. */
-export function isFailed(row: EventRow, payload: unknown): boolean {
-  return problemTone(row.eventType, isObject(payload) ? payload : {}) === 'red'
+/** Whether something went wrong at this step: an error, a failed tool or one that never ended, a blocked call, a failed outcome. */
+export function isFailed(row: EventRow, payload: unknown, { neverEnded }: Pick<Timeline, 'neverEnded'>): boolean {
+  return neverEnded.has(row.eventId) || problemTone(row.eventType, isObject(payload) ? payload : {}) === 'red'
 }
 
 export function stepHead({ hasCost }: Timeline, { width }: Look): string[] {
@@ -49,11 +51,13 @@ export function stepHead({ hasCost }: Timeline, { width }: Look): string[] {
 }
 
 /** The line of one step. In a pipe: the exact time, the event type and the whole line. */
-export function stepLine(row: EventRow, payload: unknown, { startedAt, hasCost }: Timeline, look: Look): string {
+export function stepLine(row: EventRow, payload: unknown, timeline: Timeline, look: Look): string {
+  const { startedAt, hasCost, neverEnded } = timeline
   const fields: Json = isObject(payload) ? payload : {}
-  const tone = problemTone(row.eventType, fields)
+  const tone = isFailed(row, payload, timeline) ? 'red' : problemTone(row.eventType, fields)
   const mark = MARKS.get(tone) ?? ' '
-  const text = printable(stepText(row, fields).replace(/\s+/g, ' ').trim())
+  const said = `${neverEnded.has(row.eventId) ? 'NEVER ENDED ' : ''}${stepText(row, fields)}`
+  const text = printable(said.replace(/\s+/g, ' ').trim())
   const latency = row.latency ?? numberAt(fields, 'latency')
   const took = latency === null ? '' : duration(latency)
   const cost = numberAt(fields, 'cost')

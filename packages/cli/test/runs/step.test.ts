@@ -8,7 +8,7 @@ import type { Look } from '../../src/terminal/look.ts'
 const START = Date.UTC(2026, 10, 22, 12)
 const PIPE: Look = { width: null, isExact: false, now: START }
 const TERMINAL: Look = { ...PIPE, width: 80 }
-const TIMELINE = { startedAt: START, hasCost: true }
+const TIMELINE = { startedAt: START, hasCost: true, neverEnded: new Set<string>() }
 
 function row(eventType: string, label: string, latency: number | null = null): EventRow {
   const timestamp = new Date(START + 1_234).toISOString()
@@ -55,8 +55,14 @@ test('what failed or was held back has a mark and a word', () => {
     ['SESSION_OUTCOME', { status: 'COMPLETED' }, false],
     ['LLM_CALL', 'not an object', false],
   ] as const) {
-    assert.equal(isFailed(row(type, 'x'), payload), is, type)
+    assert.equal(isFailed(row(type, 'x'), payload, TIMELINE), is, type)
   }
+  const start = row('TOOL_START', 'find')
+  const lost = { ...TIMELINE, neverEnded: new Set(['e']) }
+  const call = { toolName: 'find', input: { id: 7 } }
+  assert.match(stepLine(start, call, lost, TERMINAL), /^✕ .* Tool start {2}NEVER ENDED find \{"id":7\}$/)
+  assert.match(line(start, call), /^ {2}.* Tool start {2}find \{"id":7\}$/)
+  assert.deepEqual([isFailed(start, call, lost), isFailed(start, call, TIMELINE)], [true, false])
 })
 
 test('in a pipe a step has its exact time and type, and is not cut; clients cannot control the terminal', () => {

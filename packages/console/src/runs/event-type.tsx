@@ -11,6 +11,7 @@ const LOOKS = new Map<string, Look>([
   ['USER_INPUT', { tone: 'green', fill: 'fill-green bg-green' }],
   ['AGENT_STEP', { tone: 'plain', fill: 'fill-edge bg-edge' }],
   ['LLM_CALL', { tone: 'violet', fill: 'fill-violet bg-violet' }],
+  ['TOOL_START', { tone: 'plain', fill: 'fill-accent bg-accent' }],
   ['TOOL_CALL', { tone: 'accent', fill: 'fill-accent bg-accent' }],
   ['POLICY_DECISION', { tone: 'amber', fill: 'fill-amber bg-amber' }],
   ['ERROR', { tone: 'red', fill: 'fill-red bg-red' }],

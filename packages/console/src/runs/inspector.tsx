@@ -20,11 +20,13 @@ interface Props {
   step: Step
   /** When the run began. */
   start: number
+  /** A tool that started, and has no end. */
+  isNeverEnded: boolean
   onClose: () => void
 }
 
 /** Everything about one step. On a phone it covers the list. */
-export function Inspector({ environmentId, runId, step, start, onClose }: Props) {
+export function Inspector({ environmentId, runId, step, start, isNeverEnded, onClose }: Props) {
   const { data, error, refetch } = useQuery(eventQuery(environmentId, runId, step.eventId))
   const [tab, setTab] = useState<Tab>('content')
   return (
@@ -47,6 +49,11 @@ export function Inspector({ environmentId, runId, step, start, onClose }: Props)
           Step {number(step.index + 1)} · +{duration(step.time - start)} ·{' '}
           <time dateTime={step.timestamp}>{exact(step.time)}</time>
         </p>
+        {isNeverEnded && (
+          <p className="mt-1 text-sm text-red">
+            Started, never ended: the run ended first, or its process died inside this tool.
+          </p>
+        )}
         <div role="tablist" aria-label="Parts of the step" className="mt-2 flex gap-4">
           {TABS.map((name) => (
             <button

@@ -43,8 +43,13 @@ export interface Sayings {
   notes: ReadonlyMap<string, string>
 }
 
-/** Errors of the whole run; what the payloads of its first calls and of its end say. */
-export function useProblems(environmentId: string, runId: string, steps: readonly Step[]): Sayings {
+/** Errors of the whole run, and tools that never ended; what the payloads of its first calls and of its end say. */
+export function useProblems(
+  environmentId: string,
+  runId: string,
+  steps: readonly Step[],
+  lost: ReadonlySet<string>,
+): Sayings {
   const cache = useQueryClient()
   const looked = useMemo(() => {
     const isShort = ({ eventType, payloadBytes }: Step) => SELDOM_TELL.has(eventType) && payloadBytes <= NOTED_BYTES
@@ -57,11 +62,12 @@ export function useProblems(environmentId: string, runId: string, steps: readonl
   const { data: said = NOTHING } = useQuery(saidQuery(cache, environmentId, runId, looked))
   return useMemo(() => {
     const problems = steps.flatMap((step) => {
-      const told = said.get(step.eventId)?.problem ?? (step.eventType === 'ERROR' ? ERROR : null)
+      const known = step.eventType === 'ERROR' ? ERROR : lost.has(step.eventId) ? LOST : null
+      const told = said.get(step.eventId)?.problem ?? known
       return told ? [{ ...told, text: told.text(step.label), step }] : []
     })
     return { problems, notes: new Map([...said].map(([eventId, { note }]) => [eventId, note])) }
-  }, [steps, said])
+  }, [steps, said, lost])
 }
 
 /** One query for all of them: a page with an observer for each payload would take long to draw. */
@@ -88,6 +94,12 @@ function saidQuery(cache: QueryClient, environmentId: string, runId: string, loo
   })
 }
 
+const LOST: Told = {
+  tone: 'red',
+  word: 'never ended',
+  why: '',
+  text: (label) => `${label} started, never ended`,
+}
 const ERROR: Told = { tone: 'red', word: 'error', why: '', text: (label) => label }
 
 export function saidBy(eventType: string, label: string, payload: Json): Said {

@@ -1,3 +1,5 @@
+import { neverEnded } from '@tacho/contract/never-ended.ts'
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useCallback, useDeferredValue, useMemo, useState } from 'react'
@@ -30,7 +32,8 @@ export function RunPage() {
   const environmentId = place.environment.id
   const run = useQuery(runQuery(environmentId, runId))
   const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
-  const { problems, notes } = useProblems(environmentId, runId, steps)
+  const lost = useNeverEnded(run.data, steps, isComplete)
+  const { problems, notes } = useProblems(environmentId, runId, steps, lost)
   useTitle(runId)
 
   const { view = 'timeline', step: chosen, find = '', sort } = search
@@ -110,6 +113,7 @@ export function RunPage() {
             runId={runId}
             step={selected}
             start={steps[0]?.time ?? 0}
+            isNeverEnded={lost.has(selected.eventId)}
             onClose={() => select(null)}
           />
         )}
@@ -132,6 +136,13 @@ function useFound(steps: readonly Step[], find: string): readonly Step[] {
     return steps.filter(({ label, eventType }) => `${label}\n${eventType}`.toLowerCase().includes(text))
   }, [steps, find])
 }
+
+/** Known once all steps have arrived: the end of a call may be on a later page. */
+function useNeverEnded(run: OperatorRun | undefined, steps: readonly Step[], isComplete: boolean): ReadonlySet<string> {
+  return useMemo(() => (run && isComplete ? neverEnded(steps, run, Date.now()) : NONE), [run, steps, isComplete])
+}
+
+const NONE: ReadonlySet<string> = new Set()
 
 /** The step `by` places further in the list; the first step if none is selected. */
 function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {

@@ -4,16 +4,20 @@ import { duration } from '../ui/format.ts'
 import { Skeleton } from '../ui/states.tsx'
 import { EventContent } from './event-content.tsx'
 import { EventType } from './event-type.tsx'
+import { ProblemMark, useProblemMarks } from './problem-mark.tsx'
+import type { Problem } from './problems.ts'
 import { eventQuery, type Step } from './run-queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 
 interface Props extends StepListProps {
   environmentId: string
   runId: string
+  problems: readonly Problem[]
 }
 
 /** The run as a conversation. Payloads are read for what is in sight. */
-export function TranscriptView({ environmentId, runId, ...list }: Props) {
+export function TranscriptView({ environmentId, runId, problems, ...list }: Props) {
+  const marks = useProblemMarks(problems)
   const start = list.steps[0]?.time ?? 0
   const row = useCallback(
     (step: Step, isSelected: boolean) => (
@@ -23,10 +27,11 @@ export function TranscriptView({ environmentId, runId, ...list }: Props) {
         eventId={step.eventId}
         step={step}
         start={start}
+        problem={marks.get(step.eventId)}
         isCurrent={isSelected}
       />
     ),
-    [environmentId, runId, start],
+    [environmentId, runId, start, marks],
   )
   return (
     <StepList {...list} label="Transcript" rowPx={96} measured>
@@ -42,10 +47,19 @@ interface TranscriptStepProps {
   step: Step
   /** When the run began. */
   start: number
+  problem?: Problem | undefined
   isCurrent: boolean
 }
 
-export function TranscriptStep({ environmentId, runId, eventId, step, start, isCurrent }: TranscriptStepProps) {
+export function TranscriptStep({
+  environmentId,
+  runId,
+  eventId,
+  step,
+  start,
+  problem,
+  isCurrent,
+}: TranscriptStepProps) {
   return (
     <article
       data-current={isCurrent}
@@ -55,6 +69,7 @@ export function TranscriptStep({ environmentId, runId, eventId, step, start, isC
         <header className="mb-1 flex items-center gap-2 text-xs text-soft">
           <EventType type={step.eventType} />
           <span className="tabular">+{duration(step.time - start)}</span>
+          <ProblemMark problem={problem} />
         </header>
         <Content environmentId={environmentId} runId={runId} eventId={eventId} />
       </div>
