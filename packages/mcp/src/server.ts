@@ -61,7 +61,9 @@ function schemaOf({ params, query }: Route) {
 
 /** The role of the client's operator token decides what can be read. */
 export function createTachoServer(client: OperatorClient, version: string): McpServer {
-  const server = new McpServer({ name: 'tacho', version }, { instructions: INSTRUCTIONS })
+  // Its tools and resources never change, so clients have nothing to subscribe to.
+  const capabilities = { tools: { listChanged: false }, resources: { listChanged: false } }
+  const server = new McpServer({ name: 'tacho', version }, { instructions: INSTRUCTIONS, capabilities })
   const annotations = { readOnlyHint: true, openWorldHint: false }
 
   server.registerTool(

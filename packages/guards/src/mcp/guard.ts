@@ -155,6 +155,8 @@ export class McpGuard {
     const client = clientInfoOf(message)
     if (!this.#run && (client || method === 'tools/call')) this.#begin(client)
     const key = keyOf(id)
+    // A client may use an id again once it is answered.
+    if (key !== undefined && method !== undefined) this.#answered.delete(key)
     if (method === 'initialize' || method === 'server/discover') this.#greeting = key
     if (method === 'notifications/cancelled') return this.#cancel(params)
     if (method === 'tasks/update' && isObject(params) && params['inputResponses'] !== undefined) {
@@ -185,7 +187,6 @@ export class McpGuard {
     const call: Call = { id, bytes: text.length, cancel: new AbortController(), isCancelled: false }
     this.#calls.set(key, call)
     this.#callsBytes += call.bytes
-    this.#answered.delete(key)
     const called = this.#call(call, params, text).finally(() => {
       this.#calls.delete(key)
       this.#callsBytes -= call.bytes

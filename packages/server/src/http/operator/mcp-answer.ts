@@ -6,6 +6,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /** Answers are short, and are sent when they are complete, so nothing needs to be kept alive. */
 const NO_KEEP_ALIVE = 0
+/** Nothing of this server changes. The library has an error of its own, which says that clients may try again. */
+const SUBSCRIBE = 'subscriptions/listen'
+const METHOD_NOT_FOUND = { code: -32_601, message: 'Method not found' }
 
 export interface McpMessage {
   message: object
@@ -27,6 +30,11 @@ export async function answerMcp(
   request: FastifyRequest,
   { message, token, version, end }: McpMessage,
 ): Promise<McpAnswer> {
+  const { id, method } = message as { id?: unknown; method?: unknown }
+  if (method === SUBSCRIBE && (typeof id === 'string' || typeof id === 'number')) {
+    const text = JSON.stringify({ jsonrpc: '2.0', id, error: METHOD_NOT_FOUND })
+    return { status: 404, type: 'application/json', text }
+  }
   const client = createOperatorClient({ url: '', token, fetch: fetchFrom(app, request.ip, end) })
   let failure: Error | null = null
   const handler = createMcpHandler(() => createTachoServer(client, version), {

@@ -214,11 +214,13 @@ test('a subscription is refused instead of held open', async () => {
     },
   }
   const method = 'subscriptions/listen'
-  const { text } = await send(
+  const { text, status } = await send(
     { jsonrpc: '2.0', id: 1, method, params },
     { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method },
   )
-  assert.match(text, /Subscription limit reached/)
+  assert.equal(status, 404)
+  assert.deepEqual(JSON.parse(text), { jsonrpc: '2.0', id: 1, error: { code: -32_601, message: 'Method not found' } })
+  assert.deepEqual(client.getServerCapabilities(), { tools: { listChanged: false }, resources: { listChanged: false } })
 })
 
 test('100 calls at once are all answered, and their memory is given back', async () => {
