@@ -241,7 +241,7 @@ describe('runs', { skip: withoutChromium }, () => {
     ].map((one, index) => ({ ...one, timestamp: Date.now() - 10_000 + index * 1_000 }))
     await tacho.service.record(steps)
     const { page, close } = await tacho.open(`${tacho.home}/runs/lost`)
-    await page.getByText('3 steps').waitFor()
+    await page.getByText('3 steps').last().waitFor()
     assert.equal(await page.getByText('never ended').count(), 0, 'it may still run')
     const outcome = event({
       runId: 'lost',

@@ -91,7 +91,7 @@ const TOOLS: Readonly<Record<string, (call: Call) => object | Promise<object>>> 
   },
   test_input_required_result_capabilities({ meta }) {
     const can = (meta['io.modelcontextprotocol/clientCapabilities'] ?? {}) as Json
-    return questions({ ...(can['elicitation'] && { name: form('Who?', 'name') }), said: sampling('Say it') })
+    return questions({ ...(can['elicitation'] ? { name: form('Who?', 'name') } : {}), said: sampling('Say it') })
   },
 }
 
