@@ -6,6 +6,7 @@ export const LIMITS = {
   batchEvents: 100,
   /** Requests of one connection that are not answered, or whose answers are not read. One more closes it. */
   pipelinedRequests: 32,
+  idleConnections: 5_000,
   /** Warnings about accepted events in one reply. */
   batchWarnings: 100,
   batchBytes: 1_048_576,

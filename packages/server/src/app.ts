@@ -24,6 +24,7 @@ import { mcpRoutes } from './http/operator/mcp.ts'
 import { operatorRoutes } from './http/operator/routes.ts'
 import { clientError, errorHandlers, frameworkErrors } from './http/reply-error.ts'
 import { requestLogHooks } from './http/request-log.ts'
+import { boundIdleConnections } from './http/idle-connections.ts'
 import { boundPipelines } from './http/pipelines.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
@@ -73,6 +74,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   // At level debug the framework's hooks must log each 304.
   if (log?.level !== 'debug') answerUnchangedFirst(app, deps)
   boundPipelines(app.server, () => app.log.info({ route: 'none' }, 'closed a connection with too many requests'))
+  boundIdleConnections(app.server)
   cutStalledReaders(app.server, config.requestTimeout)
   everyReplyHooks(app, deps)
   // Node would reject an unknown expectation without a body; HTTP allows a server to ignore it.

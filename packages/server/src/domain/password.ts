@@ -1,4 +1,4 @@
-/** Hashes passwords with argon2id in PHC form, off the main thread, a few at a time. */
+/** Hashes passwords with argon2id in PHC form, off the main thread. */
 import { argon2, randomBytes, timingSafeEqual, type Argon2Parameters } from 'node:crypto'
 import { promisify } from 'node:util'
 
@@ -8,14 +8,10 @@ const PASSES = 2
 const LANES = 1
 const HASH_BYTES = 32
 const SALT_BYTES = 16
-/** Each hash takes 19 MiB and a thread that other work needs too. */
-const AT_ONCE = 2
 
 const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
 const run = promisify<'argon2id', Argon2Parameters, Buffer>(argon2)
-let running = 0
-const waiting: (() => void)[] = []
 
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
@@ -37,17 +33,9 @@ export async function verifyPassword(password: string, phc: string | null): Prom
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
-async function derive(password: string, salt: Buffer, cost: Cost, tagLength: number): Promise<Buffer> {
-  if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve))
-  else running++
-  try {
-    // NFC makes equal letters equal, because keyboards send different code points.
-    return await run('argon2id', { message: password.normalize('NFC'), nonce: salt, tagLength, ...cost })
-  } finally {
-    const next = waiting.shift()
-    if (next) next()
-    else running--
-  }
+function derive(password: string, salt: Buffer, cost: Cost, tagLength: number): Promise<Buffer> {
+  // NFC makes equal letters equal, because keyboards send different code points.
+  return run('argon2id', { message: password.normalize('NFC'), nonce: salt, tagLength, ...cost })
 }
 
 function unpadded(bytes: Buffer): string {

@@ -77,7 +77,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const email = found.email === ANY_EMAIL ? lowerCase(body.email ?? '') : found.email
     if (!isEmail(email)) return refuseField('email', 'must be your e-mail address: this invitation names none')
     const creates = found.createsAccount && found.operator === null
-    const operator = creates ? await future(email, body) : await present(found, body, request.ip)
+    const operator = creates ? await future(email, body, request) : await present(found, body, request)
     if (isRefusal(operator)) return operator
     const at = now()
     const detail = { invitation: found.id, role: found.role, invitedBy: found.invitedBy }
@@ -105,7 +105,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   async function present(
     found: FoundInvitation,
     { password }: Acceptance,
-    address: string,
+    request: FastifyRequest,
   ): Promise<{ id: string } | Refusal> {
     const { operator, email, createsAccount } = found
     if (createsAccount && operator?.passwordHash === null) {
@@ -114,24 +114,31 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const refusal = attempts.on(email)
     if (refusal) return refusal
     // An address without an account takes as long and is told the same, because owners of a workspace may invite any.
-    const isRight = await verifyPassword(password, operator?.passwordHash ?? null)
+    const isRight = await attempts.inTurn(request, () => verifyPassword(password, operator?.passwordHash ?? null))
+    if (isRefusal(isRight)) return isRight
     if (!isRight || operator === null) return createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
-    attempts.succeeded(email, address)
+    attempts.succeeded(email, request.ip)
     return { id: operator.id }
   }
 
-  async function future(email: string, { name, password }: Acceptance): Promise<NewOperator | Refusal> {
+  async function future(
+    email: string,
+    { name, password }: Acceptance,
+    request: FastifyRequest,
+  ): Promise<NewOperator | Refusal> {
     if (Array.from(password).length < LIMITS.passwordCharsMin) {
       return refuseField('password', `must have at least ${LIMITS.passwordCharsMin} characters`)
     }
     const createdAt = now()
+    const hash = await attempts.inTurn(request, () => hashPassword(password))
+    if (isRefusal(hash)) return hash
     return {
       id: uuidv7(createdAt, randomBytes),
       name: name ?? email,
       email,
       emailVerified: 0,
       createdAt,
-      password: { accountId: newRecordId(), hash: await hashPassword(password) },
+      password: { accountId: newRecordId(), hash },
     }
   }
 

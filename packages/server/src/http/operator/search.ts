@@ -8,20 +8,27 @@ import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage
 import type { Deps } from '../deps.ts'
 import { startOf } from '../paging.ts'
 import { holderOf } from '../holder.ts'
+import { createSharedTurns } from '../shared-turns.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, timeOf } from '../field.ts'
-import { createSearchTurns } from './search-turns.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
+/** A search reads for seconds, so one of a workspace runs at a time. */
+const SEARCHES = {
+  running: { most: LIMITS.searchesAtOnce, ofWorkspace: 1, ofCredential: 1 },
+  // Leaves room for the other keys and operators of the workspace.
+  waiting: { most: 1_000, ofWorkspace: LIMITS.searchesWaiting, ofCredential: LIMITS.searchesWaiting / 2 },
+  tooMany: refuse('overloaded', 'Too many searches of this workspace are waiting'),
+}
 
 export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now, work } = deps
-  const takeTurn = createSearchTurns(LIMITS.searchesAtOnce)
+  const takeTurn = createSharedTurns(SEARCHES)
 
   serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request, reply }) => {
     const { q, limit = LIMITS.searchPageDefault, cursor } = query

@@ -28,9 +28,11 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     if (refusal) return refusal
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
-    const answer = await readAnswer(
-      await library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
+    const response = await attempts.inTurn(request, () =>
+      library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
     )
+    if (isRefusal(response)) return response
+    const answer = await readAnswer(response)
     if (answer.code === 'TOTP_ALREADY_ENABLED')
       return refuse('conflict', 'There already is a second factor: remove it first')
     const { totpURI, backupCodes } = answer.body

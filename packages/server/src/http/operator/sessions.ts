@@ -61,7 +61,9 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
     const { id } = session.operator
     const at = now()
     const audit = auditOf(request, at, 'operator.change_password', { kind: 'operator', id })
-    await storage.setPassword(id, await hashPassword(newPassword), at, session.sessionId, [audit])
+    const hash = await attempts.inTurn(request, () => hashPassword(newPassword))
+    if (isRefusal(hash)) return hash
+    await storage.setPassword(id, hash, at, session.sessionId, [audit])
     await refreshCredentials(deps)
     return DONE
   })
@@ -83,15 +85,17 @@ export function sessionOf({ session }: FastifyRequest): SessionRow | Refusal {
 export async function wrongPasswordRefusal(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,
-  { ip }: FastifyRequest,
+  request: FastifyRequest,
   { operator }: SessionRow,
   password: string,
 ): Promise<Refusal | null> {
-  const refusal = attempts.from(ip) ?? attempts.on(operator.email)
+  const refusal = attempts.from(request.ip) ?? attempts.on(operator.email)
   if (refusal) return refusal
   const hash = await storage.readPassword(operator.id)
   if (hash === null) return refuse('conflict', 'You sign in at the identity provider, so you have no password here')
-  if (!(await verifyPassword(password, hash))) return refuse('forbidden', 'The password is wrong')
-  attempts.succeeded(operator.email, ip)
+  const isRight = await attempts.inTurn(request, () => verifyPassword(password, hash))
+  if (isRefusal(isRight)) return isRight
+  if (!isRight) return refuse('forbidden', 'The password is wrong')
+  attempts.succeeded(operator.email, request.ip)
   return null
 }

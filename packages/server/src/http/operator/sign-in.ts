@@ -15,7 +15,7 @@ import { sessionCredential } from '../../domain/credential.ts'
 import { lowerCase } from '../../domain/email.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import {
   COOKIE_PREFIX,
@@ -53,11 +53,10 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     const refusal = attempts.from(request.ip) ?? attempts.on(account)
     if (refusal) return refused(request, account, 'rate_limited', refusal)
     const library = await signIn.passwords()
-    const response = await library.api.signInEmail({
-      body: { email: account, password },
-      headers: libraryHeaders(request, ''),
-      asResponse: true,
-    })
+    const body = { email: account, password }
+    const headers = libraryHeaders(request, '')
+    const response = await attempts.inTurn(request, () => library.api.signInEmail({ body, headers, asResponse: true }))
+    if (isRefusal(response)) return response
     const answer = await readAnswer(response)
     if (!answer.ok) {
       if (!isWrongPassword(answer)) throw new Error(`The sign-in library answered ${answer.code}`)

@@ -1,6 +1,12 @@
-/** Limits sign-in attempts per address and per account, on this node. */
+/**
+ * Limits sign-in attempts per address and per account, on this node, and what they cost: a hash of a password takes 19 MiB
+ * and a thread that other work needs too.
+ */
+import type { FastifyRequest } from 'fastify'
+import { holderOf } from '../../holder.ts'
 import { network } from '../../network.ts'
 import { refuse, type Refusal } from '../../reply-error.ts'
+import { createSharedTurns } from '../../shared-turns.ts'
 import { createWindows, type Taken } from '../../windows.ts'
 
 export interface Attempts {
@@ -10,6 +16,8 @@ export interface Attempts {
   on(account: string): Refusal | null
   /** Clears the account's attempts and this attempt of the address after a success. */
   succeeded(account: string, address: string): void
+  /** Runs what hashes a password, in turns of the addresses and workspaces. */
+  inTurn<Result>(request: FastifyRequest, run: () => Promise<Result>): Promise<Result | Refusal>
 }
 
 export interface AttemptLimits {
@@ -20,9 +28,16 @@ export interface AttemptLimits {
 
 const LIMITS: AttemptLimits = { perAddress: 50, perAccount: 10, windowSeconds: 15 * 60 }
 
+const HASHES = {
+  running: { most: 2, ofWorkspace: 1, ofCredential: 1 },
+  waiting: { most: 500, ofWorkspace: 20, ofCredential: 20 },
+  tooMany: refuse('overloaded', 'Too many passwords are being checked'),
+}
+
 export function createAttempts({ perAddress, perAccount, windowSeconds }: AttemptLimits = LIMITS): Attempts {
   const addresses = createWindows({ windowMs: windowSeconds * 1_000 })
   const accounts = createWindows({ windowMs: windowSeconds * 1_000 })
+  const takeTurn = createSharedTurns(HASHES)
   return {
     from: (address) => refusalOf(addresses.take(network(address), perAddress)),
     on: (account) => refusalOf(accounts.take(account, perAccount)),
@@ -31,6 +46,7 @@ export function createAttempts({ perAddress, perAccount, windowSeconds }: Attemp
       // People in one household can share an address.
       addresses.giveBack(network(address))
     },
+    inTurn: (request, run) => takeTurn({ holder: holderOf(request), isOver: () => request.raw.socket.destroyed, run }),
   }
 }
 

@@ -1,21 +1,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LIMITS } from '@tacho/contract/limits.ts'
 import fc from 'fast-check'
-import { createSearchTurns, TOO_MANY } from '../../../src/http/operator/search-turns.ts'
+import { refuse } from '../../src/http/reply-error.ts'
+import { createSharedTurns } from '../../src/http/shared-turns.ts'
 
 const isOver = () => false
+const WAITING = 20
+const TOO_MANY = refuse('overloaded', 'Too many')
+const turns = (most: number) =>
+  createSharedTurns({
+    running: { most, ofWorkspace: 1, ofCredential: 1 },
+    waiting: { most: 1_000, ofWorkspace: WAITING, ofCredential: WAITING / 2 },
+    tooMany: TOO_MANY,
+  })
 /** Of a workspace, with one of its tokens. */
 const by = (workspace: string, credential = 'token') => ({ workspace, credential })
 
 test('one search of a workspace runs at a time, few at once, and all get their turn', async () => {
   const workspaces = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), {
     minLength: 1,
-    maxLength: LIMITS.searchesWaiting / 2,
+    maxLength: WAITING / 2,
   })
   await fc.assert(
     fc.asyncProperty(workspaces, fc.boolean(), async (asked, areFailing) => {
-      const takeTurn = createSearchTurns(2)
+      const takeTurn = turns(2)
       const running: string[] = []
       const begun: string[] = []
       const answers = await Promise.allSettled(
@@ -45,12 +53,12 @@ test('one search of a workspace runs at a time, few at once, and all get their t
 })
 
 test('searches of one workspace wait up to a bound, one token up to half of it, and others get their turn', async () => {
-  const takeTurn = createSearchTurns(2)
+  const takeTurn = turns(2)
   const { promise: going, resolve: go } = Promise.withResolvers<void>()
   const search = (workspace: string, credential: string) =>
     takeTurn({ holder: by(workspace, credential), isOver, run: () => going.then(() => 'found') })
   const first = search('a', 'first')
-  const half = LIMITS.searchesWaiting / 2
+  const half = WAITING / 2
   const allowed = Array.from({ length: half }, () => search('a', 'first'))
   assert.equal(await search('a', 'first'), TOO_MANY)
   allowed.push(...Array.from({ length: half }, () => search('a', 'second')))
@@ -61,7 +69,7 @@ test('searches of one workspace wait up to a bound, one token up to half of it, 
 })
 
 test('a search whose client left while it waited does not run', async () => {
-  const takeTurn = createSearchTurns(1)
+  const takeTurn = turns(1)
   const { promise: going, resolve: go } = Promise.withResolvers<void>()
   const first = takeTurn({ holder: by('a'), isOver, run: () => going })
   let ran = false
