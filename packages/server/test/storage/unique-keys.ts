@@ -5,6 +5,8 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import { EXPORTED_TABLES } from '../../src/storage/exported-tables.ts'
 
 /** A unique key of a table, without numbers that the store gives (`INTEGER PRIMARY KEY` in SQLite). */
 export interface UniqueKey {
@@ -16,6 +18,21 @@ const TENANT = new Set(['environment_id', 'environment', 'workspace_id'])
 
 const PEOPLE = 'people and their credentials: the service makes the ids, and addresses are unique in the installation'
 const MADE_HERE = 'the service makes the ids, and no import brings rows'
+
+/**
+ * These tables are keyed by an id that nobody outside chooses: where each row gets its id, and the requests that cause
+ * rows. `assertMadeHere` checks the rest.
+ */
+const MADE_IDS: Readonly<Record<string, { files: string[]; routes: (keyof typeof OPERATOR_ROUTES)[] }>> = {
+  alerts: { files: ['http/operator/alerts.ts'], routes: ['createAlert', 'changeAlert'] },
+  simulations: { files: ['http/operator/simulations.ts'], routes: ['createSimulation'] },
+  webhooks: { files: ['http/operator/webhooks.ts'], routes: ['createWebhook', 'changeWebhook'] },
+  webhook_deliveries: {
+    files: ['http/operator/webhooks.ts', 'storage/sql/webhooks/deliveries.ts'],
+    routes: ['createWebhook', 'changeWebhook'],
+  },
+  audit_log: { files: ['http/operator/audit.ts', 'http/operator/sign-in/personal-entry.ts'], routes: [] },
+}
 
 const EXEMPT: Readonly<Record<string, string>> = {
   control: 'one row',
@@ -36,11 +53,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   operator_second_factors: PEOPLE,
   sign_in_challenges: PEOPLE,
   idempotency_keys: 'begins with the actor, whose id the service makes',
-  audit_log: MADE_HERE,
-  alerts: MADE_HERE,
-  simulations: MADE_HERE,
-  webhooks: MADE_HERE,
-  webhook_deliveries: MADE_HERE,
+  ...Object.fromEntries(Object.keys(MADE_IDS).map((table) => [table, MADE_HERE])),
   search_words_config: 'of FTS5',
   search_words_idx: 'of FTS5',
 }
@@ -71,3 +84,38 @@ export function assertConflictsOfTenants(): void {
     }
   }
 }
+
+/**
+ * No id of the tables that are keyed by it alone comes from outside. Each is a UUIDv7 with 62 random bits, so nobody
+ * can take the id of another tenant; no import brings such a row; no request that makes one has a field for its id; and every
+ * statement names the tenant too, so that a foreign id finds nothing.
+ */
+export function assertMadeHere(): void {
+  const imported = new Set(Object.values(EXPORTED_TABLES).map(({ name }) => name))
+  const statements = globSync('sql/**/*.ts', { cwd: SOURCES }).flatMap((file) =>
+    [...readFileSync(path.join(SOURCES, file), 'utf8').matchAll(STATEMENT)].map(([text]) => ({ file, text })),
+  )
+  for (const [table, { files, routes }] of Object.entries(MADE_IDS)) {
+    assert.ok(!imported.has(table), `${table} is imported`)
+    for (const file of files) {
+      const source = readFileSync(path.join(SOURCES, '..', file), 'utf8')
+      assert.match(source, /\buuidv7\(\w+, randomBytes\)/, `${file} makes ids of ${table}`)
+      // An id of its own must not come from what a request says.
+      assert.doesNotMatch(source, /\bid: (body|query|params)\b/, file)
+    }
+    for (const name of routes) {
+      const fields = (OPERATOR_ROUTES[name] as { body?: { properties?: object } }).body?.properties ?? {}
+      assert.ok(!Object.hasOwn(fields, 'id'), `${name} has an id`)
+    }
+    const named = new RegExp(`\\b(FROM|UPDATE|JOIN) ${table}\\b`)
+    const own = statements.filter(({ text }) => named.test(text))
+    for (const { file, text } of own) {
+      assert.doesNotMatch(text, /ON CONFLICT/, `${file}: ${text}`)
+      assert.match(text, /environment_id = \?|\$\{(where|one|conditions\.join\(' AND '\))\}/, `${file}: ${text}`)
+    }
+    assert.ok(own.length > 0, table)
+  }
+}
+
+/** A statement in its quotes. */
+const STATEMENT = /`(?:SELECT|UPDATE|DELETE|INSERT)\b[^`]*`|'(?:SELECT|UPDATE|DELETE|INSERT)\b[^']*'/g

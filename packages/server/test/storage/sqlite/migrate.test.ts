@@ -7,7 +7,7 @@ import { newestVersion } from '../../../src/storage/sql/migrations.ts'
 import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { StoreRefused } from '../../../src/storage/storage.ts'
 import { BEFORE, FILL, FOUND, READ } from '../suite/old-latencies.ts'
-import { assertTenantsFirst, type UniqueKey } from '../unique-keys.ts'
+import { assertMadeHere, assertTenantsFirst, type UniqueKey } from '../unique-keys.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
 /** A store that was opened and closed, then changed by hand. */
@@ -60,6 +60,7 @@ test('every unique key begins with a tenant, except in tables that are exempt by
     .all()
   assert.ok(keys.length > 50)
   assertTenantsFirst(keys)
+  assertMadeHere()
 })
 
 test('a database of another program is refused and unchanged', async (t) => {
