@@ -10,7 +10,9 @@ const server = await startServer()
 after(() => server.stop())
 const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
 const { json, text, refused } = server
-const WHERE = ['--environment', 'default/development']
+const WHERE = ['--environment', 'default/tacho-demo']
+// What the tests record themselves is in the environment of the demo too.
+server.variables['TACHO_API_KEY'] = (await text('keys', 'create', ...WHERE, '--name', 'own', '--scopes', 'all')).trim()
 
 test('agents are listed, renamed, archived and restored', async () => {
   type Agents = { items: { id: string; agentId: string | null; name: string; reportedName: string }[] }
@@ -64,7 +66,7 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
   assert.equal(await regressed(), 1)
   assert.equal(before.policies.length, 2)
   type Results = { items: { version: string; runs: number; failed: number }[] }
-  const { items: results } = await json<Results>('prompts', 'results', 'shop-support', ...WHERE)
+  const { items: results } = await json<Results>('prompts', 'results', 'demo-shop-support', ...WHERE)
   assert.deepEqual(
     results.map(({ version, runs, failed }) => [version, failed / runs]),
     [

@@ -11,7 +11,7 @@ after(() => server.stop())
 const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
 assert.equal(tour.code, 0, tour.stderr)
 const { json, text, refused } = server
-const WHERE = ['--environment', 'default/development']
+const WHERE = ['--environment', 'default/tacho-demo']
 
 test('an export continues after an interruption, and its import is exported again byte for byte', async () => {
   const whole = path.join(server.directory, 'whole.jsonl')

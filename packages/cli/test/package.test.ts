@@ -105,7 +105,9 @@ test('the package of server, console and command runs without the repository', a
       const variables = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
       const demo = await ended(startTacho(['demo', '--seed', 'packed'], variables, folder, program))
       assert.equal(demo.code, 0, demo.stderr)
-      const shown = await ended(startTacho(['runs', 'show', 'demo-packed-09'], variables, folder, program))
+      const shown = await ended(
+        startTacho(['runs', 'show', 'demo-packed-09', '-e', 'default/tacho-demo'], variables, folder, program),
+      )
       assert.match(shown.stdout, /^FAILED {2}demo-packed-09$/m)
       for (const [address, part] of [
         ['/', '<div id="root">'],

@@ -24,7 +24,7 @@ test('an installation is copied from its file to a database and back, and the sa
   assert.equal(demo.code, 0, demo.stderr)
   const listed = async (url: string) => {
     const variables = { TACHO_URL: url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
-    const { stdout } = await runTacho(['runs', 'list', '--all', '--json'], variables)
+    const { stdout } = await runTacho(['runs', 'list', '-e', 'default/tacho-demo', '--all', '--json'], variables)
     return stdout
   }
   const before = await listed(server.url)

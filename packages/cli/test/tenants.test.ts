@@ -115,21 +115,24 @@ test('a key is the only output on stdout, works, and can be revoked', async () =
     'create',
     ...WHERE,
     '--name',
-    'demo',
+    'recorder',
     '--scopes',
-    'events:write',
+    'events:write,usage:read',
     '--expires',
     '90d',
   ])
   assert.match(made.stdout, /^tacho_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
-  assert.match(made.stderr, /with events:write, until 2/)
+  assert.match(made.stderr, /with events:write, usage:read, until 2/)
   const key = made.stdout.trim()
-  const demo = await runTacho(['demo', '--seed', 'key-test', '--json'], { ...server.variables, TACHO_API_KEY: key })
-  assert.equal(demo.code, 0, demo.stderr)
+  const transcripts = path.join(server.directory, 'transcripts.jsonl')
+  writeFileSync(transcripts, '{"messages":[{"role":"user","content":"Where is my order?"}]}\n')
+  const record = () => runTacho(['import', transcripts], { ...server.variables, TACHO_API_KEY: key })
+  const recorded = await record()
+  assert.equal(recorded.code, 0, recorded.stderr)
   const id = key.split('_')[1] ?? ''
   assert.match(await text('keys', 'revoke', id, '--yes', ...WHERE), /was revoked at/)
-  assert.match(await text('keys', 'list', ...WHERE), new RegExp(`^${id} +demo +revoked`, 'm'))
-  const late = await runTacho(['demo'], { ...server.variables, TACHO_API_KEY: key })
+  assert.match(await text('keys', 'list', ...WHERE), new RegExp(`^${id} +recorder +revoked`, 'm'))
+  const late = await record()
   assert.equal(late.code, 1)
   assert.match(late.stderr, /\(unauthenticated, request/)
   assert.ok(!late.stderr.includes(key))

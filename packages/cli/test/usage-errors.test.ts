@@ -57,7 +57,7 @@ test('days are a number with or without a d, up to their limit', () => {
 test('a missing or empty variable gives a sentence that says what to do', async () => {
   const without = await runTacho(['workspaces', 'list'])
   assert.deepEqual([without.code, /set TACHO_OPERATOR_TOKEN/.test(without.stderr)], [2, true])
-  const empty = await runTacho(['demo'], { TACHO_API_KEY: '' })
+  const empty = await runTacho(['import', 'x'], { TACHO_API_KEY: '' })
   assert.deepEqual([empty.code, /TACHO_API_KEY is empty/.test(empty.stderr)], [2, true])
   const wrong = await runTacho(['workspaces', 'list'], { ...NOWHERE, TACHO_URL: 'localhost' })
   assert.deepEqual([wrong.code, /TACHO_URL must be/.test(wrong.stderr)], [2, true])

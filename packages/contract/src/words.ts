@@ -26,6 +26,9 @@ export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as 
  */
 export const ROLES = ['viewer', 'approver', 'admin', 'owner'] as const
 
+/** The environment of `tacho demo`. Programs use it only if it is named, or if there is no other. */
+export const DEMO_ENVIRONMENT = 'tacho-demo'
+
 export const DEPLOYABLE_KINDS = ['prompt', 'policy'] as const
 
 /** Columns of the list of runs, in the order of the list. */

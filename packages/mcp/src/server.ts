@@ -10,6 +10,7 @@ import { throwing, CallError } from '@tacho/client/throwing.ts'
 import { NewSimulation, type NewSimulation as Draft } from '@tacho/contract/operator/simulation.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Route } from '@tacho/contract/route.ts'
+import { DEMO_ENVIRONMENT } from '@tacho/contract/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { argumentsOf } from './arguments.ts'
 import { TOOLS } from './tools.ts'
@@ -172,7 +173,9 @@ async function environments(client: OperatorClient): Promise<EnvironmentPlace[]>
 async function placeOf(client: OperatorClient, { params }: Route, given: Given): Promise<Given | string> {
   const name = (['environmentId', 'workspaceId'] as const).find((each) => Object.hasOwn(params?.properties ?? {}, each))
   if (name === undefined || Object.hasOwn(given, name)) return {}
-  const ids = new Set((await environments(client)).map((place) => place[name]))
+  const all = await environments(client)
+  const others = all.filter((place) => place.name !== DEMO_ENVIRONMENT)
+  const ids = new Set((others.length > 0 ? others : all).map((place) => place[name]))
   const [only] = ids
   return only !== undefined && ids.size === 1
     ? { [name]: only }

@@ -2,6 +2,7 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import { DEMO_ENVIRONMENT } from '@tacho/contract/words.ts'
 import type { OperatorClient } from './operator-client.ts'
 import { wrongUsage, type Stop } from '../stop.ts'
 
@@ -82,6 +83,8 @@ export async function findPlace(
   const isMeant = ({ environment, name }: Place) =>
     given === undefined || name === given || environment.id === given.toLowerCase()
   let found = places.filter(isMeant)
+  if (given === undefined && found.length > 1)
+    found = found.filter(({ environment }) => environment.name !== DEMO_ENVIRONMENT)
   // An archived one keeps its name, and operators still read it.
   if (found.length === 0 && given !== undefined && !archived) {
     found = (await allPlaces(client, given, true)).filter(isMeant)

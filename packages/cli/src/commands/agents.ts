@@ -50,7 +50,9 @@ async function list(options: ListOptions): Promise<void> {
   const { items, hasMore } = await taken(everyAgent(client, environmentId, options.archived), mostOf(options))
   if (options.json) return printJson({ items, hasMore })
   if (items.length === 0)
-    return printEmpty('No agents. An agent is listed from its first event on; `tacho demo` records some.')
+    return printEmpty(
+      'No agents. An agent is listed from its first event on; `tacho demo` records some in an environment of its own.',
+    )
   printTable(
     [
       { title: 'AGENT' },

@@ -119,7 +119,7 @@ async function exportOne(runId: string, options: ExportOptions): Promise<void> {
 async function newestRun(client: OperatorClient, environmentId: string): Promise<string> {
   const { items } = await client.listOperatorRuns({ params: { environmentId }, query: { limit: 1 } })
   if (items[0] !== undefined) return items[0].id
-  throw failed('There are no runs in this environment yet. `tacho demo` records some.')
+  throw failed('There are no runs in this environment yet. `tacho demo` records some in an environment of its own.')
 }
 
 async function pinOne(act: 'pinRun' | 'unpinRun', runId: string, options: EnvironmentOptions): Promise<void> {

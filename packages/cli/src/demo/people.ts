@@ -1,6 +1,6 @@
 /**
- * The demo data for people: waiting and decided approvals, issues, and, with an operator token, a prompt with two
- * versions, policies and a regression. The same seed adds nothing twice.
+ * The demo data for people: waiting and decided approvals, issues with a regression, a prompt with two versions, and
+ * policies. The same seed adds nothing twice.
  */
 import { createPublicClient } from '@tacho/client/public.ts'
 import { throwing } from '@tacho/client/throwing.ts'
@@ -9,7 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { orNull } from '../calls/known.ts'
 import { Refused, type OperatorClient } from '../calls/operator-client.ts'
 import type { Recorder } from '../calls/recorder-client.ts'
-import { allWorkspaces, environmentsOf, type Place } from '../calls/tenants.ts'
+import type { Place } from '../calls/tenants.ts'
+import { DEMO_PROMPT, REFUND_CEILING, REFUND_LIMIT } from './place.ts'
 import { chance } from './random.ts'
 import { BLOCKED, demoRuns, LOOP, PAYMENT_DOWN, placed, versionRuns, type Plot } from './runs.ts'
 import { largeRefund, SUPPORT } from './shop.ts'
@@ -21,8 +22,8 @@ export interface Stage {
   seed: string
   now: number
   recorder: Recorder
-  /** Null without an operator token. */
-  operator: OperatorClient | null
+  operator: OperatorClient
+  place: Place
 }
 
 const CLIENT_ID = 'tacho-demo'
@@ -33,7 +34,7 @@ const MOST_REQUESTS = 30
 
 const POLICIES = [
   {
-    policyId: 'refund-limit',
+    policyId: REFUND_LIMIT,
     name: 'Large refunds',
     description: 'A person looks at every refund over 200.',
     condition: 'tool.name == "refund_payment" && tool.input.amount > 200.0',
@@ -41,7 +42,7 @@ const POLICIES = [
     action: 'REQUIRE_APPROVAL',
   },
   {
-    policyId: 'refund-ceiling',
+    policyId: REFUND_CEILING,
     name: 'Never over 1,000',
     description: 'No agent refunds this much, whatever it is told.',
     condition: 'tool.name == "refund_payment" && tool.input.amount > 1000.0',
@@ -50,7 +51,6 @@ const POLICIES = [
   },
 ] as const
 
-const PROMPT = 'shop-support'
 const PROMPT_TEXTS = [
   'You help customers of {{shop}}. Look an order up before you act on it. Refunds over 200 need an approval.',
   'You help customers of {{shop}}. Be quick: refund at once when a customer asks. Refunds over 200 need an approval.',
@@ -63,47 +63,39 @@ const REFUNDS = [
   { orderId: 'A-45550', item: 'board game', amount: 412, after: 'rejected' },
 ] as const
 
-/** Approvals and issues, which need the API key alone. Returns the runs it recorded. */
+/** Returns the runs that it recorded. */
 export async function playPeople(stage: Stage): Promise<DemoRun[]> {
-  const place = stage.operator && (await placeOf(stage.operator, `demo-${stage.seed}-01`))
-  const runs: DemoRun[] = []
-  if (stage.operator && place) runs.push(...(await playVersions(stage, stage.operator, place)))
-  for (const refund of REFUNDS) runs.push(...(await playRefund(stage, place, refund)))
-  await playIssues(stage, place)
+  const runs = await playVersions(stage)
+  for (const refund of REFUNDS) runs.push(...(await playRefund(stage, refund)))
+  await playIssues(stage)
   return runs
 }
 
-/** Where the API key records. */
-async function placeOf(operator: OperatorClient, runId: string): Promise<Place | null> {
-  for (const workspace of await allWorkspaces(operator)) {
-    for (const environment of await environmentsOf(operator, workspace)) {
-      const params = { environmentId: environment.id, runId }
-      const name = `${workspace.name}/${environment.name}`
-      if (await orNull(operator.readOperatorRun({ params }))) return { workspace, environment, name }
-    }
-  }
-  return null
-}
-
-/** Two versions of a prompt, and policies, in force unless others are. */
-async function playVersions(stage: Stage, operator: OperatorClient, place: Place): Promise<DemoRun[]> {
-  const { workspace, environment } = place
+/** Two versions of a prompt, and policies, deployed unless others are. */
+async function playVersions(stage: Stage): Promise<DemoRun[]> {
+  const { operator } = stage
+  const { workspace, environment } = stage.place
   const workspaceId = workspace.id
-  const [known] = (await operator.listPrompts({ params: { workspaceId }, query: { name: PROMPT } })).items
+  const [known] = (
+    await operator.listPrompts({ params: { workspaceId }, query: { name: DEMO_PROMPT, archived: 'true' } })
+  ).items
   const [first, second] = PROMPT_TEXTS
   const prompt =
     known ??
     (await operator.createPrompt({
       params: { workspaceId },
-      body: { name: PROMPT, content: first, note: 'First version' },
+      body: { name: DEMO_PROMPT, content: first, note: 'First version' },
     }))
   const params = { workspaceId, promptId: prompt.promptId }
+  if (prompt.archivedAt !== null) await operator.restorePrompt({ params })
   if (prompt.newest.version === '1') {
     await operator.createPromptVersion({ params, body: { content: second, note: 'Quicker answers', follows: '1' } })
   }
   for (const policy of POLICIES) {
-    if (await orNull(operator.readPolicy({ params: { workspaceId, policyId: policy.policyId } }))) continue
-    await operator.createPolicy({ params: { workspaceId }, body: policy })
+    const named = { params: { workspaceId, policyId: policy.policyId } }
+    const known = await orNull(operator.readPolicy(named))
+    if (known === null) await operator.createPolicy({ params: { workspaceId }, body: policy })
+    else if (known.archivedAt !== null) await operator.restorePolicy(named)
   }
   const environmentId = environment.id
   const deployed = (await operator.listDeployments({ params: { environmentId }, query: { limit: 200 } })).items
@@ -115,14 +107,14 @@ async function playVersions(stage: Stage, operator: OperatorClient, place: Place
   const ids = await Promise.all(
     ['1', '2'].map(async (version) => (await operator.readPromptVersion({ params: { ...params, version } })).versionId),
   )
-  return record(stage, place, versionRuns(stage.seed, stage.now, [ids[0] ?? '', ids[1] ?? '']))
+  return record(stage, versionRuns(stage.seed, stage.now, [ids[0] ?? '', ids[1] ?? '']))
 }
 
 /** A run that is there already would differ in its times. */
-async function record({ recorder, operator }: Stage, place: Place | null, runs: DemoRun[]): Promise<DemoRun[]> {
+async function record({ recorder, operator, place }: Stage, runs: DemoRun[]): Promise<DemoRun[]> {
   for (const { runId, events } of runs) {
-    const params = { environmentId: place?.environment.id ?? '', runId }
-    if (operator && place && (await orNull(operator.readOperatorRun({ params })))) continue
+    const params = { environmentId: place.environment.id, runId }
+    if (await orNull(operator.readOperatorRun({ params }))) continue
     await recorder.record(events)
   }
   return runs
@@ -133,19 +125,13 @@ function publicClient({ url, apiKey }: Pick<Stage, 'url' | 'apiKey'>) {
 }
 
 /** A refund that asks a person: it waits, or was decided and followed. */
-async function playRefund(
-  stage: Stage,
-  place: Place | null,
-  { after, ...input }: (typeof REFUNDS)[number],
-): Promise<DemoRun[]> {
-  const { operator, seed, now } = stage
-  // Only an operator decides.
-  if (after !== null && !(operator && place)) return []
+async function playRefund(stage: Stage, { after, ...input }: (typeof REFUNDS)[number]): Promise<DemoRun[]> {
+  const { operator, place, seed, now } = stage
   const plan = { toolName: 'refund_payment', input: { ...input, reason: 'broken' } }
   const runId = `demo-${seed}-refund-${input.orderId}`
   const hash = inputHash(plan.toolName, plan.input)
   const approval = await waitingApproval(stage, runId, hash, `Refund of ${input.amount} EUR is over 200`)
-  if (operator && place && after !== null && approval.status === 'PENDING') {
+  if (after !== null && approval.status === 'PENDING') {
     const params = { environmentId: place.environment.id, approvalId: approval.id }
     const approved = after === 'approved'
     const reason = approved ? 'Two complaints about this item today' : 'The order is older than the warranty'
@@ -155,7 +141,7 @@ async function playRefund(
   const plot: Plot = largeRefund(plan, { inputHash: hash, approvalId: approval.id }, after)
   const random = chance(runId)
   plot(startStory({ runId, sessionId: null, agent: SUPPORT }, random, run.events), random)
-  return record(stage, place, [placed(run, now)])
+  return record(stage, [placed(run, now)])
 }
 
 /** The first request of this call that has not expired: waiting requests come back when the demo is repeated. */
@@ -168,7 +154,7 @@ async function waitingApproval(stage: Stage, runId: string, hash: string, reason
         clientRequestId: `${runId}-${request}`,
         runId,
         agentId: SUPPORT.id,
-        policyId: 'refund-limit',
+        policyId: REFUND_LIMIT,
         toolName: 'refund_payment',
         inputHash: hash,
         reason,
@@ -180,8 +166,8 @@ async function waitingApproval(stage: Stage, runId: string, hash: string, reason
 }
 
 /** Failing tools and loops as issues, each found at the end of its run; the loop was resolved and comes back. */
-async function playIssues(stage: Stage, place: Place | null): Promise<void> {
-  const { seed, now, operator } = stage
+async function playIssues(stage: Stage): Promise<void> {
+  const { seed, now, operator, place } = stage
   const client = publicClient(stage)
   const report = ({ runId, events }: DemoRun, detectionType: string, toolName: string, reasonCode: string) =>
     client.submitIssueRecord({
@@ -205,7 +191,7 @@ async function playIssues(stage: Stage, place: Place | null): Promise<void> {
   const loops = runs.get(LOOP) ?? []
   const newest = loops.at(-1)
   for (const run of loops.slice(0, -1)) await reportLoop(run)
-  if (!operator || !place || !newest) return
+  if (!newest) return
   const params = { environmentId: place.environment.id }
   const query = { runId: loops[0]?.runId ?? '', detectionType: 'LOOP_DETECTED' } as const
   const found = async () => (await operator.listIssues({ params, query })).items[0] ?? null
@@ -233,7 +219,7 @@ export async function askLive(
     clientRequestId: runId,
     runId,
     agentId: SUPPORT.id,
-    policyId: 'refund-limit',
+    policyId: REFUND_LIMIT,
     toolName: plan.toolName,
     inputHash: hash,
     reason: `Refund of ${String(plan.input['amount'])} EUR is over 200`,

@@ -1,4 +1,5 @@
 /** Stories of the agents of an invented shop, one function each. Pure. */
+import { REFUND_CEILING, REFUND_LIMIT } from './place.ts'
 import type { Chance } from './random.ts'
 import type { Agent, Story, ToolPlan } from './story.ts'
 
@@ -46,7 +47,7 @@ export const refund: Plot = (story, random) => {
   story.wait(random.between(8_000, 40_000))
   story.user('Yes, please.')
   const input = { orderId: order.orderId, amount: order.total, reason: 'damaged' }
-  story.policy('ALLOW', 'refund_payment', 'refund-limit')
+  story.policy('ALLOW', 'refund_payment', REFUND_LIMIT)
   act(
     story,
     { toolName: 'refund_payment', input },
@@ -141,7 +142,7 @@ export function largeRefund(
       { output: { orderId, item, total: amount, status: 'paid' } },
     )
     const span = story.model(plan)
-    story.policy('REQUIRE_APPROVAL', plan.toolName, 'refund-limit', { ...asked, input: plan.input })
+    story.policy('REQUIRE_APPROVAL', plan.toolName, REFUND_LIMIT, { ...asked, input: plan.input })
     if (after === null) return
     story.wait(random.between(20_000, 90_000))
     if (after === 'approved') {
@@ -175,7 +176,7 @@ export const blockedRefund: Plot = (story, random) => {
     toolName: 'refund_payment',
     input: { orderId: order.orderId, amount: 2 * order.total, reason: 'customer asked' },
   })
-  story.policy('BLOCK', 'refund_payment', 'refund-ceiling')
+  story.policy('BLOCK', 'refund_payment', REFUND_CEILING)
   story.model('I cannot do that. If something is wrong with your order, I will gladly help with it.')
   story.outcome('FAILED')
 }

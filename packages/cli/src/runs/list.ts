@@ -63,7 +63,7 @@ export async function listRuns(
     if (runs.length > 0) print(runs.map((run) => runCells(run, now)))
     count += runs.length
   }
-  if (count === 0) printEmpty('No matching runs. `tacho demo` records some to look at.')
+  if (count === 0) printEmpty('No matching runs. `tacho demo` records some to look at, in an environment of its own.')
   printMore(found.hasMore)
 }
 

@@ -58,7 +58,7 @@ function readOperatorToken(tokenFile: string | undefined, variables: Variables):
   return operatorToken('TACHO_OPERATOR_TOKEN', variables['TACHO_OPERATOR_TOKEN'] ?? '')
 }
 
-/** The API key for `import` and `demo`. */
+/** The API key of commands that record or guard. */
 export function readApiKey(variables: Variables = process.env): string {
   const given = variables['TACHO_API_KEY']
   if (given === undefined) {
