@@ -1,19 +1,25 @@
 /** Continues an erasure slice by slice until it is effective. Several nodes may do this concurrently. */
 import type {
   CountedEvents,
+  CountedUsage,
   Erasable,
   ErasableRun,
   ErasureRow,
   ErasureSlice,
   ErasureStore,
 } from '../storage/erasures.ts'
-import type { EventStore } from '../storage/events.ts'
+import type { EventStore, NewUsage } from '../storage/events.ts'
+import { bucketOf } from '../storage/latency-buckets.ts'
+import { TOKEN_PARTS } from '../storage/uncosted.ts'
 import { valuesAt } from './json-slices.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { toolUseOf } from './tool-use.ts'
 import { latencyOf, usageOf } from './usage.ts'
 
-export type ErasingStore = Pick<ErasureStore, 'listErasable' | 'removeErased' | 'concludeErasure'> &
+export type ErasingStore = Pick<
+  ErasureStore,
+  'listErasable' | 'listCountedNames' | 'removeErased' | 'concludeErasure'
+> &
   Pick<EventStore, 'listEvents'>
 
 export interface Erasing {
@@ -86,6 +92,8 @@ async function examine(
   // The agent's usage before this hour is deleted as a whole.
   if (usageFrom !== null && run.lastEventAt < usageFrom && run.usesPrompts === 0) return { counted: null }
   const counted: CountedEvents = { runEvents: run.events, events: 0, usage: [], agentFrom: usageFrom }
+  const usage = new Map<string, CountedUsage>()
+  let names: ReadonlySet<string> | null = null
   let isFound = run.isFound
   let after: { time: number; seq: number } | null = null
   for (;;) {
@@ -100,21 +108,73 @@ async function examine(
       if (mayMatch && mayContain(payload, subject)) isFound = hasValue(payload, field, subject)
       const data = isCall || eventType === 'POLICY_DECISION' ? (JSON.parse(payload) as Record<string, unknown>) : {}
       if (usageFrom !== null && time < usageFrom && run.usesPrompts === 0) continue
-      counted.usage.push({
-        time,
-        eventType,
+      count(usage, names, {
+        time: hourOf(time),
+        eventType: isCall ? eventType : '',
         usage: usageOf(eventType, data),
         latencyMs: isCall ? latencyOf(data) : null,
         promptUse: isCall ? promptUseOf(eventType, data) : null,
         toolUse: isLost ? null : toolUseOf(eventType, data),
+        times: 1,
       })
+    }
+    if (names === null && usage.size > NAMED_ENTRIES) {
+      names = new Set(await storage.listCountedNames(environmentId))
+      const entries = [...usage.values()]
+      usage.clear()
+      for (const entry of entries) count(usage, names, entry)
     }
     const last = rows.at(-1)
     if (!more || last === undefined) break
     if (isOver()) return 'over'
     after = { time: last.time, seq: last.seq }
   }
+  counted.usage = [...usage.values()]
   return isFound ? { counted } : null
+}
+
+const HOUR_MS = 3_600_000
+const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
+/** Beyond these, names that usage is not summed up by are one name. */
+const NAMED_ENTRIES = 2_000
+/** What the store calls them. */
+const OTHER = 'other'
+
+/**
+ * Events that are counted in the same rows become one entry, because a run may have millions. `names`: those that have
+ * rows; null: keep all.
+ */
+function count(entries: Map<string, CountedUsage>, names: ReadonlySet<string> | null, one: CountedUsage): void {
+  const { time, eventType, latencyMs, promptUse, times } = one
+  const nameOf = (name: string) => (names === null || name === '' || names.has(name) ? name : OTHER)
+  const usage = one.usage && { ...one.usage, model: nameOf(one.usage.model) }
+  const toolUse = one.toolUse && { ...one.toolUse, tool: nameOf(one.toolUse.tool) }
+  const bucket = latencyMs === null ? null : bucketOf(latencyMs)
+  const [version, context] = [promptUse?.versionId, usage?.uncosted?.context]
+  const place = JSON.stringify([
+    time,
+    eventType,
+    usage?.model,
+    context,
+    bucket,
+    version,
+    toolUse?.tool,
+    toolUse?.problem,
+  ])
+  const same = entries.get(place)
+  if (same === undefined) return void entries.set(place, { ...one, usage, toolUse })
+  same.times += times
+  if (same.usage && usage) same.usage = sumOf(same.usage, usage)
+}
+
+const SUMS = ['promptTokens', 'completionTokens', 'totalTokens', 'costNanos'] as const
+
+function sumOf(one: NewUsage, other: NewUsage): NewUsage {
+  const added = <Name extends string>(names: readonly Name[], a: Record<Name, number>, b: Record<Name, number>) =>
+    Object.fromEntries(names.map((name) => [name, Math.min(a[name] + b[name], Number.MAX_SAFE_INTEGER)]))
+  const uncosted = one.uncosted &&
+    other.uncosted && { ...one.uncosted, ...added(TOKEN_PARTS, one.uncosted, other.uncosted) }
+  return { ...one, ...added(SUMS, one, other), uncosted }
 }
 
 /** Without an escape, a text of JSON is as it is written. */

@@ -16,6 +16,8 @@ export interface ErasureStore {
   previewErasure(environmentId: string, subject: ErasureSubject, most: number): Promise<ErasurePreviewRow>
   /** The next runs to remove or to search, at most `limit`. Null: no such erasure. */
   listErasable(environmentId: string, id: string, limit: number): Promise<Erasable | null>
+  /** Names of models and tools that usage is summed up by. All others are summed up as one. */
+  listCountedNames(environmentId: string): Promise<string[]>
   /** Removes runs, and notes that all up to `searchedTo` were searched. */
   removeErased(environmentId: string, id: string, slice: ErasureSlice, now: number): Promise<ErasureRow | null>
   /**
@@ -111,9 +113,14 @@ export interface CountedEvents {
   runEvents: number
   /** How many there were. */
   events: number
-  usage: Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse' | 'toolUse'>[]
+  usage: CountedUsage[]
   /** The agent's usage before this hour is deleted as a whole, so only the usage of prompt versions is subtracted there; null: all usage is subtracted. */
   agentFrom: number | null
+}
+
+/** `times` events that are counted in the same rows, with the sums of their usage. */
+export type CountedUsage = Pick<NewEvent, 'time' | 'eventType' | 'usage' | 'latencyMs' | 'promptUse' | 'toolUse'> & {
+  times: number
 }
 
 export interface ErasureSlice {

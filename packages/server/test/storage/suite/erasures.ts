@@ -360,6 +360,38 @@ export function erasuresSuite(open: OpenStorage) {
       )
     })
 
+    test('holds one entry for events that are counted together, with any number of names', async () => {
+      const env = newId()
+      const [runs, own] = [24, 1_000]
+      for (let run = 0; run < runs; run++) {
+        const calls = Array.from({ length: 100 }, (_, index) => {
+          const model = `m${run * 100 + index}`
+          const sent = { model, latency: 20, usage: { totalTokens: 7 }, cost: 0.5 }
+          const counted = { model, totalTokens: 7, costNanos: 500_000_000 }
+          return llmCall(counted, { latencyMs: 20, payload: JSON.stringify(sent), runId: 'gone' })
+        })
+        await append(storage(), env, ...calls, call({ runId: 'gone' }), toolCall({ runId: 'gone' }))
+      }
+      await append(storage(), env, call({ runId: 'kept' }))
+      const entries: number[] = []
+      const counting: ErasingStore = {
+        ...storage(),
+        removeErased(environmentId, id, slice, now) {
+          entries.push(...slice.runs.map(({ counted }) => counted?.usage.length ?? 0))
+          return storage().removeErased(environmentId, id, slice, now)
+        },
+      }
+      const { id } = await storage().createErasure(newErasure(env, { kind: 'run', subject: 'gone' }), [])
+      const of = { environmentId: env, id, now: () => LATER, isOver: () => false }
+      const erasure = await advanceErasure(counting, of)
+      assert.deepEqual([erasure?.runs, erasure?.events], [1, runs * 102])
+      // Own models, "other" and the tool.
+      assert.ok(entries[0] && entries[0] <= own + 2, entries.join())
+      const kept = { model: 'model-a', events: 1, totalTokens: 7, costNanos: 500_000_000 }
+      assert.deepEqual(await usage(storage(), env), [kept])
+      assert.deepEqual(await tools(storage(), env), [])
+    })
+
     test('stops between two pages of a large run when its time is over', async () => {
       const env = newId()
       const large = `{"text":"${'x'.repeat(200_000)}"}`
@@ -488,6 +520,7 @@ export function erasuresSuite(open: OpenStorage) {
       const { id } = await storage().createErasure(newErasure(env, { kind: 'session', subject: 's' }), [])
       const growing: ErasingStore = {
         listErasable: (...given) => storage().listErasable(...given),
+        listCountedNames: (...given) => storage().listCountedNames(...given),
         removeErased: (...given) => storage().removeErased(...given),
         concludeErasure: (...given) => storage().concludeErasure(...given),
         async listEvents(...given) {

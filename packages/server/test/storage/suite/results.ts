@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent, PromptUse } from '../../../src/storage/events.ts'
-import { latencyAt, bucketOf } from '../../../src/storage/sql/usage/latency-hours.ts'
+import { latencyAt, bucketOf } from '../../../src/storage/latency-buckets.ts'
 import { isUncosted, readUncosted, type UncostedSum } from '../../../src/storage/uncosted.ts'
 import type { UsageGroup, UsagePointRow, UsageSort } from '../../../src/storage/usage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'

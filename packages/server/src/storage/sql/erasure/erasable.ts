@@ -19,6 +19,7 @@ export const erasableActs = {
   listErasable: read(listErasable),
   previewErasure: look(previewErasure),
   countToSearch: look(countToSearch),
+  listCountedNames: look(listCountedNames),
 } satisfies Partial<Acts<ErasureStore>>
 
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
@@ -133,6 +134,12 @@ async function countToSearch(
   if (!needsSearch(subject)) return 0
   const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = ?'
   return (await sql.get<{ count: number }>(text, [environmentId]))?.count ?? 0
+}
+
+async function listCountedNames(sql: Sql, environmentId: string): Promise<string[]> {
+  const text = `SELECT model AS name FROM models WHERE environment_id = ?
+    UNION SELECT tool AS name FROM tools WHERE environment_id = ?`
+  return (await sql.all<{ name: string }>(text, [environmentId, environmentId])).map(({ name }) => name)
 }
 
 async function previewErasure(

@@ -119,15 +119,16 @@ async function takeOut(
     const isOfAgent = (time: number) => agentFrom === null || time >= agentFrom
     if (counted.has(run.number) && isOfAgent(run.startedAt)) countRun(hours, run, -1)
     for (const event of usage) {
+      const { times } = event
       const byAgent = isOfAgent(event.time)
-      if (byAgent) countForHour(hours, agentId, event)
+      if (byAgent) countForHour(hours, agentId, event, times)
       const tokens = event.usage?.uncosted ?? null
       const version = event.promptUse?.versionId
-      if (tokens !== null && byAgent) countUncosted(uncosted, agentId, event, tokens)
-      if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -1)
+      if (tokens !== null && byAgent) countUncosted(uncosted, agentId, event, tokens, times)
+      if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -times)
       if (event.latencyMs === null) continue
-      if (byAgent && event.eventType === 'LLM_CALL') countLatency(latencies, agentId, event, event.latencyMs)
-      if (version) countVersionLatency(ofVersions, version, event, event.latencyMs)
+      if (byAgent && event.eventType === 'LLM_CALL') countLatency(latencies, agentId, event, event.latencyMs, times)
+      if (version) countVersionLatency(ofVersions, version, event, event.latencyMs, times)
     }
   }
   for (const change of hours.values()) {

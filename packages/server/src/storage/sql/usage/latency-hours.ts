@@ -1,8 +1,8 @@
 /**
- * Latencies of model calls by hour, agent and model, as counts in buckets. Those of tool calls are in tool-hours.ts. The
- * bounds of neighbouring buckets differ by a factor of 2^(1/4) = 1.19. A bucket is shown as its middle, so a percentile is
- * at most 9 % from the exact one. Histograms add up, so a percentile of any time and group is read from the same rows.
+ * Latencies of model calls by hour, agent and model, as counts in buckets. Those of tool calls are in tool-hours.ts.
+ * Histograms add up, so a percentile of any time and group is read from the same rows.
  */
+import { bucketOf, latencyAt } from '../../latency-buckets.ts'
 import type { NewEvent } from '../../events.ts'
 import type { LatencyRow } from '../../usage.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
@@ -10,8 +10,6 @@ import type { Buckets } from './known-names.ts'
 import type { Sql } from '../sql.ts'
 import { adding } from './sums.ts'
 import { hourOf } from './usage.ts'
-
-const PER_DOUBLING = 4
 
 export type Call = 'LLM_CALL' | 'TOOL_CALL'
 
@@ -27,27 +25,18 @@ export interface LatencyChange {
   calls: number
 }
 
-/** Bucket 0 has what took less than a millisecond. */
-export function bucketOf(latencyMs: number): number {
-  return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * PER_DOUBLING) + 1
-}
-
-/** The middle of a bucket, in milliseconds. */
-export function latencyAt(bucket: number): number {
-  return bucket === 0 ? 0 : 2 ** ((bucket - 0.5) / PER_DOUBLING)
-}
-
 export function countLatency(
   latencies: Map<string, LatencyChange>,
   agentId: string,
   { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
   latencyMs: number,
+  times = 1,
 ): void {
   const [hour, model, bucket] = [hourOf(time), usage?.model ?? '', bucketOf(latencyMs)]
   const key = `${hour} ${agentId} ${bucket} ${model}`
   const change = latencies.get(key)
-  if (change === undefined) latencies.set(key, { hour, agentId, model, bucket, calls: 1 })
-  else change.calls++
+  if (change === undefined) latencies.set(key, { hour, agentId, model, bucket, calls: times })
+  else change.calls += times
 }
 
 const LATENCIES: InsertedTable = {

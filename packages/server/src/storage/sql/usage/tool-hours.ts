@@ -1,8 +1,8 @@
-/** Calls of tools by hour and agent: how they went, and how long they took, in the buckets of latency-hours.ts. */
+/** Calls of tools by hour and agent: how they went, and how long they took. */
 import type { NewEvent, Problem, ToolUse } from '../../events.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import type { Buckets } from './known-names.ts'
-import { bucketOf } from './latency-hours.ts'
+import { bucketOf } from '../../latency-buckets.ts'
 import type { Sql } from '../sql.ts'
 import { adding } from './sums.ts'
 import { hourOf } from './usage.ts'
@@ -23,13 +23,13 @@ export interface ToolChange extends Record<(typeof COUNTS)[number], number> {
   bucket: number
 }
 
-/** `times`: -1 takes back what was counted. */
+/** Negative `times` take back what was counted. */
 export function countTool(
   changes: Map<string, ToolChange>,
   agentId: string,
   { time, eventType, latencyMs }: Pick<NewEvent, 'time' | 'eventType' | 'latencyMs'>,
   { tool, problem }: ToolUse,
-  times: 1 | -1,
+  times: number,
 ): void {
   const isCall = eventType === 'TOOL_CALL'
   const [hour, bucket] = [hourOf(time), isCall && latencyMs !== null ? bucketOf(latencyMs) : NO_LATENCY]

@@ -22,13 +22,14 @@ export function countUncosted(
   agentId: string,
   { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
   tokens: CallTokens,
+  times = 1,
 ): void {
   const [hour, model] = [hourOf(time), usage?.model ?? '']
   const place = `${hour} ${agentId} ${tokens.context} ${model}`
   const change = changes.get(place)
-  if (change === undefined) changes.set(place, { ...tokens, hour, agentId, model, calls: 1 })
+  if (change === undefined) changes.set(place, { ...tokens, hour, agentId, model, calls: times })
   else {
-    change.calls++
+    change.calls += times
     for (const part of TOKEN_PARTS) change[part] = saturating(change[part], tokens[part])
   }
 }

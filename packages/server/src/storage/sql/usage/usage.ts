@@ -52,9 +52,10 @@ export function countForHour(
   hours: Map<string, HourChange>,
   agentId: string,
   { time, usage }: Pick<NewEvent, 'time' | 'usage'>,
+  times = 1,
 ): void {
   const change = changeOf(hours, agentId, time, usage?.model ?? '')
-  change.events++
+  change.events += times
   if (usage !== null) addUsage(change, usage)
 }
 

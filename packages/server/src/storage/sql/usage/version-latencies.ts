@@ -1,8 +1,9 @@
-/** Latencies of the calls that name a prompt version, by hour, in the buckets of latency-hours.ts. */
+/** Latencies of the calls that name a prompt version, by hour. */
 import type { NewEvent } from '../../events.ts'
 import type { LatencyRow } from '../../usage.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
-import { bucketOf, latencyRow, percentilesBy, type Call } from './latency-hours.ts'
+import { bucketOf } from '../../latency-buckets.ts'
+import { latencyRow, percentilesBy, type Call } from './latency-hours.ts'
 import type { Sql } from '../sql.ts'
 import { adding } from './sums.ts'
 import { hourOf } from './usage.ts'
@@ -20,12 +21,13 @@ export function countVersionLatency(
   versionId: string,
   { time, eventType }: Pick<NewEvent, 'time' | 'eventType'>,
   latencyMs: number,
+  times = 1,
 ): void {
   const [hour, bucket] = [hourOf(time), bucketOf(latencyMs)]
   const key = `${hour} ${versionId} ${eventType} ${bucket}`
   const change = latencies.get(key)
-  if (change === undefined) latencies.set(key, { hour, versionId, call: eventType, bucket, calls: 1 })
-  else change.calls++
+  if (change === undefined) latencies.set(key, { hour, versionId, call: eventType, bucket, calls: times })
+  else change.calls += times
 }
 
 const LATENCIES: InsertedTable = {

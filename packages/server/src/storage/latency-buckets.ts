@@ -1,0 +1,15 @@
+/**
+ * Latencies are counted in buckets. The bounds of neighbouring buckets differ by a factor of 2^(1/4) = 1.19. A bucket is
+ * shown as its middle, so a percentile is at most 9 % from the exact one.
+ */
+const PER_DOUBLING = 4
+
+/** Bucket 0 has what took less than a millisecond. */
+export function bucketOf(latencyMs: number): number {
+  return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * PER_DOUBLING) + 1
+}
+
+/** The middle of a bucket, in milliseconds. */
+export function latencyAt(bucket: number): number {
+  return bucket === 0 ? 0 : 2 ** ((bucket - 0.5) / PER_DOUBLING)
+}
