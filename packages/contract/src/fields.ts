@@ -24,6 +24,9 @@ export function nullableTime(description: string): TUnsafe<string | null> {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 }
 
+/** Of what names its author. An import states authors, so what it brought is marked. */
+export const importedAt = nullableTime('When an import brought it; null: it was done in this installation')
+
 /** An optional text in a request; null means the same as absent. */
 export function optionalText(
   description: string,

@@ -8,6 +8,7 @@ import { results } from '../configuration/prompt-results.ts'
 import { readSource } from '../configuration/source-file.ts'
 import { addLife, type WorkspaceOptions } from '../settings/life.ts'
 import { asOperator, connect, inEnvironment } from '../settings/options.ts'
+import { authorText } from '../terminal/author.ts'
 import { printable, printEmpty, printJson, printLine, printTable, spokenBytes } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 
@@ -110,7 +111,7 @@ async function list(options: WorkspaceOptions & { archived?: true }): Promise<vo
       newest.version,
       archivedAt === null ? spokenPlaces(places.get(promptId)) : 'archived',
       spokenBytes(newest.contentBytes),
-      newest.author,
+      authorText(newest.author, newest.importedAt),
       newest.createdAt,
     ]),
   )
@@ -132,7 +133,13 @@ async function show(name: string, options: ShowOptions): Promise<void> {
         { title: 'SIZE', isOptional: true },
         { title: 'NOTE', as: 'text' },
       ],
-      items.map((row) => [row.version, row.createdAt, row.author, spokenBytes(row.contentBytes), row.note ?? '']),
+      items.map((row) => [
+        row.version,
+        row.createdAt,
+        authorText(row.author, row.importedAt),
+        spokenBytes(row.contentBytes),
+        row.note ?? '',
+      ]),
     )
   }
   const version = await client.readPromptVersion({

@@ -4,6 +4,7 @@ import type { PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { messageOf, purposeOf } from '@tacho/policy/message.ts'
 import { connect, type ServerOptions } from '../settings/options.ts'
+import { authorText } from '../terminal/author.ts'
 import { printable, printEmpty, printJson, printLine, printTable, spokenTime } from '../terminal/output.ts'
 import { findWorkspace } from '../calls/tenants.ts'
 import { diffLines, diffQuery } from './diff-lines.ts'
@@ -74,7 +75,14 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
         { title: 'ACTION', as: 'word' },
         { title: 'NOTE', as: 'text' },
       ],
-      items.map((row) => [row.version, row.createdAt, row.author, row.severity, row.action, row.note ?? '']),
+      items.map((row) => [
+        row.version,
+        row.createdAt,
+        authorText(row.author, row.importedAt),
+        row.severity,
+        row.action,
+        row.note ?? '',
+      ]),
     )
   }
   const version = await readVersion(client, params, options.number ?? newest)
@@ -84,7 +92,9 @@ export async function showPolicy(policyId: string, options: ShowOptions): Promis
   const [purpose, message] = [purposeOf(version.description), messageOf(version.description)]
   if (purpose !== null) printLine(`Description  ${printable(purpose)}`)
   if (message !== null) printLine(`Message      ${printable(message)}`)
-  printLine(`Written      ${spokenTime(version.createdAt)} by ${printable(version.author)}`)
+  printLine(
+    `Written      ${spokenTime(version.createdAt)} by ${printable(authorText(version.author, version.importedAt))}`,
+  )
   if (version.note !== null) printLine(`Note         ${printable(version.note)}`)
   printLine()
   for (const line of version.condition.split(/\r?\n/)) printLine(printable(line))

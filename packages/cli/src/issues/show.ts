@@ -4,6 +4,7 @@ import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
 import { known } from '../calls/known.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
+import { authorText } from '../terminal/author.ts'
 import { counted, printable, printJson, printLine, spokenTime, strong } from '../terminal/output.ts'
 import { tonedWord } from '../terminal/tone.ts'
 import { taken } from '../calls/taken.ts'
@@ -97,8 +98,9 @@ function occurrenceLine({ detectedAt, agentId, runId, eventId, id }: IssueRecord
 }
 
 function activityLine(entry: IssueActivity): string {
-  const { at, actor, text } = entry
-  return `${spokenTime(at)}  ${actor?.name ?? 'The service'} ${activityText(entry)}${text === null ? '' : `: ${text}`}`
+  const { at, actor, importedAt, text } = entry
+  const who = authorText(actor?.name ?? 'The service', importedAt)
+  return `${spokenTime(at)}  ${who} ${activityText(entry)}${text === null ? '' : `: ${text}`}`
 }
 
 function activityText({ kind, detail }: IssueActivity): string {

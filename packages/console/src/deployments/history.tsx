@@ -1,4 +1,5 @@
 import type { DeploymentChange } from '@tacho/contract/operator/deployment.ts'
+import { Author } from '../ui/author.tsx'
 import { More } from '../ui/more.tsx'
 import { Refused } from '../ui/refused.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
@@ -38,7 +39,7 @@ export function DeploymentHistory({ environment, item }: Props) {
               {change.from === null ? '' : `version ${change.from} → `}
               {change.to === null ? 'removed' : `version ${change.to}`}{' '}
               <span className="text-soft">
-                {ACTS[change.action]} by <bdi>{change.by}</bdi>
+                {ACTS[change.action]} by <Author name={change.by} importedAt={change.importedAt} />
               </span>
               {change.note !== null && (
                 <span dir="auto" className="block text-soft">

@@ -1,4 +1,5 @@
 import { useState } from 'react'
+import { Author } from '../ui/author.tsx'
 import { Button } from '../ui/button.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Time } from '../ui/time.tsx'
@@ -36,7 +37,8 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
                 version {deployment.version}{' '}
                 {deployment.version !== newestVersion && <span className="text-amber">newest is {newestVersion}</span>}{' '}
                 <span className="text-soft">
-                  since <Time at={deployment.deployedAt} />, by <bdi>{deployment.deployedBy}</bdi>
+                  since <Time at={deployment.deployedAt} />, by{' '}
+                  <Author name={deployment.deployedBy} importedAt={deployment.importedAt} />
                 </span>
               </span>
             )}

@@ -1,6 +1,7 @@
 import type { Deployment } from '@tacho/contract/operator/deployment.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { Author } from '../ui/author.tsx'
 import { api } from '../api.ts'
 import { environmentsQuery } from '../queries.ts'
 import { Copy } from '../ui/copy.tsx'
@@ -68,9 +69,9 @@ function InForce({ environment: { id, name } }: { environment: { id: string; nam
             <span className="w-14 shrink-0 text-soft">{deployment.kind === 'policy' ? 'Policy' : 'Prompt'}</span>
             <ItemLink deployment={deployment} />
             <span className="tabular whitespace-nowrap">version {deployment.version}</span>
-            <bdi className="max-w-28 truncate text-soft" title={deployment.deployedBy}>
-              {deployment.deployedBy}
-            </bdi>
+            <span className="max-w-28 truncate text-soft">
+              <Author name={deployment.deployedBy} importedAt={deployment.importedAt} />
+            </span>
             <span className="text-right whitespace-nowrap text-soft">
               <Time at={deployment.deployedAt} />
             </span>

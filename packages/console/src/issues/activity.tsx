@@ -3,6 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { Author } from '../ui/author.tsx'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { LongText } from '../ui/long-text.tsx'
@@ -33,8 +34,12 @@ export function Activity({ environmentId, issueId, canComment }: Props) {
         {list.items.map((entry) => (
           <li key={entry.id} className="border-b border-line py-2 text-sm last:border-0">
             <p className="text-soft">
-              <bdi className="font-medium text-ink">{entry.actor?.name ?? 'The service'}</bdi> <Act entry={entry} />{' '}
-              <Time at={entry.at} />
+              <Author
+                name={entry.actor?.name ?? 'The service'}
+                importedAt={entry.importedAt}
+                className="font-medium text-ink"
+              />{' '}
+              <Act entry={entry} /> <Time at={entry.at} />
             </p>
             {entry.text !== null && (
               <div className="mt-1">

@@ -2,6 +2,7 @@ import type { Prompt } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { Author } from '../ui/author.tsx'
 import { InForceChips } from '../deployments/in-force-chips.tsx'
 import { ItemList } from '../deployments/item-list.tsx'
 import { useDeployments } from '../deployments/queries.ts'
@@ -46,7 +47,11 @@ export function PromptsPage() {
     },
     { head: 'Newest', right: true, wide: true, cell: ({ newest }) => `version ${newest.version}` },
     { head: 'Size', right: true, wide: true, cell: ({ newest }) => bytes(newest.contentBytes) },
-    { head: 'Author', wide: true, cell: ({ newest }) => <bdi>{newest.author}</bdi> },
+    {
+      head: 'Author',
+      wide: true,
+      cell: ({ newest }) => <Author name={newest.author} importedAt={newest.importedAt} />,
+    },
     { head: 'Written', wide: true, cell: ({ newest }) => <Time at={newest.createdAt} /> },
   ]
   return (

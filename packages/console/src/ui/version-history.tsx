@@ -1,5 +1,6 @@
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
 import { useQuery } from '@tanstack/react-query'
+import { Author } from './author.tsx'
 import { Diff } from './diff.tsx'
 import { Choice } from './filters.tsx'
 import { More } from './more.tsx'
@@ -11,6 +12,7 @@ import { Time } from './time.tsx'
 interface Version {
   version: string
   author: string
+  importedAt: string | null
   note: string | null
   createdAt: string
 }
@@ -58,14 +60,14 @@ export function VersionHistory({ list, from, to, onCompare, queryKey, readDiff }
       </Section>
       <Section title="Versions">
         <ol>
-          {list.items.map(({ version, author, note, createdAt }) => (
+          {list.items.map(({ version, author, note, createdAt, importedAt }) => (
             <li key={version} className="flex gap-3 border-b border-line py-1.5 text-sm last:border-0">
               <span className="w-20 shrink-0 font-medium">Version {version}</span>
               <span dir="auto" className="min-w-0 flex-1 text-soft">
                 {note ?? 'no note'}
               </span>
               <span className="shrink-0 text-soft">
-                <bdi>{author}</bdi>, <Time at={createdAt} />
+                <Author name={author} importedAt={importedAt} />, <Time at={createdAt} />
               </span>
             </li>
           ))}

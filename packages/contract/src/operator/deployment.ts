@@ -1,5 +1,5 @@
 import Type, { type Static, type TUnsafe } from 'typebox'
-import { cursor, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, importedAt, nextCursor, nullableText, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { DEPLOYABLE_KINDS, VERSION_PATTERN } from '../words.ts'
 import { newVersionFields, Version } from './version.ts'
@@ -25,6 +25,7 @@ export const Deployment = Type.Object(
     version: Version,
     deployedAt: time('When it was deployed'),
     deployedBy: Type.String(),
+    importedAt,
     publication: Type.Integer({ minimum: 1, description: 'The publication that deployed it' }),
   },
   { $id: 'Deployment', description: 'A version of a prompt or policy that is deployed in an environment' },
@@ -125,6 +126,7 @@ export const DeploymentChange = Type.Object(
     ...changeFields,
     at: time('When it was published'),
     by: Type.String({ description: 'Who published it' }),
+    importedAt,
     note: nullableText('Reason for the publication'),
     sourceEnvironmentId: nullableText('Environment it was promoted from'),
     revision,

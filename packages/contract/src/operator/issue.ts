@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
+import { cursor, id, importedAt, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { RunStatus } from '../run.ts'
 import { ISSUE_STATES } from '../words.ts'
@@ -188,6 +188,7 @@ export const IssueActivity = Type.Object(
     at: time('When it happened'),
     kind: Type.Enum([...ACTIVITY_KINDS]),
     actor: nullableActor,
+    importedAt,
     text: nullableText('Text of a comment'),
     detail: Type.Unsafe<Record<string, unknown>>({
       type: 'object',

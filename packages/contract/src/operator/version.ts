@@ -1,6 +1,6 @@
 /** Shared by prompts and policies: versions that never change, and the diff of two versions. */
 import Type, { type Static } from 'typebox'
-import { nullableText, text, time } from '../fields.ts'
+import { importedAt, nullableText, text, time } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { VERSION_PATTERN } from '../words.ts'
 
@@ -11,6 +11,7 @@ export const versionFields = {
   author: Type.String({ description: 'Who wrote it' }),
   note: nullableText('What changed, and why'),
   createdAt: time('When it was written'),
+  importedAt,
 }
 
 export const newVersionFields = {

@@ -19,7 +19,7 @@ import type {
   IssueRow,
   IssueWhole,
 } from '../storage/issues.ts'
-import { isoTime } from './run.ts'
+import { isoTime, nullableIsoTime } from './run.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
 export function toIssueSummary(row: IssueRow): IssueSummary {
@@ -123,6 +123,7 @@ export function toActivity(row: IssueActivityRow): IssueActivity {
     at: isoTime(row.at),
     kind: row.kind,
     actor: row.actor,
+    importedAt: nullableIsoTime(row.importedAt),
     text: row.text,
     detail: JSON.parse(row.detail) as Record<string, unknown>,
   }

@@ -9,7 +9,8 @@ export function toPolicy({ id, workspaceId, createdAt, archivedAt, newest }: Pol
 }
 
 export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
-  const { policyId, number, name, description, condition, severity, action, author, note, createdAt } = row
-  const written = { version: String(number), author, note, createdAt: isoTime(createdAt) }
+  const { policyId, number, name, description, condition, severity, action, author, note } = row
+  const times = { createdAt: isoTime(row.createdAt), importedAt: nullableIsoTime(row.importedAt) }
+  const written = { version: String(number), author, note, ...times }
   return { policyId, ...written, name, description, condition, severity, action }
 }

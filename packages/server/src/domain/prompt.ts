@@ -12,8 +12,9 @@ export function toPrompt({ id, workspaceId, name, createdAt, archivedAt, newest 
 }
 
 export function toPromptVersionRow(row: PromptVersionInfo): Row {
-  const { id, promptId, number, contentHash, contentBytes, author, note, createdAt } = row
-  const written = { version: String(number), author, note, createdAt: isoTime(createdAt) }
+  const { id, promptId, number, contentHash, contentBytes, author, note } = row
+  const times = { createdAt: isoTime(row.createdAt), importedAt: nullableIsoTime(row.importedAt) }
+  const written = { version: String(number), author, note, ...times }
   return { promptId, versionId: id, ...written, contentBytes, contentHash }
 }
 

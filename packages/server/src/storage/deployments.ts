@@ -72,6 +72,7 @@ export interface DeploymentRow extends Item {
   publication: number
   deployedAt: number
   deployedBy: string
+  importedAt: number | null
 }
 
 export interface DeploymentPage {
@@ -84,6 +85,7 @@ export interface DeploymentChangeRow extends Change {
   action: PublicationAction
   at: number
   by: string
+  importedAt: number | null
   note: string | null
   sourceEnvironmentId: string | null
   revision: string

@@ -151,6 +151,7 @@ export interface IssueActivityRow {
   at: number
   kind: ActivityKind
   actor: IssueActor | null
+  importedAt: number | null
   text: string | null
   /** JSON object. */
   detail: string

@@ -57,6 +57,7 @@ export interface NewPolicyVersionRow {
 export interface PolicyVersionRow extends NewPolicyVersionRow {
   policyId: string
   number: number
+  importedAt: number | null
 }
 
 export interface PolicyRow extends NewPolicyRow {

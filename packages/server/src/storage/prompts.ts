@@ -75,6 +75,7 @@ export interface PromptVersionInfo {
   author: string
   note: string | null
   createdAt: number
+  importedAt: number | null
 }
 
 export interface PromptVersionRow extends PromptVersionInfo {

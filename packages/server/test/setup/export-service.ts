@@ -75,7 +75,7 @@ export async function filled(
   return { environmentId, workspaceId, apiKey }
 }
 
-/** Archives a prompt, a policy, and an agent with a given name. */
+/** Archives a prompt and a policy that were deployed, and an agent with a given name. A draft stays. */
 async function archiveSome(service: Service, workspaceId: string, environmentId: string): Promise<void> {
   const act = async (path: string, body: object) => {
     const { status, text } = await service.operator(path, { body })
@@ -83,8 +83,17 @@ async function archiveSome(service: Service, workspaceId: string, environmentId:
   }
   const at = `/workspaces/${workspaceId}`
   const prompt = await service.operator<{ promptId: string }>(`${at}/prompts`, { body: { name: 'old', content: 'x' } })
-  await act(`${at}/prompts/${prompt.body.promptId}/archive`, {})
   await act(`${at}/policies`, { policyId: 'old', condition: 'true', severity: 'LOW', action: 'WARN' })
+  await act(`${at}/prompts`, { name: 'draft', content: 'x' })
+  await act(`${at}/policies`, { policyId: 'draft', condition: 'true', severity: 'LOW', action: 'WARN' })
+  for (const version of ['1', null]) {
+    const items = [
+      { kind: 'prompt', id: prompt.body.promptId, version },
+      { kind: 'policy', id: 'old', version },
+    ]
+    await act(`/environments/${environmentId}/deployments`, { items })
+  }
+  await act(`${at}/prompts/${prompt.body.promptId}/archive`, {})
   await act(`${at}/policies/old/archive`, {})
   const agents = `/environments/${environmentId}/agents`
   const { items } = (await service.operator<{ items: { id: string; agentId: string | null }[] }>(agents)).body

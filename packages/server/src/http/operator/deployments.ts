@@ -2,7 +2,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/operator/deployment.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
 import type {
   Change,
@@ -155,10 +155,12 @@ function toVersion(number: number | null): string | null {
   return number === null ? null : String(number)
 }
 
-function toDeployment({ version, deployedAt, ...row }: DeploymentRow): Deployment {
-  return { ...row, version: String(version), deployedAt: isoTime(deployedAt) }
+function toDeployment({ version, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
+  const times = { deployedAt: isoTime(deployedAt), importedAt: nullableIsoTime(importedAt) }
+  return { ...row, version: String(version), ...times }
 }
 
 function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
-  return { ...row, from: toVersion(row.from), to: toVersion(row.to), at: isoTime(row.at) }
+  const times = { at: isoTime(row.at), importedAt: nullableIsoTime(row.importedAt) }
+  return { ...row, from: toVersion(row.from), to: toVersion(row.to), ...times }
 }

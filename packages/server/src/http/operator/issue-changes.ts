@@ -41,7 +41,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     // The comment text stays with the issue; the audit log records only that there was a comment.
     const { issue, change, audit } = ask(request, params.issueId, 'comment')
     if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
-    const row: IssueActivityRow = { ...change, kind: 'COMMENTED', text, detail: '{}' }
+    const row: IssueActivityRow = { ...change, kind: 'COMMENTED', importedAt: null, text, detail: '{}' }
     return toActivity(row)
   })
 

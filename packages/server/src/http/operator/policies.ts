@@ -43,7 +43,8 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     const outcome = await storage.createPolicy(policy, first, [audit])
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'id_taken') return refuse('conflict', 'The workspace already has a policy with this id')
-    return toPolicy({ ...policy, archivedAt: null, newest: { policyId: policy.id, number: 1, ...first } })
+    const newest = { policyId: policy.id, number: 1, importedAt: null, ...first }
+    return toPolicy({ ...policy, archivedAt: null, newest })
   })
 
   serveRoute(app, OPERATOR_ROUTES.readPolicy, deps, async ({ params, request }) => {

@@ -1,4 +1,5 @@
 import { look, read, write, type Acts } from './act.ts'
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
 import type { EventsRead, StoredEvent } from '../events.ts'
@@ -42,6 +43,14 @@ export const exportsActs = {
 const USED_AGENTS =
   'AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = agents.environment_id AND r.agent_id = agents.id)'
 
+/** Prompts and policies belong to the workspace. An export has those that its environment deploys or deployed. */
+const EVER_DEPLOYED: ReadonlyMap<ExportedTable, { kind: DeployableKind; item: string }> = new Map([
+  ['prompt', { kind: 'prompt', item: 'id' }],
+  ['promptVersion', { kind: 'prompt', item: 'prompt_id' }],
+  ['policy', { kind: 'policy', item: 'id' }],
+  ['policyVersion', { kind: 'policy', item: 'policy_id' }],
+])
+
 const columnsOf = ({ columns }: TableParts): string =>
   columns.map((column) => `${column} AS "${memberOf(column)}"`).join(', ')
 
@@ -56,9 +65,13 @@ async function readExported(
   const key = parts.key.join(', ')
   const further = after === null ? '' : `AND (${key}) > (${parts.key.map(() => '?').join(', ')})`
   const used = table === 'agent' ? USED_AGENTS : ''
+  const { kind, item } = EVER_DEPLOYED.get(table) ?? {}
+  const deployed =
+    kind && `AND ${item} IN (SELECT item_id FROM deployment_changes WHERE environment_id = ? AND kind = '${kind}')`
   const owner = await ownerOf(sql, environmentId, parts)
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${parts.of}_id = ? ${used} ${further} ORDER BY ${key}`
-  return sql.page(text, [owner, ...(after ?? [])], limit)
+  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name}
+    WHERE ${parts.of}_id = ? ${used} ${deployed ?? ''} ${further} ORDER BY ${key}`
+  return sql.page(text, [owner, ...(deployed ? [environmentId] : []), ...(after ?? [])], limit)
 }
 
 /** Whose rows a table has: the environment, or its workspace. */
@@ -253,8 +266,18 @@ async function addedColumns(
     const revision = await nextRevision(sql, environmentId, deadline)
     return { environment_id: environmentId, revision, imported_at: now }
   }
-  return of === 'environment' ? { environment_id: environmentId } : { workspace_id: workspaceId }
+  const owner = of === 'environment' ? { environment_id: environmentId } : { workspace_id: workspaceId }
+  return NAMES_AUTHORS.has(table) ? { ...owner, imported_at: now } : owner
 }
+
+/** Their rows say who did something. An imported row is marked, because the file says it. */
+const NAMES_AUTHORS: ReadonlySet<ExportedTable> = new Set([
+  'promptVersion',
+  'policyVersion',
+  'deployment',
+  'deploymentChange',
+  'issueActivity',
+])
 
 /** Columns that no export has, because they follow from the others. */
 function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlValue> {

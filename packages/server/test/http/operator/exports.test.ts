@@ -62,6 +62,17 @@ test('an export says what is archived, and which names operators gave', () => {
   )
 })
 
+test('an export has the prompts and policies that its environment deployed, and no drafts', () => {
+  const deployed = (kind: string) =>
+    new Set(ofType(whole, 'deploymentChange').flatMap((line) => (line['kind'] === kind ? [line['itemId']] : [])))
+  const all = (type: string, member: string) => new Set(ofType(whole, type).map((line) => line[member]))
+  for (const kind of ['prompt', 'policy']) {
+    assert.ok(deployed(kind).size > 1)
+    assert.deepEqual(all(kind, 'id'), deployed(kind))
+    assert.deepEqual(all(`${kind}Version`, `${kind}Id`), deployed(kind))
+  }
+})
+
 test('the last line has the counts and the checksum of all lines but the marks', () => {
   let sha256 = ''
   const counts: Record<string, number> = {}

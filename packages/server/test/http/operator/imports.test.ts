@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { MOST_IMPORTED_VERSIONS } from '../../../src/domain/restored-values.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { exported, filled, linesOf, ofType, send, type Exported } from '../../setup/export-service.ts'
+import { exported, filled, linesOf, ofType, requestsOf, send, type Exported } from '../../setup/export-service.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf } from './contract.ts'
 
@@ -94,6 +94,52 @@ test('an imported approval is marked, tells no client anything, and is decided b
   })
   const seen = await service.operator<{ importedAt: null }>(`/environments/${environmentId}/approvals/${own.body.id}`)
   assert.equal(seen.body.importedAt, null)
+})
+
+test('imported authors are marked, until somebody here deploys or writes', async () => {
+  const target = await newTenant()
+  for (const [index, lines] of requestsOf(whole).entries()) {
+    const { status, text } = await send(target, lines, index > 0)
+    assert.equal(status, 200, text)
+  }
+  const home = `/environments/${target.environmentId}`
+  const workspace = `/workspaces/${target.workspaceId}`
+  interface Row {
+    id: string
+    kind: string
+    version: string
+    promptId: string
+    policyId: string
+    importedAt: string | null
+    newest: { importedAt: string | null }
+  }
+  const rowsOf = async (path: string) => (await service.operator<{ items: Row[] }>(path)).body.items
+  const issues = await rowsOf(`${home}/issues`)
+  const activity = await Promise.all(issues.map(({ id }) => rowsOf(`${home}/issues/${id}/activity`)))
+  const prompts = await rowsOf(`${workspace}/prompts`)
+  const policies = await rowsOf(`${workspace}/policies`)
+  const versions = await rowsOf(`${workspace}/prompts/${prompts[0]?.promptId}/versions`)
+  const ofPolicy = await rowsOf(`${workspace}/policies/${policies[0]?.policyId}/versions`)
+  const deployments = await rowsOf(`${home}/deployments`)
+  const changes = await rowsOf(`${home}/deployments/changes`)
+  for (const rows of [activity.flat(), prompts.map(({ newest }) => newest), versions, ofPolicy, deployments, changes]) {
+    assert.ok(rows.length > 0)
+    for (const { importedAt } of rows) assert.ok(Date.now() - Date.parse(importedAt ?? '') < 60_000)
+  }
+
+  const [issue] = issues
+  const comment = await service.operator<Row>(`${home}/issues/${issue?.id}/comments`, { body: { text: 'here' } })
+  assert.equal(comment.body.importedAt, null)
+  assert.equal((await rowsOf(`${home}/issues/${issue?.id}/activity`))[0]?.importedAt, null)
+  const path = `${workspace}/prompts/${prompts[0]?.promptId}/versions`
+  const written = await service.operator<Row>(path, { body: { content: 'new here' } })
+  assert.equal(written.body.importedAt, null)
+  const item = { kind: 'prompt', id: prompts[0]?.promptId, version: written.body.version }
+  const deployed = await service.operator(`${home}/deployments`, { body: { items: [item] } })
+  assert.equal(deployed.status, 200, deployed.text)
+  const now = (await rowsOf(`${home}/deployments`)).find(({ id }) => id === item.id)
+  assert.deepEqual([now?.version, now?.importedAt], [item.version, null])
+  assert.equal((await rowsOf(`${home}/deployments/changes`))[0]?.importedAt, null)
 })
 
 test('ids of another tenant are neither taken nor told', async () => {

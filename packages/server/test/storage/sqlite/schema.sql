@@ -173,7 +173,7 @@ CREATE TABLE deployment_changes (
   by_name TEXT NOT NULL,
   note TEXT,
   source_environment_id TEXT, -- of a promotion
-  revision TEXT NOT NULL,
+  revision TEXT NOT NULL, imported_at INTEGER,
   PRIMARY KEY (environment_id, publication, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -186,7 +186,7 @@ CREATE TABLE deployments (
   version INTEGER NOT NULL,
   publication INTEGER NOT NULL,
   deployed_at INTEGER NOT NULL,
-  deployed_by TEXT NOT NULL,
+  deployed_by TEXT NOT NULL, imported_at INTEGER,
   PRIMARY KEY (environment_id, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -307,7 +307,7 @@ CREATE TABLE issue_activity (
   kind TEXT NOT NULL,
   actor TEXT, -- JSON; NULL for the service
   text TEXT,
-  detail TEXT NOT NULL, -- JSON object
+  detail TEXT NOT NULL, imported_at INTEGER, -- JSON object
   PRIMARY KEY (environment_id, issue_id, at, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -567,7 +567,7 @@ CREATE TABLE policy_versions (
   action TEXT NOT NULL,
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  note TEXT,
+  note TEXT, imported_at INTEGER,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;
@@ -590,7 +590,7 @@ CREATE TABLE prompt_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  content TEXT NOT NULL,
+  content TEXT NOT NULL, imported_at INTEGER,
   PRIMARY KEY (workspace_id, prompt_id, number),
   UNIQUE (workspace_id, id),
   FOREIGN KEY (workspace_id, prompt_id) REFERENCES prompts (workspace_id, id)

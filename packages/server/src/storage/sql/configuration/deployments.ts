@@ -22,7 +22,7 @@ const NAMED = `JOIN environments e ON e.id = d.environment_id
 function listDeployments(sql: Sql, environmentId: string, { limit, after }: DeploymentPage): Promise<DeploymentRow[]> {
   const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''
   const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
-    d.deployed_by AS "deployedBy"
+    d.deployed_by AS "deployedBy", d.imported_at AS "importedAt"
     FROM deployments d ${NAMED} WHERE d.environment_id = ?${further} ORDER BY d.kind, d.item_id LIMIT ?`
   return sql.all(text, [environmentId, ...(after ? [after.kind, after.id] : []), limit])
 }
@@ -46,7 +46,7 @@ function listDeploymentChanges(
     add('(d.publication < ? OR (d.kind, d.item_id) > (?, ?))', after.publication, after.kind, after.id)
   }
   const text = `SELECT d.publication, d.action, d.kind, d.item_id AS id, ${NAME}, d.from_version AS "from",
-    d.to_version AS "to", d.at, d.by_name AS "by", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
+    d.to_version AS "to", d.at, d.by_name AS "by", d.imported_at AS "importedAt", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
     FROM deployment_changes d ${NAMED} WHERE ${conditions.join(' AND ')}
     ORDER BY d.publication DESC, d.kind, d.item_id LIMIT ?`
   return sql.all(text, [...params, limit])

@@ -19,7 +19,7 @@ export const policiesActs = {
 } satisfies Partial<Acts<PolicyStore>>
 
 const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,
-  v.author, v.note, v.created_at AS "createdAt"`
+  v.author, v.note, v.created_at AS "createdAt", v.imported_at AS "importedAt"`
 
 const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt",
   p.archived_at AS "archivedAt", ${VERSION}
@@ -42,7 +42,7 @@ async function createPolicy(
   const text = `INSERT INTO policies (workspace_id, id, created_at, newest) VALUES (?, ?, ?, 1)
     ON CONFLICT (workspace_id, id) DO NOTHING`
   if ((await sql.run(text, [workspaceId, id, createdAt])) === 0) return 'id_taken'
-  await insertVersion(sql, workspaceId, { policyId: id, number: 1, ...first })
+  await insertVersion(sql, workspaceId, { policyId: id, number: 1, importedAt: null, ...first })
   await insertAudit(sql, audit)
   return 'created'
 }
@@ -62,7 +62,7 @@ async function createPolicyVersion(
   const { newest } = policy
   if (saysTheSame(newest, version)) return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
-  const saved: PolicyVersionRow = { policyId, number: newest.number + 1, ...version }
+  const saved: PolicyVersionRow = { policyId, number: newest.number + 1, importedAt: null, ...version }
   await insertVersion(sql, workspaceId, saved)
   const grow = 'UPDATE policies SET newest = ? WHERE workspace_id = ? AND id = ?'
   await sql.run(grow, [saved.number, workspaceId, policyId])

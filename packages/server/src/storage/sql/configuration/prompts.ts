@@ -29,7 +29,7 @@ export const promptsActs = {
 } satisfies Partial<Acts<PromptStore>>
 
 const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",
-  v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt"`
+  v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt", v.imported_at AS "importedAt"`
 
 const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
   p.archived_at AS "archivedAt", ${INFO}
@@ -102,7 +102,7 @@ async function insertVersion(
   const { contentHash, contentBytes } = measured
   const values: SqlValue[] = [id, promptId, number, contentHash, contentBytes, author, createdAt, note, content]
   await sql.run(text, [workspaceId, ...values])
-  return { id, promptId, number, ...measured, author, note, createdAt }
+  return { id, promptId, number, ...measured, author, note, createdAt, importedAt: null }
 }
 
 async function listPrompts(

@@ -213,7 +213,8 @@ async function writePublication(
     'deployments',
     put,
     `ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
-      publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by`,
+      publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
+      imported_at = NULL`,
   )
   const revision = await keepConfiguration(sql, environmentId, publication)
   const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : null

@@ -31,7 +31,7 @@ async function listIssueActivity(
   issueId: string,
   { limit, after }: PageBySeen,
 ): Promise<Page<IssueActivityRow>> {
-  const text = `SELECT id, at, kind, actor, text, detail FROM issue_activity
+  const text = `SELECT id, at, kind, actor, imported_at AS "importedAt", text, detail FROM issue_activity
     WHERE environment_id = ? AND issue_id = ? ${after ? 'AND (at, id) < (?, ?)' : ''}
     ORDER BY at DESC, id DESC`
   const params = [environmentId, issueId, ...(after ? [after.at, after.key] : [])]
