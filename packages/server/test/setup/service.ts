@@ -37,7 +37,7 @@ export interface Service {
   apiKey: string
   operatorToken: string
   environmentId: string
-  /** Sends a request to any path, without a key. Follows no redirects. */
+  /** Sends a request to any path, without a key. Follows no redirects. The text of a stream is empty. */
   call<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
   /** Sends a request to the public API, by default with the first key. */
   api<Body = unknown>(path: string, request?: Request): Promise<Answer<Body>>
@@ -81,7 +81,10 @@ export async function startService(
       headers: { ...LIKE_FETCH, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
     })
-    const text = await reply.body.text()
+    const isStream = String(reply.headers['content-type']).startsWith('text/event-stream')
+    // A stream never ends.
+    if (isStream) reply.body.on('error', () => undefined).destroy()
+    const text = isStream ? '' : await reply.body.text()
     const received = new Headers()
     for (const [name, values = []] of Object.entries(reply.headers)) {
       for (const value of [values].flat()) received.append(name, value)

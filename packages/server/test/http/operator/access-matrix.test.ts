@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { OperatorRoute, Role } from '@tacho/contract/operator/access.ts'
 import { startOnBothEngines, type EngineService } from '../../setup/both-engines.ts'
+import type { Answer } from '../../setup/service.ts'
 import { SCOPES } from '@tacho/contract/route.ts'
 import {
   addressOf,
@@ -91,17 +92,9 @@ async function send(
   ids: Ids,
   { body, query }: Sample = sampleOfRow(row),
 ): Promise<[number, string]> {
-  const { method, events } = row.route
-  const reply = await whenFree(() =>
-    fetch(service.url + addressOf(row, ids, query), {
-      method,
-      headers: { ...credential, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }),
-  )
-  if (!events || reply.status >= 400) return [reply.status, await reply.text()]
-  await reply.body?.cancel()
-  return [reply.status, '']
+  const { method } = row.route
+  const reply = await whenFree(() => service.call(addressOf(row, ids, query), { method, headers: credential, body }))
+  return [reply.status, reply.text]
 }
 
 const bearer = (token: string | undefined) => (token === undefined ? {} : { authorization: `Bearer ${token}` })
@@ -118,12 +111,11 @@ function withoutIds(text: string, ids: readonly string[]): string {
 }
 
 /** Sends again while the server is at capacity: exports of other rows have all places, or the database is busy. */
-async function whenFree<Reply extends { status: number; body: unknown }>(send: () => Promise<Reply>): Promise<Reply> {
-  for (;;) {
+async function whenFree<Reply extends Answer>(send: () => Promise<Reply>): Promise<Reply> {
+  for (let pauseMs = 5; ; pauseMs = Math.min(2 * pauseMs, 160)) {
     const reply = await send()
     if (reply.status !== 503) return reply
-    if (reply.body instanceof ReadableStream) await reply.body.cancel()
-    await wait(5)
+    await wait(pauseMs)
   }
 }
 
@@ -138,20 +130,23 @@ async function inParallel<Item>(of: readonly Item[], work: (item: Item) => Promi
 
 const forEachRow = inParallel<Row>
 
+/** Each waits for other things than the other. */
+const onEachEngine = (work: (estate: Estate) => Promise<void>) => Promise.all(estates.map(work))
+
 const options = { timeout: 240_000 }
 
 test('nothing is served without a valid credential', options, async () => {
-  for (const estate of estates) {
+  await onEachEngine(async (estate) => {
     await forEachRow(rows, async (row) => {
       for (const token of [undefined, `tacho-operator_${'0'.repeat(16)}_${'0'.repeat(64)}`]) {
         assert.equal((await ask(estate, token, row, estate.own.ids))[0], 401, row.name)
       }
     })
-  }
+  })
 })
 
 test('another workspace, and its objects addressed through one’s own, look like missing ones', options, async () => {
-  for (const estate of estates) {
+  await onEachEngine(async (estate) => {
     const { engine, own, foreign, tokenOf } = estate
     await forEachRow(rows.filter(namesTenant), async (row) => {
       for (const role of ROLES) {
@@ -173,7 +168,7 @@ test('another workspace, and its objects addressed through one’s own, look lik
       assert.equal(status, 404, row.name)
     })
     await stillThere(estate)
-  }
+  })
 })
 
 /** Nothing of the other workspace was changed or deleted. */
@@ -186,7 +181,7 @@ async function stillThere(estate: Estate): Promise<void> {
 }
 
 test('every permitted role reads its own workspace', options, async () => {
-  for (const estate of estates) {
+  await onEachEngine(async (estate) => {
     await forEachRow(
       rows.filter((row) => row.route.method === 'GET' && namesTenant(row)),
       async (row) => {
@@ -196,12 +191,12 @@ test('every permitted role reads its own workspace', options, async () => {
         }
       },
     )
-  }
+  })
 })
 
 test("a role below the endpoint's is rejected, the role itself is accepted", options, async () => {
   const order = [...ROLES, 'installation'] as const
-  for (const estate of estates) {
+  await onEachEngine(async (estate) => {
     await forEachRow(rows, async (row) => {
       const access = accessOf(row)
       if (access === 'signed-in' || access === 'anyone') return
@@ -215,8 +210,17 @@ test("a role below the endpoint's is rejected, the role itself is accepted", opt
         else assert.ok(![401, 403].includes(status) && status < 500, name)
       }
     })
-  }
+    await inUseAgain(estate)
+  })
 })
+
+/** Rows that archive and restore ran side by side. */
+async function inUseAgain({ service, own }: Estate): Promise<void> {
+  for (const path of [`/workspaces/${own.workspaceId}`, `/environments/${own.environmentId}`]) {
+    const { status, text } = await service.operator(`${path}/restore`, { body: {} })
+    assert.equal(status, 200, text)
+  }
+}
 
 test('an endpoint below a workspace requires a role in that workspace', () => {
   // An owner of the installation has a role in every workspace. Others get 404 or 403 there, as the tests above show.
@@ -230,7 +234,7 @@ test('an endpoint below a workspace requires a role in that workspace', () => {
 const clientOf = (apiKey: string) => ({ 'x-api-key': apiKey, 'x-service-client-id': 'globex' })
 
 test('the public API requires a valid key with every scope of the endpoint', options, async () => {
-  for (const { engine, service, own, ...rest } of estates) {
+  await onEachEngine(async ({ engine, service, own, ...rest }) => {
     const estate = { engine, service, own, ...rest }
     const { environmentId } = own
     const without = new Map(
@@ -254,7 +258,7 @@ test('the public API requires a valid key with every scope of the endpoint', opt
         else assert.ok(![401, 403].includes(status) && status < 500, name)
       }
     })
-  }
+  })
 })
 
 /** Rows that another tenant can ask for something of this one, each with a credential and ids of the asking tenant. */
@@ -273,7 +277,7 @@ const marksOf = ({ ids, apiKey }: PopulatedTenant) => [
 ]
 
 test('a key of another environment finds nothing by the ids of this one', options, async () => {
-  for (const estate of estates) {
+  await onEachEngine(async (estate) => {
     const { engine, own, foreign } = estate
     await forEachRow(PUBLIC_ROWS, async (row) => {
       const named = await send(estate, clientOf(own.apiKey), row, foreign.ids)
@@ -286,7 +290,7 @@ test('a key of another environment finds nothing by the ids of this one', option
         for (const mark of marksOf(foreign)) assert.ok(!named[1].includes(mark), `${engine} ${row.name}: ${mark}`)
       }
     })
-  }
+  })
 })
 
 /** Kinds of objects that a text can name whose name does not say which, and a few of them for all other texts. */
@@ -311,7 +315,7 @@ test(
   'ids of another workspace in bodies and queries are like unknown ones, and change nothing there',
   options,
   async () => {
-    for (const estate of estates) {
+    await onEachEngine(async (estate) => {
       const before = await everythingOf(estate)
       const places = tenantRows(estate, () => estate.tokenOf('owner')).flatMap((asker) =>
         (['query', 'body'] as const).flatMap((part) =>
@@ -339,7 +343,7 @@ test(
       }
       assert.ok(asked > 100, `${asked} requests`)
       assert.deepEqual(await everythingOf(estate), before)
-    }
+    })
   },
 )
 
