@@ -261,7 +261,7 @@ describe('settings', { skip: withoutChromium }, () => {
     await dialog.waitFor({ state: 'hidden' })
     await page.getByText('They are closed as failed').waitFor()
     const rule = await tacho.service.operator(`/environments/${tacho.service.environmentId}/stalled-rule`)
-    assert.deepEqual(rule.body, { idleMinutes: 60, closeAs: 'FAILED', source: 'environment' })
+    assert.deepEqual(rule.body, { idleMinutes: 60, closeAs: 'FAILED', closeAfterMinutes: 60, source: 'environment' })
     await close()
   })
 

@@ -188,7 +188,9 @@ function runLines(run: OperatorRun, now: number): string[] {
     ...(run.pinnedAt === null ? [] : [`Pinned   ${spokenTime(run.pinnedAt)}`]),
     ...(run.closedByRuleAt === null
       ? []
-      : [`Closed   by the stalled rule of the environment, ${spokenTime(run.closedByRuleAt)}; no outcome arrived`]),
+      : [
+          `Closed   by the stalled rule of the environment, ${spokenTime(run.closedByRuleAt)}; its next event opens it again`,
+        ]),
     ...(silence === null ? [] : [`It may have died. A SESSION_OUTCOME event ends a run.`]),
     '',
   ]

@@ -22,8 +22,8 @@ export function addStalledRule(environments: Command): void {
     .addHelpText(
       'after',
       `
-A run that waits for an approval is not stalled. A closed run shows that the rule closed it; an outcome that arrives later
-still decides.
+A run that waits for an approval is not stalled. A closed run says that its process went silent. Its next event opens it
+again, and an outcome decides.
 
 Examples:
   tacho environments stalled-rule
@@ -47,8 +47,10 @@ async function stalledRule(options: Options): Promise<void> {
   else printLine(spokenRule(rule))
 }
 
-function spokenRule({ idleMinutes, closeAs, source }: StalledRule): string {
+function spokenRule({ idleMinutes, closeAs, closeAfterMinutes, source }: StalledRule): string {
   const after = `A running run is stalled after ${counted(idleMinutes, 'minute')} without an event`
-  const then = closeAs === null ? 'and stays open' : `and is closed as ${closeAs}`
+  const closed =
+    closeAfterMinutes === idleMinutes ? 'and is closed' : `and closed after ${counted(closeAfterMinutes, 'minute')}`
+  const then = closeAs === null ? 'and stays open' : `${closed} as ${closeAs}`
   return `${after}, ${then}${source === 'default' ? ' (default)' : ''}.`
 }

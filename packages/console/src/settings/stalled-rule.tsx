@@ -34,7 +34,12 @@ export function StalledRuleSection({ place }: { place: Place }) {
         <>
           <Facts>
             <Fact name="Stalled">after {counted(data.idleMinutes, 'minute')} without an event</Fact>
-            <Fact name="Then">{THEN[data.closeAs ?? 'OPEN'].name}</Fact>
+            <Fact name="Then">
+              {THEN[data.closeAs ?? 'OPEN'].name}
+              {data.closeAs !== null &&
+                data.closeAfterMinutes !== data.idleMinutes &&
+                `, after ${counted(data.closeAfterMinutes, 'minute')}`}
+            </Fact>
           </Facts>
           {place.may('admin') && (
             <Button className="mt-3" onClick={() => setOpen(true)}>
@@ -52,8 +57,14 @@ type Then = 'OPEN' | NonNullable<StalledRule['closeAs']>
 
 const THEN: Record<Then, { name: string; note: string }> = {
   OPEN: { name: 'They stay open, marked as stalled', note: 'An agent may work for an hour without an event.' },
-  FAILED: { name: 'They are closed as failed', note: 'An outcome that arrives later replaces this.' },
-  CANCELLED: { name: 'They are closed as cancelled', note: 'An outcome that arrives later replaces this.' },
+  FAILED: {
+    name: 'They are closed as failed',
+    note: 'They say that their process went silent. The next event opens them again.',
+  },
+  CANCELLED: {
+    name: 'They are closed as cancelled',
+    note: 'They say that their process went silent. The next event opens them again.',
+  },
 }
 const THENS = Object.keys(THEN) as Then[]
 

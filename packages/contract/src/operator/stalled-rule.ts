@@ -18,6 +18,10 @@ export const StalledRule = Type.Object(
   {
     idleMinutes,
     closeAs,
+    closeAfterMinutes: Type.Integer({
+      description:
+        'Minutes without an event after which they are closed: idleMinutes, or an hour where the environment has no rule of its own',
+    }),
     source: Type.Enum(['environment', 'default'], { description: 'Whether the environment has a rule of its own' }),
   },
   { $id: 'StalledRule', description: 'When a running run of an environment counts as stalled, and what happens then' },

@@ -12,16 +12,20 @@ import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
 import { toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
+/** In the interface only an outcome ends a run. */
 export function toRun(row: RunRow): Run {
   return {
     id: row.id,
     runId: row.runId,
-    status: row.status,
+    ...(row.ruleClosedAt === null ? statusOf(row) : { status: 'RUNNING', endedAt: null }),
     startedAt: isoTime(row.startedAt),
-    endedAt: row.endedAt === null ? null : isoTime(row.endedAt),
     agent: { id: row.agentId, name: row.agentName },
     usage: toUsage(row),
   }
+}
+
+function statusOf({ status, endedAt }: RunRow): Pick<Run, 'status' | 'endedAt'> {
+  return { status, endedAt: nullableIsoTime(endedAt) }
 }
 
 /** Estimates what calls without a cost cost, as of a time. */
@@ -33,6 +37,7 @@ interface Estimator {
 export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunActivity): OperatorRun {
   return {
     ...toRun(row),
+    ...statusOf(row),
     agent: { id: row.agentId, name: row.agentDisplayName ?? row.agentName },
     sessionId: row.sessionId,
     agentId: row.agentExternalId,

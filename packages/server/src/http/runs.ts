@@ -23,7 +23,8 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     const walk = [environmentId, 'runs', agentId, status]
     const start = startOf<RunPosition>(cursors, walk, cursor)
     if (isRefusal(start)) return start
-    const page = await storage.listRuns(environmentId, { agentId, status }, { limit, ...start })
+    const filter = { agentId, status, onlyOutcomesEnd: true }
+    const page = await storage.listRuns(environmentId, filter, { limit, ...start })
     return pageFrom(page, toRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
   })
 

@@ -1,4 +1,4 @@
-/** Closes stalled runs where the rule of an environment says so, once a minute. */
+/** Closes stalled runs where the rule of an environment says so: once a minute while runs are running. */
 import type { RunPlace } from '../storage/runs.ts'
 import type { StalledStore } from '../storage/stalled.ts'
 import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
@@ -13,18 +13,20 @@ export interface CloseStalledOptions {
 
 export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: CloseStalledOptions): WorkHandler {
   const hold = (item: WorkItem): WorkHold => ({ kind: 'close_stalled', owner, items: [item] })
-  const again = () => ({ dueAt: now() + intervalMs, error: null, counts: false })
+  const again = (at = 0) => ({ dueAt: Math.max(at, now() + intervalMs), error: null, counts: false })
 
-  /** Returns whether the rule still closes runs. */
-  async function closeAll({ environmentId }: WorkItem, signal: AbortSignal): Promise<boolean> {
+  /** Returns when to look again; null if the rule closes nothing any more. */
+  async function closeAll({ environmentId }: WorkItem, signal: AbortSignal): Promise<number | null> {
+    let nextAt = 0
     let after: RunPlace | null = null
     do {
       signal.throwIfAborted()
       const closed = await storage.closeStalledRuns(environmentId, now(), after)
-      if (!closed.isOn) return false
+      if (!closed.isOn) return null
+      nextAt = closed.nextAt ?? 0
       after = closed.after
     } while (after !== null)
-    return true
+    return nextAt
   }
 
   return {
@@ -32,7 +34,8 @@ export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: Close
     batch: 5,
     async perform(items, signal) {
       for (const item of items) {
-        if (await closeAll(item, signal)) await storage.postponeWork(hold(item), again())
+        const nextAt = await closeAll(item, signal)
+        if (nextAt !== null) await storage.postponeWork(hold(item), again(nextAt))
         else await storage.finishWork(hold(item))
       }
     },

@@ -64,6 +64,8 @@ export interface RunFilter {
   /** External id or name. The search is bounded by LIMITS.searchedAgents…. */
   agent?: string | undefined
   status?: RunStatus | undefined
+  /** A run that the stalled rule closed counts as RUNNING. */
+  onlyOutcomesEnd?: boolean | undefined
   sessionId?: string | undefined
   /** startedAt at or after. */
   from?: number | undefined

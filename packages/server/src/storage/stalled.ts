@@ -19,7 +19,14 @@ export interface StalledRuleRow {
   closeAs: ClosedAs | null
 }
 
-export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: null }
+export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 'FAILED' }
+/** Longer than nearly every model call and tool: many environments never choose a rule. */
+const DEFAULT_CLOSE_MINUTES = 60
+
+/** Minutes without an event after which the rule of an environment closes a run. Null: it has none of its own. */
+export function closeAfterMinutes(rule: StalledRuleRow | null): number {
+  return rule?.idleMinutes ?? DEFAULT_CLOSE_MINUTES
+}
 
 export interface ClosedRuns {
   /** False: the rule closes nothing. */
@@ -28,4 +35,6 @@ export interface ClosedRuns {
   changedRunIds: string[]
   /** Where the next call continues; null: all were examined. */
   after: RunPlace | null
+  /** No run can be due before; null: some may be due soon. */
+  nextAt: number | null
 }

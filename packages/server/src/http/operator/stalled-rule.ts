@@ -4,7 +4,12 @@ import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
 import type { FastifyInstance } from 'fastify'
 import type { RunRow } from '../../storage/runs.ts'
-import { DEFAULT_STALLED_RULE, type StalledRuleRow, type StalledStore } from '../../storage/stalled.ts'
+import {
+  closeAfterMinutes,
+  DEFAULT_STALLED_RULE,
+  type StalledRuleRow,
+  type StalledStore,
+} from '../../storage/stalled.ts'
 import type { Deps } from '../deps.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -36,7 +41,8 @@ export function stalledRuleRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 function toRule(row: StalledRuleRow | null): StalledRule {
-  return row === null ? { ...DEFAULT_STALLED_RULE, source: 'default' } : { ...row, source: 'environment' }
+  const rule = row ?? DEFAULT_STALLED_RULE
+  return { ...rule, closeAfterMinutes: closeAfterMinutes(row), source: row === null ? 'default' : 'environment' }
 }
 
 /** What the running ones of these runs do now, by internal id. */

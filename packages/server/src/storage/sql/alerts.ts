@@ -163,7 +163,10 @@ async function measureAlert(
       AND started_at >= ? ORDER BY started_at DESC LIMIT ?`
     const text = `SELECT COUNT(*) AS count FROM (${running}) newest WHERE last_event_at < ?`
     const values = [environmentId, ...agent, since, RUNS_LOOKED_AT, await stalledBefore(sql, environmentId, now)]
-    return (await sql.get<{ count: number }>(text, values))?.count ?? 0
+    const closed = `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE environment_id = ?${ofAgent}
+      AND rule_closed_at IS NOT NULL AND started_at >= ? ORDER BY started_at DESC LIMIT ?) newest`
+    const silent = await sql.get<{ count: number }>(closed, [environmentId, ...agent, since, RUNS_LOOKED_AT])
+    return ((await sql.get<{ count: number }>(text, values))?.count ?? 0) + (silent?.count ?? 0)
   }
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended

@@ -6,7 +6,9 @@ import type { EnvironmentRow, NewEnvironmentRow, EnvironmentStore } from '../env
 import { insertAudit } from './audit.ts'
 import { growRevision, lockControl } from './revision.ts'
 import type { Sql } from './sql.ts'
+import { closeAfterMinutes } from '../stalled.ts'
 import { changeTenant } from './tenant-change.ts'
+import { enqueueWork } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
 
 export const environmentsActs = {
@@ -25,7 +27,10 @@ export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow
   const { id, workspaceId, name, createdAt } = environment
   const text = `INSERT INTO environments (id, workspace_id, name, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (workspace_id, name) DO NOTHING`
-  return (await sql.run(text, [id, workspaceId, name, createdAt])) === 1
+  if ((await sql.run(text, [id, workspaceId, name, createdAt])) === 0) return false
+  const dueAt = createdAt + closeAfterMinutes(null) * 60_000
+  await enqueueWork(sql, [{ kind: 'close_stalled', environmentId: id, subjectId: id, dueAt }])
+  return true
 }
 
 async function createEnvironment(

@@ -183,7 +183,8 @@ test('a running run is active, stalled by the rule of its environment, or waits 
   }
   const rule = (given?: object) =>
     service.operator<StalledRule>(`${home}/stalled-rule${given ? '/change' : ''}`, given && { body: given })
-  assert.deepEqual((await rule()).body, { idleMinutes: 15, closeAs: null, source: 'default' })
+  const byDefault = { idleMinutes: 15, closeAs: 'FAILED', closeAfterMinutes: 60, source: 'default' }
+  assert.deepEqual((await rule()).body, byDefault)
   assert.deepEqual(await activities(), {
     fresh: 'ACTIVE',
     silent: 'STALLED',
@@ -196,7 +197,8 @@ test('a running run is active, stalled by the rule of its environment, or waits 
   assert.equal((await rule({ idleMinutes: 5 })).status, 200)
   assert.deepEqual((await rule({ idleMinutes: 43_200 })).body, {
     idleMinutes: 43_200,
-    closeAs: null,
+    closeAs: 'FAILED',
+    closeAfterMinutes: 43_200,
     source: 'environment',
   })
   assert.equal((await activities())['silent'], 'ACTIVE')
@@ -247,7 +249,8 @@ test('filters narrow by cost, length, errors, approvals and the names that event
   const { errorCount, tools, models, policyIds, promptVersionIds } = replyOf('readOperatorRun', await read('x1'))
   assert.deepEqual([errorCount, tools, models, policyIds], [0, ['refund'], ['gpt'], []])
   assert.deepEqual(promptVersionIds, [versionId])
-  assert.deepEqual(replyOf('readOperatorRun', await read('x2')).errorCount, 2)
+  const failed = replyOf('readOperatorRun', await read('x2'))
+  assert.deepEqual([failed.errorCount, failed.failure?.place, failed.failure?.name], [2, 'run', null])
   const first = replyOf('listOperatorRuns', await runs('?tool=refund&limit=1'))
   const cursor = `cursor=${encodeURIComponent(first.nextCursor ?? '')}`
   assert.equal((await found(`?tool=refund&${cursor}`)).length, 1)

@@ -238,6 +238,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { sift, status: 'RUNNING', stalledAt: NOON + HOUR },
       { approvalsLookedAt: 100 },
       { approvalsLookedAt: 100, search: SOME_RUNS },
+      { status: 'RUNNING', onlyOutcomesEnd: true },
+      { status: 'FAILED', onlyOutcomesEnd: true },
     ] as const
     for (const filter of filters) await listRuns(run, filter)
     await storage.readUsage(env, NOON, NOON + HOUR, { limit: 50, after: null })

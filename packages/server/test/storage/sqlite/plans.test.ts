@@ -85,6 +85,18 @@ test('a filter that no index answers is applied to a bounded number of runs, in 
   }
 })
 
+test('the runs that are running in the interface are found by two indexes', async () => {
+  for (const after of [null, { startedAt: 5, id: UUID }]) {
+    const filter = { status: 'RUNNING', onlyOutcomesEnd: true } as const
+    const plans = await plansOf('listRuns', 'env', filter, { limit: 10, after })
+    assert.deepEqual(
+      plans.map((plan) => /INDEX (runs_\w+)/.exec(plan)?.[1]),
+      ['runs_by_rule', 'runs_by_status', 'runs_by_rule'],
+    )
+    for (const plan of plans) assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+  }
+})
+
 test('runs with approvals are found by the newest requests, one by one', async () => {
   for (const filter of [{}, { from: 1, to: 9 }, { status: 'FAILED' }, { agentId: 'a' }] as RunFilter[]) {
     const [plan = ''] = await plansOf(

@@ -693,6 +693,8 @@ CREATE INDEX runs_by_agent ON runs (environment_id, agent_id, started_at, id);
 
 CREATE INDEX runs_by_agent_and_status ON runs (environment_id, agent_id, status, started_at, id);
 
+CREATE INDEX runs_by_rule ON runs (environment_id, started_at, id) WHERE rule_closed_at IS NOT NULL;
+
 CREATE INDEX runs_by_session ON runs (environment_id, session_key, started_at, id) WHERE session_key IS NOT NULL;
 
 CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);

@@ -6,7 +6,18 @@ import type { RunPlace } from '../../../src/storage/runs.ts'
 import { ask } from './approval-sample.ts'
 import { auditEntry } from './issue-sample.ts'
 import { ownStorage, type OpenStorage } from './open.ts'
-import { append, batch, event, HOUR, newId, NOON, outcome, runOf, timelineOf } from './sample.ts'
+import {
+  append,
+  batch,
+  event,
+  HOUR,
+  newId,
+  NOON,
+  outcome,
+  newEnvironment as ownEnvironment,
+  runOf,
+  timelineOf,
+} from './sample.ts'
 
 const MINUTE = 60_000
 const IDLE = 30
@@ -49,7 +60,7 @@ export function stalledSuite(open: OpenStorage) {
       assert.deepEqual(await storage().readStalledRule(env), { idleMinutes: IDLE, closeAs: null })
       assert.equal(await storage().readStalledRule(newId()), null)
       const closed = await storage().closeStalledRuns(env, NOON + HOUR, null)
-      assert.deepEqual(closed, { isOn: false, changedRunIds: [], after: null })
+      assert.deepEqual(closed, { isOn: false, changedRunIds: [], after: null, nextAt: null })
       assert.equal((await runOf(storage(), env)).status, 'RUNNING')
     })
 
@@ -67,13 +78,69 @@ export function stalledSuite(open: OpenStorage) {
       assert.equal((await runOf(storage(), other)).status, 'RUNNING')
     })
 
-    test('an outcome that arrives later decides, once; other events only count', async () => {
+    test('a run that gets an event again is alive again, and can be closed again', async () => {
       const env = await newEnvironment('CANCELLED')
       await append(storage(), env, event({ time: NOON }))
       await close(env, NOON + HOUR)
       await append(storage(), env, event({ time: NOON + HOUR }))
-      const cancelled = await runOf(storage(), env)
-      assert.deepEqual([cancelled.status, cancelled.endedAt, cancelled.eventCount], ['CANCELLED', NOON, 2])
+      const alive = await runOf(storage(), env)
+      assert.deepEqual([alive.status, alive.endedAt, alive.ruleClosedAt, alive.eventCount], ['RUNNING', null, null, 2])
+      assert.deepEqual(await statuses(env), ['run RUNNING'])
+      assert.deepEqual(await close(env, NOON + 2 * HOUR), ['run'])
+      const closed = await runOf(storage(), env)
+      assert.deepEqual([closed.status, closed.endedAt], ['CANCELLED', NOON + HOUR])
+    })
+
+    test('by default, a run is closed after an hour without an event', async () => {
+      const env = await ownEnvironment(storage())
+      await append(storage(), env, event({ time: NOON }))
+      assert.deepEqual([await close(env, NOON + HOUR), await close(env, NOON + HOUR + 1)], [[], ['run']])
+      assert.equal((await runOf(storage(), env)).status, 'FAILED')
+    })
+
+    test('is looked at by default, as seldom as a run can be due', async () => {
+      const env = await ownEnvironment(storage())
+      const claim = { kind: 'close_stalled', owner: 'a', leaseUntil: NOON + 9 * HOUR, limit: 1_000 } as const
+      const isClaimed = async (now: number) =>
+        (await storage().claimWork({ ...claim, now })).some(({ environmentId }) => environmentId === env)
+      assert.deepEqual([await isClaimed(NOON + HOUR - 1), await isClaimed(NOON + HOUR)], [false, true])
+      const nextAt = async (now: number) => (await storage().closeStalledRuns(env, now, null)).nextAt
+      assert.equal(await nextAt(NOON), NOON + HOUR)
+      await append(storage(), env, event({ time: NOON + 5 }))
+      assert.equal(await nextAt(NOON + 7), NOON + 5 + HOUR)
+      // It started long ago, and is active.
+      await append(storage(), env, event({ time: NOON + HOUR }))
+      assert.equal(await nextAt(NOON + HOUR + 6), null)
+    })
+
+    test('in the interface, only an outcome ends a run', async () => {
+      const env = await newEnvironment('FAILED')
+      const runs = ['silent', 'failed', 'open', 'silent too'].map((runId, n) => event({ runId, time: NOON + n }))
+      await append(storage(), env, ...runs)
+      await append(storage(), env, outcome('FAILED', { runId: 'failed', time: NOON + 9 }))
+      await append(storage(), env, event({ runId: 'open', time: NOON + HOUR }))
+      assert.deepEqual(await close(env, NOON + HOUR), ['silent', 'silent too'])
+      const listed = async (status: 'RUNNING' | 'FAILED', onlyOutcomesEnd: boolean, limit = 9) => {
+        const found: string[] = []
+        for (let after: RunPlace | null = null; ;) {
+          const page = await storage().listRuns(env, { status, onlyOutcomesEnd }, { limit, after })
+          found.push(...page.rows.map(({ runId }) => runId))
+          if (!page.more) return found
+          after = page.rows.at(-1) ?? null
+        }
+      }
+      for (const limit of [1, 2, 9]) {
+        assert.deepEqual(await listed('RUNNING', true, limit), ['silent too', 'open', 'silent'])
+        assert.deepEqual(await listed('FAILED', true, limit), ['failed'])
+        assert.deepEqual(await listed('FAILED', false, limit), ['silent too', 'failed', 'silent'])
+      }
+      assert.deepEqual(await listed('RUNNING', false), ['open'])
+    })
+
+    test('an outcome that arrives later decides, once', async () => {
+      const env = await newEnvironment('CANCELLED')
+      await append(storage(), env, event({ time: NOON }))
+      await close(env, NOON + HOUR)
       await append(storage(), env, outcome('COMPLETED', { time: NOON + 1 }))
       const completed = await runOf(storage(), env)
       assert.deepEqual([completed.status, completed.endedAt, completed.ruleClosedAt], ['COMPLETED', NOON + 1, null])

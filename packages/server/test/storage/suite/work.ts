@@ -159,11 +159,13 @@ export function workSuite(open: OpenStorage) {
     })
 
     test('reports how many items wait, and since when', async () => {
-      assert.deepEqual(await storage().workBacklog(NOON), [])
+      // Every environment comes with work of its own.
+      const backlog = async () => (await storage().workBacklog(NOON)).filter(({ kind }) => kind === KIND)
+      assert.deepEqual(await backlog(), [])
       await enqueue(NOON - 5, NOON - 3, NOON + 1)
-      assert.deepEqual(await storage().workBacklog(NOON), [{ kind: KIND, items: 3, due: 2, dueSince: NOON - 5 }])
+      assert.deepEqual(await backlog(), [{ kind: KIND, items: 3, due: 2, dueSince: NOON - 5 }])
       await claim('a')
-      assert.deepEqual(await storage().workBacklog(NOON), [{ kind: KIND, items: 3, due: 0, dueSince: null }])
+      assert.deepEqual(await backlog(), [{ kind: KIND, items: 3, due: 0, dueSince: null }])
       await empty()
     })
   })

@@ -3,8 +3,8 @@
  *
  *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
  *
- * The stalled rule may close a run without an event (stalled.ts); the first outcome then still decides. A closed run never
- * reopens. Later events still count, add usage, and may lower the start.
+ * The stalled rule may close a run without an event (stalled.ts): the next event shows that it lives, and the first outcome
+ * decides. A run that an outcome closed never reopens. Later events still count, add usage, and may lower the start.
  */
 import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
@@ -123,14 +123,16 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   }
   const closes = outcome !== null && (run.status === 'RUNNING' || run.ruleClosedAt !== null)
   noteFailure(run, event, closes)
+  if (run.ruleClosedAt !== null) Object.assign(run, { ...RUNNING, isMoved: true })
   if (closes) {
     run.status = outcome
-    run.ruleClosedAt = null
     run.endedAt = time
     run.closingSeq = seq
     run.isMoved = true
   }
 }
+
+const RUNNING = { status: 'RUNNING', endedAt: null, ruleClosedAt: null } as const
 
 /** An outcome that did not close the run says nothing about its end. */
 function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEvent, closes: boolean): void {

@@ -45,8 +45,16 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
   return sql.get(text, [environmentId, uuid.toLowerCase(), uuid.toLowerCase()])
 }
 
-export async function listRuns(sql: Sql, environmentId: string, filter: RunFilter, page: RunPage): Promise<RunsRead> {
+export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilter, page: RunPage): Promise<RunsRead> {
   const { search, agent, ...rest } = filter
+  if (filter.onlyOutcomesEnd && filter.status === 'RUNNING') {
+    const { status, ...others } = filter
+    const silent = () => listRuns(sql, environmentId, { ...others, isRuleClosed: true }, page)
+    const before = await silent()
+    const open = await listRuns(sql, environmentId, { ...others, status, onlyOutcomesEnd: false }, page)
+    // Again, because the rule may close a run meanwhile, and an event may open it.
+    return newestRuns([before, open, await silent()], page)
+  }
   const list = (ofAgent: PlainFilter): Promise<RunsRead> =>
     search === undefined
       ? pageOfRuns(sql, environmentId, ofAgent, page)
@@ -60,7 +68,11 @@ export async function listRuns(sql: Sql, environmentId: string, filter: RunFilte
 }
 
 /** What one statement can search for. */
-type PlainFilter = Omit<RunFilter, 'search' | 'agent'>
+type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
+
+interface SqlFilter extends RunFilter {
+  isRuleClosed?: boolean
+}
 
 /** The newest runs of several pages. Ends where a page ends that has more, because its next rows come first. */
 function newestRuns(pages: RunsRead[], { limit }: RunPage): RunsRead {
@@ -162,6 +174,8 @@ async function pageOfRuns(
   }
   if (filter.agentId !== undefined) add('agent_id = ?', filter.agentId)
   if (filter.status !== undefined) add('status = ?', filter.status)
+  if (filter.isRuleClosed) add('rule_closed_at IS NOT NULL')
+  else if (filter.onlyOutcomesEnd && filter.status !== undefined) add('rule_closed_at IS NULL')
   if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
   if (named && asked) add(`run_id IN (SELECT run_id FROM ${asked.text})`, ...asked.params)
   if (filter.from !== undefined) add('started_at >= ?', filter.from)

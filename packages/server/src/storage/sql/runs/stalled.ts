@@ -2,11 +2,18 @@
  * The stalled rule of an environment. No event is made up: the row of a run says that the rule closed it.
  *
  *   RUNNING --no event for the time of the rule, no pending approval--> closed by the rule --an outcome--> closed by it
+ *      ^--------------------------------- any other event -----------------------|
  */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { RunPlace } from '../../runs.ts'
-import { type ClosedRuns, type StalledRuleRow, type StalledStore } from '../../stalled.ts'
+import {
+  closeAfterMinutes,
+  DEFAULT_STALLED_RULE,
+  type ClosedRuns,
+  type StalledRuleRow,
+  type StalledStore,
+} from '../../stalled.ts'
 import { look, read, write, type Acts } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
@@ -70,15 +77,19 @@ async function closeStalledRuns(
   now: number,
   after: RunPlace | null,
 ): Promise<ClosedRuns> {
-  const rule = await readStalledRule(sql, environmentId)
-  if (!rule?.closeAs) return { isOn: false, changedRunIds: [], after: null }
-  const { closeAs, idleMinutes } = rule
-  const before = now - idleMinutes * 60_000
+  const own = await readStalledRule(sql, environmentId)
+  const { closeAs } = own ?? DEFAULT_STALLED_RULE
+  if (closeAs === null) return { isOn: false, changedRunIds: [], after: null, nextAt: null }
+  const idleMs = closeAfterMinutes(own) * 60_000
+  const before = now - idleMs
   const later = after === null ? '' : 'AND (started_at, id) > (?, ?)'
   const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND status = 'RUNNING' AND started_at < ? ${later}
     ORDER BY started_at, id LIMIT ?`
   const place = after === null ? [] : [after.startedAt, after.id]
   const examined = await sql.all<Idle>(text, [environmentId, before, ...place, EXAMINED])
+  if (examined.length === 0 && after === null) {
+    return { isOn: true, changedRunIds: [], after: null, nextAt: await earliestDue(sql, environmentId, now, idleMs) }
+  }
   const last = examined.length < EXAMINED ? undefined : examined.at(-1)
   const closed = await lockIdle(sql, environmentId, examined, before, now)
   // One by one: for a list, PostgreSQL may read all rows of the environment.
@@ -90,7 +101,16 @@ async function closeStalledRuns(
     isOn: true,
     changedRunIds: closed.map(({ runId }) => runId),
     after: last ? { startedAt: last.startedAt, id: last.id } : null,
+    nextAt: null,
   }
+}
+
+/** A run that opens now cannot be due earlier than `idleMs` later, whatever its events say. */
+async function earliestDue(sql: Sql, environmentId: string, now: number, idleMs: number): Promise<number> {
+  const text = `SELECT started_at AS "startedAt" FROM runs WHERE environment_id = ? AND status = 'RUNNING'
+    ORDER BY started_at, id LIMIT 1`
+  const first = await sql.get<{ startedAt: number }>(text, [environmentId])
+  return Math.min(now, first?.startedAt ?? now) + idleMs
 }
 
 /** Locks and returns the runs that are stalled. */
