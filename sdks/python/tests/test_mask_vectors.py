@@ -85,3 +85,28 @@ def test_masking_takes_linear_time_whatever_the_text_repeats(piece: str) -> None
 
     # Eight times the text takes about eight times as long; sixty-four times would be quadratic.
     assert min(seconds(80_000) for _ in range(3)) < 30 * max(min(seconds(10_000) for _ in range(3)), 0.001)
+
+
+def test_the_search_skips_nothing_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = random.Random(11)
+    mask = Mask(Masking())
+
+    def text() -> str:
+        pieces = source.choices([NAMES, GLUE, VALUES], [3, 5, 2], k=source.randint(1, 9))
+        return "".join(source.choice(piece) for piece in pieces)
+
+    def value(levels: int) -> Any:
+        kind = source.random()
+        if levels == 0 or kind < 0.5:
+            return text() if kind < 0.3 else json.dumps({source.choice(NAMES): text()}) if kind < 0.4 else source.choice(NAMES)
+        if kind < 0.7:
+            return [value(levels - 1) for _ in range(source.randint(0, 3))]
+        return {source.choice(NAMES) if kind < 0.9 else text(): value(levels - 1) for _ in range(source.randint(0, 3))}
+
+    given = [{"value": value(3)} for _ in range(5_000)]
+    found = [mask.value(one) if mask.touches(dump(one)) else one for one in given]
+    # The slow, plain way: every rule on every text.
+    monkeypatch.setattr("tacho.recording.credential_words.may_hold_credentials", lambda _: True)
+    monkeypatch.setattr(mask, "touches", lambda _: True)
+    for one, masked in zip(given, found, strict=True):
+        assert masked == mask.value(one), one

@@ -88,9 +88,19 @@ class Core:
                 payload = {**noted, **scope.annotations, **(payload or {})}
             at = now_ms() if timestamp is None else round(float(timestamp) * 1_000)
             event_id = self.ids.uuid()
-            json = self.payloads.write(payload)
             where = span or self.span_of(scope)
-            event = make_event(event_id, kind, self._label(label), scope, where, at, json)
+            captured = self.payloads.capture(payload)
+            text = self._label(label)
+
+            def masked_label() -> str:
+                return self._masked(text)
+
+            def written() -> str:
+                return self.payloads.written(captured)
+
+            event = make_event(event_id, kind, masked_label, scope, where, at, written, captured.bytes)
+            if self.settings.masking.custom is not None:
+                event.json  # noqa: B018 - a function of the host runs inside its record call.
             return event_id if self.sender.add(event) else None
         except Exception as error:
             name = class_name(error)
@@ -116,7 +126,9 @@ class Core:
 
     def _label(self, label: object) -> str:
         given = exact_text(label)
-        text = well_formed(read_safely(lambda: str.__str__(str(label)), "[unreadable]") if given is None else given)
+        return well_formed(read_safely(lambda: str.__str__(str(label)), "[unreadable]") if given is None else given)
+
+    def _masked(self, text: str) -> str:
         try:
             return self.mask.label(text)
         except Exception:

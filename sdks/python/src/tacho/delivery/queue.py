@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+
+from ..recording.text import utf8_length
 
 
-@dataclass
 class QueuedEvent:
-    id: str
-    """Its `eventId`."""
-    json: str
-    """The event as JSON, made when it was recorded."""
-    bytes: int
-    """UTF-8 bytes of `json`."""
-    is_protected: bool
-    """An outcome or a policy decision. Dropped only when nothing else is left."""
-    sequence: int = 0
-    """Order of recording."""
-    attempts: int = 0
-    """How many times it was sent."""
+    def __init__(self, event_id: str, write: Callable[[], str], size: int, is_protected: bool) -> None:
+        self.id = event_id
+        """Its `eventId`."""
+        self.bytes = size
+        """UTF-8 bytes of `json`; about as many until it is written."""
+        self.is_protected = is_protected
+        """An outcome or a policy decision. Dropped only when nothing else is left."""
+        self.sequence = 0
+        """Order of recording."""
+        self.attempts = 0
+        """How many times it was sent."""
+        self._json = ""
+        self._write: Callable[[], str] | None = write
+
+    @property
+    def json(self) -> str:
+        """The event as JSON. Written when it is first read: by the sender's thread, or in the record call."""
+        write = self._write
+        if write is not None:
+            # Two threads may do this at once: both write the same.
+            self._json = write()
+            self.bytes = utf8_length(self._json)
+            self._write = None
+        return self._json
 
 
 class Queue:
@@ -53,6 +65,9 @@ class Queue:
         """Adds an event. Returns the events that were dropped to make room, perhaps the new one."""
         self._lane(event).append(event)
         self.bytes += event.bytes
+        return self._bound()
+
+    def _bound(self) -> list[QueuedEvent]:
         dropped: list[QueuedEvent] = []
         while self.held > self._max_events or self.held_bytes > self._max_bytes:
             lane = self._ordinary or self._protected
@@ -77,6 +92,11 @@ class Queue:
             self._taken_bytes += event.bytes
             self._taken += 1
         return batch
+
+    def weigh(self, events: Sequence[QueuedEvent], before: int) -> list[QueuedEvent]:
+        """Call this for taken events that were written since. Returns the events that were dropped to make room."""
+        self._taken_bytes += sum(event.bytes for event in events) - before
+        return self._bound()
 
     def finish(self, events: Sequence[QueuedEvent]) -> None:
         """Call this for taken events that were accepted, rejected or dropped."""

@@ -187,6 +187,7 @@ class Sender:
             for event in batch:
                 event.attempts += 1
         self._diagnostics.count("retried", again)
+        batch = self._written(batch)
         try:
             verdict = self._deliver(batch)
         except Exception:
@@ -195,6 +196,21 @@ class Sender:
             if batch is self._batch:
                 self._conclude(batch, verdict)
         return 0.0
+
+    def _written(self, batch: list[QueuedEvent]) -> list[QueuedEvent]:
+        """Masks and serialises taken events. Puts back what no longer fits into the request."""
+        before = sum(event.bytes for event in batch)
+        for event in batch:
+            event.json  # noqa: B018 - this writes it.
+            time.sleep(0)  # The host's threads wait for one event at most.
+        with self._changed:
+            if batch is not self._batch:
+                return batch
+            self._drop(self._queue.weigh(batch, before), "queue_full")
+            fitting = _fitting(batch)
+            self._queue.put_back(batch[fitting:])
+            self._batch = batch[:fitting]
+            return self._batch
 
     def _seconds_until_send(self) -> float | None:
         if len(self._queue) == 0 or self._closed_by is not None:
@@ -291,3 +307,13 @@ class Sender:
 
     def _has_full_batch(self) -> bool:
         return len(self._queue) >= BATCH_EVENTS or self._queue.bytes >= BATCH_BYTES
+
+
+def _fitting(batch: Sequence[QueuedEvent]) -> int:
+    """How many of these fit into a request: at least one."""
+    size = 0
+    for index, event in enumerate(batch):
+        size += event.bytes + 1
+        if size > BATCH_BYTES - 2 and index > 0:
+            return index
+    return len(batch)

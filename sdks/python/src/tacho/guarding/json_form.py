@@ -23,7 +23,7 @@ from typing import Any
 from ..exact import class_name, exact_number, exact_text
 from ..policy.limits import INPUT_LEVELS
 from ..policy.values import Unreadable
-from ..recording.plain import Json, dump, read_safely, to_plain
+from ..recording.plain import Json, dump, read_safely, to_plain, whole
 
 # Values of one input. A larger one cannot be read.
 _VALUES_MAX = 100_000
@@ -37,7 +37,7 @@ class Opaque(Unreadable):
 
     def __init__(self, source: object, reason: str) -> None:
         super().__init__(f"a value in tool.input {reason}")
-        self.shown: Json = read_safely(lambda: to_plain({"value": source}, INPUT_LEVELS)[0].get("value"), None)
+        self.shown: Json = read_safely(lambda: whole(to_plain({"value": source}, INPUT_LEVELS).value["value"]), None)
         literal = exact_number(source)
         if literal is None:
             literal = exact_text(source) or (bytes(source) if type(source) is bytearray else None)  # type: ignore[assignment]

@@ -12,7 +12,7 @@ import tacho
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
-from ..recording.plain import dump, to_plain
+from ..recording.plain import dump, to_plain, well_formed_json
 
 Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 """Functions by name, or functions that have the names of their tools."""
@@ -69,5 +69,5 @@ def _error_text(error: Exception) -> str:
 def _text(output: Any) -> str:
     if isinstance(output, str):
         return output
-    plain, _ = to_plain({"output": output}, _LEVELS)
+    plain, _ = well_formed_json(to_plain({"output": output}, _LEVELS).value)
     return dump(plain.get("output"))

@@ -1,17 +1,17 @@
 """
-Finds the words of credentials first, and looks only around them: most of a text holds none, and a search for a fixed word is
-fifty times as fast as an expression.
+Finds the words of credentials first, and looks only around them: most of a text holds none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from .credentials import (
     CREDENTIAL_FORMS,
     CREDENTIAL_MARK,
     HEADER_NAME,
+    NAME_CHARS,
     NAMED,
     SPACES,
     KindOf,
@@ -24,76 +24,64 @@ from .credentials import (
 # Every name that is no plain one has one of these, in lower case.
 _WORDS = "pass pwd secret key auth credential cookie jwt otp cvv cvc token bearer signature".split()
 _KEYS = ("api", "access", "account", "private", "signing", "cryption")
-_SEPARATORS = "-_. "
-_END = rf"[\"'`\\{SPACES}:=>,]"
-_PASS = re.compile(rf"pass(?:w|[-_. ]?(?:word|phrase|code)|{_END})")
-_AUTH = re.compile(rf"auth(?:orization|{_END})")
-_SHORT = re.compile(rf"(?:pwd|jwt|otp|cv[vc]2?){_END}")
-_COUNTED = re.compile(rf"tokens[\"'`\\{SPACES}nrt]{{0,80}}[:=>]{{1,2}}(?!\d[\d.,]{{0,20}}(?!\w))", re.ASCII)
-
-_OPTION_BEFORE = re.compile(r"--[\w-]*\Z", re.ASCII)
-
-Holds = Callable[[str, int], bool]
-
-
-def _always(_text: str, _at: int) -> bool:
-    return True
-
-
-def _follows(pattern: re.Pattern[str]) -> Holds:
-    return lambda text, at: pattern.match(text, at) is not None
-
-
-def _is_key(text: str, at: int) -> bool:
-    before = text[max(0, at - 9) : at]
-    return before.endswith(_KEYS) or (before[-1:] in _SEPARATORS and before[:-1].endswith(_KEYS))
-
-
-def _is_token(text: str, at: int) -> bool:
-    """Counts of tokens, such as the usage of a model, are no secrets."""
-    if not text.startswith("s", at + 5) or _COUNTED.match(text, at):
-        return True
-    return _OPTION_BEFORE.search(text, max(0, at - 66), at) is not None
-
-
-# What may be a credential in JSON text, at a word.
-_MAYBE: dict[str, Holds] = {
-    **dict.fromkeys(_WORDS, _always),
-    **dict.fromkeys(("pwd", "jwt", "otp", "cvv", "cvc"), _follows(_SHORT)),
-    "pass": _follows(_PASS),
-    "auth": _follows(_AUTH),
-    "key": _is_key,
-    "token": _is_token,
-    "curl": _always,
-    "basic": _always,
-}
-# Well-known forms by the last character of their beginning: what comes before it.
-_FORM_ENDS = {
-    "_": ("live", "test", "whsec", "npm", "gsk", "ghp", "gho", "ghu", "ghs", "ghr", "pat", "hf"),
-    "-": ("sk", "xai", "pypi", "glpat", "xoxa", "xoxb", "xoxe", "xoxo", "xoxp", "xoxr", "xoxs"),
-    "I": ("AK", "AS", "A"),
-    "J": ("ey",),
-}
-_FORM_WORDS = ("-----BEGIN", "ya29.", "SG.", "tacho", "://")
+# What may stand between a name and its sign, in JSON text that may be encoded several times.
+_BETWEEN = r"(?:[\s\ufeff\"'`\\]|(?<=\\)[nrtvf])"
+# After a name: the sign that assigns, or the end of a JSON text that is a name.
+_SIGN = rf"(?:{_BETWEEN}{{0,80}}[:=>]|{_BETWEEN}{{0,40}}[\"']{_BETWEEN}{{0,40}}[,}}\]]|{_BETWEEN}{{40}})"
+# After a word that may stand anywhere in a name.
+_ANYWHERE = rf"(?:[\w.-]{{64}}|[\w.-]{{0,63}}{_SIGN}|[^\"]{{0,{NAME_CHARS}}}\"{_BETWEEN}{{0,80}}[:,}}\]])"
+_KEY_OF = "|".join(f"(?<={word}key)|(?<={word}[-_. ]key)" for word in _KEYS)
+_TOKENS = rf"s{_BETWEEN}{{0,80}}[:=>]{{1,2}}(?![\s\ufeff]{{0,9}}\d[\d.,]{{0,20}}(?!\w))|s{_BETWEEN}{{80}}"
+_FOLLOWED = r"(?:[\s\ufeff]|\\|(?<=\\)[nrtvf]){1,40}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12}"
+_OPTION = r"-\w[\w-]{0,63}\\{0,31}[\"'`]?(?:[\s\ufeff,]|\\[nrtvf])"
+# Each begins with a letter that is rare in texts, because such an expression is searched for much faster. In lower case.
+_MAYBE_NAMED = [
+    re.compile(pattern)
+    for pattern in (
+        rf"k(?:ey(?:{_KEY_OF}){_ANYWHERE}|ie(?<=cookie){_ANYWHERE}|en(?<=token)(?:{_SIGN}|{_TOKENS}))",
+        rf"p(?:ass(?:(?:w|[-_. ]?(?:word|phrase|code)){_ANYWHERE}|{_SIGN})|wd{_SIGN}|(?<=otp){_SIGN})",
+        rf"c(?:(?<=sec)ret{_ANYWHERE}|redential{_ANYWHERE}|url[\s\ufeff\\])",
+        rf"u(?<=au)th(?:orization{_ANYWHERE}|{_SIGN})",
+        rf"v(?<=cv)[vc]2?{_SIGN}",
+        rf"b(?:earer(?:{_SIGN}|{_FOLLOWED})|asic{_FOLLOWED})",
+        rf"jwt{_SIGN}",
+        rf"-(?:signature{_ANYWHERE}|{_OPTION})",
+    )
+]
+_WORD_IN_OPTION = re.compile("pass|pwd|secret|key|auth|credential|cookie|jwt|otp|cv|token|bearer|signature")
+# By a character that each match has: a search for one that is absent takes no time.
+_MAYBE_FORMS = [
+    (pattern[0] if pattern[0] != "t" else "_", re.compile(pattern))
+    for pattern in (
+        r"-(?:BEGIN(?<=-----BEGIN)|(?:(?<=sk-)|(?<=xai-)|(?<=pypi-)|(?<=glpat-)|(?<=xox[abeoprs]-))[\w-]{10})",
+        r"_(?:(?<=[sr]k_live_)|(?<=[sr]k_test_)|(?<=whsec_)|(?<=npm_)|(?<=gsk_)|(?<=gh[pousr]_)|(?<=github_pat_)|(?<=hf_))\w{10}",
+        r"tacho(?:-[a-z]{1,16})?_\w{10}",
+        r"I(?:(?:(?<=AKI)|(?<=ASI))A|(?<=AI)za)",
+        r"J(?<=eyJ)[\w.-]{20}",
+        r"9(?<=ya29)\.",
+        r"G(?<=SG)\.",
+        r"://[^/@]{0,1100}@",
+    )
+]
 
 
 def may_hold_credentials(text: str) -> bool:
-    """Whether JSON text may hold a credential. False is certain. Every record call asks."""
+    """
+    Whether a text or JSON text may hold a credential. False is certain, and few texts that only speak of passwords are held
+    for more. Every event is asked.
+    """
     lower = lower_of(text)
-    for word, holds in _MAYBE.items():
-        at = lower.find(word)
-        while at >= 0:
-            if holds(lower, at):
-                return True
-            at = lower.find(word, at + len(word))
+    for pattern in _MAYBE_NAMED[:-1]:
+        if pattern.search(lower):
+            return True
+    for match in _MAYBE_NAMED[-1].finditer(lower):
+        if match.group().startswith("-signature") or _WORD_IN_OPTION.search(match.group()):
+            return True
     return may_hold_forms(text)
 
 
 def may_hold_forms(text: str) -> bool:
-    for last, ends in _FORM_ENDS.items():
-        if last in text and any(piece.endswith(ends) for piece in text.split(last)):
-            return True
-    return any(word in text for word in _FORM_WORDS)
+    return any(character in text and pattern.search(text) for character, pattern in _MAYBE_FORMS)
 
 
 def lower_of(text: str) -> str:

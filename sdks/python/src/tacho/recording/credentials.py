@@ -28,7 +28,14 @@ NameKind = Literal["secret", "counter", "plain"]
 CREDENTIAL_MARK = "[masked:credential]"
 
 
+# A longer name has no other characters: sentences and texts with quotes name nothing.
+NAME_CHARS = 64
+_NAME = re.compile(r"[\w.-]*\Z", re.ASCII)
+
+
 def kind_of_name(name: str) -> NameKind:
+    if _NAME.match(name) is None if len(name) > NAME_CHARS else '"' in name:
+        return "plain"
     if _SECRET_NAME.search(name) or _SECRET_WORD.search(name):
         return "secret"
     return "counter" if _COUNTER_NAME.search(name) else "plain"

@@ -1,27 +1,46 @@
-"""Makes an event. It is masked, bounded and serialised when it is recorded, so later changes have no effect."""
+"""
+Makes an event. Its payload is captured when it is recorded, so later changes have no effect. The sender's thread masks,
+bounds and serialises it, because a record call must not wait for that.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ..delivery.queue import QueuedEvent
 from ..limits import EVENT_TYPE_CHARS, LABEL_CHARS, RUN_ID_CHARS, TEXT_CHARS
 from .context import RunScope, Span
 from .plain import dump
-from .text import cut_text, utf8_length, well_formed
+from .text import cut_text, well_formed
 
 PROTECTED_TYPES = frozenset({"SESSION_OUTCOME", "POLICY_DECISION"})
 
 
+# About as much as the fields around a payload take.
+_FIELDS_BYTES = 400
+
+
 def make_event(
-    event_id: str, event_type: str, label: str, scope: RunScope, span: Span, timestamp: int, payload_json: str
+    event_id: str,
+    event_type: str,
+    label: Callable[[], str],
+    scope: RunScope,
+    span: Span,
+    timestamp: int,
+    payload: Callable[[], str],
+    payload_bytes: int,
 ) -> QueuedEvent:
-    """`payload_json`: masked and bounded. `timestamp`: Unix time in milliseconds."""
-    parent = "" if span.parent_span_id is None else f',"parentSpanId":{dump(span.parent_span_id)}'
-    json = (
-        f'{{"eventId":"{event_id}",{scope.json},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
-        f',"label":{_field(label, LABEL_CHARS)},"timestamp":{timestamp}'
-        f',"spanId":{dump(span.span_id)}{parent},"payload":{payload_json}}}'
-    )
-    return QueuedEvent(event_id, json, utf8_length(json), event_type in PROTECTED_TYPES)
+    """`label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds."""
+
+    def write() -> str:
+        parent = "" if span.parent_span_id is None else f',"parentSpanId":{dump(span.parent_span_id)}'
+        return (
+            f'{{"eventId":"{event_id}",{scope.json},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
+            f',"label":{_field(label(), LABEL_CHARS)},"timestamp":{timestamp}'
+            f',"spanId":{dump(span.span_id)}{parent},"payload":{payload()}}}'
+        )
+
+    return QueuedEvent(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES)
 
 
 def scope_json(fields: dict[str, str | None]) -> str:

@@ -11,7 +11,7 @@ from ..exact import class_name
 from ..limits import PAYLOAD_BYTES, PAYLOAD_LEVELS
 from .exception import exception_classes, exception_details
 from .mask import Mask
-from .plain import FIELDS_MAX, dump, error_text, is_error, to_plain
+from .plain import FIELDS_MAX, Plain, dump, error_text, is_error, to_plain, well_formed_json
 from .shorten import shorten
 from .text import cut_text, utf8_length
 
@@ -56,6 +56,7 @@ _FIELDS = FIELDS_MAX + 1
 _FAILURES_MAX = 500
 
 PayloadWriter = Callable[..., str]
+_EMPTY = Plain({}, False, 2)
 
 
 class Payloads:
@@ -67,12 +68,17 @@ class Payloads:
         self._mask = mask
         self._diagnostics = diagnostics
 
+    def capture(self, payload: Payload | None) -> Plain:
+        """What the payload holds now, to be written later."""
+        return _EMPTY if payload is None else to_plain(self._chosen(payload), PAYLOAD_LEVELS)
+
     def write(self, payload: Payload | None, max_bytes: int = PAYLOAD_BYTES) -> str:
         """The JSON text of a payload as recorded. `max_bytes`: default and most 256 KiB."""
-        if payload is None:
-            return "{}"
-        plain, is_cut = to_plain(self._chosen(payload), PAYLOAD_LEVELS)
-        text = dump(plain)
+        return self.written(self.capture(payload), max_bytes)
+
+    def written(self, captured: Plain, max_bytes: int = PAYLOAD_BYTES) -> str:
+        """The same of a captured one."""
+        plain, text = well_formed_json(captured.value)
         try:
             if self._mask.touches(text):
                 masked = self._mask.value(plain)
@@ -82,7 +88,7 @@ class Payloads:
             self._diagnostics.report("error", "masking_failed", "Masking failed: the payload was dropped.")
             return '{"masked":"[masked:error]"}'
         size = utf8_length(text)
-        if not is_cut and size <= max_bytes:
+        if not captured.is_cut and size <= max_bytes:
             return text
         self._diagnostics.count("shortened")
         message = f"A payload of {size} bytes was shortened to {max_bytes}."

@@ -29,17 +29,50 @@ _ABSENT = object()
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def to_plain(value: object, max_levels: int) -> tuple[dict[str, Json], bool]:
-    """
-    The value as a JSON object, and whether only its beginning was read. Never raises. Limits depth, values and
-    characters, and marks each lost value.
-    """
+@dataclasses.dataclass
+class Plain:
+    """A copy of a value as a JSON object. Its texts may hold half surrogate pairs, which `well_formed_json` replaces."""
+
+    value: dict[str, Json]
+    is_cut: bool
+    """Only the beginning was read."""
+    bytes: int
+    """About as many as its JSON text has."""
+
+
+def to_plain(value: object, max_levels: int) -> Plain:
+    """Never raises. Limits depth, values and characters, and marks each lost value. Copies no text: texts never change."""
     copy = _Copy(max_levels)
     plain = copy.value(value)
     if plain is _ABSENT:
-        return {}, False
+        return Plain({}, False, 2)
     is_cut = copy.values >= _COPIED_VALUES or copy.chars > _READ_CHARS
-    return (plain if isinstance(plain, dict) else {"value": plain}), is_cut  # type: ignore[dict-item]
+    fields: dict[str, Json] = plain if isinstance(plain, dict) else {"value": plain}  # type: ignore[dict-item]
+    return Plain(fields, is_cut, copy.bytes + 4 * copy.values)
+
+
+def well_formed_json(plain: dict[str, Json]) -> tuple[dict[str, Json], str]:
+    """A copy and its JSON text, without half surrogate pairs."""
+    text = dump(plain)
+    if text.isascii():
+        return plain, text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        plain = {_HALF_PAIR.sub("\ufffd", key): whole(item) for key, item in plain.items()}
+        text = dump(plain)
+    return plain, text
+
+
+def whole(value: Json) -> Json:
+    """A copy without half surrogate pairs."""
+    if isinstance(value, str):
+        return _HALF_PAIR.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_HALF_PAIR.sub("\ufffd", key): whole(item) for key, item in value.items()}
+    return value
 
 
 def dump(value: Json) -> str:
@@ -80,6 +113,7 @@ class _Copy:
         self._ancestors: set[int] = set()
         self.values = 0
         self.chars = 0
+        self.bytes = 0
 
     def value(self, source: object) -> object:
         self.values += 1
@@ -101,7 +135,8 @@ class _Copy:
         room = max(0, _READ_CHARS - self.chars)
         self.chars += len(text)
         kept = text if len(text) <= room else f"{text[:room]}… [cut: {len(text) - room} characters]"
-        return kept if kept.isascii() else _HALF_PAIR.sub("\ufffd", kept)
+        self.bytes += len(kept) if kept.isascii() else len(kept.encode("utf-8", "surrogatepass"))
+        return kept
 
     def _int(self, value: int) -> Json:
         return value if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"
