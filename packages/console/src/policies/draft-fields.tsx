@@ -47,7 +47,7 @@ export function DraftFields({ draft, onChange, readOnly }: Props) {
       <p className="text-sm text-soft">
         {draft.severity === 'HIGH' || draft.severity === 'CRITICAL'
           ? 'If the condition cannot be evaluated, it counts as true.'
-          : 'If the condition cannot be evaluated, it counts as false.'}
+          : 'If the condition cannot be evaluated, it counts as false, unless the input cannot be read.'}
       </p>
       <Field
         label="Name"

@@ -27,7 +27,8 @@ export function TranscriptView({ environmentId, runId, problems, ...list }: Prop
         eventId={step.eventId}
         step={step}
         start={start}
-        problem={marks.get(step.eventId)}
+        // The content of other steps says what went wrong.
+        problem={step.eventType === 'TOOL_START' ? marks.get(step.eventId) : undefined}
         isCurrent={isSelected}
       />
     ),

@@ -20,8 +20,8 @@ from crewai.tools import BaseTool, tool
 from tacho.integrations.crewai import guard_tools
 from tacho.integrations.unguarded import CannotGuardError
 
-# A tool that CrewAI made gets nested models as plain dicts.
-LEFT_OUT = {"model that hides a field when written"}
+# CrewAI gives a tool nested models as plain dicts, without what their own serializers leave out.
+LEFT_OUT = "model that hides a field when written"
 
 
 def _class(spy: Spy, name: str) -> Any:
@@ -47,13 +47,14 @@ OWN = [
     Way("class", "method", _class, {"order": "1"}, {"order": 1, "amount": 500}),
     Way("async class", "method", _async_class, {"order": "1", "amount": 500}, {"order": 1, "amount": 500}),
 ]
+ALL = [way for way in [*WAYS, *OWN] if way.name != LEFT_OUT]
 
 
 def wrap(function: Any, name: str) -> Any:
     return function if isinstance(function, BaseTool) else tool(name)(function)
 
 
-def run_of(is_native: bool) -> Any:
+def run_of(is_native: bool, turns: int = 1) -> Any:
     """With calls that the model makes as such, or writes into its text."""
 
     def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -63,7 +64,7 @@ def run_of(is_native: bool) -> Any:
             def call(self, messages: Any, *args: Any, **named: Any) -> Any:
                 if is_native:
                     said = [message for message in messages if message["role"] == "tool"]
-                    if not said:
+                    if len(said) < turns * len(calls):
                         return [_call(name, given) for name, given in calls.items()]
                     answers.update((message["tool_call_id"], message["content"]) for message in said)
                     return "done"
@@ -93,11 +94,19 @@ def _call(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("is_native", [True, False], ids=["native", "text"])
-@pytest.mark.parametrize("way", [*WAYS, *OWN], ids=lambda way: way.name)
+@pytest.mark.parametrize("way", ALL, ids=lambda way: way.name)
 def test_a_tool(way: Way, is_native: bool, service: Service, make: Callable[..., Client]) -> None:
-    if way.name in LEFT_OUT:
-        pytest.skip("CrewAI writes models with their own serializers, so the tool does not get these fields")
     check(service, make, way, run_of(is_native), wrap)
+
+
+def test_what_a_model_hides_does_not_reach_a_tool() -> None:
+    (way,) = [way for way in WAYS if way.name == LEFT_OUT]
+    with pytest.raises(KeyError, match="amount"):
+        wrap(way.make(Spy(), "act"), "act").run(**way.given)
+
+
+def test_a_retry(service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, WAYS[0], run_of(is_native=True, turns=2), wrap, RuntimeError("busy"))
 
 
 def test_what_cannot_be_guarded_is_refused_or_recorded(service: Service, make: Callable[..., Client]) -> None:
@@ -123,11 +132,9 @@ def test_what_cannot_be_guarded_is_refused_or_recorded(service: Service, make: C
 
 
 def test_the_page_says_so() -> None:
-    others = {"generator": "refused", "streaming": "guarded", "unknown shape": "refused"}
+    others = {"generator": "refused", "streaming": "guarded", "retry": "guarded", "unknown shape": "refused"}
     outside = [
         "Tools that CrewAI adds by itself: delegation, memory, files, code execution, and `mcps` of an agent.",
         "Agents of another framework that a crew runs (adapters).",
     ]
-    check_results(
-        "python-crewai", "CrewAI", ["crewai"], [way for way in [*WAYS, *OWN] if way.name not in LEFT_OUT], others, outside
-    )
+    check_results("python-crewai", "CrewAI", ["crewai"], ALL, others, outside)
