@@ -73,14 +73,14 @@ function chain(start: () => Promise<TestServer>) {
   const client = (options: TachoOptions = {}) =>
     new Tacho({ apiKey: API_KEY, baseUrl: server.url, ...AGENT, onDiagnostic: () => undefined, ...options })
 
-  /** Calls a guarded transfer. `meanwhile` runs while the approval is pending. */
+  /** Calls a guarded transfer; what it got. `meanwhile` runs while the approval is pending. */
   async function transfer(
     meanwhile: (id: string, input: { amount: number }) => Promise<unknown>,
     approvalTimeoutMs = 30_000,
-  ): Promise<{ ran: boolean; code: BlockCode | undefined; runId: string }> {
+  ): Promise<{ got: unknown[]; code: BlockCode | undefined; runId: string }> {
     const tacho = client()
-    let ran = false
-    const call = tacho.guard((_: { amount: number }) => void (ran = true), { name: 'transfer', approvalTimeoutMs })
+    const got: unknown[] = []
+    const call = tacho.guard((given: { amount: number }) => void got.push(given), { name: 'transfer', approvalTimeoutMs })
     const run = tacho.startRun()
     const input = { amount: 500 }
     const calling = run
@@ -96,7 +96,7 @@ function chain(start: () => Promise<TestServer>) {
     const code = await calling
     run.end()
     await tacho.shutdown(5_000)
-    return { ran, code, runId: run.runId }
+    return { got, code, runId: run.runId }
   }
 
   test('the example agent waits until a person sees the input and approves; the timeline shows every step', async () => {
@@ -119,30 +119,30 @@ function chain(start: () => Promise<TestServer>) {
   })
 
   test('a rejected call does not run, and creates an issue', async () => {
-    const { ran, code, runId } = await transfer((id) => decide(id, 'REJECTED'))
-    assert.deepEqual([ran, code], [false, 'approval_rejected'])
+    const { got, code, runId } = await transfer((id) => decide(id, 'REJECTED'))
+    assert.deepEqual([got, code], [[], 'approval_rejected'])
     assert.ok(!(await eventTypes(runId)).includes('TOOL_CALL'))
     const issues = `${environment}/issues?detectionType=TOOL_BLOCKED&runId=${runId}`
     while ((await operator<Items<unknown>>(issues)).items.length === 0) await sleep(20)
   })
 
   test('an approved call runs', async () => {
-    const { ran, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
-    assert.deepEqual([ran, code], [true, undefined])
+    const { got, code, runId } = await transfer((id) => decide(id, 'APPROVED'))
+    assert.deepEqual([got, code], [[{ amount: 500 }], undefined])
     assert.deepEqual(await eventTypes(runId), ['POLICY_DECISION', 'TOOL_START', 'TOOL_CALL', 'SESSION_OUTCOME'])
   })
 
   test('a call whose input changed while a person decided runs with the approved copy', async () => {
-    const { ran, code } = await transfer((id, input) => {
+    const { got, code } = await transfer((id, input) => {
       input.amount = 5_000_000
       return decide(id, 'APPROVED')
     })
-    assert.deepEqual([ran, code], [true, undefined])
+    assert.deepEqual([got, code], [[{ amount: 500 }], undefined])
   })
 
   test('a call without a decision in time does not run', async () => {
-    const { ran, code } = await transfer(() => Promise.resolve(), 3_000)
-    assert.equal(ran, false)
+    const { got, code } = await transfer(() => Promise.resolve(), 3_000)
+    assert.deepEqual(got, [])
     // Either clock may be first.
     assert.match(String(code), /^approval_(timeout|expired)$/)
   })
@@ -153,8 +153,8 @@ function chain(start: () => Promise<TestServer>) {
       isStopped = true
       return server.stop()
     }
-    const { ran, code } = await transfer(stop, 5_000)
-    assert.deepEqual([ran, code], [false, 'approval_timeout'])
+    const { got, code } = await transfer(stop, 5_000)
+    assert.deepEqual([got, code], [[], 'approval_timeout'])
   })
 }
 
