@@ -72,10 +72,9 @@ async function accept(words: readonly string[], _own: unknown, command: Command)
   // The guard's own --url takes the value if it comes first.
   const options: AcceptOptions = command.optsWithGlobals()
   const serverName = serverOf(words, options.url)
-  const { openState } = await import('@tacho/guards/state.ts')
+  const { stateRoot } = await import('@tacho/guards/state.ts')
   const { Definitions } = await import('@tacho/guards/mcp/definitions.ts')
-  const { directory } = openState({ url: readUrl(options.tachoUrl), apiKey: readApiKey() })
-  const definitions = new Definitions(directory, serverName, (message) => {
+  const definitions = new Definitions(stateRoot(), readUrl(options.tachoUrl), serverName, (message) => {
     throw failed(message)
   })
   const accepted = definitions.accept(options.tool)

@@ -1,6 +1,7 @@
 /**
  * The accepted definitions of a server's tools, to notice a tool that changes or appears after people accepted the server ("rug
- * pull"). One file for each server (command line or address), with digests only, shared by all connections of an environment.
+ * pull"). One file for each server (command line or address), with digests only, shared by all connections of a user of this
+ * machine to one service: another API key or a new environment accepts nothing.
  *
  *   no file --first list, whole--> accepted --another digest, another tool--> flagged --accept--> accepted
  *                                      ^----------the accepted digest again------/
@@ -46,10 +47,13 @@ export class Definitions {
   /** Until the end of the first list of the first connection. */
   #isFirst: boolean
 
-  /** @param server names the server; only its digest is stored. */
-  constructor(directory: string, server: string, warn: (message: string) => void) {
-    const folder = path.join(directory, 'mcp-tools')
-    this.#file = path.join(folder, `${digest(server).slice(0, 32)}.json`)
+  /**
+   * @param root the folder of all state.
+   * @param url of the service; with `server`, it names the file by its digest.
+   */
+  constructor(root: string, url: string, server: string, warn: (message: string) => void) {
+    const folder = path.join(root, 'mcp-tools')
+    this.#file = path.join(folder, `${digest(`${url}\n${server}`).slice(0, 32)}.json`)
     this.#warn = warn
     this.#attempt(() => mkdirSync(folder, { recursive: true, mode: 0o700 }))
     this.#readAt = changedAt(this.#file)

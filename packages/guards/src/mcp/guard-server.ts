@@ -1,7 +1,7 @@
 /** Runs the guard between this process's standard input and output and a server, until either ends. */
 import type { Readable, Writable } from 'node:stream'
 import { Tacho } from '@tacho/sdk'
-import { openState, type Account } from '../state.ts'
+import { openState, stateRoot, type Account } from '../state.ts'
 import { writeLine } from './child-server.ts'
 import type { ServerConnection } from './connection.ts'
 import { Definitions } from './definitions.ts'
@@ -50,7 +50,7 @@ export async function guardServer({
   const guard = new McpGuard({
     tacho,
     settings,
-    definitions: new Definitions(state.directory, serverName, warn),
+    definitions: new Definitions(stateRoot(), account.url, serverName, warn),
     toClient: (line) => writeLine(output, line),
     toServer: (line) => server.send(line),
     warn,

@@ -287,8 +287,16 @@ test('a tool that changed or was added is flagged until a person accepts it, als
     signals[1],
     ['extra', undefined],
   ])
-  const [environment] = readdirSync(state)
-  const folder = path.join(state, environment ?? '', 'mcp-tools')
+  // A new key does not forget what people accepted.
+  const key = await server.operator.createApiKey({
+    params: { environmentId: server.environmentId },
+    body: { name: 'rotated', scopes: ['events:write', 'config:read', 'policies:read'] },
+  })
+  const rotated = await connect(SCRIPTED, { state, variables: { TACHO_API_KEY: key.key, WEATHER: 'Once more evil' } })
+  await rotated.client.listTools()
+  await rotated.call('weather')
+  assert.deepEqual(flagged(await rotated.recorded()), [signals[0]])
+  const folder = path.join(state, 'mcp-tools')
   const [file] = readdirSync(folder)
   assert.equal(statSync(path.join(folder, file ?? '')).mode & 0o777, 0o600)
   assert.doesNotMatch(readFileSync(path.join(folder, file ?? ''), 'utf8'), /evil/)

@@ -216,6 +216,10 @@ def test_another_way_to_run(run: Any, service: Service, make: Callable[..., Clie
         '{"amount": 9007199254740993}',
         '{"amount": Infinity}',
         '{"amount": 1e999}',
+        # As a float, it is 100.
+        '{"amount": 100.000000000000000001}',
+        '{"amount": 9007199254740993.0}',
+        '{"amount": 1e-99999999999999999999}',
         "not json",
         "[1]",
     ],
@@ -233,6 +237,23 @@ def test_a_text_with_more_than_one_meaning_does_not_run(text: str, service: Serv
         said = outputs_of(asyncio.run(Runner.run(agent, "Go")))
     assert spy.got == []
     assert "was not run" in said["raw"]
+
+
+@pytest.mark.parametrize("text", ["100.1", "99.99999999999999", "1e2", "1.50e1", "100.00000000000001", "5e-324"])
+def test_a_number_that_a_float_holds_is_judged(text: str, service: Service, make: Callable[..., Client]) -> None:
+    service.deploy('tool.name == "raw" && tool.input.amount > 100.0', "BLOCK", "MEDIUM")
+    got: list[str] = []
+
+    async def invoke(context: Any, given: str) -> str:
+        got.append(given)
+        return "done"
+
+    raw = FunctionTool(name="raw", description="", params_json_schema=SCHEMA, on_invoke_tool=invoke, strict_json_schema=False)
+    client, given = make(), f'{{"amount": {text}}}'
+    agent = guard_agent(Agent(name="A", model=scripted({"raw": given}, is_text=True), tools=[raw]), client.tacho)
+    with client.tacho.run():
+        asyncio.run(Runner.run(agent, "Go"))
+    assert got == ([] if float(text) > 100 else [given])
 
 
 def test_an_agent_as_a_tool_is_guarded_inside_and_outside(service: Service, make: Callable[..., Client]) -> None:

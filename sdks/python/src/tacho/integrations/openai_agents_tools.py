@@ -17,7 +17,7 @@ import tacho
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
-from .tool_input import Unreadable, arguments_of
+from .tool_input import Unreadable, arguments_of, exact_float
 from .unguarded import Unguarded, cannot_guard, is_generator
 
 A = TypeVar("A", bound=Agent[Any])
@@ -156,7 +156,7 @@ class Guarding:
         is_agent = tool._is_agent_tool
 
         async def on_invoke_tool(context: Any, arguments: str) -> Any:
-            given = arguments_of(arguments)
+            given = arguments_of(arguments, parse_float=exact_float)
             if not isinstance(given, dict) or (is_agent and not _is_plain_question(given)):
                 given = Unreadable()
             try:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 
 class Unreadable:
-    """A text without one meaning. It has no JSON form, so a policy that reads it fails closed."""
+    """A text or a number without one meaning. It has no JSON form, so a policy that reads it fails closed."""
 
 
-def arguments_of(text: object) -> Any:
+def arguments_of(text: object, *, parse_float: Callable[[str], object] = float) -> Any:
     """
     The arguments of a call: JSON text, or an object already. `Unreadable` for a text that readers of JSON understand in
     different ways: with duplicate keys, or with constants that JSON does not have.
@@ -18,8 +20,19 @@ def arguments_of(text: object) -> Any:
     if not isinstance(text, str):
         return text
     try:
-        return json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_refuse)
+        return json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_refuse, parse_float=parse_float)
     except (ValueError, RecursionError):
+        return Unreadable()
+
+
+def exact_float(text: str) -> object:
+    """For a tool that gets the text: it may read more digits than a float holds."""
+    number = float(text)
+    try:
+        # All numbers of up to 15 digits are written as they were read.
+        return number if Decimal(text) == Decimal(repr(number)) else Unreadable()
+    except ArithmeticError:
+        # An exponent of many digits.
         return Unreadable()
 
 
