@@ -1,5 +1,6 @@
 /** What is recorded of the error that ended a run: its class, message, causes and stack, each bounded. */
 import { errorText, readSafely } from './json.ts'
+import { shortened } from './text.ts'
 
 const MESSAGE_CHARS = 4_096
 /** The newest calls come first. */
@@ -13,11 +14,11 @@ interface Facts {
 
 /** Any thrown value. The causes are those of `cause` and of an AggregateError, the nearest first. */
 export function exceptionOf(thrown: unknown): Facts & { stack?: string; causes?: Facts[] } {
-  const { stack } = readSafely(() => ({ stack: (thrown as Error).stack }), { stack: undefined })
+  const stack = readSafely(() => (thrown as Error).stack, undefined)
   const causes = causesOf(thrown).map(factsOf)
   return {
     ...factsOf(thrown),
-    ...(typeof stack === 'string' && { stack: cut(stack, STACK_CHARS) }),
+    ...(typeof stack === 'string' && { stack: shortened(stack, STACK_CHARS) }),
     ...(causes.length > 0 && { causes }),
   }
 }
@@ -25,27 +26,21 @@ export function exceptionOf(thrown: unknown): Facts & { stack?: string; causes?:
 function factsOf(thrown: unknown): Facts {
   const facts = () => {
     const { name, message } = thrown as Error
-    return typeof message === 'string' ? { type: String(name), message: cut(message, MESSAGE_CHARS) } : undefined
+    return typeof message === 'string' ? { type: String(name), message: shortened(message, MESSAGE_CHARS) } : undefined
   }
-  return readSafely(facts, undefined) ?? { type: typeof thrown, message: cut(errorText(thrown), MESSAGE_CHARS) }
+  return readSafely(facts, undefined) ?? { type: typeof thrown, message: shortened(errorText(thrown), MESSAGE_CHARS) }
 }
 
 function causesOf(thrown: unknown): unknown[] {
   const found = new Set([thrown])
   for (const error of found) {
-    const { cause, errors } = readSafely(() => ({ ...direct(error) }), {})
-    for (const next of [...(cause ? [cause] : []), ...(errors ?? [])].slice(0, CAUSES)) found.add(next)
+    for (const next of readSafely(() => direct(error), [])) found.add(next)
     if (found.size > CAUSES) break
   }
   return [...found].slice(1, CAUSES + 1)
 }
 
-function direct(error: unknown): { cause?: unknown; errors?: unknown[] } {
-  if (typeof error !== 'object' || error === null) return {}
-  const { cause, errors } = error as { cause?: unknown; errors?: unknown }
-  return { cause, ...(Array.isArray(errors) && { errors: errors.slice(0, CAUSES) }) }
-}
-
-function cut(text: string, chars: number): string {
-  return text.length <= chars ? text : `${text.slice(0, chars)}… [cut: ${text.length - chars} characters]`
+function direct(error: unknown): unknown[] {
+  const { cause, errors } = (error ?? {}) as { cause?: unknown; errors?: unknown }
+  return [cause, ...(Array.isArray(errors) ? (errors.slice(0, CAUSES) as unknown[]) : [])].filter(Boolean)
 }

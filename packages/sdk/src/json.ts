@@ -1,4 +1,5 @@
 /** Makes plain JSON from any value a host passes. */
+import { shortened } from './text.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
@@ -84,7 +85,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   function copyText(text: string): string {
     const room = text.length > TEXT_MAX ? 0 : Math.max(0, READ_MAX - chars)
     chars += text.length
-    return text.length <= room ? text : `${text.slice(0, room)}… [cut: ${text.length - room} characters]`
+    return shortened(text, room)
   }
 
   function copyObject(source: object): Json | undefined {

@@ -61,10 +61,12 @@ export function createPayloadWriter(
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
     const isThrown = readSafely(() => error instanceof Error, true)
-    const exception = isThrown && payload['exception'] === undefined ? { exception: exceptionOf(error) } : {}
-    if (capture === 'full') return isThrown ? joined(payload, { error: errorText(error) }, exception) : payload
+    const facts = isThrown
+      ? joined(payload, { error: errorText(error), exception: payload['exception'] ?? exceptionOf(error) })
+      : payload
+    if (capture === 'full') return facts
     const kept: [string, unknown][] = []
-    for (const [key, value] of [...fieldsOf(payload), ...fieldsOf(exception)]) {
+    for (const [key, value] of fieldsOf(facts)) {
       if (metadataKeys.has(key)) kept.push([key, value])
       else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
       // Which conditions failed, and why: the message quotes the condition, never a fact.

@@ -60,9 +60,10 @@ function count(usage: RunUsage, { type, payload }: Draft): void {
 }
 
 function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
-  const calls = typeof toolName === 'string' ? (admitted.get(toolName) ?? 0) : 0
-  if (calls > 1) admitted.set(toolName as string, calls - 1)
-  else admitted.delete(toolName as string)
+  const name = toolName as string
+  const calls = admitted.get(name) ?? 0
+  if (calls > 1) admitted.set(name, calls - 1)
+  else admitted.delete(name)
   return calls > 0
 }
 

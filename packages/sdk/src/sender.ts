@@ -114,9 +114,8 @@ export class Sender {
     if (!isKept) this.#keeper?.append(event)
     const dropped = this.#queue.add(event)
     if (dropped.length > 0) this.#drop(dropped, 'queue_full')
-    if (this.#state === 'idle') this.#wait()
-    else if (this.#state === 'waiting' && this.#isDueEarly()) this.#wait()
-    else if (this.#state === 'sending') this.#giveUpLost()
+    if (this.#state === 'sending') this.#giveUpLost()
+    else if (this.#state === 'idle' || this.#isDueEarly()) this.#wait()
     return !dropped.includes(event)
   }
 

@@ -1,6 +1,6 @@
 /** Shortens a payload that is too large: first long texts, then the ends of long lists. Marks every cut. */
 import type { Json, JsonObject } from './json.ts'
-import { byteLength } from './text.ts'
+import { byteLength, shortened } from './text.ts'
 
 /** Texts are cut to no less than this many bytes before lists are cut. */
 const TEXT_BYTES_MIN = 256
@@ -114,7 +114,7 @@ function cutText(text: string, maxBytes: number): string {
     if (bytes > maxBytes) break
     end += units
   }
-  return JSON.stringify(`${text.slice(0, end)}… [cut: ${text.length - end} characters]`)
+  return JSON.stringify(shortened(text, end))
 }
 
 /** UTF-8 bytes of a code point inside a JSON text. Payloads have no half surrogate pairs. */

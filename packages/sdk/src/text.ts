@@ -8,6 +8,11 @@ export function cutText(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`
 }
 
+/** At most this many UTF-16 units, and then how many are missing. */
+export function shortened(text: string, units: number): string {
+  return text.length <= units ? text : `${text.slice(0, units)}… [cut: ${text.length - units} characters]`
+}
+
 /** Replaces half surrogate pairs and NUL by the replacement character. */
 export function wellFormed(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed()

@@ -80,7 +80,10 @@ function chain(start: () => Promise<TestServer>) {
   ): Promise<{ got: unknown[]; code: BlockCode | undefined; runId: string }> {
     const tacho = client()
     const got: unknown[] = []
-    const call = tacho.guard((given: { amount: number }) => void got.push(given), { name: 'transfer', approvalTimeoutMs })
+    const call = tacho.guard((given: { amount: number }) => void got.push(given), {
+      name: 'transfer',
+      approvalTimeoutMs,
+    })
     const run = tacho.startRun()
     const input = { amount: 500 }
     const calling = run

@@ -19,11 +19,11 @@ import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Limit for the recording core, minified and compressed. */
-const CORE_BYTES = 13_900
+const CORE_BYTES = 13_890
 /** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
-const ENTRY_BYTES = 15_810
+const ENTRY_BYTES = 15_780
 /** Limit for what the first batch loads: the network. */
-const DELIVERY_BYTES = 1_750
+const DELIVERY_BYTES = 1_740
 
 let folder: string
 let tarball: string
