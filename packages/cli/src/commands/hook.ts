@@ -1,4 +1,5 @@
 import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
+import { commandFor } from '@tacho/guards/hook/command.ts'
 import type { AgentName } from '@tacho/guards/hook/record.ts'
 import {
   ownHooks,
@@ -65,13 +66,13 @@ function change(command: Command): Command {
 async function install(agent: AgentName, options: InstallCommandOptions): Promise<void> {
   const account = { url: readUrl(options.url), apiKey: readApiKey() }
   const flags = [
-    ...(options.approvalTimeout === 300 ? [] : [`--approval-timeout ${options.approvalTimeout}`]),
-    ...(options.unconfigured === 'deny' ? [] : [`--unconfigured ${options.unconfigured}`]),
+    ...(options.approvalTimeout === 300 ? [] : ['--approval-timeout', String(options.approvalTimeout)]),
+    ...(options.unconfigured === 'deny' ? [] : ['--unconfigured', options.unconfigured]),
   ]
-  const command = [quoted(PROGRAM), 'hook', agent, ...flags].join(' ')
+  const parts = { program: PROGRAM, args: ['hook', agent, ...flags] }
   const target = targetOf(agent, options)
   const { file, settings } = settingsOf(target)
-  const next = withHooks(settings, agent, command, options.approvalTimeout)
+  const next = withHooks(settings, agent, (event) => commandFor(parts, event), options.approvalTimeout)
   const isWritten = await write({ file, agent, before: settings, after: next }, options)
   if (!isWritten) return
   writeAccount(account)
@@ -128,8 +129,4 @@ async function isConfirmed(): Promise<boolean> {
   if (!process.stdin.isTTY) return false
   const { confirm } = await import('@clack/prompts')
   return (await confirm({ message: 'Write these settings?' })) === true
-}
-
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -2,6 +2,9 @@
 
 import type { AgentName } from './record.ts'
 
+/** The answer before a tool that may run: the agent's own rules go on. */
+export const NO_OBJECTION = '{}'
+
 /** Refuses the tool; the model reads the reason. */
 export function deny(reason: string): string {
   return decision('deny', reason)

@@ -3,6 +3,7 @@
  * waits for it. A hook before a tool that fails refuses the tool.
  */
 import { parseArgs } from 'node:util'
+import { NO_OBJECTION } from './answer.ts'
 import type { AgentName } from './record.ts'
 
 const RECORD_BYTES_MAX = 20 * 1_048_576
@@ -58,7 +59,9 @@ async function main(): Promise<void> {
   }
   const { runHook } = await import('./run-hook.ts')
   const answer = await runHook(account, record, { agent, approvalTimeoutMs: seconds * 1_000, unconfigured })
-  if (answer !== '') process.stdout.write(`${answer}\n`)
+  // The installed command refuses a tool without an answer: see command.ts.
+  const whole = answer === '' && isBeforeTool ? NO_OBJECTION : answer
+  if (whole !== '') process.stdout.write(`${whole}\n`)
 }
 
 /** Until the record is read, it may be about a tool. */

@@ -70,11 +70,16 @@ export function writeSettings(file: string, settings: Settings): void {
 }
 
 /** The settings with our hooks, after those that are there. Ours from before are replaced. */
-export function withHooks(settings: Settings, agent: AgentName, command: string, approvalSeconds: number): Settings {
+export function withHooks(
+  settings: Settings,
+  agent: AgentName,
+  commandOf: (event: string) => string,
+  approvalSeconds: number,
+): Settings {
   const hooks = { ...(withoutHooks(settings, agent)['hooks'] as Settings | undefined) }
   for (const event of EVENTS[agent]) {
     const groups = hooks[event]
-    const hook = { type: 'command', command, timeout: timeoutOf(agent, event, approvalSeconds) }
+    const hook = { type: 'command', command: commandOf(event), timeout: timeoutOf(agent, event, approvalSeconds) }
     hooks[event] = [...(Array.isArray(groups) ? (groups as unknown[]) : []), { hooks: [hook] }]
   }
   return { ...settings, hooks }

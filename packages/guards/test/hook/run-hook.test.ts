@@ -1,24 +1,14 @@
 /** `tacho hook`: real child processes with records as Claude Code 2.1 and Codex 0.169 document them, on a real Tacho. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually } from '../../../server/test/setup/eventually.ts'
 import { startGuardedServer, type GuardedServer, type RecordedEvent } from '../guarded-server.ts'
-import { API_KEY, ended, runTacho, startTacho, type Ended } from '../../../cli/test/tacho.ts'
+import { ended, runTacho, startTacho, type Ended } from '../../../cli/test/tacho.ts'
 
 type Agent = 'claude-code' | 'codex'
 
@@ -81,7 +71,10 @@ function session(agent: Agent = 'claude-code', state = path.join(directory, 'sta
       }
       const own = { ...server.variables, TACHO_STATE_DIR: state, ...variables }
       const done = await runTacho(['hook', agent, ...args], own, JSON.stringify(record))
-      return { ...done, answer: done.stdout === '' ? null : (JSON.parse(done.stdout) as Answer['answer']) }
+      return {
+        ...done,
+        answer: ['', '{}\n'].includes(done.stdout) ? null : (JSON.parse(done.stdout) as Answer['answer']),
+      }
     },
     tool: (command, id) => ({ tool_name: 'Bash', tool_input: { command }, tool_use_id: id }),
   }
@@ -274,70 +267,6 @@ test('codex notify: the record is an argument', async () => {
   assert.equal(code, 0, stderr)
   assert.deepEqual(brief(await server.events('thread-1')), ['AGENT_STEP answer'])
 })
-
-for (const [agent, name] of [
-  ['claude-code', '.claude/settings.json'],
-  ['codex', '.codex/hooks.json'],
-] as const) {
-  test(`install and uninstall ${agent}: what is there stays, twice changes nothing, only ours goes`, async () => {
-    const home = path.join(directory, `home-${agent}`)
-    const file = path.join(home, name)
-    mkdirSync(path.dirname(file), { recursive: true })
-    const theirs = {
-      model: 'opus',
-      hooks: {
-        PreToolUse: [{ matcher: 'Bash', hooks: [{ type: 'command', command: 'mytacho hook other' }] }],
-        Custom: [],
-      },
-    }
-    writeFileSync(file, JSON.stringify(theirs))
-    const state = path.join(home, 'state')
-    const variables = { ...server.variables, HOME: home, CODEX_HOME: '', CLAUDE_CONFIG_DIR: '', TACHO_STATE_DIR: state }
-    const unasked = await runTacho(['hook', 'install', agent], variables)
-    assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
-    assert.match(unasked.stdout, /^\+ PreToolUse .*\/tacho hook (claude-code|codex) {2}\(timeout 330 s\)$/m)
-    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
-    assert.ok(!existsSync(path.join(state, 'hook.json')))
-
-    assert.equal((await runTacho(['hook', 'install', agent, '--yes'], variables)).code, 0)
-    const written = readFileSync(file, 'utf8')
-    assert.doesNotMatch(written, new RegExp(API_KEY))
-    assert.equal(statSync(path.join(state, 'hook.json')).mode & 0o777, 0o600)
-    const { hooks, model } = JSON.parse(written) as {
-      model: string
-      hooks: Record<string, { hooks: { command: string }[] }[]>
-    }
-    assert.equal(model, 'opus')
-    assert.equal(hooks['PreToolUse']?.[0]?.hooks[0]?.command, 'mytacho hook other')
-    const again = await runTacho(['hook', 'install', agent, '--yes'], variables)
-    assert.match(again.stdout, /needs no change/)
-    assert.equal(readFileSync(file, 'utf8'), written)
-
-    const command = hooks['SessionStart']?.[0]?.hooks[0]?.command ?? ''
-    const record = { session_id: `installed-${agent}`, hook_event_name: 'SessionEnd', reason: 'other' }
-    const words = command.split(' ').slice(1)
-    const ran = await runTacho(words, { HOME: home, TACHO_STATE_DIR: state }, JSON.stringify(record))
-    assert.equal(ran.code, 0, ran.stderr)
-    assert.deepEqual(
-      brief(await server.events(`installed-${agent}`)),
-      ['SESSION_OUTCOME session end'],
-      'by the stored key',
-    )
-
-    const elsewhere = { ...variables, TACHO_URL: 'http://127.0.0.1:9', TACHO_API_KEY: 'tacho_other_key' }
-    const start = { ...record, session_id: `kept-${agent}`, hook_event_name: 'SessionStart', source: 'startup' }
-    const kept = await runTacho(words, elsewhere, JSON.stringify(start))
-    assert.match(kept.stdout, /Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; .*hook\.json has/)
-    assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key and address')
-
-    assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
-    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
-    writeFileSync(file, '{ broken')
-    const broken = await runTacho(['hook', 'install', agent, '--yes'], variables)
-    assert.deepEqual([broken.code, /is not JSON; nothing was changed/.test(broken.stderr)], [1, true])
-    assert.equal(readFileSync(file, 'utf8'), '{ broken')
-  })
-}
 
 test('a tool that ran with another input than the approved one is recorded with its own hash, as an issue, and said', async () => {
   const { id, hook, tool } = session()

@@ -1,0 +1,54 @@
+/** The command line that an agent runs at each step. */
+import path from 'node:path'
+import { stateRoot } from '../state.ts'
+
+export interface CommandParts {
+  /** The absolute path of `tacho`. */
+  readonly program: string
+  /** `hook`, the agent and its flags. */
+  readonly args: readonly string[]
+}
+
+/**
+ * Agents run a tool whose hook is missing, crashes or answers with something else than a decision, so only a whole answer
+ * counts. The script is part of the command: an empty file, or a folder in its place, would end with 0.
+ */
+const DECISION = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":'
+const BEFORE_TOOL = [
+  'answer=$("$@") || exit 2;',
+  'case $answer in "{}") exit 0;;',
+  `'${DECISION}"deny",'*'"}}' | '${DECISION}"ask",'*'"}}' | '{"systemMessage":"'*'"}') ;;`,
+  '*) exit 2;; esac;',
+  `printf "%s\\n" "$answer"`,
+].join(' ')
+
+const BROKEN = 'tacho: the hook gave no decision, so the tool was not run. If it is broken, run: tacho hook install'
+
+/**
+ * Only absolute paths and an environment of its own: settings of a repository can set PATH, NODE_OPTIONS and our variables. Before a
+ * tool, every end without an answer is a refusal; at other steps, exit code 2 would keep the agent from stopping.
+ */
+export function commandFor({ program, args }: CommandParts, event: string, variables = process.env): string {
+  const own = {
+    // The Node of the installation is there, if the package has none of its own.
+    PATH: `${path.dirname(process.execPath)}:/usr/bin:/bin`,
+    TACHO_STATE_DIR: stateRoot(variables),
+    ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),
+  }
+  const isBeforeTool = event === 'PreToolUse'
+  const words = [
+    '/usr/bin/env',
+    '-i',
+    ...Object.entries(own).map(([name, value]) => `${name}=${value}`),
+    '/bin/sh',
+    ...(isBeforeTool ? ['-c', BEFORE_TOOL, 'before-tool'] : []),
+    program,
+    ...args,
+  ]
+  const line = words.map(quoted).join(' ')
+  return isBeforeTool ? `${line} || { echo '${BROKEN}' >&2; exit 2; }` : `${line} || exit 1`
+}
+
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,231 @@
+/** `tacho hook install`: what it writes, and that the installed command refuses a tool however it fails. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { API_KEY, ended, runTacho, type Ended } from '../../../cli/test/tacho.ts'
+import { commandFor } from '../../src/hook/command.ts'
+import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
+
+let server: GuardedServer
+let directory: string
+before(async () => {
+  directory = mkdtempSync(path.join(tmpdir(), 'tacho-install-'))
+  server = await startGuardedServer()
+  await server.deploy({
+    'no-rm': { condition: 'tool.name == "Bash" && tool.input.command.contains("rm -rf")', action: 'BLOCK' },
+  })
+})
+after(async () => {
+  await server.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+interface Settings {
+  model: string
+  hooks: Record<string, { hooks: { command: string }[] }[]>
+}
+
+/** As the agents run it. */
+async function runCommand(command: string, record: object, env: Record<string, string> = {}): Promise<Ended> {
+  const child = spawn(command, { shell: true, env: { PATH: '/usr/bin:/bin', ...env } })
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(JSON.stringify(record))
+  return ended(child)
+}
+
+const beforeTool = (command: string, id = 'installed') => ({
+  session_id: id,
+  hook_event_name: 'PreToolUse',
+  tool_name: 'Bash',
+  tool_input: { command },
+  tool_use_id: `${id}-${command}`,
+})
+
+for (const [agent, name] of [
+  ['claude-code', '.claude/settings.json'],
+  ['codex', '.codex/hooks.json'],
+] as const) {
+  test(`install and uninstall ${agent}: what is there stays, twice changes nothing, only ours goes`, async () => {
+    const home = path.join(directory, `home of ${agent}`)
+    const file = path.join(home, name)
+    mkdirSync(path.dirname(file), { recursive: true })
+    const theirs = {
+      model: 'opus',
+      hooks: {
+        PreToolUse: [{ matcher: 'Bash', hooks: [{ type: 'command', command: 'mytacho hook other' }] }],
+        Custom: [],
+      },
+    }
+    writeFileSync(file, JSON.stringify(theirs))
+    const state = path.join(home, 'state')
+    const variables = { ...server.variables, HOME: home, CODEX_HOME: '', CLAUDE_CONFIG_DIR: '', TACHO_STATE_DIR: state }
+    const unasked = await runTacho(['hook', 'install', agent], variables)
+    assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
+    assert.match(unasked.stdout, /^\+ PreToolUse .*\/tacho hook (claude-code|codex) .* {2}\(timeout 330 s\)$/m)
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
+    assert.ok(!existsSync(path.join(state, 'hook.json')))
+
+    // An older version wrote this.
+    const old = { type: 'command', command: `/old/packages/cli/bin/tacho hook ${agent}`, timeout: 330 }
+    const { hooks: theirHooks } = theirs
+    const older = { ...theirHooks, PreToolUse: [...theirHooks.PreToolUse, { hooks: [old] }], Stop: [{ hooks: [old] }] }
+    writeFileSync(file, JSON.stringify({ ...theirs, hooks: older }))
+    assert.equal((await runTacho(['hook', 'install', agent, '--yes'], variables)).code, 0)
+    const written = readFileSync(file, 'utf8')
+    assert.doesNotMatch(written, new RegExp(`${API_KEY}|/old/`))
+    assert.equal(statSync(path.join(state, 'hook.json')).mode & 0o777, 0o600)
+    const { hooks, model } = JSON.parse(written) as Settings
+    assert.equal(model, 'opus')
+    assert.equal(hooks['PreToolUse']?.length, 2)
+    assert.equal(hooks['PreToolUse'][0]?.hooks[0]?.command, 'mytacho hook other')
+    const again = await runTacho(['hook', 'install', agent, '--yes'], variables)
+    assert.match(again.stdout, /needs no change/)
+    assert.equal(readFileSync(file, 'utf8'), written)
+
+    const commandOf = (event: string) => hooks[event]?.at(-1)?.hooks[0]?.command ?? ''
+    const session = `installed-${agent}`
+    const started = { session_id: session, hook_event_name: 'SessionStart', source: 'startup' }
+    // All that the settings of a repository can set.
+    const evil = path.join(home, 'evil')
+    mkdirSync(evil)
+    for (const program of ['sh', 'node', 'env', 'dirname', 'readlink', 'find', 'cat']) {
+      writeFileSync(path.join(evil, program), '#!/bin/sh\nexit 0\n', { mode: 0o755 })
+    }
+    writeFileSync(path.join(evil, 'exit.cjs'), 'process.exit(0)')
+    const hostile = {
+      PATH: evil,
+      NODE_OPTIONS: `--require=${path.join(evil, 'exit.cjs')}`,
+      NODE_COMPILE_CACHE: evil,
+      TACHO_URL: 'http://127.0.0.1:9',
+      TACHO_API_KEY: 'tacho_other_key',
+      TACHO_STATE_DIR: evil,
+      HOME: evil,
+      XDG_STATE_HOME: evil,
+    }
+    const start = await runCommand(commandOf('SessionStart'), started, hostile)
+    assert.deepEqual([start.code, start.stdout, start.stderr], [0, '', ''])
+    const blocked = await runCommand(commandOf('PreToolUse'), beforeTool('rm -rf /', session), hostile)
+    assert.equal(blocked.code, 0, blocked.stderr)
+    assert.match(blocked.stdout, /^\{"hookSpecificOutput":.*"permissionDecision":"deny".*A policy forbids/)
+    const allowed = await runCommand(commandOf('PreToolUse'), beforeTool('ls', session), hostile)
+    assert.deepEqual([allowed.code, allowed.stdout, allowed.stderr], [0, '', ''])
+    const end = { session_id: session, hook_event_name: 'SessionEnd', reason: 'other' }
+    assert.equal((await runCommand(commandOf('SessionEnd'), end, hostile)).code, 0)
+    const events = await server.events(session)
+    assert.deepEqual(
+      events.map(({ eventType }) => eventType),
+      ['AGENT_STEP', 'POLICY_DECISION', 'SESSION_OUTCOME'],
+    )
+
+    // Without the installed command, as in settings that somebody wrote by hand.
+    const elsewhere = { ...variables, TACHO_URL: 'http://127.0.0.1:9', TACHO_API_KEY: 'tacho_other_key' }
+    const kept = await runTacho(['hook', agent], elsewhere, JSON.stringify({ ...started, session_id: `kept-${agent}` }))
+    assert.match(kept.stdout, /Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; .*hook\.json has/)
+    assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key and address')
+
+    assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
+    writeFileSync(file, '{ broken')
+    const broken = await runTacho(['hook', 'install', agent, '--yes'], variables)
+    assert.deepEqual([broken.code, /is not JSON; nothing was changed/.test(broken.stderr)], [1, true])
+    assert.equal(readFileSync(file, 'utf8'), '{ broken')
+  })
+}
+
+const DENIED =
+  '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No."}}'
+
+/** A folder of programs where `tacho` is this script. */
+function programs(tacho: string | null): string {
+  const folder = mkdtempSync(path.join(directory, 'bin '))
+  if (tacho !== null) writeFileSync(path.join(folder, 'tacho'), `#!/bin/sh\n${tacho}\n`, { mode: 0o755 })
+  return folder
+}
+
+const lineOf = (folder: string, event = 'PreToolUse') =>
+  commandFor({ program: path.join(folder, 'tacho'), args: ['hook', 'claude-code'] }, event, {
+    TACHO_STATE_DIR: '/nonexistent',
+  })
+
+for (const [what, script] of [
+  ['is gone', null],
+  ['ends with 1', 'exit 1'],
+  ['ends with 127', 'exit 127'],
+  ['says no by its exit code', 'echo because >&2; exit 2'],
+  ['is killed', 'kill -KILL $$'],
+  ['is killed after its answer', "printf '{}\\n'; kill -KILL $$"],
+  ['ends with 1 after its answer', "printf '{}\\n'; exit 1"],
+  ['says nothing', 'exit 0'],
+  ['answers with a text', 'echo fine'],
+  ['answers half', `printf '%s' '${DENIED.slice(0, -4)}'`],
+  ['answers with other JSON', `echo '{"decision":"approve"}'`],
+  ['answers with yes', `echo '${DENIED.replace('deny', 'allow')}'`],
+  ['writes a line before its answer', `echo started; echo '${DENIED}'`],
+  ['has a Node that does not start', `exec /nonexistent/node`],
+] as const) {
+  test(`a tool does not run if the program ${what}`, async () => {
+    const { code, stdout, stderr } = await runCommand(lineOf(programs(script)), beforeTool('ls'))
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.match(stderr, /so the tool was not run\. If it is broken, run: tacho hook install\n$/)
+  })
+}
+
+test('a tool does not run if the program is empty, a folder, a broken link or in a missing folder', async () => {
+  const empty = programs('')
+  writeFileSync(path.join(empty, 'tacho'), '')
+  const isFolder = programs(null)
+  mkdirSync(path.join(isFolder, 'tacho'))
+  const notExecutable = programs(`printf '{}\\n'`)
+  chmodSync(path.join(notExecutable, 'tacho'), 0o644)
+  const dangling = programs(null)
+  symlinkSync('/nonexistent', path.join(dangling, 'tacho'))
+  for (const folder of [empty, isFolder, notExecutable, dangling, '/nonexistent']) {
+    const { code, stdout } = await runCommand(lineOf(folder), beforeTool('ls'))
+    assert.deepEqual([code, stdout], [2, ''], folder)
+  }
+})
+
+test('a whole answer goes through, and no objection is none', async () => {
+  for (const answer of [DENIED, '{"systemMessage":"Tacho warns."}']) {
+    const { code, stdout, stderr } = await runCommand(lineOf(programs(`echo '${answer}'`)), beforeTool('ls'))
+    assert.deepEqual([code, stdout, stderr], [0, `${answer}\n`, ''])
+  }
+  const { code, stdout } = await runCommand(lineOf(programs(`echo '{}'`)), beforeTool('ls'))
+  assert.deepEqual([code, stdout], [0, ''])
+})
+
+test('at other steps, a broken program never keeps the agent from stopping', async () => {
+  for (const script of [null, 'exit 1', 'kill -KILL $$']) {
+    const { code, stdout } = await runCommand(lineOf(programs(script), 'Stop'), {})
+    assert.ok(code !== 2 && stdout === '', String(code))
+  }
+})
+
+test('the environment of the hook is its own', async () => {
+  const folder = programs(`/usr/bin/env | /usr/bin/sort >"$(/usr/bin/dirname "$0")/seen"; printf '{}\\n'`)
+  await runCommand(lineOf(folder), beforeTool('ls'), {
+    ANYTHING: 'x',
+    NODE_OPTIONS: '--nothing',
+    TACHO_URL: 'http://x',
+  })
+  const names = readFileSync(path.join(folder, 'seen'), 'utf8')
+    .split('\n')
+    .map((line) => line.split('=')[0])
+  assert.deepEqual(
+    names.filter((name) => name !== '' && !['PWD', '_', 'OLDPWD', 'SHLVL'].includes(name ?? '')),
+    ['PATH', 'TACHO_STATE_DIR'],
+  )
+})
