@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AIMessage } from '@langchain/core/messages'
+import { interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { ToolNode } from '@langchain/langgraph/prebuilt'
 import { ChatOpenAI } from '@langchain/openai'
 import { guardTools, recordCalls } from '@tacho/sdk/langchain'
@@ -94,4 +95,44 @@ test('what is no tool of LangChain is refused, and never runs unguarded', async 
   const scene = await startScene(t, DONE)
   const loose = { name: 'refund', func: () => 'ran', invoke: () => 'ran' }
   assert.throws(() => guardTools([loose], scene.fake.tacho), TypeError)
+})
+
+test('nodes of a graph are recorded, what they call below them; a failure says why the run failed', async (t) => {
+  const scene = await startScene(t, DONE)
+  const weather = tool(() => 'sunny', { name: 'weather', description: 'Weather', schema: z.object({}) })
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('look', async (_state, config) => ({ messages: [new AIMessage(await weather.invoke({}, config))] }))
+    .addNode('pay', () => {
+      throw new TypeError('no money', { cause: new Error('the bank is closed') })
+    })
+    .addEdge(START, 'look')
+    .addEdge('look', 'pay')
+    .compile()
+  await assert.rejects(graph.invoke({ messages: [] }, { callbacks: [recordCalls(scene.fake.tacho)] }), /no money/)
+  const events = await scene.fake.events()
+  assert.deepEqual(
+    events.map(({ eventType, label }) => `${eventType} ${label}`),
+    ['TOOL_CALL weather', 'AGENT_STEP look', 'AGENT_STEP pay', 'SESSION_OUTCOME failed'],
+  )
+  const [call, look, pay, end] = events
+  assert.ok(call && look && pay && end)
+  assert.equal(call.parentSpanId, look.spanId)
+  assert.equal(pay.payload['error'], 'TypeError: no money')
+  for (const { payload } of [pay, end]) {
+    const { type, causes } = payload['exception'] as { type: string; causes: unknown }
+    assert.deepEqual([type, causes], ['TypeError', [{ type: 'Error', message: 'the bank is closed' }]])
+  }
+})
+
+test('a graph that pauses has not failed', async (t) => {
+  const scene = await startScene(t, DONE)
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode('ask', () => ({ messages: [new AIMessage(String(interrupt('Refund?')))] }))
+    .addEdge(START, 'ask')
+    .compile({ checkpointer: new MemorySaver() })
+  const callbacks = [recordCalls(scene.fake.tacho)]
+  await scene.fake.tacho.run({}, () => graph.invoke({ messages: [] }, { callbacks, configurable: { thread_id: 'x' } }))
+  const [ask] = await scene.fake.events()
+  assert.partialDeepStrictEqual(ask, { eventType: 'AGENT_STEP', label: 'ask', payload: { paused: 'GraphInterrupt' } })
+  assert.ok(ask && !('error' in ask.payload))
 })

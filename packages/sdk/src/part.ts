@@ -1,13 +1,14 @@
 /** A part of a run: a child span of the current one, or a run of its own. */
 import { childSpan, type Context } from './context.ts'
 import type { Core } from './core.ts'
+import type { Failure } from './ending.ts'
 import { createScope, type Outcome, type RunOptions } from './run.ts'
 
 export interface Part {
   readonly core: Core
   readonly context: Context
-  /** Ends the run, if it is one of its own. */
-  end(status: Outcome): void
+  /** Ends the run, if it is one of its own. `failure`: what ended it. */
+  end(status: Outcome, failure?: Failure): void
 }
 
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
@@ -17,8 +18,8 @@ export function beginPart(core: Core, parent = core.context.getStore(), options:
     return { core, context, end: () => undefined }
   }
   const scope = createScope(core, options)
-  const end = (status: Outcome) =>
-    void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status } })
+  const end = (status: Outcome, failure?: Failure) =>
+    void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status, ...failure } })
   return { core, context: { scope, span: scope.span }, end }
 }
 

@@ -7,11 +7,21 @@ import { toned, tonedWord, toneOf } from '../terminal/tone.ts'
 
 /** One approval on one line. */
 export function approvalLine(approval: OperatorApproval, now: number): string {
-  const { createdAt, status, id, toolName, agentId, clientId, reason } = approval
-  const who = agentId ?? clientId
+  const { createdAt, status, id, toolName, reason } = approval
+  const who = requesterOf(approval)
   const why = reason === null || reason === '' ? '' : `  ${printable(reason)}`
   const about = `${printable(toolName)}  ${printable(who)}  ${stateText(approval, now)}`
   return `${spokenTime(createdAt)}  ${toned(toneOf(status), status.padEnd(8))}  ${id}  ${about}${why}`
+}
+
+/** Who asked: the agent by its name, or the client that named no agent. */
+export function requesterOf({ agentName, agentId, clientId }: OperatorApproval): string {
+  return agentName ?? agentId ?? clientId
+}
+
+/** Its name, and the id behind it. */
+export function agentText({ agentName, agentId }: OperatorApproval): string | null {
+  return agentName === null || agentName === agentId ? agentId : `${agentName} (${agentId})`
 }
 
 /** The outcome, or the time left. */
@@ -43,7 +53,7 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
   return [
     `${tonedWord(card.status)}  ${strong(printable(card.toolName))}`,
     ...line('Why', card.reason),
-    ...line('Agent', card.agentId),
+    ...line('Agent', agentText(card)),
     ...line('Client', card.clientId),
     ...line('Run', card.runId),
     ...line('Policy', card.policyId),

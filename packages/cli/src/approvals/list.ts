@@ -5,7 +5,7 @@ import type { Input, OperatorClient } from '../calls/operator-client.ts'
 import { taken } from '../calls/taken.ts'
 import { pageSize } from '../settings/options.ts'
 import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
-import { callLine, deadlineText, detailLines, stateText } from './lines.ts'
+import { callLine, deadlineText, detailLines, requesterOf, stateText } from './lines.ts'
 
 export interface ApprovalsWanted {
   query: NonNullable<Input<'listApprovals'>['query']>
@@ -50,7 +50,7 @@ export async function listApprovals(
       card.status,
       card.id,
       card.toolName,
-      card.agentId ?? card.clientId,
+      requesterOf(card),
       card.runId ?? '',
       `${stateText(card, now)}${card.askedLately.burst ? ' (unusually many requests from this agent)' : ''}`,
     ]),

@@ -14,6 +14,7 @@ import { cutEnd, pad } from '../terminal/cut.ts'
 import { indented } from '@tacho/contract/json-text.ts'
 import { printable } from '../terminal/printable.ts'
 import { toned } from '../terminal/tone.ts'
+import { agentText, requesterOf } from './lines.ts'
 
 export interface Screen {
   /** Pending ones, by id. */
@@ -184,7 +185,7 @@ export function screenLines(screen: Screen, size: { width: number; height: numbe
 function rowLine(screen: Screen, one: OperatorApproval, width: number, now: number): string {
   const group = groupOf(screen, one).length
   const left = duration(Math.max(0, Date.parse(one.expiresAt) - now))
-  const who = one.agentId ?? one.clientId
+  const who = requesterOf(one)
   const times = group > 1 ? `  ×${group}` : ''
   const mark = one.id === screen.selected ? '>' : ' '
   const end = `  ${pad(left, NAME_WIDTH, 'right')}`
@@ -200,7 +201,7 @@ function detailText(screen: Screen, approval: OperatorApproval, now: number): st
   return [
     ...line('Tool', approval.toolName),
     ...line('Why', approval.reason),
-    ...line('Agent', approval.agentId ?? approval.clientId),
+    ...line('Agent', agentText(approval) ?? approval.clientId),
     ...line('Run', approval.runId),
     ...line('Policy', approval.policyId),
     ...line('Expires', `in ${duration(Math.max(0, Date.parse(approval.expiresAt) - now))}`),

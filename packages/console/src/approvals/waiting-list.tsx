@@ -5,7 +5,7 @@ import { Chip } from '../ui/chip.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
 import { Empty } from '../ui/states.tsx'
-import { Requester, useRequester } from './requester.tsx'
+import { Requester, requesterOf } from './requester.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
 
@@ -102,7 +102,7 @@ interface ItemProps {
 function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
   const params = route.useParams()
   const search = route.useSearch()
-  const requester = useRequester(item)
+  const requester = requesterOf(item)
   return (
     <div
       role="listitem"

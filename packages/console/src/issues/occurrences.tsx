@@ -2,7 +2,7 @@ import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { Requester } from '../approvals/requester.tsx'
+import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { More } from '../ui/more.tsx'
@@ -32,6 +32,24 @@ export function Occurrences({ environmentId, issueId }: { environmentId: string;
   )
 }
 
+/** A record has only the id. */
+function AgentName({ environmentId, agentId }: { environmentId: string; agentId: string }) {
+  const { data } = useQuery({
+    queryKey: ['agent name', environmentId, agentId],
+    queryFn: async ({ signal }) => {
+      const query = { agent: agentId, limit: 1 }
+      const { items } = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+      return items.find((run) => run.agentId === agentId)?.agent.name ?? null
+    },
+    staleTime: 5 * 60_000,
+  })
+  return (
+    <bdi className="min-w-0 truncate" title={agentId}>
+      {data ?? agentId}
+    </bdi>
+  )
+}
+
 function Occurrence({ environmentId, record }: { environmentId: string; record: IssueRecord }) {
   const params = route.useParams()
   const [isOpen, setOpen] = useState(false)
@@ -51,7 +69,7 @@ function Occurrence({ environmentId, record }: { environmentId: string; record: 
           <Time at={record.detectedAt} />
         </span>
         <span className="flex max-w-48 min-w-0">
-          <Requester of={{ agentId: record.agentId, clientId: record.agentId }} />
+          <AgentName environmentId={environmentId} agentId={record.agentId} />
         </span>
         {record.runId !== null &&
           (record.internalRunId === null ? (

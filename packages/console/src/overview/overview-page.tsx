@@ -2,7 +2,7 @@ import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { UrgentAlerts } from '../alerts/urgent.tsx'
-import { useRequester } from '../approvals/requester.tsx'
+import { requesterOf } from '../approvals/requester.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
@@ -67,7 +67,7 @@ function WaitingApprovals() {
 
 function Waiting({ approval }: { approval: ApprovalCard }) {
   const params = route.useParams()
-  const requester = useRequester(approval)
+  const requester = requesterOf(approval)
   return (
     <Row
       link={(props) => (

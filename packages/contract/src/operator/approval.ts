@@ -27,6 +27,7 @@ export const OperatorApproval = Type.Object(
     runId: nullableText('External run id'),
     sessionId: nullableText('External session id'),
     agentId: nullableText('External agent id'),
+    agentName: nullableText('Its name, as operators see it; null: no event names it'),
     policyId: nullableText('Policy that required approval'),
     toolName: Type.String(),
     inputHash: Type.String({ description: 'Hash of the tool input, in lower-case hex' }),

@@ -15,6 +15,7 @@ const approval = Type.Object(
     toolName: Type.String(),
     inputHash: Type.String(),
     agentId: nullableText('External agent id'),
+    agentName: nullableText('Name of the agent, as operators see it; null: no event names it'),
     runId: nullableText('External run id'),
     sessionId: nullableText('External session id'),
     policyId: nullableText('Policy that required approval'),

@@ -30,7 +30,16 @@ export interface CallHandler {
   readonly name: 'tacho'
   /** The host waits for the handler, so that it keeps the current run. It never waits for the network. */
   readonly awaitHandlers: true
-  handleChainStart(chain: unknown, inputs: unknown, runId: string, parentRunId?: string): void
+  handleChainStart(
+    chain: unknown,
+    inputs: unknown,
+    runId: string,
+    parentRunId?: string,
+    tags?: unknown,
+    metadata?: unknown,
+    runType?: unknown,
+    runName?: string,
+  ): void
   handleChainEnd(outputs: unknown, runId: string): void
   handleChainError(error: unknown, runId: string): void
   handleChatModelStart(model: unknown, messages: unknown, runId: string, parentRunId?: string, extra?: unknown): void
@@ -55,6 +64,7 @@ interface Running {
   readonly context: Context
   part?: Part
   call?: ModelCall
+  node?: { name: string; begun: number }
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
 }
 
@@ -62,8 +72,8 @@ interface Running {
 const runningOf = new WeakMap<Tacho, OpenSpans<Running>>()
 
 /**
- * Records model calls as LLM_CALL events, and tools that are not guarded as TOOL_CALL events, of the current run. Outside a
- * run, the outermost chain becomes a run of its own.
+ * Records model calls as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of a graph as AGENT_STEP
+ * events, of the current run. Outside a run, the outermost chain becomes a run of its own.
  */
 export function recordCalls(tacho: Tacho): CallHandler {
   const running = runningOf.get(tacho) ?? new OpenSpans<Running>()
@@ -113,23 +123,44 @@ export function recordCalls(tacho: Tacho): CallHandler {
       const latency = Math.max(0, core.runtime.now() - tool.begun)
       const payload = { toolName: tool.name, input: tool.input, latency, ...result }
       core.record(context.scope, { type: 'TOOL_CALL', label: tool.name, payload, span: context.span })
-      part.end('error' in result ? 'FAILED' : 'COMPLETED')
+      if ('error' in result) part.end('FAILED', { error: result['error'] })
+      else part.end('COMPLETED')
+    })
+  }
+
+  function endChain(runId: string, failure?: { error: unknown }): void {
+    end(runId, ({ part, node }) => {
+      if (!part) return
+      if (node === undefined) return part.end(failure ? 'FAILED' : 'COMPLETED', failure)
+      const { core, context } = part
+      const latency = Math.max(0, core.runtime.now() - node.begun)
+      const told = isPause(failure?.error) ? { paused: fields(failure?.error)['name'] } : failure
+      core.record(context.scope, {
+        type: 'AGENT_STEP',
+        label: node.name,
+        payload: { node: node.name, latency, ...told },
+        span: context.span,
+      })
     })
   }
 
   return {
     name: 'tacho',
     awaitHandlers: true,
-    handleChainStart(_chain, _inputs, runId, parentRunId) {
+    handleChainStart(_chain, _inputs, runId, parentRunId, tags, _metadata, _runType, runName) {
       begin(runId, parentRunId, (parent) => {
-        // Chains add nothing to a timeline: their calls hang below the span around the outermost.
-        if (parent) return { context: parent }
-        const part = enclosingPart(tacho)
-        return { context: part.context, part }
+        if (!parent) {
+          const part = enclosingPart(tacho)
+          return { context: part.context, part }
+        }
+        // Other chains add nothing to a timeline: their calls hang below the span around the outermost.
+        if (!isNode(tags, runName)) return { context: parent }
+        const part = beginPart(tacho, parent)
+        return { context: part.context, part, node: { name: runName, begun: part.core.runtime.now() } }
       })
     },
-    handleChainEnd: (_outputs, runId) => end(runId, ({ part }) => part?.end('COMPLETED')),
-    handleChainError: (_error, runId) => end(runId, ({ part }) => part?.end('FAILED')),
+    handleChainEnd: (_outputs, runId) => endChain(runId),
+    handleChainError: (error, runId) => endChain(runId, { error }),
     handleChatModelStart(model, messages, runId, parentRunId, extra) {
       beginCall(model, () => langchainMessages(fields(messages)[0]), runId, parentRunId, extra)
     },
@@ -221,6 +252,12 @@ class Paused {
   toJSON() {
     return { paused: fields(this.#error)['name'] }
   }
+}
+
+/** LangGraph tags the chain of a node with its step, and hides its own nodes. */
+function isNode(tags: unknown, name: string | undefined): name is string {
+  if (!Array.isArray(tags) || !name || name.startsWith('__') || tags.includes('langsmith:hidden')) return false
+  return tags.some((tag) => typeof tag === 'string' && tag.startsWith('graph:step:'))
 }
 
 function isPause(error: unknown): boolean {

@@ -100,7 +100,7 @@ export class ModelCall {
         ...more,
       })
       core.record(context.scope, { type: 'LLM_CALL', label: model ?? 'model call', payload, span: context.span })
-      this.#part.end(status)
+      this.#part.end(status, 'error' in more ? { error: more['error'] } : undefined)
     })
   }
 

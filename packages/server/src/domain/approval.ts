@@ -58,7 +58,8 @@ export function toApproval(row: ApprovalRow): Approval {
   }
 }
 
-export function toOperatorApproval(row: ApprovalRow): OperatorApproval {
+/** `agentName`: null if it is not known. */
+export function toOperatorApproval(row: ApprovalRow, agentName: string | null): OperatorApproval {
   const { deciderKind: kind, deciderId: id, deciderName: name } = row
   return {
     ...toApproval(row),
@@ -67,6 +68,7 @@ export function toOperatorApproval(row: ApprovalRow): OperatorApproval {
     runId: row.runId,
     sessionId: row.sessionId,
     agentId: row.agentId,
+    agentName,
     policyId: row.policyId,
     toolName: row.toolName,
     inputHash: row.inputHash,

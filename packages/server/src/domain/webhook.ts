@@ -127,6 +127,8 @@ function slackMessage(type: string, data: Record<string, unknown>): object {
 
 function shown(data: Record<string, unknown>, name: string): unknown {
   const value = data[name]
+  // The name, and the id behind it.
+  if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
   const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
   return isAmount && typeof value === 'number' ? money(value) : value
 }

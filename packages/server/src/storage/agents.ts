@@ -3,6 +3,8 @@ import type { AuditEntry } from './audit.ts'
 import type { PageById } from './page.ts'
 
 export interface AgentStore {
+  /** What operators see as the names of agents, by external id. Agents without an event are missing. */
+  findAgentNames(environmentId: string, agentIds: readonly string[]): Promise<[agentId: string, name: string][]>
   /** Those with a stored run, in the order in which they were first seen. */
   listAgents(environmentId: string, page: PageById, withArchived: boolean): Promise<AgentRow[]>
   /**

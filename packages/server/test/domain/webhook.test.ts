@@ -85,6 +85,12 @@ test('a Slack message names what it is about and cannot mention anyone', () => {
   assert.ok(body.includes('&lt;!channel&gt;') && !body.includes('<!channel>') && !body.includes('null'))
 })
 
+test('a message to Slack names the agent, with its id behind it', () => {
+  const data = { agentId: 'bot-7', agentName: 'Support bot <1>' }
+  const { body } = webhookMessage(order({ format: 'slack' }, data), NOW)
+  assert.ok(body.includes('*Agent*\\nSupport bot &lt;1&gt; (bot-7)'), body)
+})
+
 test('a message to Slack shows the amounts of a budget in dollars, and percent as they are', () => {
   const textOf = (data: object) => webhookMessage(order({ format: 'slack' }, data), NOW).body
   assert.match(

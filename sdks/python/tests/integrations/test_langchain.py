@@ -95,8 +95,74 @@ def test_a_tools_own_errors_stay_its_own(scene: Scene) -> None:
 
     (guarded,) = guard_tools([fails], scene.tacho)
     with scene.tacho.run(), pytest.raises(ToolException, match="no such order"):
-        guarded.invoke({"order": 1})
+        guarded.invoke({"order": 1, "amount": 2})
     fails.handle_tool_error = True
     (guarded,) = guard_tools([fails], scene.tacho)
     with scene.tacho.run():
-        assert guarded.invoke({"order": 1}) == "no such order"
+        assert guarded.invoke({"order": 1, "amount": 2}) == "no such order"
+
+
+def _graph(**nodes: Any) -> Any:
+    from langgraph.checkpoint.memory import MemorySaver
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    graph, last = StateGraph(MessagesState), START
+    for name, act in nodes.items():
+        graph.add_node(name, act)
+        graph.add_edge(last, name)
+        last = name
+    return graph.compile(checkpointer=MemorySaver())
+
+
+def _run(scene: Scene, service: Service, graph: Any, raises: type[BaseException] | None) -> list[dict[str, Any]]:
+    from tacho.integrations.langchain import TachoHandler
+
+    options = {"callbacks": [TachoHandler(scene.tacho)], "configurable": {"thread_id": "x"}}
+    if raises is None:
+        graph.invoke({"messages": []}, options)
+    else:
+        with pytest.raises(raises):
+            graph.invoke({"messages": []}, options)
+    scene.tacho.flush(120)
+    return service.events
+
+
+def test_unguarded_tools_and_nodes_are_recorded_and_a_failure_says_why(scene: Scene, service: Service) -> None:
+    from langchain_core.tools import tool
+
+    from tacho.integrations.langchain import guard_tools
+
+    @tool
+    def weather(city: str) -> str:
+        """The weather."""
+        return f"sunny in {city}"
+
+    (guarded,) = guard_tools([tool(scene.refund)], scene.tacho)
+
+    def look(state: Any) -> Any:
+        guarded.invoke({"order": 1, "amount": 2})
+        return {"messages": [weather.invoke({"city": "Oslo"})]}
+
+    def pay(state: Any) -> Any:
+        raise ValueError("no money") from KeyError("bank")
+
+    events = _run(scene, service, _graph(look=look, pay=pay), ValueError)
+    kinds = [(event["eventType"], event["label"]) for event in events if event["eventType"] != "POLICY_DECISION"]
+    assert kinds == [
+        *(("TOOL_START", "refund"), ("TOOL_CALL", "refund"), ("TOOL_CALL", "weather")),
+        *(("AGENT_STEP", "look"), ("AGENT_STEP", "pay"), ("SESSION_OUTCOME", "failed")),
+    ]
+    call, _, failed, end = events[-4:]
+    assert (call["payload"]["input"], call["payload"]["output"]) == ({"city": "Oslo"}, "sunny in Oslo")
+    for event in (failed, end):
+        exception = event["payload"]["exception"]
+        assert (exception["type"], exception["causes"]) == ("ValueError", [{"type": "KeyError", "message": "'bank'"}])
+        assert "raise ValueError" in exception["stack"]
+
+
+def test_a_graph_that_pauses_has_not_failed(scene: Scene, service: Service) -> None:
+    from langgraph.types import interrupt
+
+    events = _run(scene, service, _graph(ask=lambda state: {"messages": [interrupt("Refund?")]}), None)
+    (step,) = [event for event in events if event["eventType"] == "AGENT_STEP"]
+    assert step["payload"]["paused"] == "GraphInterrupt" and "error" not in step["payload"]

@@ -2,10 +2,10 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { judgeCalls, toJudgedCall, type CallJudgement } from '../../domain/aftermath.ts'
-import { toOperatorApproval } from '../../domain/approval.ts'
 import { isUuid } from '../../storage/uuid.ts'
 import type { ApprovalRow, ToolEventPage, ToolEventRow } from '../../storage/approvals.ts'
 import type { RunRow } from '../../storage/runs.ts'
+import { namedApprovals } from './named-approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
@@ -34,7 +34,8 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     const environment = environmentOf(request)
     const row = await current.find(environment.id, params.approvalId.toLowerCase())
     if (!row) return refuse('not_found', 'The approval does not exist')
-    const approval = toOperatorApproval(row)
+    const [approval] = await namedApprovals(storage, environment.id, [row])
+    if (!approval) throw new Error('An approval is missing')
     const run = row.runId === null ? null : await storage.findRun(environment.id, row.runId)
     // The approval names an external id, so ignore a run whose internal id matches it.
     if (!run || run.runId !== row.runId) return { approval, calls: [], run: null, truncated: false }
@@ -49,7 +50,7 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     if (!run) return refuse('not_found', 'The run does not exist')
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
-      approvals: approvals.map(toOperatorApproval),
+      approvals: await namedApprovals(storage, environment.id, approvals),
       calls: judged.map((each) => toJudgedCall(run, each)),
       run: run.id,
       truncated,

@@ -12,6 +12,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { textsRefusal } from '../field.ts'
+import { agentNames } from './named-approvals.ts'
 
 /** The approvals to decide together. */
 interface Chosen {
@@ -33,7 +34,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     if (!row) return refuse('not_found', 'The approval does not exist')
     const [decided] = await decide(request, [row], body)
     if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
-    const approval = toOperatorApproval(decided.approval)
+    const approval = toOperatorApproval(decided.approval, decided.agentName)
     if (decided.outcome === 'decided') return approval
     const reason =
       approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
@@ -51,12 +52,14 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
   })
 
   /** Decides the pending approvals. Each decision and each refusal gets its own audit entry. */
-  async function decide(request: FastifyRequest, rows: ApprovalRow[], body: NewDecision): Promise<Decided[]> {
+  async function decide(request: FastifyRequest, rows: ApprovalRow[], body: NewDecision): Promise<NamedDecided[]> {
     const at = now()
+    const names = await agentNames(storage, environmentOf(request).id, rows)
     const verb = body.decision === 'APPROVED' ? 'approve' : 'reject'
     const entry = (row: ApprovalRow, action: string, more: object = {}) => {
       const { id, toolName, inputHash, agentId, policyId, runId } = row
-      const detail = { toolName, inputHash, agentId, policyId, runId, reason: body.reason ?? null, ...more }
+      const agentName = names.get(agentId ?? '') ?? null
+      const detail = { toolName, inputHash, agentId, agentName, policyId, runId, reason: body.reason ?? null, ...more }
       return auditOf(request, at, action, { kind: 'approval', id }, detail)
     }
     const decided = await storage.decideApprovals(
@@ -71,7 +74,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
       const entries = refused.map((row) => entry(row, `approval.${verb}.refused`, { status: row.status }))
       await storage.appendAudit(entries)
     }
-    return decided
+    return decided.map((each) => ({ ...each, agentName: names.get(each.approval?.agentId ?? '') ?? null }))
   }
 
   /** Logs invalid attempts, such as deciding in another person's name, without the body's values. */
@@ -121,6 +124,8 @@ function decisionOf({ operator }: FastifyRequest, { decision, reason }: NewDecis
   return { status: decision, reason: reason ?? null, deciderKind: kind, deciderId: id, deciderName: name, now }
 }
 
-function toOutcome({ id, outcome, approval }: Decided): DecisionOutcome {
-  return { id, outcome, approval: approval && toOperatorApproval(approval) }
+type NamedDecided = Decided & { agentName: string | null }
+
+function toOutcome({ id, outcome, approval, agentName }: NamedDecided): DecisionOutcome {
+  return { id, outcome, approval: approval && toOperatorApproval(approval, agentName) }
 }

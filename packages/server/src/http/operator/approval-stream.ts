@@ -7,7 +7,6 @@ import { Readable } from 'node:stream'
 import type { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { toOperatorApproval } from '../../domain/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
@@ -17,6 +16,7 @@ import { environmentOf, workspaceOf } from './access.ts'
 import { currentActor } from './caller.ts'
 import { holderOf } from '../holder.ts'
 import { Shares } from '../shares.ts'
+import { namedApprovals } from './named-approvals.ts'
 
 export interface StreamOptions {
   /** Interval between heartbeats. Access is checked again before each heartbeat and each message. */
@@ -141,7 +141,7 @@ export function approvalStreamRoutes(
     const { rows, more } = await current.read(environmentId, () =>
       storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS, after: null }),
     )
-    const items = rows.map(toOperatorApproval)
+    const items = await namedApprovals(storage, environmentId, rows)
     let bytes = 0
     const past = items.findIndex((item) => (bytes += JSON.stringify(item).length) > SNAPSHOT_BYTES)
     const fitting = past === -1 ? items : items.slice(0, past)

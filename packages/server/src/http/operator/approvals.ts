@@ -2,7 +2,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalCard, InputPreview } from '@tacho/contract/operator/approval.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { ASKED_LATELY, toApprovalGroup, toAskedLately, toOperatorApproval } from '../../domain/approval.ts'
+import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approval.ts'
 import { soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalPage, ApprovalRow } from '../../storage/approvals.ts'
@@ -12,6 +12,7 @@ import { pageFrom, startOf } from '../paging.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
+import { namedApprovals } from './named-approvals.ts'
 
 type Position = NonNullable<ApprovalPage['after']>
 
@@ -81,9 +82,10 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     const since = now() - ASKED_LATELY.windowMs
     const counts = await storage.countRequests(environmentId, [...requesters.values()], since, ASKED_LATELY.most)
     const countOf = new Map([...requesters.keys()].map((key, at) => [key, counts[at] ?? 0]))
-    return rows.map((row) => ({
-      ...toOperatorApproval(row),
-      askedLately: toAskedLately(countOf.get(keyOf(row)) ?? 0),
-    }))
+    const approvals = await namedApprovals(storage, environmentId, rows)
+    return approvals.map((approval, at) => {
+      const row = rows[at]
+      return { ...approval, askedLately: toAskedLately((row && countOf.get(keyOf(row))) ?? 0) }
+    })
   }
 }

@@ -1,7 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { toOperatorApproval } from '../../domain/approval.ts'
 import { exportText } from '../../domain/export.ts'
 import { readMark } from '../../domain/export-lines.ts'
 import { toIssueSummary } from '../../domain/issue-view.ts'
@@ -15,6 +14,7 @@ import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { isRefusal, refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
+import { namedApprovals } from './named-approvals.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { createExportStreams } from './export-streams.ts'
@@ -86,7 +86,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
         workspace: workspace.name,
         environment: environment.name,
         issues: issues.map(toIssueSummary),
-        approvals: approvals.rows.map(toOperatorApproval),
+        approvals: await namedApprovals(storage, environment.id, approvals.rows),
         hasPayloads: query.payloads === 'true',
         writtenAt: now(),
       })

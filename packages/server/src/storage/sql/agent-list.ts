@@ -9,13 +9,16 @@
 import type { AgentChange, AgentRow, AgentStore } from '../agents.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import { read, write, type Acts } from './act.ts'
+import { look, read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
+import { agentKey } from './keys.ts'
+import { inChunks, PLACES } from './rows/chunks.ts'
 import type { Sql } from './sql.ts'
 import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
+  findAgentNames: look(findAgentNames),
   listAgents: read(listAgents),
   changeAgent: write(changeAgent),
 } satisfies Acts<AgentStore>
@@ -28,6 +31,20 @@ const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRun
     a.archived_at, (${LAST_RUN}) AS "lastRunAt" FROM agents a WHERE a.environment_id = ?`
 
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
+
+export async function findAgentNames(
+  sql: Sql,
+  environmentId: string,
+  agentIds: readonly string[],
+): Promise<[agentId: string, name: string][]> {
+  const text = `SELECT external_id AS "agentId", COALESCE(display_name, name) AS name FROM agents
+    WHERE environment_id = ? AND agent_key IN (${PLACES})`
+  const keys = [...new Set(agentIds)].map((agentId) => agentKey(agentId, ''))
+  const found = await inChunks(keys, (chunk) =>
+    sql.all<{ agentId: string; name: string }>(text, [environmentId, ...chunk]),
+  )
+  return found.map(({ agentId, name }) => [agentId, name])
+}
 
 function listAgents(
   sql: Sql,
@@ -63,7 +80,12 @@ async function changeAgent(
   if (isSame) return agent
   const text = 'UPDATE agents SET display_name = ?, archived_at = ? WHERE environment_id = ? AND id = ?'
   await sql.run(text, [changed.displayName, changed.archivedAt, environmentId, id])
-  await insertAudit(sql, audit)
+  const name = agent.displayName ?? agent.reportedName
+  const named = (detail: string) => JSON.stringify({ name, ...(JSON.parse(detail) as object) })
+  await insertAudit(
+    sql,
+    audit.map((entry) => ({ ...entry, detail: named(entry.detail) })),
+  )
   return changed
 }
 

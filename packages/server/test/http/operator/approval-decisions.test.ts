@@ -69,7 +69,7 @@ test('the client gets a decision with its time and reason, operators also get wh
   const [entry] = await audited()
   assert.deepEqual([entry?.action, entry?.target.id, entry?.actor.id], ['approval.approve', id, token.id])
   const detail = { toolName: 'transfer', inputHash: HASH, agentId: 'agent', policyId: 'policy', runId: 'run' }
-  assert.deepEqual(entry?.detail, { ...detail, reason: 'known' })
+  assert.deepEqual(entry?.detail, { ...detail, agentName: null, reason: 'known' })
 })
 
 test('a reason may be left out, and has at most 2000 characters', async () => {

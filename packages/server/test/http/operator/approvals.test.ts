@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { ASKED_LATELY } from '@tacho/server/domain/approval.ts'
 import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 const MINUTE = 60_000
@@ -41,6 +41,7 @@ test("a card shows the client's request, still undecided", async () => {
   const card = replyOf('readApproval', await service.operator(approvals(`/${id}`)))
   assert.deepEqual(card, {
     ...fields,
+    agentName: null,
     id,
     status: 'PENDING',
     expiresAt: card.expiresAt,
@@ -57,6 +58,25 @@ test("a card shows the client's request, still undecided", async () => {
     inputPreview: null,
   })
   assert.equal(Date.parse(card.expiresAt) - Date.parse(card.createdAt), 90_000)
+})
+
+test('wherever an agent asked, its name is shown: in lists, alone, when decided, and in the audit log', async () => {
+  const agentId = randomUUID()
+  const body = [event({ agentId, agentName: 'Support bot' })]
+  assert.equal((await service.api('/events/batch', { body })).status, 200)
+  const id = await ask({ agentId, agentName: 'Somebody else' })
+  const [card] = await list({ agentId })
+  const one = replyOf('readApproval', await service.operator(approvals(`/${id}`)))
+  const decided = replyOf('decideApproval', await calls.decide(id, 'APPROVED'))
+  assert.deepEqual(
+    [card, one, decided].map((each) => each?.agentName),
+    Array(3).fill('Support bot'),
+  )
+  const { items } = replyOf('listAudit', await service.operator(`/audit?targetKind=approval&targetId=${id}`))
+  assert.deepEqual(
+    items.map(({ detail }) => detail['agentName']),
+    ['Support bot'],
+  )
 })
 
 test('pending approvals are ordered by deadline, oldest first; all others newest first', async () => {

@@ -5,7 +5,7 @@ import type { DeliveryAttempt, WebhookRow } from '../../../src/storage/webhooks.
 import { ask, decision, MINUTE } from './approval-sample.ts'
 import { auditEntry, change, issueRecord, onlyIssue, reviewed } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
-import { newId, NOON } from './sample.ts'
+import { append, event, newId, NOON } from './sample.ts'
 
 const KIND = 'deliver_webhook'
 
@@ -192,6 +192,16 @@ export function webhooksSuite(open: OpenStorage) {
           `approval.expired ${third.id} EXPIRED`,
         ].toSorted(),
       )
+    })
+
+    test('with the name of the agent, as operators see it', async () => {
+      const env = await newEnvironment(storage())
+      await newWebhook(storage(), env)
+      await append(storage(), env, event({ agentId: 'bot-7', agentName: 'Support bot' }))
+      await ask(storage(), env, { agentId: 'bot-7' })
+      await ask(storage(), env, { agentId: 'unknown' })
+      const found = (await told(env)).map(({ data }) => [data['agentId'], data['agentName']].join(' '))
+      assert.deepEqual(found.toSorted(), ['bot-7 Support bot', 'unknown '])
     })
 
     test('for a new issue and for a regression, not for every occurrence', async () => {

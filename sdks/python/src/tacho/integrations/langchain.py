@@ -8,7 +8,9 @@ LangChain and LangGraph.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,10 +20,10 @@ from langchain_core.tools import BaseTool
 import tacho as tacho_module
 
 from ..client import Tacho
-from ..recording.context import CURRENT, Context, RunScope
+from ..recording.context import CURRENT, Context, RunScope, Span
 from ..recording.plain import read_safely
 from ..recording.run import Run, begin_scope, failure_of, outcome_of
-from .langchain_tools import guard_tool
+from .langchain_tools import GUARDED_KEY, PAUSES, guard_tool
 from .messages import Message, fields_of, messages_of
 from .model_call import ModelCall, usage_of
 from .unguarded import Unguarded
@@ -35,8 +37,9 @@ _OPEN_MAX = 10_000
 
 class TachoHandler(BaseCallbackHandler):
     """
-    Records the model calls of a chain or graph as LLM_CALL events of the current run. Outside a run, the outermost chain
-    becomes a run of its own. Pass it in `callbacks`. One handler may serve all chains.
+    Records the model calls of a chain or graph as LLM_CALL events, tools that are not guarded as TOOL_CALL events, and nodes of
+    a graph as AGENT_STEP events, of the current run. Outside a run, the outermost chain becomes a run of its own. Pass it in
+    `callbacks`. One handler may serve all chains.
     """
 
     # A callback in a thread pool could come after the tool has run.
@@ -48,6 +51,7 @@ class TachoHandler(BaseCallbackHandler):
         self._calls: dict[UUID, ModelCall] = {}
         self._scopes: dict[UUID, RunScope] = {}
         self._own: dict[UUID, Run] = {}
+        self._steps: dict[UUID, _Step] = {}
 
     @property
     def _client(self) -> Tacho:
@@ -55,20 +59,35 @@ class TachoHandler(BaseCallbackHandler):
 
     def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
         read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+        name = more.get("name")
+        if _is_node(more.get("tags"), name):
+            self._begin_step(run_id, "AGENT_STEP", name, lambda: {"node": name})
 
     def on_chain_end(self, *args: Any, run_id: UUID, **more: Any) -> None:
+        self._end_step(run_id, dict)
         self._end_chain(run_id, None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        self._end_step(run_id, lambda: _failure(error))
         self._end_chain(run_id, error)
 
-    def on_tool_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **more: Any) -> None:
+    def on_tool_start(
+        self, serialized: Any, input_str: Any = None, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+    ) -> None:
         read_safely(lambda: self._begin_chain(run_id, parent_run_id), None)
+        if fields_of(more.get("metadata")).get(GUARDED_KEY):
+            return
+        name = more.get("name") or fields_of(serialized).get("name") or "tool"
+        given = more.get("inputs")
+        facts = {"toolName": name, "input": input_str if given is None else given}
+        self._begin_step(run_id, "TOOL_CALL", name, lambda: facts)
 
-    def on_tool_end(self, *args: Any, run_id: UUID, **more: Any) -> None:
+    def on_tool_end(self, output: Any = None, *, run_id: UUID, **more: Any) -> None:
+        self._end_step(run_id, lambda: {"output": getattr(output, "content", output)})
         self._end_chain(run_id, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        self._end_step(run_id, lambda: _failure(error))
         self._end_chain(run_id, error)
 
     def on_chat_model_start(
@@ -119,6 +138,20 @@ class TachoHandler(BaseCallbackHandler):
         if core.current_scope() is None:
             CURRENT.set(Context(core, scope, scope.span, CURRENT.get()))
 
+    def _begin_step(self, run_id: UUID, event_type: str, label: Any, read: Callable[[], dict[str, Any]]) -> None:
+        facts: dict[str, Any] = read_safely(read, dict[str, Any]())
+        _add(self._steps, run_id, _Step(event_type, str(label), facts, time.monotonic()))
+
+    def _end_step(self, run_id: UUID, read: Callable[[], dict[str, Any]]) -> None:
+        step, scope = self._steps.pop(run_id, None), self._scopes.get(run_id)
+        if step is None or scope is None:
+            return
+        latency = max(0, round((time.monotonic() - step.begun) * 1_000))
+        payload = {**step.facts, "latency": latency, **read_safely(read, dict[str, Any]())}
+        core = self._client.core
+        span = Span(core.ids.span(), core.span_of(scope).span_id)
+        core.record(scope, step.event_type, step.label, payload, span=span)
+
     def _end_chain(self, run_id: UUID, error: BaseException | None) -> None:
         with self._lock:
             scope = self._scopes.pop(run_id, None)
@@ -133,6 +166,28 @@ class TachoHandler(BaseCallbackHandler):
         current = CURRENT.get()
         if current is not None and current.scope is scope:
             CURRENT.set(current.outer)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A tool or a node that runs now."""
+
+    event_type: str
+    label: str
+    facts: dict[str, Any]
+    begun: float
+
+
+def _is_node(tags: Any, name: Any) -> bool:
+    """LangGraph tags the chain of a node with its step, and hides its own nodes."""
+    if not isinstance(tags, list) or not isinstance(name, str) or name.startswith("__") or "langsmith:hidden" in tags:
+        return False
+    return any(isinstance(tag, str) and tag.startswith("graph:step:") for tag in tags)
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """A pause of a graph, or a hand-over to another, is no failure."""
+    return {"paused": type(error).__name__} if isinstance(error, PAUSES) else {"error": error}
 
 
 def _add(entries: dict[UUID, Any], key: UUID, value: Any) -> None:

@@ -25,14 +25,16 @@ from .unguarded import Unguarded, cannot_guard, is_generator
 try:
     from langgraph.errors import GraphBubbleUp
 except ImportError:
-    _PAUSES: tuple[type[BaseException], ...] = ()
+    PAUSES: tuple[type[BaseException], ...] = ()
 else:
     # `interrupt`, and a Command for a parent graph.
-    _PAUSES = (GraphBubbleUp,)
+    PAUSES = (GraphBubbleUp,)
 
 T = TypeVar("T", bound=BaseTool)
 
 _GUARDED = "__tacho_guarded__"
+# In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
+GUARDED_KEY = "tacho_guarded"
 # LangChain gives these to a function that names them, in place of what a model wrote.
 _GIVEN = frozenset({"run_manager", "callbacks"})
 
@@ -59,6 +61,7 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         # Past the model's own __setattr__, which knows fields only. The function stays bound to the tool, so an asynchronous
         # method that calls the synchronous one is one guarded call.
         object.__setattr__(guarded, part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
+    guarded.metadata = {**(tool.metadata or {}), GUARDED_KEY: True}
     if not isinstance(tool.handle_tool_error, _Handler):
         guarded.handle_tool_error = _Handler(tool.handle_tool_error)
     return guarded
@@ -90,7 +93,7 @@ def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_
     def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
         try:
-            return client.run_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=_PAUSES)
+            return client.run_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=PAUSES)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
 
@@ -103,7 +106,7 @@ def _guarded_async(given: Tacho | None, name: str, function: Callable[..., Any],
     async def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
         try:
-            return await client.arun_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=_PAUSES)
+            return await client.arun_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=PAUSES)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
 

@@ -95,7 +95,7 @@ class Run:
         if issubclass(type(code), (str, int)):
             facts["code"] = code
         if is_error(error):
-            facts["exception"] = exception_details(error)  # type: ignore[arg-type]
+            facts["exception"] = exception_details(error)
         return self._add("ERROR", label, facts, payload)
 
     def record(self, event_type: str, label: str, payload: Payload | None = None, timestamp: float | None = None) -> str | None:

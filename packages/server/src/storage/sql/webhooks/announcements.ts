@@ -1,6 +1,7 @@
 /** What webhooks report about approvals and issues. Nothing here comes from a payload. */
 import type { ApprovalRow } from '../../approvals.ts'
 import type { IssueRow } from '../../issues.ts'
+import { findAgentNames } from '../agent-list.ts'
 import type { Sql } from '../sql.ts'
 import { announce } from './deliveries.ts'
 
@@ -13,7 +14,12 @@ export async function announceApprovals(
   approvals: ApprovalRow[],
   at: number,
 ): Promise<void> {
-  const news = approvals.map((approval) => ({ at, data: { environmentId, ...approvalData(approval) } }))
+  const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
+  const names = new Map(agentIds.length > 0 ? await findAgentNames(sql, environmentId, agentIds) : [])
+  const news = approvals.map((approval) => {
+    const agentName = names.get(approval.agentId ?? '') ?? null
+    return { at, data: { environmentId, ...approvalData(approval), agentName } }
+  })
   await announce(sql, environmentId, event, news)
 }
 

@@ -1,0 +1,26 @@
+/** Approvals with the names of their agents. */
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { toOperatorApproval } from '../../domain/approval.ts'
+import type { AgentStore } from '../../storage/agents.ts'
+import type { ApprovalRow } from '../../storage/approvals.ts'
+
+type Storage = Pick<AgentStore, 'findAgentNames'>
+
+export async function namedApprovals(
+  storage: Storage,
+  environmentId: string,
+  rows: readonly ApprovalRow[],
+): Promise<OperatorApproval[]> {
+  const names = await agentNames(storage, environmentId, rows)
+  return rows.map((row) => toOperatorApproval(row, names.get(row.agentId ?? '') ?? null))
+}
+
+/** By external id. */
+export async function agentNames(
+  storage: Storage,
+  environmentId: string,
+  rows: readonly ApprovalRow[],
+): Promise<ReadonlyMap<string, string>> {
+  const agentIds = rows.flatMap(({ agentId }) => agentId ?? [])
+  return new Map(agentIds.length === 0 ? [] : await storage.findAgentNames(environmentId, agentIds))
+}
