@@ -34,6 +34,19 @@ export const EventInput = Type.Object(
       }),
     ),
     parentSpanId: Type.Optional(Type.Unknown({ description: 'Span id of the parent; the same rules apply' })),
+    n: Type.Optional(
+      Type.Unknown({
+        description:
+          'Number of the event, as text: five letters or digits that name the recorder, then 1, 2, 3, … in base 36, then a dot if it ' +
+          'is the last. Says what of a run arrived. Ignored when it is unusable',
+      }),
+    ),
+    dropped: Type.Optional(
+      Type.Unknown({
+        description:
+          'What the recorder of `n` dropped so far: by reason, how many and when the last, such as {"queue_full":[3,1790000000000]}',
+      }),
+    ),
   },
   { $id: 'EventInput', description: 'One event, as clients send it' },
 )

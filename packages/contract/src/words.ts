@@ -1,6 +1,9 @@
 /** Words and patterns of fields, without the schema library, so that commands start quickly. */
 import { LIMITS } from './limits.ts'
 
+/** What of a run arrived. */
+export const COMPLETENESS_STATES = ['COMPLETE', 'GAPS', 'OPEN', 'UNKNOWN'] as const
+
 /** Final statuses of a run. */
 export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 
@@ -58,6 +61,7 @@ export const WEBHOOK_EVENTS = [
   'alert.firing',
   'alert.resolved',
   'budget.reached',
+  'run.incomplete',
 ] as const
 
 /** `standard`: signed JSON (Standard Webhooks). `slack`: a message for a Slack incoming webhook. */
@@ -85,7 +89,15 @@ export const ERASURE_KINDS = ['run', 'session', 'agent', 'client', 'user'] as co
 export const ERASURE_STATUSES = ['SEARCHING', 'REMOVING', 'DONE'] as const
 
 /** What an alert measures. */
-export const ALERT_KINDS = ['error_rate', 'cost', 'no_runs', 'approval_waiting', 'stalled_runs', 'budget'] as const
+export const ALERT_KINDS = [
+  'error_rate',
+  'cost',
+  'no_runs',
+  'approval_waiting',
+  'stalled_runs',
+  'incomplete_runs',
+  'budget',
+] as const
 
 /** PENDING: its condition holds, but not yet long enough. */
 export const ALERT_STATUSES = ['OK', 'PENDING', 'FIRING'] as const

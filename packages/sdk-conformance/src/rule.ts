@@ -43,7 +43,7 @@ export interface SeenConfiguration {
 
 /** A rule of the interface. `run` rejects when the SDK breaks it. */
 export interface Rule {
-  /** Stable: `events/…`, `configuration/…`, `approvals/…`, `issues/…`. */
+  /** Stable: `events/…`, `completeness/…`, `configuration/…`, `approvals/…`, `issues/…`. */
   readonly id: string
   /** The rule in a sentence. */
   readonly title: string

@@ -3,12 +3,19 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Adapter } from './adapter.ts'
 import type { Rule, Subject } from './rule.ts'
 import { approvalRules } from './rules/approvals.ts'
+import { completenessRules } from './rules/completeness.ts'
 import { configurationRules } from './rules/configuration.ts'
 import { eventRules } from './rules/events.ts'
 import { issueRules } from './rules/issues.ts'
 import { startScriptedService } from './scripted-service.ts'
 
-export const RULES: readonly Rule[] = [...eventRules, ...configurationRules, ...approvalRules, ...issueRules]
+export const RULES: readonly Rule[] = [
+  ...eventRules,
+  ...completenessRules,
+  ...configurationRules,
+  ...approvalRules,
+  ...issueRules,
+]
 
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly problem: string }
 

@@ -13,10 +13,20 @@ export interface RunScope {
   readonly json: string
   /** Its root span. */
   readonly span: Span
+  readonly recorder: Recorder
   /** Added to each event payload that lacks the key. */
   readonly annotations: Map<string, unknown>
   /** What other processes used of the run, as the host gave it. */
   readonly usedBefore?: unknown
+}
+
+/** What this client recorded of the run: the service counts what of it arrived. */
+export interface Recorder {
+  readonly id: string
+  /** Number of its latest event. */
+  count: number
+  /** By reason: how many, and when the last. */
+  dropped?: Record<string, [count: number, lastAt: number]>
 }
 
 export interface Span {

@@ -10,6 +10,7 @@ import { fieldsOf, readSafely } from './json.ts'
 import { createMask, loadChecksum, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadWriter, nameOf, type Payload, type PayloadWriter } from './payload.ts'
+import { noteDrop } from './queue.ts'
 import { hostRuntime, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
@@ -95,6 +96,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
       diagnostics.drop('no_run')
       return undefined
     }
+    const { recorder } = scope
+    let number = 0
     try {
       const draft = typeof given === 'function' ? given() : given
       for (const observe of observers) attempt(() => observe(scope, draft))
@@ -103,6 +106,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
         return undefined
       }
       const span = draft.span ?? spanOf(scope)
+      // A repeated id of the host is stored once: its second number would seem to be missing.
+      if (draft.eventId === undefined) number = ++recorder.count
       const event = makeEvent(
         { ...draft, type: String(draft.type), label: labelOf(draft.label) },
         {
@@ -111,6 +116,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
           timestamp: timeOf(draft.timestamp),
           payloadJson: payloadJson(annotated(draft.payload, scope, span)),
           sequence: sender.nextSequence(),
+          number,
         },
         ids,
       )
@@ -120,6 +126,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     } catch (error) {
       diagnostics.report('error', 'record_failed', `An event could not be recorded: ${nameOf(error)}.`)
       diagnostics.drop('failed')
+      if (number === 0) recorder.count++
+      noteDrop(recorder, 'failed', runtime.now())
       return undefined
     }
   }

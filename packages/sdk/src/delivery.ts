@@ -1,5 +1,6 @@
 /** Sends one batch. Loaded with the first one. */
 import { verdictOf, type Verdict } from './answer.ts'
+import { bodyOf } from './batch.ts'
 import { gzip } from './compress.ts'
 import type { Request } from './http.ts'
 import type { QueuedEvent } from './queue.ts'
@@ -11,7 +12,7 @@ export async function sendBatch(
   batch: readonly QueuedEvent[],
   { compress, requestTimeoutMs }: { readonly compress: boolean; readonly requestTimeoutMs: number },
 ): Promise<Verdict> {
-  const text = `[${batch.map(({ json }) => json).join(',')}]`
+  const text = bodyOf(batch)
   const packed = compress ? await gzip(text) : undefined
   const result = await request('POST', '/events/batch', {
     body: packed ?? text,

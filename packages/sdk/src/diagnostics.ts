@@ -86,7 +86,7 @@ export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now 
       counts[name] += by
     },
     drop(reason, by = 1) {
-      if (by > 0) dropped.set(reason, (dropped.get(reason) ?? 0) + by)
+      dropped.set(reason, (dropped.get(reason) ?? 0) + by)
     },
     counters: (queue) => ({ ...counts, ...queue, dropped: Object.fromEntries(dropped) }),
   }

@@ -31,6 +31,8 @@ export interface Draft {
   readonly eventId?: string | undefined
   /** Default: the current span. */
   readonly span?: Span | undefined
+  /** The recorder records nothing after it. An outcome always says so. */
+  readonly isLast?: boolean
 }
 
 export interface EventParts {
@@ -40,19 +42,36 @@ export interface EventParts {
   /** Masked and bounded. */
   readonly payloadJson: string
   readonly sequence: number
+  /** By its recorder. 0: the service does not miss it. */
+  readonly number: number
 }
 
-export const PROTECTED_TYPES: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'POLICY_DECISION'])
+const OUTCOME = 'SESSION_OUTCOME'
+export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION'])
 
-export function makeEvent({ type, label, eventId }: Draft, parts: EventParts, ids: Ids): QueuedEvent {
-  const { scope, span, timestamp, payloadJson, sequence } = parts
+export function makeEvent(
+  { type, label, eventId, isLast = type === OUTCOME }: Draft,
+  parts: EventParts,
+  ids: Ids,
+): QueuedEvent {
+  const { scope, span, timestamp, payloadJson, sequence, number } = parts
+  const { recorder } = scope
   const id = eventId ?? ids.uuid()
   const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
+  const n = number ? `,"n":"${recorder.id}${number.toString(36)}${isLast ? '.' : ''}"` : ''
   const json = `{"eventId":${JSON.stringify(id)},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
     label,
     LIMITS.labelChars,
-  )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent},"payload":${payloadJson}}`
-  return { id, json, bytes: byteLength(json), isProtected: PROTECTED_TYPES.has(type), sequence, attempts: 0 }
+  )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent}${n},"payload":${payloadJson}}`
+  return {
+    id,
+    json,
+    bytes: byteLength(json),
+    isProtected: PROTECTED_TYPES.has(type),
+    sequence,
+    attempts: 0,
+    recorder: number ? recorder : undefined,
+  }
 }
 
 /** The fields that all events of a run share. */

@@ -1,4 +1,6 @@
 /** Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
+import type { Recorder } from './context.ts'
+import type { DropReason } from './diagnostics.ts'
 
 export interface QueuedEvent {
   /** Its `eventId`. */
@@ -13,6 +15,16 @@ export interface QueuedEvent {
   readonly sequence: number
   /** How many times it was sent. */
   attempts: number
+  /** Where a loss is noted. */
+  readonly recorder?: Recorder | undefined
+}
+
+/** The next event of the recorder that is sent says so. */
+export function noteDrop(recorder: Recorder | undefined, reason: DropReason, now: number): void {
+  if (!recorder) return
+  const told = ((recorder.dropped ??= {})[reason] ??= [0, 0])
+  told[0]++
+  told[1] = now
 }
 
 export interface Bounds {

@@ -184,6 +184,11 @@ export class Run {
     this.end(status, { error, exception: exceptionOf(error) })
   }
 
+  /** Says that this process records nothing more of the run, which another one ends: without that, nobody knows if its last events arrived. */
+  leave(): string | undefined {
+    return this.#add(() => ({ type: 'AGENT_STEP', label: 'left the run', isLast: true }))
+  }
+
   #add(draft: () => Draft): string | undefined {
     return this.#core.record(this.#scope, draft)
   }
@@ -222,6 +227,7 @@ export function createScope(core: Core, given: RunOptions): RunScope {
   const agentName = text('agentName', settings.agentName, LIMITS.textChars) ?? settings.agentName
   const runId = runIdOf(core, options.runId)
   const { clientId, schemaVersion } = settings
+  const spanId = ids.span()
   return {
     runId,
     sessionId,
@@ -229,7 +235,9 @@ export function createScope(core: Core, given: RunOptions): RunScope {
     agentName,
     isSampled: isSampled(runId, settings.sampleRate),
     json: scopeJson({ clientId, runId, sessionId, agentId, agentName, schemaVersion }),
-    span: { spanId: ids.span(), parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
+    span: { spanId, parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
+    // Five characters: an event gets longer by 13 to 16 bytes.
+    recorder: { id: spanId.slice(0, 5), count: 0 },
     annotations: new Map(),
     usedBefore: options.usedBefore,
   }

@@ -14,7 +14,7 @@
 import type { KeyRefusal, Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
 import { LIMITS } from './limits.ts'
-import { Queue, type Bounds, type QueuedEvent } from './queue.ts'
+import { noteDrop, Queue, type Bounds, type QueuedEvent } from './queue.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'
 import type { Keeper } from './spool.ts'
@@ -294,6 +294,7 @@ export class Sender {
 
   #drop(events: readonly QueuedEvent[], reason: DropReason): void {
     if (events.length === 0) return
+    for (const { recorder } of events) noteDrop(recorder, reason, this.#runtime.now())
     this.#diagnostics.drop(reason, events.length)
     this.#diagnostics.report('warning', 'events_dropped', `${events.length} events were dropped: ${reason}.`)
     this.#finished(events, 'dropped')

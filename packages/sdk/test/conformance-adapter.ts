@@ -20,8 +20,9 @@ const clients = new Map<string, Client>()
 
 const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> = {
   record({ run }, { event }) {
-    const { label = 'step', payload } = event as { label?: string; payload?: Record<string, unknown> }
-    return run.record('AGENT_STEP', label, payload)
+    type Given = { eventType?: string; label?: string; payload?: Record<string, unknown> }
+    const { eventType = 'AGENT_STEP', label = 'step', payload } = event as Given
+    return run.record(eventType, label, payload)
   },
   flush: ({ tacho }, { timeoutMs }) => tacho.flush(timeoutMs as number),
   refresh: ({ tacho }) => tacho.configuration.refresh(),

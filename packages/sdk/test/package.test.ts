@@ -19,11 +19,11 @@ import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Limit for the recording core, minified and compressed. */
-const CORE_BYTES = 13_890
+const CORE_BYTES = 14_120
 /** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
-const ENTRY_BYTES = 15_780
+const ENTRY_BYTES = 16_030
 /** Limit for what the first batch loads: the network. */
-const DELIVERY_BYTES = 1_740
+const DELIVERY_BYTES = 1_820
 
 let folder: string
 let tarball: string
@@ -58,7 +58,7 @@ async function bundled(entry: string): Promise<{ bytes: number; inputs: string[]
   return { bytes, inputs: Object.keys(metafile.inputs) }
 }
 
-test('the recording core stays under 13.9 kB, and the entry loads only what every client needs', async () => {
+test('the recording core stays under 14.2 kB, and the entry loads only what every client needs', async () => {
   const core = await bundled(
     ['core', 'run', 'process-end', 'runtime'].map((name) => `export * from './${name}.js'`).join('\n'),
   )

@@ -29,7 +29,7 @@ class _Client:
         self.inputs: dict[str, dict[str, Any]] = {}
 
     def record(self, event: dict[str, Any], **_: Any) -> Any:
-        return self.run.record("AGENT_STEP", event.get("label", "step"), event.get("payload"))
+        return self.run.record(event.get("eventType", "AGENT_STEP"), event.get("label", "step"), event.get("payload"))
 
     def flush(self, timeoutMs: float, **_: Any) -> Any:
         self.tacho.flush(timeoutMs / 1_000)

@@ -28,6 +28,7 @@ const UNITS: Record<AlertKind, string> = {
   no_runs: '',
   approval_waiting: 'min',
   stalled_runs: 'runs',
+  incomplete_runs: 'runs',
   budget: '$',
 }
 

@@ -17,6 +17,7 @@ export interface RunFilterOptions extends EnvironmentOptions {
   stalled?: true
   errors?: true
   approvals?: true
+  gaps?: true
   tool?: string
   model?: string
   policy?: string
@@ -40,6 +41,7 @@ export function withRunFilters(command: Command): Command {
     .option('--min-length <duration>', 'runs at least this long, such as 30s or 5m', parseLength)
     .option('--errors', 'runs with an error or a failed tool call')
     .option('--approvals', 'runs that requested an approval')
+    .option('--gaps', 'runs with events that did not arrive')
     .option('--tool <name>', 'runs that called this tool')
     .option('--model <name>', 'runs that called this model')
     .option('--policy <id>', 'runs in which this policy matched a call')
@@ -57,6 +59,7 @@ export function runQuery(options: RunFilterOptions, now: number) {
     ...(options.minLength === undefined ? {} : { minLengthMs: options.minLength }),
     ...(options.errors && { hasErrors: 'true' as const }),
     ...(options.approvals && { hasApprovals: 'true' as const }),
+    ...(options.gaps && { completeness: 'GAPS' as const }),
     ...(options.tool === undefined ? {} : { tool: options.tool }),
     ...(options.model === undefined ? {} : { model: options.model }),
     ...(options.policy === undefined ? {} : { policyId: options.policy }),

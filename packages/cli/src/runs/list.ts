@@ -93,7 +93,7 @@ async function* runChunks(
 function runCells(run: OperatorRun, now: number): string[] {
   return [
     run.startedAt,
-    run.pinnedAt === null ? shownStatus(run, now) : `${shownStatus(run, now)} (pinned)`,
+    [shownStatus(run, now), ...notesOf(run)].join(' '),
     run.runId,
     run.agent.name,
     run.sessionId ?? '',
@@ -103,6 +103,11 @@ function runCells(run: OperatorRun, now: number): string[] {
     spokenCost(run),
     whyFailed(run) ?? '',
   ]
+}
+
+function notesOf({ pinnedAt, completeness: { state, recorded, arrived } }: OperatorRun): string[] {
+  const missing = state === 'GAPS' ? [`(${spokenNumber(recorded - arrived)} missing)`] : []
+  return pinnedAt === null ? missing : ['(pinned)', ...missing]
 }
 
 /** One run on one line. */

@@ -1,5 +1,6 @@
 /** `tacho runs show`: a run and its timeline. */
 import { eachItem } from '@tacho/client/items.ts'
+import { completenessText } from '@tacho/contract/completeness.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import { failureLine, failureOf, whyFailed, type ToldEvent } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
@@ -182,6 +183,7 @@ function runLines(run: OperatorRun, now: number): string[] {
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
     `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenMoney(usage.cost)}${estimateText(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
+    arrivedLine(run),
     ...(run.payloadsRemoved === 0
       ? []
       : [`Payloads of ${counted(run.payloadsRemoved, 'event')} were removed by retention`]),
@@ -216,6 +218,11 @@ async function printStack(client: OperatorClient, place: RunPlace, { runId, fail
   for (const cause of told?.causes ?? []) printLine(`  because ${printable(failureLine(cause, null))}`)
   const stack = told?.stack ?? 'No stack was recorded.'
   for (const line of stack.split(/\r?\n/)) printLine(printable(line))
+}
+
+function arrivedLine({ completeness }: OperatorRun): string {
+  const text = printable(completenessText(completeness, spokenTime))
+  return `Arrived  ${completeness.state === 'GAPS' ? toned('red', text) : text}`
 }
 
 function differing(count: number): string {

@@ -50,6 +50,13 @@ export const KINDS: Record<AlertKind, KindLook> = {
     format: (value) => counted(value, 'run'),
     hasWindow: true,
   },
+  incomplete_runs: {
+    name: 'Incomplete runs',
+    note: 'Events of more runs did not arrive.',
+    label: 'Runs',
+    format: (value) => counted(value, 'run'),
+    hasWindow: true,
+  },
   budget: {
     name: 'Budget',
     note: 'Tells when 50, 80 and 100 % of an amount are used.',
@@ -74,6 +81,8 @@ export function ruleText({ kind, threshold, windowMinutes, period }: Alert): str
       return `a request waits longer than ${limit}`
     case 'stalled_runs':
       return `more than ${limit} of ${window} stalled`
+    case 'incomplete_runs':
+      return `more than ${limit} of ${window} have missing events`
     case 'budget':
       return `${limit} a ${period}`
   }

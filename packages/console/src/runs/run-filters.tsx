@@ -23,7 +23,16 @@ const NAMED = [
   ['model', 'Model', 'Model'],
   ['policyId', 'Policy', 'Policy'],
 ] as const
-const MORE = ['tool', 'model', 'policyId', 'minCost', 'minLengthMs', 'hasErrors', 'hasApprovals'] as const
+const MORE = [
+  'tool',
+  'model',
+  'policyId',
+  'minCost',
+  'minLengthMs',
+  'hasErrors',
+  'hasApprovals',
+  'completeness',
+] as const
 
 /** An empty text or undefined leaves its filter out. */
 type Change = { [Name in keyof RunsSearch]?: RunsSearch[Name] | string | undefined }
@@ -129,6 +138,11 @@ function MoreFilters({ search, items, set }: MoreProps) {
         label="With approvals"
         isOn={search.hasApprovals === true}
         onChange={(hasApprovals) => set({ hasApprovals })}
+      />
+      <Check
+        label="With missing events"
+        isOn={search.completeness === 'GAPS'}
+        onChange={(isOn) => set({ completeness: isOn && 'GAPS' })}
       />
     </div>
   )

@@ -1,3 +1,4 @@
+import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { whyFailed } from '@tacho/contract/failure.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
@@ -7,7 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Cost, costsOf } from '../ui/cost.tsx'
-import { compact, counted, duration } from '../ui/format.ts'
+import { compact, counted, duration, exact } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { RunMenu } from './run-menu.tsx'
@@ -70,6 +71,7 @@ export function RunHeader({ run, onCompare, onFailure }: Props) {
         </Fact>
         <Fact name="Length">{duration(runLength(run, now))}</Fact>
         <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
+        <Arrived run={run} />
         <Fact name="Tokens">{compact(run.usage.totalTokens)} tokens</Fact>
         <Fact name="Cost">
           cost <Cost of={costs} />
@@ -113,6 +115,20 @@ function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
         </button>
       )}
     </p>
+  )
+}
+
+/** Nothing, while a run of a numbering client runs without gaps, or if its client does not number. */
+function Arrived({ run: { completeness, status } }: { run: OperatorRun }) {
+  const { state, recorders } = completeness
+  if (recorders.length === 0 || (state === 'OPEN' && status === 'RUNNING')) return null
+  const text = completenessText(completeness, (iso) => exact(Date.parse(iso)))
+  return (
+    <Fact name="Arrived">
+      <span className={state === 'GAPS' ? 'text-amber' : ''} title={text}>
+        {state === 'COMPLETE' ? 'complete' : text}
+      </span>
+    </Fact>
   )
 }
 

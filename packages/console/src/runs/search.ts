@@ -25,6 +25,7 @@ export interface RunsSearch {
   minLengthMs?: number
   hasErrors?: true
   hasApprovals?: true
+  completeness?: 'GAPS'
   tool?: string
   model?: string
   policyId?: string
@@ -45,6 +46,7 @@ const NAMES = [
   'minLengthMs',
   'hasErrors',
   'hasApprovals',
+  'completeness',
   'tool',
   'model',
   'policyId',
@@ -60,7 +62,10 @@ const COST_MAX = 9_999_999
 const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
 
 export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
-  const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, ...texts } = textOf(search, NAMES)
+  const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...texts } = textOf(
+    search,
+    NAMES,
+  )
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
   return {
     ...texts,
@@ -71,6 +76,7 @@ export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
     ...(isWithin(minLengthMs, Number.MAX_SAFE_INTEGER) && { minLengthMs: Math.ceil(Number(minLengthMs)) }),
     ...(hasErrors === 'true' && { hasErrors: true as const }),
     ...(hasApprovals === 'true' && { hasApprovals: true as const }),
+    ...(completeness === 'GAPS' && { completeness }),
     ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
   }
 }

@@ -13,6 +13,7 @@ const rule = {
     description:
       'error_rate: percent of ended runs that failed. cost: cost and estimated cost. no_runs: no run started in the window. ' +
       'approval_waiting: minutes that the longest waiting request waits. stalled_runs: runs without an event for 15 minutes, and those that were closed because of it. ' +
+      'incomplete_runs: runs with events that did not arrive. ' +
       'budget: cost and estimated cost of the month or day',
   }),
   threshold: Type.Number({

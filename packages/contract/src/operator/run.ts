@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox'
 import { Event, EventRow } from '../event.ts'
 import { cursor, id, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { Completeness } from './completeness.ts'
 import { ESTIMATE } from './estimate.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
@@ -36,6 +37,7 @@ export const OperatorRun = Type.Object(
       minimum: 0,
       description: 'Events sent again with a stored id but different content; the first one was kept',
     }),
+    completeness: Completeness,
     errorCount: Type.Unsafe<number | null>({
       type: ['integer', 'null'],
       minimum: 0,
@@ -124,6 +126,11 @@ export const RUN_FILTERS = {
   hasErrors: Type.Optional(
     Type.Enum(['true'], {
       description: `Runs with an event that tells an error, as errorCount counts them. ${SIFTED}`,
+    }),
+  ),
+  completeness: Type.Optional(
+    Type.Enum(['GAPS'], {
+      description: 'Runs with events that did not arrive: rejected, dropped by the client, or missing',
     }),
   ),
   hasApprovals: Type.Optional(

@@ -2,6 +2,8 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { ApprovalStatus } from '../approval.ts'
 import { nullableText, nullableTime, time, uuid } from '../fields.ts'
+import { RunStatus } from '../run.ts'
+import { Completeness } from './completeness.ts'
 import { IssueState } from './issue.ts'
 import { ALERT_KINDS, type WEBHOOK_EVENTS } from '../words.ts'
 
@@ -79,6 +81,29 @@ export const AlertMessage = Type.Object(
 )
 export type AlertMessage = Static<typeof AlertMessage>
 
+const { state: _state, unnumbered: _unnumbered, recorders: _recorders, ...missing } = Completeness.properties
+
+const incomplete = Type.Object(
+  {
+    environmentId: uuid('Environment id'),
+    id: uuid('Internal id of the run'),
+    runId: Type.String({ description: 'External run id' }),
+    sessionId: nullableText('External session id'),
+    agentId: nullableText('External agent id'),
+    agentName: Type.String(),
+    runStatus: RunStatus,
+    title: Type.String({ description: 'What is missing, in a line' }),
+    ...missing,
+  },
+  { $id: 'IncompleteRun', description: 'What of a run did not arrive when the message was created' },
+)
+
+export const RunMessage = Type.Object(
+  { type: Type.Enum(['run.incomplete']), timestamp: at, data: incomplete },
+  { $id: 'RunMessage', description: 'A message about a run' },
+)
+export type RunMessage = Static<typeof RunMessage>
+
 export const TestMessage = Type.Object(
   {
     type: Type.Enum(['webhook.test']),
@@ -99,6 +124,7 @@ export const WEBHOOK_MESSAGES = {
   'alert.firing': { summary: 'The condition of an alert held long enough', body: AlertMessage },
   'alert.resolved': { summary: 'The condition of a firing alert is over', body: AlertMessage },
   'budget.reached': { summary: '50, 80 or 100 percent of a budget are used', body: AlertMessage },
+  'run.incomplete': { summary: 'Events of a run did not arrive, for a minute; once for each run', body: RunMessage },
   'webhook.test': { summary: 'An operator tests the webhook', body: TestMessage },
 } as const satisfies Record<(typeof WEBHOOK_EVENTS)[number] | 'webhook.test', { summary: string; body: TSchema }>
 

@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import process from 'node:process'
 import { verdictOf, type Verdict } from '../answer.ts'
+import { bodyOf } from '../batch.ts'
 import type { QueuedEvent } from '../queue.ts'
 
 /** Sends each body and writes one line for each answer. Ends with the first failure. */
@@ -52,7 +53,7 @@ export function deliverNow(
     if (versions['bun'] || versions['deno'] || !NODE.test(path.basename(execPath))) return []
     const { NODE_OPTIONS = '', ...others } = env
     const flags = [...execArgv, ...NODE_OPTIONS.split(' ')].filter((flag) => NETWORK_FLAGS.has(flag))
-    const bodies = batches.map((batch) => `[${batch.map(({ json }) => json).join(',')}]`)
+    const bodies = batches.map(bodyOf)
     const { stdout } = spawnSync(execPath, [...flags, '--eval', PROGRAM], {
       input: JSON.stringify({ url: `${baseUrl}/openapi/v1/events/batch`, key: apiKey, timeoutMs, bodies }),
       env: others,

@@ -4,6 +4,7 @@ import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
+import { numberingOf } from './completeness.ts'
 import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
 import { eventFailure } from './failure.ts'
@@ -150,6 +151,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     toolUse: toolUseOf(item.eventType, data),
     failure: eventFailure(item.eventType, item.label, data),
     traits: traitsOf(item.eventType, data, promptUse),
+    ...numberingOf(item),
     onlyIfStored,
   }
 }
@@ -235,7 +237,12 @@ function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionR
   const fits = (value: unknown, chars: number): value is string =>
     typeof value === 'string' && value !== '' && value.length <= 2 * chars && isStorableText(value)
   if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
-  return { runId, eventId, code, rejectedAt: now }
+  const refused = { runId, eventId, code, rejectedAt: now }
+  const { number, drops } = numberingOf(item as { n?: unknown })
+  const clientId = 'clientId' in item ? item.clientId : null
+  return number !== null && fits(clientId, LIMITS.clientIdChars)
+    ? { ...refused, numbered: { number, clientId, drops } }
+    : refused
 }
 
 /** Builds the reply after the store's verdicts; `verdicts` is null when nothing could be stored. */

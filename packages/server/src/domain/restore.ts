@@ -5,6 +5,7 @@ import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type Expor
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
+import { areRecorders, hasGaps, readRecorders } from '../storage/completeness.ts'
 import { readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isFailureText } from '../storage/failure.ts'
 import { isUncosted } from '../storage/uncosted.ts'
@@ -175,18 +176,20 @@ function addRun(parts: RestorePart[], line: ReadLine, index: number): string | n
   const facts: ExportedRow = {}
   const fault = copyMembers(facts, line, 'run', RUN_PARTS)
   if (fault !== null) return fault
-  const { traits = null, uncosted = null, failure = null } = line.members
+  const { traits = null, uncosted = null, failure = null, recorders = null } = line.members
   if (!areTraits(traits)) return 'has invalid traits'
   if (!isUncosted(uncosted) || !isStorableText(String(uncosted))) return 'has an invalid uncosted'
   if (!isFailureText(failure) || !isStorableText(String(failure))) return 'has an invalid failure'
+  if (!areRecorders(recorders) || !isStorableText(String(recorders))) return 'has invalid recorders'
   const { id, runId, differingRetries } = facts as { id: string; runId: string; differingRetries: number }
   const countsErrors = facts['errorCount'] !== null
+  const counted = { recorders, hasGaps: hasGaps(readRecorders(recorders)) ? 1 : 0 }
   const run = {
     id,
     runId,
     differingRetries,
     countsErrors,
-    facts: { ...facts, traits, uncosted, failure } as ExportedRow,
+    facts: { ...facts, traits, uncosted, failure, ...counted } as ExportedRow,
   }
   parts.push({ kind: 'run', run, events: [], line: index })
   return null

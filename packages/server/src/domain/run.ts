@@ -9,6 +9,7 @@ import type { RunRow } from '../storage/runs.ts'
 import { readFailure } from '../storage/failure.ts'
 import { readTraits } from '../storage/traits.ts'
 import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
+import { toCompleteness } from './completeness.ts'
 import { toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
@@ -44,6 +45,7 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
     ...estimator.ofCalls(readUncosted(row.uncosted), row.startedAt),
     eventCount: row.eventCount,
     differingRetries: row.differingRetries,
+    completeness: toCompleteness(row),
     errorCount: row.errorCount,
     failure: toRunFailure(row),
     ...namesOf(row),

@@ -84,6 +84,7 @@ const TITLES: Record<string, string> = {
   'alert.firing': 'Alert',
   'alert.resolved': 'Resolved',
   'budget.reached': 'Budget',
+  'run.incomplete': 'Events of a run are missing',
   'webhook.test': 'This is a test',
 } satisfies Record<WebhookEvent | 'webhook.test', string>
 

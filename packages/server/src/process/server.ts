@@ -36,6 +36,7 @@ import { packPayloads } from '../jobs/pack-payloads.ts'
 import { reopenIssues } from '../jobs/reopen-issues.ts'
 import { queueRetention, retain } from '../jobs/retain.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
+import { tellGaps } from '../jobs/tell-gaps.ts'
 import { simulate } from '../jobs/simulate.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
@@ -98,6 +99,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       erase({ storage, now: storeNow }),
       deleteEnvironments({ storage, owner, now: storeNow }),
       closeStalled({ storage, owner, now: storeNow }),
+      tellGaps({ storage, owner, now: storeNow }),
       checkAlerts({ storage, prices, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],

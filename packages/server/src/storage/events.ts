@@ -3,6 +3,7 @@ import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { EventFailure } from './failure.ts'
+import type { Numbering } from './completeness.ts'
 import type { RunRow } from './runs.ts'
 import type { CallTokens } from './uncosted.ts'
 
@@ -29,7 +30,7 @@ export interface EventStore {
 }
 
 /** A judged event, flat, with everything the store needs. The payload is the JSON text as sent. */
-export interface NewEvent {
+export interface NewEvent extends Numbering {
   eventId: string
   clientId: string
   runId: string
@@ -117,6 +118,8 @@ export interface RejectionRow {
   eventId: string
   code: RejectionCode
   rejectedAt: number
+  /** Number and client of a numbered event, for its run to count. */
+  numbered?: { number: string; clientId: string; drops: string | null }
 }
 
 export interface EventRowRead {

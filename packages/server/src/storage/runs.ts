@@ -38,6 +38,8 @@ export interface RunRow {
   errorCount: number | null
   /** Lines, as in traits.ts. */
   traits: string | null
+  /** Text of completeness.ts. */
+  recorders: string | null
   /** Text of uncosted.ts. */
   uncosted: string | null
   /** Text of failure.ts. */
@@ -67,6 +69,8 @@ export interface RunFilter {
   /** A run that the stalled rule closed counts as RUNNING. */
   onlyOutcomesEnd?: boolean | undefined
   sessionId?: string | undefined
+  /** Only runs with events that did not arrive. */
+  hasGaps?: true | undefined
   /** startedAt at or after. */
   from?: number | undefined
   /** startedAt before. */

@@ -31,6 +31,7 @@ import type { AgentStore } from './agents.ts'
 import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { SearchStore } from './search.ts'
+import type { CompletenessStore } from './completeness.ts'
 import type { StalledStore } from './stalled.ts'
 import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -54,6 +55,7 @@ export interface Storage
     RetentionStore,
     SearchStore,
     StalledStore,
+    CompletenessStore,
     UsageStore,
     PriceStore,
     AlertStore,

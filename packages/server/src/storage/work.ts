@@ -1,6 +1,6 @@
 /** Background work, done by the node that claims it. */
 
-/** What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment, an erasure. */
+/** What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment, an erasure, a run. */
 export const WORK_KINDS = [
   'review_issue_record',
   'simulate',
@@ -12,6 +12,7 @@ export const WORK_KINDS = [
   'erase',
   'delete_environment',
   'close_stalled',
+  'tell_gaps',
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 

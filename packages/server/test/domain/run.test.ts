@@ -24,6 +24,7 @@ const row: RunRow = {
   differingRetries: 0,
   errorCount: 1,
   traits: null,
+  recorders: null,
   uncosted: null,
   failure: JSON.stringify(['e1', 3, 0, 'TimeoutError', 'tool', 'get_order']),
   failureMessage: 'no answer',

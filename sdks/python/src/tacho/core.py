@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .delivery.diagnostics import Diagnostics
+from .delivery.queue import Recorder, base36
 from .delivery.sender import Sender, SenderSettings
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
 from .options import Settings, resolve
 from .recording.context import RunScope, Span, current_of, prompt_version_of
-from .recording.event import PROTECTED_TYPES, make_event
+from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
 from .recording.open_runs import OpenRuns
@@ -26,6 +27,7 @@ class Core:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.ids = Ids(now_ms)
+        self.process = object()
         self.settings, api_key, problems = _resolved(given, self.ids.uuid())
         listener = given.get("on_diagnostic")
         self.diagnostics = Diagnostics(listener if callable(listener) else None)
@@ -64,16 +66,20 @@ class Core:
         timestamp: float | None = None,
         span: Span | None = None,
         is_counted: bool = False,
+        is_last: bool = False,
     ) -> str | None:
         """
         Records one event of a run. Never raises and never waits. Returns the event's id; None if it was dropped.
         `timestamp`: Unix time in seconds. `is_counted`: its use was counted before, when the call was admitted.
+        `is_last`: this process records nothing more of the run.
         """
         self.diagnostics.count("recorded")
         if scope is None:
             self.diagnostics.report("warning", "no_run", "An event outside a run was dropped.")
             self.diagnostics.drop("no_run")
             return None
+        recorder = self._recorder_of(scope)
+        number = 0
         try:
             text = exact_text(event_type)
             kind = str.__str__(str(event_type)) if text is None else text
@@ -82,6 +88,7 @@ class Core:
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
+            number = recorder.next_number()
             version = prompt_version_of(self, scope)
             if scope.annotations or version is not None:
                 noted = {} if version is None else {"promptVersionId": version}
@@ -98,7 +105,8 @@ class Core:
             def written() -> str:
                 return self.payloads.written(captured)
 
-            event = make_event(event_id, kind, masked_label, scope, where, at, written, captured.bytes)
+            numbered = f"{recorder.id}{base36(number)}{'.' if is_last or kind == OUTCOME else ''}"
+            event = make_event(event_id, kind, masked_label, scope, where, at, written, captured.bytes, numbered, recorder)
             if self.settings.masking.custom is not None:
                 event.json  # noqa: B018 - a function of the host runs inside its record call.
             return event_id if self.sender.add(event) else None
@@ -106,7 +114,16 @@ class Core:
             name = class_name(error)
             self.diagnostics.report("error", "record_failed", f"An event could not be recorded: {name}.")
             self.diagnostics.drop("failed")
+            if number == 0:
+                recorder.next_number()
+            recorder.drop("failed", now_ms())
             return None
+
+    def _recorder_of(self, scope: RunScope) -> Recorder:
+        if scope.recorder.owner is not self.process:
+            # A forked process records events of its own.
+            scope.recorder = Recorder(self.process, self.ids.span())
+        return scope.recorder
 
     def span_of(self, scope: RunScope) -> Span:
         current = current_of(self)
@@ -119,6 +136,7 @@ class Core:
     def reset(self) -> None:
         """Begins anew in a forked process: the parent delivers what was queued before."""
         self.ids.reset()
+        self.process = object()
         self.open_runs.reset()
         self.diagnostics.reset()
         self.connections.reset()

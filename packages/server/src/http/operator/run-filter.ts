@@ -17,7 +17,8 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter | Ref
   const { status = activity && 'RUNNING' } = query
   const stalledAt = activity && now
   const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q, stalledAt }
-  return { ...found, approvalsLookedAt, sift: siftOf(query) }
+  const hasGaps = query.completeness === 'GAPS' || undefined
+  return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query) }
 }
 
 /** A text that no store can keep matches no run. */

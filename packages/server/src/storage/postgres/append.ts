@@ -23,10 +23,11 @@ import {
 } from '../sql/rows/json-rows.ts'
 import { shortText, textKey } from '../sql/keys.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
-import { addEvent, openedRun, type RunState } from '../sql/append/run-state.ts'
+import { addEvent, noteGaps, openedRun, type RunState } from '../sql/append/run-state.ts'
 import { SUM_COLUMNS } from '../sql/usage/sums.ts'
 import type { NewEvent } from '../events.ts'
 import { failureText, readFailure } from '../failure.ts'
+import { readRecorders, recordersText } from '../completeness.ts'
 import { readUncosted, uncostedText } from '../uncosted.ts'
 import { StorageError } from '../storage.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
@@ -59,6 +60,8 @@ const RUN_COLUMNS: Columns = {
   rule_closed_at: 'bigint',
   error_count: 'bigint',
   traits: 'text',
+  recorders: 'text',
+  has_gaps: 'integer',
   uncosted: 'text',
   failure: 'text',
   failure_message: 'text',
@@ -80,6 +83,8 @@ const CHANGED = [
   'rule_closed_at',
   'error_count',
   'traits',
+  'recorders',
+  'has_gaps',
   'uncosted',
   'failure',
   'failure_message',
@@ -113,7 +118,7 @@ const eventOf = (selected: string, run: string, eventId: string) =>
 const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
   differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq", rule_closed_at AS "ruleClosedAt",
-  error_count AS "errorCount", traits, uncosted, failure, failure_message AS "failureMessage", packed,
+  error_count AS "errorCount", traits, recorders, has_gaps AS "hasGaps", uncosted, failure, failure_message AS "failureMessage", packed,
   ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
@@ -258,12 +263,10 @@ function operations(
         if (run?.number === row.number) return [row.runId, run]
         knownRuns.set(ownText(placeOf(row.runId)), true)
         const session = row.session === null ? null : shortText(row.session)
-        const uncosted = readUncosted(row.uncosted)
+        const lists = { uncosted: readUncosted(row.uncosted), recorders: readRecorders(row.recorders) }
         const failure = readFailure(row.failure, failureMessage)
-        return [
-          row.runId,
-          { ...row, uncosted, failure, session, namedSession: null, isNew: false, isMoved: false, hasGrown: false },
-        ]
+        const fresh = { namedSession: null, isNew: false, isMoved: false, hasGrown: false, hasNewGaps: false }
+        return [row.runId, { ...row, ...lists, failure, session, ...fresh }]
       }),
     )
   }
@@ -294,8 +297,10 @@ function operations(
   }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
-    // A new run was opened with the totals of all its events. Only differing retries are added later.
-    const rows = runs.filter(({ isNew, differingRetries }) => !isNew || differingRetries > 0).map(runRow)
+    // A new run was opened with the totals of all its events. Only differing retries and rejections are added later.
+    const isLater = ({ isNew, differingRetries, recorders }: RunState) =>
+      !isNew || differingRetries > 0 || recorders.some(({ rejected }) => rejected > 0)
+    const rows = runs.filter(isLater).map(runRow)
     if (rows.length > 0) await insertJsonRows(sql, CHANGE_RUNS, environmentId, rows)
   }
 
@@ -303,8 +308,12 @@ function operations(
 }
 
 type KnownRuns = LRUCache<string, true>
-type LockedRun = Omit<RunState, 'uncosted' | 'failure' | 'namedSession' | 'isNew' | 'isMoved' | 'hasGrown'> & {
+type LockedRun = Omit<
+  RunState,
+  'uncosted' | 'recorders' | 'failure' | 'namedSession' | 'isNew' | 'isMoved' | 'hasGrown' | 'hasNewGaps'
+> & {
   uncosted: string | null
+  recorders: string | null
   failure: string | null
   failureMessage: string | null
   stored: string[] | null
@@ -315,8 +324,9 @@ const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string 
 
 /** The row of a new run: all its events are new too. */
 function rowWith(opened: RunState, events: readonly NewEvent[]): Row {
-  const run = { ...opened, uncosted: [] }
+  const run = { ...opened, uncosted: [], recorders: [] }
   events.forEach((event, index) => addEvent(run, index + 1, event))
+  noteGaps(run)
   return runRow(run)
 }
 
@@ -328,7 +338,8 @@ export function runRow(run: RunState): Row {
   const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
   const closing = [run.endedAt, run.closingSeq, run.ruleClosedAt]
   const failure = [failureText(run.failure), run.failure?.message ?? null]
-  const found = [run.errorCount, run.traits, uncostedText(run.uncosted), ...failure, run.packed]
+  const gaps = [recordersText(run.recorders), run.hasGaps]
+  const found = [run.errorCount, run.traits, ...gaps, uncostedText(run.uncosted), ...failure, run.packed]
   return [
     id,
     number,

@@ -168,6 +168,12 @@ async function measureAlert(
     const silent = await sql.get<{ count: number }>(closed, [environmentId, ...agent, since, RUNS_LOOKED_AT])
     return ((await sql.get<{ count: number }>(text, values))?.count ?? 0) + (silent?.count ?? 0)
   }
+  if (kind === 'incomplete_runs') {
+    const incomplete = `SELECT id FROM runs WHERE environment_id = ?${ofAgent} AND has_gaps = 1 AND started_at >= ?
+      ORDER BY started_at DESC LIMIT ?`
+    const text = `SELECT COUNT(*) AS count FROM (${incomplete}) newest`
+    return (await sql.get<{ count: number }>(text, [environmentId, ...agent, since, RUNS_LOOKED_AT]))?.count ?? 0
+  }
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended
     FROM usage_hours WHERE environment_id = ? AND hour >= ? AND hour < ?${ofAgent}`

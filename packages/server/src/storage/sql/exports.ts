@@ -227,7 +227,7 @@ async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, 
   })
 }
 
-const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at']
+const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at', 'recorders', 'has_gaps']
 /** Restored too if the stalled rule closed the run. */
 const CLOSED_FACTS = ['status', 'ended_at']
 const LOST_FACTS = [

@@ -13,6 +13,7 @@ import { nameSession, openedRun, ownSession, type RunState } from '../sql/append
 import type { Sql } from '../sql/sql.ts'
 import { SUM_COLUMNS } from '../sql/usage/sums.ts'
 import { failureChars, failureText, readFailure } from '../failure.ts'
+import { readRecorders, recordersText } from '../completeness.ts'
 import { readUncosted, uncostedText } from '../uncosted.ts'
 import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
@@ -22,6 +23,8 @@ import { counted, transaction } from './transaction.ts'
 const CACHE_BYTES = 24 * 1_048_576
 /** About what one model and prompt version of a run takes in the cache. */
 const UNCOSTED_BYTES = 330
+/** About what one recorder of a run takes there. */
+const RECORDER_BYTES = 400
 
 /** Column of each value of a run, as read and first written. */
 const RUN_COLUMNS = {
@@ -37,6 +40,8 @@ const RUN_COLUMNS = {
   differingRetries: 'differing_retries',
   errorCount: 'error_count',
   traits: 'traits',
+  recorders: 'recorders',
+  hasGaps: 'has_gaps',
   uncosted: 'uncosted',
   failure: 'failure',
   failureMessage: 'failure_message',
@@ -52,6 +57,7 @@ const COUNTED = [
   'differingRetries',
   'errorCount',
   'traits',
+  'recorders',
   'uncosted',
   'failure',
   'failureMessage',
@@ -74,7 +80,7 @@ export function rowWriter(db: Database) {
   )
   const moveRun = db.prepare(
     `UPDATE runs SET status = @status, started_at = @startedAt, ended_at = @endedAt, closing_seq = @closingSeq,
-        packed = @packed, rule_closed_at = @ruleClosedAt,
+        has_gaps = @hasGaps, packed = @packed, rule_closed_at = @ruleClosedAt,
         session_key = COALESCE(session_key, @sessionKey), session_id = COALESCE(session_id, @namedSession)
       WHERE environment_id = @environmentId AND number = @number`,
   )
@@ -101,19 +107,21 @@ export function rowWriter(db: Database) {
         ...run,
         environmentId,
         sessionKey,
+        recorders: recordersText(run.recorders),
         uncosted: uncostedText(run.uncosted),
         failure: failureText(run.failure),
         failureMessage: run.failure?.message ?? null,
         isNew: null,
         isMoved: null,
         hasGrown: null,
+        hasNewGaps: null,
       }
       if (run.isNew) insertRun.run(row)
       else {
         countRun.run(row)
         if (run.isMoved) moveRun.run(row)
       }
-      Object.assign(run, { isNew: false, isMoved: false, hasGrown: false, namedSession: null })
+      Object.assign(run, { isNew: false, isMoved: false, hasGrown: false, hasNewGaps: false, namedSession: null })
     },
     /** Call this after a transaction that did not commit. */
     forget: environments.forget,
@@ -150,8 +158,9 @@ function numberTaker(db: Database): (count: number) => number[] {
   return (count) => Array.from({ length: count }, () => next++)
 }
 
-type StoredRun = Omit<RunState, 'uncosted' | 'failure'> & {
+type StoredRun = Omit<RunState, 'uncosted' | 'recorders' | 'failure'> & {
   uncosted: string | null
+  recorders: string | null
   failure: string | null
   failureMessage: string | null
 }
@@ -169,9 +178,10 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId, traits, uncosted, failure }, place) => {
+    sizeCalculation: ({ runId, traits, uncosted, recorders, failure }, place) => {
       const chars = place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0)
-      return entryBytes(chars + uncosted.length * UNCOSTED_BYTES + (failure === null ? 0 : failureChars(failure)))
+      const lists = uncosted.length * UNCOSTED_BYTES + recorders.length * RECORDER_BYTES
+      return entryBytes(chars + lists + (failure === null ? 0 : failureChars(failure)))
     },
   })
   const { insertEvent, writeRun, forget } = rowWriter(db)
@@ -200,6 +210,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
       const { failureMessage, ...stored } = row
       run = {
         ...stored,
+        recorders: readRecorders(row.recorders),
         uncosted: readUncosted(row.uncosted),
         failure: readFailure(row.failure, failureMessage),
         session,
@@ -208,6 +219,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
         isNew: false,
         isMoved: false,
         hasGrown: false,
+        hasNewGaps: false,
       }
     } else if (opening !== null) {
       const [number = 0] = takeNumbers(1)

@@ -30,7 +30,7 @@ const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
 
 /** Instead of a length. */
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 34
+const NUMBERS_PER_EVENT = 36
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections, restoring }: EventBatchRows,
@@ -70,6 +70,8 @@ export function packBatch(
     numbers[at++] = toolUse?.problem ? PROBLEMS.indexOf(toolUse.problem) : NULL
     numbers[at++] = event.latencyMs ?? NULL
     add(event.traits, before?.traits)
+    add(event.number, null)
+    add(event.drops, before?.drops)
     numbers[at++] = event.time
     numbers[at++] = event.onlyIfStored ? 1 : 0
     add(event.failure && JSON.stringify(event.failure), null)
@@ -135,6 +137,8 @@ export function unpackBatch({
       promptUse: null,
       toolUse: null,
       traits: null,
+      number: null,
+      drops: null,
       time: 0,
       onlyIfStored: false,
       failure: null,
@@ -149,6 +153,8 @@ export function unpackBatch({
     const latency = next()
     if (latency !== NULL) event.latencyMs = latency
     event.traits = maybe(before?.traits)
+    event.number = maybe(null)
+    event.drops = maybe(before?.drops)
     event.time = next()
     event.onlyIfStored = next() === 1
     const failure = maybe(null)

@@ -59,6 +59,8 @@ const event: fc.Arbitrary<NewEvent> = fc
       }),
     ),
     traits: optional,
+    number: optional,
+    drops: optional,
     onlyIfStored: fc.boolean(),
   })
   .map(({ usage, failure, promptUse, toolUse, ...rest }) => {

@@ -59,6 +59,11 @@ test('a page of runs comes in order from the index of its filter, with any time 
     [{ sessionId: 's' }, 'runs_by_session'],
     [{ agentId: 'a', status: 'FAILED' }, 'runs_by_agent_and_status'],
     [{ agentId: 'a', status: 'FAILED', sessionId: 's' }, 'runs_by_session'],
+    [{ hasGaps: true }, 'runs_with_gaps'],
+    [{ hasGaps: true, status: 'FAILED' }, 'runs_with_gaps'],
+    [{ hasGaps: true, agentId: 'a' }, 'runs_with_gaps_of_agent'],
+    [{ hasGaps: true, agentId: 'a', status: 'FAILED' }, 'runs_with_gaps_of_agent'],
+    [{ hasGaps: true, sessionId: 's' }, 'runs_by_session'],
   ]
   for (const [filter, index] of filters) {
     for (const span of [{}, { from: 1 }, { to: 9 }, { from: 1, to: 9 }]) {

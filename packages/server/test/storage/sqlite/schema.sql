@@ -684,7 +684,7 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, packed INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0, failure TEXT, failure_message TEXT, -- the first that an event names; it never changes
+  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, packed INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0, recorders TEXT, has_gaps INTEGER NOT NULL DEFAULT 0, failure TEXT, failure_message TEXT, -- the first that an event names; it never changes
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -702,6 +702,10 @@ CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);
 CREATE INDEX runs_by_status ON runs (environment_id, status, started_at, id);
 
 CREATE INDEX runs_unpacked ON runs (environment_id, number) WHERE packed = 0;
+
+CREATE INDEX runs_with_gaps ON runs (environment_id, started_at, id) WHERE has_gaps = 1;
+
+CREATE INDEX runs_with_gaps_of_agent ON runs (environment_id, agent_id, started_at, id) WHERE has_gaps = 1;
 
 CREATE TABLE search_entries (
   place INTEGER PRIMARY KEY,
@@ -939,5 +943,7 @@ CREATE TABLE workspaces (
 -- runs runs_by_session: 1000000 1000000 5 2 1
 -- runs runs_by_start: 1000000 1000000 2 1
 -- runs runs_by_status: 1000000 1000000 250000 2 1
+-- runs runs_with_gaps: 10000 10000 2 1
+-- runs runs_with_gaps_of_agent: 10000 10000 200 2 1
 -- runs sqlite_autoindex_runs_1: 1000000 1000000 1
 -- runs sqlite_autoindex_runs_2: 1000000 1000000 1

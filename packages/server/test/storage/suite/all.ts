@@ -4,6 +4,7 @@ import { accessSuite } from './access.ts'
 import { agentsSuite } from './agents.ts'
 import { approvalListsSuite } from './approval-lists.ts'
 import { approvalsSuite } from './approvals.ts'
+import { completenessSuite } from './completeness.ts'
 import { configurationClientsSuite } from './configuration-clients.ts'
 import { controlSuite } from './control.ts'
 import { damageSuite } from './damage.ts'
@@ -52,6 +53,7 @@ const SUITES = [
   packingSuite,
   damageSuite,
   runsSuite,
+  completenessSuite,
   runViewsSuite,
   retentionSuite,
   searchSuite,

@@ -119,7 +119,8 @@ export function eventsSuite(open: OpenStorage) {
       const [row] = await timelineOf(storage(), env)
       assert.ok(row)
       const { runId: _run, outcome: _outcome, usage: _usage, failure: _failure, traits: _traits, ...rest } = sent
-      const { onlyIfStored: _old, latencyMs: _latency, promptUse: _prompt, toolUse: _tool, ...content } = rest
+      const { number: _number, drops: _drops, ...kept } = rest
+      const { onlyIfStored: _old, latencyMs: _latency, promptUse: _prompt, toolUse: _tool, ...content } = kept
       const payloadBytes = Buffer.byteLength(sent.payload)
       assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, latencyMicros: 53, payloadBytes })
     })

@@ -142,6 +142,7 @@ function expected(sent: NewEvent[]) {
         pinnedAt: null,
         ruleClosedAt: null,
         payloadsRemoved: 0,
+        recorders: null,
         uncosted: uncostedOf(list),
         ...sumsOf(list),
       }

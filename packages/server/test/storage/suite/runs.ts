@@ -42,6 +42,7 @@ export function runsSuite(open: OpenStorage) {
         differingRetries: 0,
         errorCount: 0,
         traits: '\n',
+        recorders: null,
         uncosted: null,
         failure: null,
         failureMessage: null,

@@ -33,6 +33,8 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     toolUse: null,
     failure: null,
     traits: null,
+    number: null,
+    drops: null,
     onlyIfStored: false,
     ...given,
   }

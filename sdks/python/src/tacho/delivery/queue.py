@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 
 from ..recording.text import utf8_length
 
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Recorder:
+    """What this client recorded of a run: the service counts what of it arrived."""
+
+    def __init__(self, owner: object, span_id: str) -> None:
+        """`owner`: the client in this process. `span_id`: the root span of the run here, in hexadecimal."""
+        self.owner = owner
+        # Five characters: an event gets longer by 13 to 16 bytes.
+        self.id = span_id[:5]
+        # Safe for threads.
+        self.next_number = count(1).__next__
+        self.dropped: dict[str, tuple[int, int]] = {}
+        """By reason: how many, and when the last, in milliseconds."""
+
+    def drop(self, reason: str, now: int) -> None:
+        self.dropped[reason] = (self.dropped.get(reason, (0, 0))[0] + 1, now)
+
+
+def base36(number: int) -> str:
+    text = ""
+    while number > 0:
+        number, digit = divmod(number, 36)
+        text = _DIGITS[digit] + text
+    return text
+
 
 class QueuedEvent:
-    def __init__(self, event_id: str, write: Callable[[], str], size: int, is_protected: bool) -> None:
+    def __init__(
+        self, event_id: str, write: Callable[[], str], size: int, is_protected: bool, recorder: Recorder | None = None
+    ) -> None:
         self.id = event_id
         """Its `eventId`."""
         self.bytes = size
@@ -20,6 +50,8 @@ class QueuedEvent:
         """Order of recording."""
         self.attempts = 0
         """How many times it was sent."""
+        self.recorder = recorder
+        """Where a loss is noted."""
         self._json = ""
         self._write: Callable[[], str] | None = write
 

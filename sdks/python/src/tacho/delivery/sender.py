@@ -12,6 +12,7 @@ Events leave the queue before a request begins. When it ends, for any reason, th
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import time
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from . import process_end
 from .answer import Judged, RetryAll, Split, Stop, Verdict, verdict_of
 from .diagnostics import Diagnostics, DropReason
 from .lock import QueueLock
-from .queue import Queue, QueuedEvent
+from .queue import Queue, QueuedEvent, Recorder
 from .retry import wait_seconds
 from .transport import Request
 from .worker import Worker
@@ -223,7 +224,7 @@ class Sender:
         return max(0.0, self._waiting_since + self._settings.flush_interval - now)
 
     def _deliver(self, batch: Sequence[QueuedEvent]) -> Verdict:
-        body = f"[{','.join(event.json for event in batch)}]".encode()
+        body = _body_of(batch).encode()
         headers: dict[str, str] = {}
         if self._settings.compress and len(body) >= _WORTH_BYTES:
             packed = gzip.compress(body, compresslevel=5)
@@ -294,6 +295,10 @@ class Sender:
 
     def _drop(self, events: Sequence[QueuedEvent], reason: DropReason) -> None:
         if events:
+            now = time.time_ns() // 1_000_000
+            for event in events:
+                if event.recorder:
+                    event.recorder.drop(reason, now)
             self._diagnostics.drop(reason, len(events))
             self._diagnostics.report("warning", "events_dropped", f"{len(events)} events were dropped: {reason}.")
             self._finished(events, "dropped")
@@ -317,3 +322,17 @@ def _fitting(batch: Sequence[QueuedEvent]) -> int:
         if size > BATCH_BYTES - 2 and index > 0:
             return index
     return len(batch)
+
+
+def _body_of(batch: Sequence[QueuedEvent]) -> str:
+    """Once for each recorder, an event says what was dropped before."""
+    told: set[Recorder] = set()
+    texts: list[str] = []
+    for event in batch:
+        recorder = event.recorder
+        if recorder and recorder.dropped and recorder not in told:
+            told.add(recorder)
+            texts.append(f'{event.json[:-1]},"dropped":{json.dumps(dict(recorder.dropped))}}}')
+        else:
+            texts.append(event.json)
+    return f"[{','.join(texts)}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 
+from ..delivery.queue import Recorder
 from .usage import RunUsage
 
 
@@ -29,6 +30,7 @@ class RunScope:
     span: Span
     """Its root span."""
     usage: RunUsage
+    recorder: Recorder
     annotations: dict[str, object] = field(default_factory=dict)
     """Added to each event payload that lacks the key."""
     prompt_versions: set[str | None] = field(default_factory=set)

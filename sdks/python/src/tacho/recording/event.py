@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..delivery.queue import QueuedEvent
+from ..delivery.queue import QueuedEvent, Recorder
 from ..limits import EVENT_TYPE_CHARS, LABEL_CHARS, RUN_ID_CHARS, TEXT_CHARS
 from .context import RunScope, Span
 from .plain import dump
 from .text import cut_text, well_formed
 
-PROTECTED_TYPES = frozenset({"SESSION_OUTCOME", "POLICY_DECISION"})
+OUTCOME = "SESSION_OUTCOME"
+PROTECTED_TYPES = frozenset({OUTCOME, "POLICY_DECISION"})
 
 
 # About as much as the fields around a payload take.
@@ -29,18 +30,23 @@ def make_event(
     timestamp: int,
     payload: Callable[[], str],
     payload_bytes: int,
+    number: str,
+    recorder: Recorder,
 ) -> QueuedEvent:
-    """`label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds."""
+    """
+    `label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds. `number`: by its
+    recorder.
+    """
 
     def write() -> str:
         parent = "" if span.parent_span_id is None else f',"parentSpanId":{dump(span.parent_span_id)}'
         return (
             f'{{"eventId":"{event_id}",{scope.json},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
             f',"label":{_field(label(), LABEL_CHARS)},"timestamp":{timestamp}'
-            f',"spanId":{dump(span.span_id)}{parent},"payload":{payload()}}}'
+            f',"spanId":{dump(span.span_id)}{parent},"n":"{number}","payload":{payload()}}}'
         )
 
-    return QueuedEvent(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES)
+    return QueuedEvent(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, recorder)
 
 
 def scope_json(fields: dict[str, str | None]) -> str:

@@ -9,6 +9,7 @@ from contextvars import Token
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..delivery.process_end import HowItEnds
+from ..delivery.queue import Recorder
 from ..exact import class_name, exact_text
 from ..limits import RUN_ID_CHARS, TEXT_CHARS
 from .block import Block
@@ -138,6 +139,13 @@ class Run:
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
         label = read_safely(lambda: str(status).lower(), "outcome")
         return self.record("SESSION_OUTCOME", label, facts)
+
+    def leave(self) -> str | None:
+        """
+        Says that this process records nothing more of the run, which another one ends: without that, nobody knows if its last
+        events arrived.
+        """
+        return self._core.record(self._scope, "AGENT_STEP", "left the run", is_last=True)
 
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
         given = {**payload, **_fields(more)}
@@ -311,6 +319,7 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
     agent_id = text("agent_id", settings.agent_id)
     agent_name = text("agent_name", settings.agent_name) or settings.agent_name
     fields = {"clientId": settings.client_id, "runId": run_id, "sessionId": session_id, "agentId": agent_id}
+    span_id = core.ids.span()
     return RunScope(
         run_id=run_id,
         session_id=session_id,
@@ -318,8 +327,9 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         agent_name=agent_name,
         is_sampled=is_sampled(run_id, settings.sample_rate),
         json=scope_json({**fields, "agentName": agent_name, "schemaVersion": settings.schema_version}),
-        span=Span(core.ids.span(), text("parent_span_id", None)),
+        span=Span(span_id, text("parent_span_id", None)),
         usage=RunUsage(since=time.monotonic()),
+        recorder=Recorder(core.process, span_id),
     )
 
 

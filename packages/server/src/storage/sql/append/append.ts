@@ -8,19 +8,22 @@
  *      `--an event cannot be stored--> each batch alone
  *                                         `--again--> try each event, roll back; then all but the failing ones together
  *
- * Rows are locked in one order: agents, envelopes, runs, models, tools, counts, rejections, names of agents; within each by key. So
+ * Rows are locked in one order: agents, envelopes, runs, models, tools, counts, rejections, names of agents, work; within each by key. So
  * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
  * the writer to a run holds its row.
  */
+import { addRepeated } from '../../completeness.ts'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun } from '../../events.ts'
 import { StorageError, type StoreWarning } from '../../storage.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from '../agents.ts'
+import { ownText } from './cached-text.ts'
 import { knownStates, StaleCaches } from './append-state.ts'
 import { noCounts, countEvent, usedNames, writeCounts } from '../usage/counts.ts'
 import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
-import { keepRejections, trimRejections } from './rejections.ts'
-import { addEvent, type Opening, type RunState } from './run-state.ts'
+import { countRejected, keepRejections, rejectionRow, trimRejections } from './rejections.ts'
+import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
+import { enqueueGaps } from '../completeness.ts'
 import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
 import { markRuns } from '../search/search-index.ts'
 import type { Sql } from '../sql.ts'
@@ -140,9 +143,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     const failing = new Set<NewEvent>()
     try {
       for (const event of batch.events) if (!(await isStorable(batch, event))) failing.add(event)
-      const refused = [...failing].map(({ runId, eventId }): RejectionRow => {
-        return { runId, eventId, code: 'unstorable', rejectedAt: receivedAt }
-      })
+      const refused = [...failing].map((event) => rejectionRow(event, 'unstorable', receivedAt))
       const events = batch.events.filter((event) => !failing.has(event))
       const [verdicts = []] = await store(
         [{ ...batch, events, rejections: [...batch.rejections, ...refused] }],
@@ -235,7 +236,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       candidate.agent = agents.ofEvent[index] ?? null
       candidate.envelope = envelopes.ofEvent[index] ?? 0
     })
-    const wanted = wantedRuns(candidates)
+    const wanted = wantedRuns(candidates, rejections)
     const [runs, { revision, isSearched }] = await Promise.all([
       wanted.length > 0 ? transaction.openRuns(environmentId, wanted) : new Map<string, RunState>(),
       confirm(),
@@ -267,26 +268,32 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
 
     for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
       candidate.verdict = isSame || candidate.restoring === null ? 'duplicate' : 'differing'
+      if (addRepeated(run.recorders, candidate.event, ownText)) changed.add(run)
       if (isSame || candidate.restoring !== null) continue
       run.differingRetries++
       changed.add(run)
     }
     for (const candidate of candidates) candidate.verdict ??= candidate.event.onlyIfStored ? 'absent' : 'unstorable'
+    const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
+    for (const run of await countRejected(sql, environmentId, refused, runs)) changed.add(run)
+    for (const run of changed) noteGaps(run)
+    const gaps = [...changed].filter(({ hasNewGaps }) => hasNewGaps).map(({ id }) => id)
+    const at = candidates[0]?.receivedAt ?? rejections[0]?.rejectedAt ?? 0
 
     if (changed.size > 0) {
       const byRunId = [...changed].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
       atCommit(transaction.changeRuns(environmentId, byRunId))
-      if (isSearched === 1) atCommit(markRuns(sql, environmentId, changed, candidates[0]?.receivedAt ?? 0))
+      if (isSearched === 1) atCommit(markRuns(sql, environmentId, changed, at))
     }
     const buckets = await known.names.bucketsOf(sql, environmentId, usedNames(counts))
     storeNames(sql, environmentId, buckets).forEach(atCommit)
     writeCounts(sql, environmentId, counts, buckets, slot).forEach(atCommit)
-    const refused = [...rejections, ...candidates.flatMap(refusedByStore)]
     if (refused.length > 0) atCommit(keepRejections(sql, environmentId, refused))
     const renamed = [...renames]
       .toSorted(([a], [b]) => (a.id < b.id ? -1 : 1))
       .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
     renamed.forEach(atCommit)
+    if (gaps.length > 0) atCommit(enqueueGaps(sql, environmentId, gaps, at))
     return { environmentId, revision, agents, envelopes, buckets, renamed }
   }
 
@@ -343,8 +350,8 @@ function candidatesOf({ receivedAt, events, restoring }: EventBatchRows): Candid
   return events.map((event) => ({ event, receivedAt, restoring: restoring ?? null, ...none }))
 }
 
-/** The runs that the events name, sorted. Marks the first candidate of each id. */
-function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
+/** The runs that the events and numbered rejections name, sorted. Marks the first candidate of each id. */
+function wantedRuns(candidates: readonly Candidate[], rejections: readonly RejectionRow[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {
     const { event, agent, receivedAt, restoring } = candidate
@@ -361,6 +368,9 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
     run.firsts.set(event.eventId, candidate)
     run.events.push(event)
   }
+  for (const { runId, numbered } of rejections) {
+    if (numbered && !runs.has(runId)) runs.set(runId, { runId, opening: null, events: [], firsts: new Map() })
+  }
   // Look up last: this also finds what the same batch stores.
   for (const candidate of candidates) {
     candidate.first ??= runs.get(candidate.event.runId)?.firsts.get(candidate.event.eventId) ?? null
@@ -369,10 +379,9 @@ function wantedRuns(candidates: readonly Candidate[]): WantedRun[] {
 }
 
 /** Rejections found while storing. */
-function refusedByStore({ event: { runId, eventId }, verdict, receivedAt }: Candidate): RejectionRow[] {
+function refusedByStore({ event, verdict, receivedAt }: Candidate): RejectionRow[] {
   if (verdict !== 'absent' && verdict !== 'unstorable' && verdict !== 'erased') return []
-  const code = verdict === 'absent' ? 'timestamp_too_old' : verdict
-  return [{ runId, eventId, code, rejectedAt: receivedAt }]
+  return [rejectionRow(event, verdict === 'absent' ? 'timestamp_too_old' : verdict, receivedAt)]
 }
 
 /** Approximate size of an event in queues and commits, without its payload. */

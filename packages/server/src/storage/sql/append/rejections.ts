@@ -1,7 +1,10 @@
 /** Rejected events. The store keeps the newest of each environment. */
 import { read, type Acts } from '../act.ts'
-import type { EventStore, RejectionRow } from '../../events.ts'
+import type { EventStore, NewEvent, RejectionRow } from '../../events.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '../rows/json-rows.ts'
+import { addRejected, addRepeated } from '../../completeness.ts'
+import { ownText } from './cached-text.ts'
+import type { RunState } from './run-state.ts'
 import { rejectionKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
@@ -17,6 +20,35 @@ const REJECTIONS: InsertedTable = {
   columns: { rejection_key: 'text', code: 'text', rejected_at: 'bigint' },
   conflict: `ON CONFLICT (environment_id, rejection_key)
     DO UPDATE SET code = excluded.code, rejected_at = excluded.rejected_at`,
+}
+
+export function rejectionRow(event: NewEvent, code: RejectionRow['code'], rejectedAt: number): RejectionRow {
+  const { runId, eventId, clientId, number, drops } = event
+  return { runId, eventId, code, rejectedAt, ...(number !== null && { numbered: { number, clientId, drops } }) }
+}
+
+/**
+ * Counts rejections of numbered events in their runs, before they are kept, and returns those runs. A retry, which is rejected
+ * again, counts once.
+ */
+export async function countRejected(
+  sql: Sql,
+  environmentId: string,
+  rejections: readonly RejectionRow[],
+  runs: ReadonlyMap<string, RunState>,
+): Promise<RunState[]> {
+  const counted = new Set<string>()
+  const changed: RunState[] = []
+  for (const { runId, eventId, numbered } of rejections) {
+    const run = runs.get(runId)
+    const key = rejectionKey(runId, eventId)
+    if (run === undefined || numbered === undefined || counted.has(key)) continue
+    counted.add(key)
+    const isRetry = (await findRejection(sql, environmentId, runId, eventId)) !== null
+    if (!isRetry) addRejected(run.recorders, numbered.number, numbered.clientId, ownText)
+    if (addRepeated(run.recorders, numbered, ownText) || !isRetry) changed.push(run)
+  }
+  return changed
 }
 
 /** Keeps the newest rejection of each event. */

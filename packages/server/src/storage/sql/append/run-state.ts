@@ -8,6 +8,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
+import { addArrived, hasGaps, type Recorder } from '../../completeness.ts'
 import type { NewEvent, RestoredRun } from '../../events.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
@@ -34,6 +35,9 @@ export interface RunState extends UsageSums {
   /** Lines of storage/traits.ts; null as above. */
   traits: string | null
   failure: RunFailure | null
+  recorders: Recorder[]
+  /** 1: events of its recorders did not arrive. */
+  hasGaps: 0 | 1
   /** Calls without a cost. */
   uncosted: RunCalls[]
   /** 1: no payload waits to be packed into a block. */
@@ -52,8 +56,10 @@ export interface RunState extends UsageSums {
   isNew: boolean
   /** This transaction changed an indexed column. */
   isMoved: boolean
-  /** This transaction added traits, models or a failure. */
+  /** This transaction added traits, models, recorders or a failure. */
   hasGrown: boolean
+  /** This transaction found that it has gaps. */
+  hasNewGaps: boolean
 }
 
 /** What a run gets from its first event. */
@@ -85,6 +91,8 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     errorCount: 0,
     traits: NO_TRAITS,
     failure: null,
+    recorders: [],
+    hasGaps: 0,
     uncosted: [],
     packed: 0,
     lastSeq: 0,
@@ -97,6 +105,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     isNew: true,
     isMoved: false,
     hasGrown: false,
+    hasNewGaps: false,
   }
 }
 
@@ -105,6 +114,7 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   const { time, outcome, usage, promptUse } = event
   nameSession(run, event)
   noteTraits(run, event)
+  if (addArrived(run.recorders, event, ownText)) run.hasGrown = true
   run.eventCount++
   run.lastSeq = seq
   if (time > run.lastEventAt) run.lastEventAt = time
@@ -150,6 +160,15 @@ function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEven
   if (keptFailure(run.failure, found) !== found) return
   run.failure = found
   run.hasGrown = true
+}
+
+/** To be called after what its events and rejections say was added. */
+export function noteGaps(run: RunState): void {
+  const now = hasGaps(run.recorders) ? 1 : 0
+  if (now === run.hasGaps) return
+  run.hasGaps = now
+  run.isMoved = true
+  run.hasNewGaps = now === 1
 }
 
 function noteTraits(run: RunState, { failure, traits }: NewEvent): void {

@@ -17,7 +17,7 @@ const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.statu
   r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
   a.external_id AS "agentExternalId", a.name AS "agentName", a.display_name AS "agentDisplayName", r.prompt_tokens AS "promptTokens",
   r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
-  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.last_event_at AS "lastEventAt",
+  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.recorders, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.last_event_at AS "lastEventAt",
   r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
@@ -173,10 +173,12 @@ async function pageOfRuns(
     params.push(...values)
   }
   if (filter.agentId !== undefined) add('agent_id = ?', filter.agentId)
-  if (filter.status !== undefined) add('status = ?', filter.status)
+  if (filter.status !== undefined) add(filter.hasGaps ? UNINDEXED_STATUS[sql.dialect] : 'status = ?', filter.status)
   if (filter.isRuleClosed) add('rule_closed_at IS NOT NULL')
   else if (filter.onlyOutcomesEnd && filter.status !== undefined) add('rule_closed_at IS NULL')
   if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
+  // A literal, for the partial indexes.
+  if (filter.hasGaps) add('has_gaps = 1')
   if (named && asked) add(`run_id IN (SELECT run_id FROM ${asked.text})`, ...asked.params)
   if (filter.from !== undefined) add('started_at >= ?', filter.from)
   if (filter.to !== undefined) add('started_at < ?', filter.to)
@@ -200,6 +202,9 @@ async function pageOfRuns(
   )
   return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
 }
+
+/** Few runs have gaps, but all may have the status. */
+const UNINDEXED_STATUS: Record<Sql['dialect'], string> = { sqlite: '+status = ?', postgres: `status || '' = ?` }
 
 /** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
 const siftText = (position: (text: string) => string): string =>

@@ -1,0 +1,114 @@
+/** What of a run arrived, and what an event says about that. Source: decision "What of a run arrived" in docs/decisions. */
+import { completenessText } from '@tacho/contract/completeness.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Completeness, RecorderCompleteness } from '@tacho/contract/operator/completeness.ts'
+import {
+  droppedBy,
+  MOST_REASONS,
+  readRecorders,
+  recordedBy,
+  type Drop,
+  type Numbering,
+  type Recorder,
+} from '../storage/completeness.ts'
+import type { RunRow } from '../storage/runs.ts'
+
+/** Anything else is as if it were absent: an event is never rejected for its number. */
+const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
+const REASON = /^[a-z_]{1,40}$/
+const DROPPED_MAX = 1_000_000_000
+
+export function numberingOf({ n, dropped }: { n?: unknown; dropped?: unknown }): Numbering {
+  if (typeof n !== 'string' || !NUMBER.test(n)) return NOT_NUMBERED
+  return { number: n, drops: dropped === undefined ? null : dropsText(dropped) }
+}
+
+const NOT_NUMBERED: Numbering = { number: null, drops: null }
+
+/** `{"queue_full":[3,1790000000000]}`: by reason how many so far, and when the last. */
+function dropsText(dropped: unknown): string | null {
+  if (typeof dropped !== 'object' || dropped === null) return null
+  const drops: Drop[] = []
+  for (const [reason, said] of Object.entries(dropped).slice(0, MOST_REASONS)) {
+    const [count, lastAt] = Array.isArray(said) ? (said as unknown[]) : []
+    if (!REASON.test(reason) || !isCount(count, DROPPED_MAX) || !isCount(lastAt, LIMITS.detectedAtMaxMs)) continue
+    drops.push({ reason, count, lastAt })
+  }
+  return drops.length === 0 ? null : JSON.stringify(drops)
+}
+
+const isCount = (value: unknown, max: number): value is number =>
+  Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
+
+export function toCompleteness(run: { recorders: string | null; eventCount: number }): Completeness {
+  const recorders = readRecorders(run.recorders)
+  const each = recorders.map(toRecorder)
+  const sum = (of: (recorder: RecorderCompleteness) => number) => each.reduce((total, one) => total + of(one), 0)
+  const counts = {
+    recorded: sum(({ recorded }) => recorded),
+    arrived: sum(({ arrived }) => arrived),
+    rejected: sum(({ rejected }) => rejected),
+    dropped: sum(({ dropped }) => dropped),
+    missing: sum(({ missing }) => missing),
+  }
+  const unnumbered = Math.max(0, run.eventCount - counts.arrived)
+  const isContradiction = recorders.some(({ arrived, highest }) => arrived > highest)
+  const state =
+    counts.recorded > counts.arrived
+      ? 'GAPS'
+      : recorders.length === 0 || unnumbered > 0 || isContradiction
+        ? 'UNKNOWN'
+        : each.some(({ isDone }) => !isDone)
+          ? 'OPEN'
+          : 'COMPLETE'
+  return { state, ...counts, drops: dropsOf(recorders), unnumbered, recorders: each }
+}
+
+function toRecorder(recorder: Recorder): RecorderCompleteness {
+  const { clientId, arrived, isDone } = recorder
+  const recorded = Math.max(arrived, recordedBy(recorder))
+  // What is counted twice, because an answer was lost, explains no more than what did not arrive.
+  const rejected = Math.min(recorder.rejected, recorded - arrived)
+  const dropped = Math.min(droppedBy(recorder), recorded - arrived - rejected)
+  return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
+}
+
+/** By reason, of all recorders that did not deliver all. */
+function dropsOf(recorders: readonly Recorder[]): Completeness['drops'] {
+  const drops = new Map<string, Drop>()
+  for (const recorder of recorders) {
+    if (recordedBy(recorder) <= recorder.arrived) continue
+    for (const { reason, count, lastAt } of recorder.dropped) {
+      const known = drops.get(reason) ?? { reason, count: 0, lastAt: 0 }
+      drops.set(reason, { reason, count: known.count + count, lastAt: Math.max(known.lastAt, lastAt) })
+    }
+  }
+  return [...drops.values()].map(({ reason, count, lastAt }) => ({
+    reason,
+    count,
+    lastAt: new Date(lastAt).toISOString(),
+  }))
+}
+
+/** What a webhook is told about a run; null if it has no gaps, or none any more. */
+export function gapsNews(environmentId: string, run: RunRow): object | null {
+  const completeness = toCompleteness(run)
+  if (completeness.state !== 'GAPS') return null
+  const { recorded, arrived, rejected, dropped, missing, drops } = completeness
+  const agent = { agentId: run.agentExternalId, agentName: run.agentDisplayName ?? run.agentName }
+  return {
+    environmentId,
+    id: run.id,
+    runId: run.runId,
+    sessionId: run.sessionId,
+    ...agent,
+    runStatus: run.status,
+    title: completenessText(completeness, (iso) => `${iso.slice(0, 16).replace('T', ' ')} UTC`),
+    recorded,
+    arrived,
+    rejected,
+    dropped,
+    missing,
+    drops,
+  }
+}

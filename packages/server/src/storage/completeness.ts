@@ -1,0 +1,177 @@
+/**
+ * What a run knows about its recording. A recorder is an SDK instance in one run; it numbers its events from 1. The run keeps
+ * counts for each recorder, as one text, so that an event costs no row and no statement.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { WorkHold } from './work.ts'
+
+export interface CompletenessStore {
+  /** Ends the work of telling that a run has gaps, and tells it unless `news` is null. False: the work is no longer held. */
+  tellGaps(hold: WorkHold, environmentId: string, news: GapsNews | null): Promise<boolean>
+}
+
+export interface GapsNews {
+  at: number
+  data: object
+}
+
+/** What an event says about its recording. */
+export interface Numbering {
+  /** RECORDER_CHARS of its recorder, the number in base 36, and a dot if it is the last number. */
+  number: string | null
+  /** JSON of `Drop[]`: what its recorder dropped so far. */
+  drops: string | null
+}
+
+export interface Recorder {
+  id: string
+  clientId: string
+  /** The largest number that was seen. */
+  highest: number
+  /** Events that were stored. */
+  arrived: number
+  rejected: number
+  /** Its largest number is its last. */
+  isDone: boolean
+  /** What it says that it dropped. */
+  dropped: Drop[]
+}
+
+export interface Drop {
+  reason: string
+  count: number
+  /** Milliseconds since 1970, by the client's clock. */
+  lastAt: number
+}
+
+export const RECORDER_CHARS = 5
+/** Events of further recorders count as not numbered. */
+const MOST_RECORDERS = 50
+export const MOST_REASONS = 8
+
+/** Counts a stored event in place. Returns whether a recorder was added. */
+export function addArrived(
+  list: Recorder[],
+  event: Numbering & { clientId: string },
+  own: (text: string) => string,
+): boolean {
+  const { number, drops } = event
+  if (number === null) return false
+  const length = list.length
+  const recorder = recorderOf(list, number.slice(0, RECORDER_CHARS), event.clientId, own)
+  if (recorder === null) return false
+  recorder.arrived++
+  noteNumber(recorder, number)
+  if (drops !== null) addDrops(recorder, drops, own)
+  return list.length > length
+}
+
+/** The same for a rejected event. */
+export function addRejected(list: Recorder[], number: string, clientId: string, own: (text: string) => string): void {
+  const recorder = recorderOf(list, number.slice(0, RECORDER_CHARS), clientId, own)
+  if (recorder === null) return
+  recorder.rejected++
+  noteNumber(recorder, number)
+}
+
+/** An event that is rejected, or stored already, can still say something new about drops. Returns whether it did. */
+export function addRepeated(list: Recorder[], { number, drops }: Numbering, own: (text: string) => string): boolean {
+  const recorder = list.find(({ id }) => number?.startsWith(id))
+  return recorder !== undefined && drops !== null && addDrops(recorder, drops, own)
+}
+
+function recorderOf(list: Recorder[], id: string, clientId: string, own: (text: string) => string): Recorder | null {
+  const known = list.find((recorder) => recorder.id === id)
+  if (known !== undefined) return known
+  if (list.length >= MOST_RECORDERS) return null
+  const none = { highest: 0, arrived: 0, rejected: 0, isDone: false, dropped: [] }
+  const added = { id: own(id), clientId: own(clientId), ...none }
+  list.push(added)
+  return added
+}
+
+function noteNumber(recorder: Recorder, number: string): void {
+  // Ends at the dot.
+  const value = Number.parseInt(number.slice(RECORDER_CHARS), 36)
+  if (value < recorder.highest) return
+  recorder.highest = value
+  recorder.isDone = number.endsWith('.')
+}
+
+/** The counts are totals, so that a report that comes twice or late changes nothing. */
+function addDrops({ dropped }: Recorder, drops: string, own: (text: string) => string): boolean {
+  let isNew = false
+  for (const { reason, count, lastAt } of JSON.parse(drops) as Drop[]) {
+    const known = dropped.find((drop) => drop.reason === reason)
+    if (known !== undefined && known.count >= count) continue
+    if (known !== undefined) Object.assign(known, { count, lastAt })
+    else if (dropped.length < MOST_REASONS) dropped.push({ reason: own(reason), count, lastAt })
+    else continue
+    isNew = true
+  }
+  return isNew
+}
+
+export const droppedBy = ({ dropped }: Recorder): number => dropped.reduce((sum, { count }) => sum + count, 0)
+
+/** How many events it recorded, as far as is known. A client may drop an event that it sent before the answer was lost. */
+export function recordedBy(recorder: Recorder): number {
+  const { highest, arrived, rejected, isDone } = recorder
+  return isDone ? highest : Math.max(highest, arrived + rejected + droppedBy(recorder))
+}
+
+export function hasGaps(list: readonly Recorder[]): boolean {
+  return list.some((recorder) => recordedBy(recorder) > recorder.arrived)
+}
+
+/** Null: none. */
+export function recordersText(list: readonly Recorder[]): string | null {
+  if (list.length === 0) return null
+  return JSON.stringify(
+    list.map(({ id, clientId, highest, arrived, rejected, isDone, dropped }) => [
+      id,
+      clientId,
+      highest,
+      arrived,
+      rejected,
+      isDone ? 1 : 0,
+      ...dropped.flatMap(({ reason, count, lastAt }) => [reason, count, lastAt]),
+    ]),
+  )
+}
+
+type Row = [string, string, number, number, number, number, ...(string | number)[]]
+/** Place of the first drop in a row. */
+const DROPS_AT = 6
+
+export function readRecorders(text: string | null): Recorder[] {
+  if (text === null) return []
+  return (JSON.parse(text) as Row[]).map(([id, clientId, highest, arrived, rejected, isDone, ...drops]) => {
+    const dropped: Drop[] = []
+    for (let at = 0; at < drops.length; at += 3) {
+      dropped.push({ reason: String(drops[at]), count: Number(drops[at + 1]), lastAt: Number(drops[at + 2]) })
+    }
+    return { id, clientId, highest, arrived, rejected, isDone: isDone === 1, dropped }
+  })
+}
+
+/** Whether a text from outside is one that `recordersText` writes. */
+export function areRecorders(text: unknown): text is string | null {
+  if (typeof text !== 'string') return text === null
+  try {
+    const rows: unknown = JSON.parse(text)
+    return Array.isArray(rows) && rows.length > 0 && rows.length <= MOST_RECORDERS && rows.every(isRow)
+  } catch {
+    return false
+  }
+}
+
+function isRow(row: unknown): boolean {
+  if (!Array.isArray(row) || row.length < DROPS_AT || (row.length - DROPS_AT) % 3 !== 0) return false
+  if (row.length > DROPS_AT + 3 * MOST_REASONS) return false
+  const isText = (at: number) => typeof row[at] === 'string' && row[at].length <= 2 * LIMITS.clientIdChars
+  return row.every((value, at) => {
+    const isReason = at >= DROPS_AT && (at - DROPS_AT) % 3 === 0
+    return at < 2 || isReason ? isText(at) : Number.isSafeInteger(value) && Number(value) >= 0
+  })
+}
