@@ -324,3 +324,25 @@ test('a closed output ends the command silently', async () => {
   const [code] = (await once(child, 'close')) as [number]
   assert.deepEqual([code, await errors], [0, []])
 })
+
+test('a failed run says why in the list and when shown; --stack shows its causes and its stack', async () => {
+  const stack = 'TimeoutError: no answer\n    at getOrder (orders.ts:7)'
+  const causes = [{ type: 'Error', message: 'connect ECONNREFUSED' }]
+  const exception = { type: 'TimeoutError', message: 'no answer', stack, causes }
+  const decision = { action: 'BLOCK', toolName: 'refund', policyIds: ['refund-limit'], reason: 'ask ada', input: 9 }
+  const payloads = { POLICY_DECISION: decision, SESSION_OUTCOME: { status: 'FAILED', exception } }
+  const events = Object.entries(payloads).map(([eventType, payload], index) => {
+    const ids = { eventId: `crash-${index}`, clientId: 'c', runId: 'crashed' }
+    return { ...ids, agentName: 'a', eventType, label: 'step', timestamp: Date.now() + index, payload }
+  })
+  const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+  const sent = { method: 'POST', headers, body: JSON.stringify(events) }
+  assert.equal((await fetch(`${server.url}/openapi/v1/events/batch`, sent)).status, 200)
+  assert.match(await text('runs', 'list', '--search', 'crashed', ...WHERE), /crashed .*TimeoutError: no answer$/m)
+  const shown = await text('runs', 'show', 'crashed', ...WHERE)
+  assert.match(shown, /^Why {6}TimeoutError: no answer$/m)
+  assert.match(shown, /BLOCK refund by refund-limit: ask ada 9$/m)
+  assert.match(shown, /FAILED: TimeoutError: no answer$/m)
+  const whole = await text('runs', 'show', 'crashed', '--stack', ...WHERE)
+  assert.equal(whole.trim(), `TimeoutError: no answer\n  because Error: connect ECONNREFUSED\n${stack}`)
+})

@@ -231,6 +231,40 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a crashed run says why in the list and at its top, and one key shows its causes and its stack', async () => {
+    const stack = 'TimeoutError: no answer after 5 s\n    at getOrder (orders.ts:7)'
+    const causes = [{ type: 'Error', message: 'connect ECONNREFUSED' }]
+    const exception = { type: 'TimeoutError', message: 'no answer after 5 s', stack, causes }
+    const asked = [{ function: { name: 'refund_payment', arguments: '{}' } }]
+    const blocked = { action: 'BLOCK', toolName: 'refund_payment', policyIds: ['refund-limit'], reason: 'ask ada' }
+    const about = { runId: 'crashed', agentId: 'support-bot', agentName: 'Support bot' }
+    const steps = [
+      event({
+        ...about,
+        eventType: 'LLM_CALL',
+        label: 'gpt-5',
+        payload: { output: { content: null, tool_calls: asked } },
+      }),
+      event({ ...about, eventType: 'POLICY_DECISION', label: 'decision', payload: blocked }),
+      event({ ...about, eventType: 'SESSION_OUTCOME', label: 'failed', payload: { status: 'FAILED', exception } }),
+    ].map((one, index) => ({ ...one, timestamp: Date.now() - 10_000 + index * 1_000 }))
+    await tacho.service.record(steps)
+    const { page, close } = await tacho.open(`${tacho.home}/runs?status=FAILED`)
+    const row = page.getByRole('row').filter({ hasText: 'crashed' })
+    await row.getByText('TimeoutError: no answer after 5 s').waitFor()
+    await assertLooks(page, 'failed runs')
+    await row.getByRole('link').click()
+    const why = page.getByRole('note', { name: 'Why it failed' })
+    await why.getByText('TimeoutError: no answer after 5 s').waitFor()
+    await page.getByRole('listitem').getByText('asks for refund_payment').first().waitFor()
+    await page.getByRole('listitem').getByText('blocked: by refund-limit: ask ada').waitFor()
+    await page.keyboard.press('e')
+    await step(page).getByText('at getOrder (orders.ts:7)').waitFor()
+    await step(page).getByText('Error: connect ECONNREFUSED').waitFor()
+    await assertLooks(page, 'a crashed run')
+    await close()
+  })
+
   test('a tool that started and never ended is a problem, in every view, once the run has ended', async () => {
     const call = (eventType: string, label: string, spanId: string) =>
       event({ runId: 'lost', eventType, label, spanId, payload: { toolName: label, input: { order: 7 } } })

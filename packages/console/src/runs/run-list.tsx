@@ -14,7 +14,7 @@ import { RunStatusChip } from './run-status.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const ROW_PX = 36
-const NARROW_ROW_PX = 60
+const NARROW_ROW_PX = 80
 
 interface Column {
   width: string
@@ -105,7 +105,7 @@ export function RunList({ items, columns, current }: Props) {
               role="row"
               aria-rowindex={index + 2}
               data-current={index === current}
-              className="absolute inset-x-0 flex h-15 flex-wrap content-center items-center gap-x-3 gap-y-0.5 border-b border-line px-2 hover:bg-hover data-[current=true]:bg-accent-wash sm:grid sm:h-9"
+              className="absolute inset-x-0 flex h-20 flex-wrap content-center items-center gap-x-3 gap-y-0.5 border-b border-line px-2 hover:bg-hover data-[current=true]:bg-accent-wash sm:grid sm:h-9"
               style={{ transform: `translateY(${start - rows.options.scrollMargin}px)`, gridTemplateColumns }}
             >
               {columns.map((column) => (
