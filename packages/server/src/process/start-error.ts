@@ -1,10 +1,13 @@
 import path from 'node:path'
 import type { Config } from '../config/config.ts'
-import { StoreRefused } from '../storage/storage.ts'
+import { StorageError, StoreRefused } from '../storage/storage.ts'
 
 /** Why the server cannot start, as one sentence for people; null if the reason is unusual. */
 export function startErrorText(error: unknown, { host, port, dataDir }: Config): string | null {
   if (error instanceof StoreRefused) return error.message
+  if (error instanceof StorageError && error.code === 'storage_full') {
+    return `The disk of the data directory ${path.resolve(dataDir)} is full. Free space on it: nothing that was acknowledged is lost.`
+  }
   if (!(error instanceof Error)) return null
   const { code = '', syscall = '' } = error as NodeJS.ErrnoException
   // In a worker, listen errors arrive as `bind`.

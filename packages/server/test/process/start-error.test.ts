@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '@tacho/server/config/config.ts'
 import { startErrorText } from '@tacho/server/process/start-error.ts'
+import { StorageError } from '@tacho/server/storage/storage.ts'
 
 const read = readConfig({ port: '80', host: 'here.invalid' }, {})
 assert.ok(read.ok)
@@ -23,6 +24,8 @@ test('an error that people can fix is a sentence that names the setting', () => 
   )
   assert.match(startErrorText(errorOf('SQLITE_READONLY_DIRECTORY'), config) ?? '', /^The data directory/)
   assert.match(startErrorText(errorOf('SQLITE_CORRUPT'), config) ?? '', /damaged/)
+  const full = new StorageError('storage_full', 'The disk is full')
+  assert.match(startErrorText(full, config) ?? '', /^The disk of the data directory \/.*data is full\. Free space/)
 })
 
 test('a bug is not turned into a sentence', () => {

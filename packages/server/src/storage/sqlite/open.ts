@@ -6,7 +6,7 @@ import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
 import type { MovedRows } from '../sql/migrations.ts'
 import { StoreRefused, type Storage, type StorageGauges, type StoreWarning } from '../storage.ts'
-import { missingChanges } from './acknowledged.ts'
+import { acknowledgedFile, missingChanges } from './acknowledged.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
 import { sizeBytes, watchDisk, type Disk } from './disk.ts'
@@ -150,6 +150,7 @@ async function prepare(directory: string, file: string, onMoved: SqliteOptions['
 async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Promise<number> {
   const db = openDatabase(file)
   try {
+    refuseEmptied(db, file)
     for (const moved of migrating(db)) {
       onMoved?.(moved)
       // Let signal handlers run between the steps.
@@ -161,8 +162,31 @@ async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Pro
   }
 }
 
+/** A store in its place would have none of the keys, policies and runs, and would hide that they are lost. */
+function refuseEmptied(db: Database.Database, file: string): void {
+  const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
+  const missing = isEmpty ? missingChanges(db, file) : 0
+  if (missing === 0) return
+  throw new StoreRefused(
+    `${file} is empty, although ${missing.toLocaleString('en')} changes of it were acknowledged. ` +
+      `Restore a backup (tacho restore), or remove ${path.basename(acknowledgedFile(file))} to begin with an empty store.`,
+  )
+}
+
 /** An error of the system or SQLite on open is for people to fix; any other error is a bug. */
 function refusal(directory: string, error: unknown): unknown {
   const told = error instanceof Database.SqliteError || (error instanceof Error && 'syscall' in error)
-  return told ? new StoreRefused(`The store in ${directory} cannot be opened: ${error.message}.`) : error
+  if (!told) return error
+  const { code = '' } = error as NodeJS.ErrnoException
+  const [, remedy = ''] = REMEDIES.find(([codes]) => codes.test(code)) ?? []
+  return new StoreRefused(`The store in ${directory} cannot be opened: ${error.message}.${remedy}`)
 }
+
+const REMEDIES: readonly [codes: RegExp, remedy: string][] = [
+  [/^SQLITE_(CORRUPT|NOTADB)/, ' It is damaged, or not a store. To restore a backup, use tacho restore.'],
+  [
+    /^(EROFS|EACCES|EPERM|SQLITE_(READONLY|CANTOPEN|PERM))/,
+    ' The server must be able to write there, files and folder.',
+  ],
+  [/^(ENOSPC|EDQUOT|SQLITE_FULL)/, ' Free space on its disk.'],
+]

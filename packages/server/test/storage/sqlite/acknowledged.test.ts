@@ -60,6 +60,33 @@ test('a start says how many changes went with the end of the log, or with a chan
   }
 })
 
+test('an emptied or missing store is refused, until the number beside it is removed', async (t) => {
+  for (const empty of [(file: string) => truncateSync(file), rmSync]) {
+    const directory = await killedStore(t)
+    rmSync(path.join(directory, 'tacho.db-wal'))
+    empty(path.join(directory, 'tacho.db'))
+    const refused =
+      /tacho\.db is empty, although \d+ changes of it were acknowledged\. Restore a backup \(tacho restore\)/
+    await assert.rejects(openStore(t, { directory }), refused)
+    await assert.rejects(openStore(t, { directory }), refused)
+    rmSync(path.join(directory, 'tacho.db-acknowledged'))
+    assert.equal(await missing(t, directory), 0)
+  }
+})
+
+test('a truncated store is refused with a sentence that says what to do', async (t) => {
+  const whole = readFileSync(path.join(await killedStore(t), 'tacho.db')).length
+  for (const length of [60, 100, 4_096, whole / 2 + 77, whole - 4_096]) {
+    const directory = await killedStore(t)
+    rmSync(path.join(directory, 'tacho.db-wal'))
+    truncateSync(path.join(directory, 'tacho.db'), length)
+    await assert.rejects(
+      openStore(t, { directory }),
+      /^StoreRefused: The store in .* is damaged.* use tacho restore\.$/,
+    )
+  }
+})
+
 test('an older copy in place of the store is noticed, and a restored backup is not', async (t) => {
   const directory = temporaryDirectory(t)
   const storage = await openStore(t, { directory })
