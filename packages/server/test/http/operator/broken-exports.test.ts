@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import path from 'node:path'
+import { finished } from 'node:stream/promises'
 import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import { pino } from 'pino'
@@ -49,12 +50,38 @@ test('an export that its client leaves is logged', async () => {
   }
 })
 
+test('an export that the store breaks off is logged, and has no last line', async () => {
+  const service = await startService()
+  try {
+    const payload = { text: 'x'.repeat(100_000) }
+    await service.record(Array.from({ length: 5 }, () => event({ payload })))
+    await service.stop()
+    // Read after the runs, so the first lines are on their way.
+    damage('issues', path.join(service.directory, 'tacho.db'))
+    const { server, logged } = await serveLogged(service)
+    try {
+      const answer = await openExport(server.url, service)
+      assert.equal(answer.statusCode, 200)
+      let text = ''
+      answer.on('data', (piece: Buffer) => (text += piece.toString()))
+      await assert.rejects(finished(answer))
+      assert.match(text, /^\{"type":"export"/)
+      assert.doesNotMatch(text, /"type":"end"/)
+      await eventually(() => logged.includes(BROKE_OFF), 'the log line')
+    } finally {
+      await server.close()
+    }
+  } finally {
+    await service.close()
+  }
+})
+
 test('on a damaged store readiness ends with a log line, and events may be sent again', async () => {
   const service = await startService()
   try {
     await service.record([event({ runId: 'run' })])
     await service.stop()
-    damageEvents(path.join(service.directory, 'tacho.db'))
+    damage('events', path.join(service.directory, 'tacho.db'))
     const { server, logged } = await serveLogged(service)
     try {
       // Whether it ends before or after its first line depends on what is read first.
@@ -78,10 +105,10 @@ test('on a damaged store readiness ends with a log line, and events may be sent 
   }
 })
 
-/** Overwrites the first page of the table of events. */
-function damageEvents(file: string): void {
+/** Overwrites the first page of a table. */
+function damage(table: string, file: string): void {
   const db = new Database(file)
-  const page = db.prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'events'").pluck().get() ?? 0
+  const page = db.prepare<[string], number>('SELECT rootpage FROM sqlite_schema WHERE name = ?').pluck().get(table) ?? 0
   const size = db.pragma('page_size', { simple: true }) as number
   db.close()
   const bytes = readFileSync(file)
