@@ -22,7 +22,7 @@ export interface ParquetRequest {
 /** Events of small runs are passed on together. */
 const EVENTS_TOGETHER = 1_000
 const CHARS_TOGETHER = 1_048_576
-const HEAP_MIB = 256
+const HEAP_MIB = 96
 
 export async function* parquetFile(deps: Reads, request: ParquetRequest): AsyncGenerator<Uint8Array> {
   const worker = new Worker(moduleUrl('parquet-thread', import.meta.url), {

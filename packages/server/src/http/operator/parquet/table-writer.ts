@@ -7,7 +7,7 @@ type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][nu
 
 /** A row group ends after the first of these. Readers keep a row group in memory. */
 const GROUP_ROWS = 50_000
-const GROUP_CHARS = 16 * 1_048_576
+const GROUP_CHARS = 4 * 1_048_576
 
 export interface TableWriter<Row> {
   /** Bytes of the file that follow those before; often none. */
