@@ -90,7 +90,8 @@ export const ApprovalQuery = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: LIMITS.approvalWaitSecondsMax,
-      description: 'Seconds to wait for a change while the request is PENDING; the reply comes as soon as it changes',
+      description:
+        'Seconds to wait for a change while the request is PENDING; the reply comes as soon as it changes, or at once if very many wait',
     }),
   ),
 })

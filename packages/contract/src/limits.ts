@@ -79,6 +79,9 @@ export const LIMITS = {
   inputHashDigitsMax: 128,
   /** Longest `wait` when a client reads an approval. */
   approvalWaitSecondsMax: 30,
+  /** Requests of a process that wait for a decision. Beyond these, they are answered at once. */
+  approvalWaits: 4_000,
+  approvalWaitsOfWorkspace: 1_000,
   decisionReasonChars: 2_000,
   /** Characters of a recorded tool input to show with an approval. */
   inputPreviewChars: 65_536,

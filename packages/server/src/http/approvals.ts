@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { toApproval, toNewApproval, unstorableText } from '../domain/approval.ts'
@@ -11,14 +12,18 @@ import { currentKey, tenantOf } from './api-key.ts'
 import type { ApprovalReader } from './approval-reader.ts'
 import type { Deps } from './deps.ts'
 import { refuseField } from './field.ts'
+import { holderOf } from './holder.ts'
 import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
+import { Shares } from './shares.ts'
 
 /** The same reply for an unknown approval and for one of another tenant or client. */
 const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current }: ApprovalReader): void {
   const { storage, memory, replies, keys, now } = deps
+  const { approvalWaits: most, approvalWaitsOfWorkspace: ofWorkspace } = LIMITS
+  const waits = new Shares({ most, ofWorkspace, ofCredential: ofWorkspace / 2 })
 
   function admit() {
     const refused = storage.writesRefused()
@@ -47,8 +52,11 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       const row = await current.find(environmentId, id)
       return row?.clientId === headers[CLIENT_ID_HEADER] && row.importedAt === null ? row : null
     }
-    if (query.wait !== undefined) {
-      await waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
+    const holder = holderOf(request)
+    // Each wait holds a connection. Clients pause before they ask again after an answer that came at once.
+    if (query.wait !== undefined && waits.take(holder, 1)) {
+      const waiting = waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
+      await waiting.finally(() => waits.add(holder, -1))
       // The key may have expired or been revoked during the wait.
       const key = await currentKey(keys, request, now())
       if (isRefusal(key)) return key

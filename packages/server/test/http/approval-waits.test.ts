@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import { approvalCalls, CLIENT, type ApprovalCalls } from '../setup/approval-service.ts'
 import { startService, type Service } from '../setup/service.ts'
@@ -42,6 +43,35 @@ test('a long poll of a decided approval does not wait', async () => {
   const { id } = (await approvals.ask()).body
   await approvals.decide(id, 'REJECTED')
   assert.equal((await approvals.read(id, '?wait=30')).body.status, 'REJECTED')
+})
+
+test('a key and a workspace hold their share of long polls; beyond it, they are answered at once', async (t) => {
+  const limits: { approvalWaitsOfWorkspace: number } = LIMITS
+  const { approvalWaitsOfWorkspace } = limits
+  limits.approvalWaitsOfWorkspace = 6
+  const small = await startService().finally(() => (limits.approvalWaitsOfWorkspace = approvalWaitsOfWorkspace))
+  t.after(() => small.close())
+  const calls = approvalCalls(small)
+  const { id } = (await calls.ask()).body
+  const keys = await Promise.all([1, 2, 3].map(() => small.newKey({ scopes: ['policies:read'] })))
+  const read = (key: string, query = '?wait=30') =>
+    small.api<{ status: string }>(`/firewall-approvals/${id}${query}`, {
+      headers: { 'x-api-key': key, 'x-service-client-id': CLIENT },
+    })
+  const waiting: Promise<{ body: { status: string } }>[] = []
+  for (const [key = '', held] of [
+    [keys[0], 3],
+    [keys[1], 3],
+    [keys[2], 0],
+  ] as const) {
+    waiting.push(...Array.from({ length: held }, () => read(key)))
+    await calls.untilFollowers(waiting.length)
+    const further = await read(key)
+    assert.deepEqual([further.status, further.body.status], [200, 'PENDING'])
+  }
+  await calls.decide(id, 'APPROVED')
+  for (const { body } of await Promise.all(waiting)) assert.equal(body.status, 'APPROVED')
+  await calls.untilFollowers(0)
 })
 
 test('a key that is revoked or expires during a long poll gets no answer from it', async () => {
