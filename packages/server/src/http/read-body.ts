@@ -71,6 +71,9 @@ const COMPRESSED_SLACK = 2
 /** A body may come in so many pieces, and in one more for each of these bytes. Writers with a buffer are far below. */
 const PIECES = 4_096
 const BYTES_PER_PIECE = 16
+/** What a request takes until its body has arrived, beside the body: its connection, headers and their objects. */
+const UNFINISHED_BYTES = 8_192
+const TOO_MANY_BODIES = refuse('overloaded', 'Too many request bodies in memory')
 const TOO_MANY_PIECES = 'The body came in too many small pieces. Send larger chunks'
 
 /**
@@ -114,11 +117,23 @@ function collect(
   { maxBytes, wireBytes, memory, holder }: Bounds,
 ): Promise<Buffer | Refusal> {
   const body = new GrowingBuffer(maxBytes, decoder ? 0 : Number(request.headers['content-length'] ?? 0))
-  response.once('close', () => memory.give(holder, body.capacity))
+  let held = 0
+  /** Counts the body, and the request while it is unfinished; returns whether they fit. */
+  const hold = (bytes: number): boolean => {
+    const fits = memory.resize(holder, held, bytes)
+    if (fits) held = bytes
+    return fits
+  }
+  const release = (bytes: number): void => {
+    memory.give(holder, held - bytes)
+    held = bytes
+  }
+  response.once('close', () => release(0))
   const { promise, resolve } = Promise.withResolvers<Buffer | Refusal>()
   let [wire, pieces] = [0, 0]
   const source = decoder ?? request
   const settle = (found: Buffer | Refusal): void => {
+    release(Math.min(held, body.capacity))
     source.off('data', take)
     // After a refusal, Node discards the rest of a short body; unread-bodies.ts closes the connection of a long one.
     request.off('data', count).resume()
@@ -131,9 +146,8 @@ function collect(
   const take = (chunk: Buffer): void => {
     const capacity = body.capacityFor(chunk)
     if (body.size + chunk.length > maxBytes) settle(tooLarge(maxBytes))
-    else if (capacity !== body.capacity && !memory.resize(holder, body.capacity, capacity)) {
-      settle(refuse('overloaded', 'Too many request bodies in memory'))
-    } else body.append(chunk, capacity)
+    else if (capacity !== body.capacity && !hold(UNFINISHED_BYTES + capacity)) settle(TOO_MANY_BODIES)
+    else body.append(chunk, capacity)
   }
   // Each piece costs as much as many bytes, and no limit on bytes counts it.
   const count = (chunk: Buffer): void => {
@@ -152,6 +166,7 @@ function collect(
     .once('error', damaged)
     .once('end', () => settle(body.content()))
   if (decoder) request.pipe(decoder)
+  if (!hold(UNFINISHED_BYTES)) settle(TOO_MANY_BODIES)
   return promise
 }
 

@@ -108,15 +108,16 @@ test('unfinished uploads of one key or address leave room for the bodies of othe
   const ends: (() => void)[] = []
   try {
     const other = await own.newKey({ scopes: ['events:write'] })
-    for (const [path, headers, most] of [
-      ['/openapi/v1/events/batch', { 'x-api-key': own.apiKey }, 1_000_000],
-      ['/operator/v1/sign-in', {}, 16_000],
+    // A large body is in a buffer that grew; and an unfinished request takes 8 KiB itself.
+    for (const [path, headers, most, each] of [
+      ['/openapi/v1/events/batch', { 'x-api-key': own.apiKey }, 1_000_000, 1_048_576 + 8_192],
+      ['/operator/v1/sign-in', {}, 16_000, 16_000 + 8_192],
     ] as const) {
       const before = await heldBytes(own)
       // The share of a key or address: as much as one OpenTelemetry body.
       const share = 4 * 1_048_576
-      for (let held = 0; held + most <= share; held += most) ends.push((await occupy(own, path, headers, most)).end)
-      await eventually(async () => before + share - (await heldBytes(own)) < most, 'the uploads are in memory')
+      for (let held = 0; held + each <= share; held += each) ends.push((await occupy(own, path, headers, most)).end)
+      await eventually(async () => before + share - (await heldBytes(own)) < each, 'the uploads are in memory')
       assert.ok((await heldBytes(own)) - before <= share)
       const { replied, end } = await occupy(own, path, headers, most)
       ends.push(end)
@@ -124,6 +125,28 @@ test('unfinished uploads of one key or address leave room for the bodies of othe
       assert.equal(reply.statusCode, 503, path)
       assert.equal((await own.record([event()], other)).status, 200, path)
     }
+  } finally {
+    for (const end of ends) end()
+    await own.close()
+  }
+})
+
+test('unfinished uploads that sent nothing yet count too, until they end', async () => {
+  const own = await startService({ bodyMemory: '8MiB' })
+  const ends: (() => void)[] = []
+  try {
+    const before = await heldBytes(own)
+    const replies: Promise<[IncomingMessage]>[] = []
+    // The share of a key: as much as one OpenTelemetry body.
+    for (let upload = 0; upload < 4_194_304 / 8_192; upload++) {
+      const { replied, end } = await occupy(own, '/openapi/v1/events/batch', { 'x-api-key': own.apiKey }, 1)
+      ends.push(end)
+      replies.push(replied)
+    }
+    const [refused] = await Promise.any(replies)
+    assert.equal(refused.statusCode, 503)
+    for (const end of ends.splice(0)) end()
+    await eventually(async () => (await heldBytes(own)) === before, 'the ended uploads to count no longer')
   } finally {
     for (const end of ends) end()
     await own.close()
@@ -149,7 +172,7 @@ test('unfinished uploads with many keys of one workspace leave room for the bodi
     const [refused] = await Promise.any(replies)
     assert.equal(refused.statusCode, 503)
     // The share of a workspace: two OpenTelemetry bodies, or a quarter.
-    await eventually(async () => (await heldBytes(own)) > 8 * 1_048_576 - most, 'the uploads are in memory')
+    await eventually(async () => (await heldBytes(own)) > 8 * 1_048_576 - most - 8_192, 'the uploads are in memory')
     assert.ok((await heldBytes(own)) <= 8 * 1_048_576)
     assert.equal((await own.record([event()], other)).status, 200)
   } finally {
