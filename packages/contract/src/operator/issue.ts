@@ -46,14 +46,19 @@ export type IssueSummary = Static<typeof IssueSummary>
 
 const fact = (description: string) => Type.Optional(Type.String({ description }))
 
-/** The hashed facts: case and white space are normalised, and missing facts are omitted. */
+/** The hashed facts: case and white space of reported ones are normalised, and missing facts are omitted. */
 export const Facts = Type.Object(
   {
+    agent: fact('Of a failure without any error: the name of the agent'),
+    cause: fact('Of a failure: class and message of the first cause, without variable parts'),
     detectionType: fact('Detector category'),
-    model: fact('payload.model'),
+    errorType: fact('Of a failure: class of the error'),
+    frame: fact("Of a failure: the newest call in the user's own code"),
+    message: fact('Of a failure: message of the error, without variable parts'),
+    model: fact('payload.model, or the model of the failed call'),
     policyId: fact('Policy'),
     reasonCode: fact('payload.reasonCode'),
-    toolName: fact('payload.toolName'),
+    toolName: fact('payload.toolName, or the tool of the failed call'),
     tools: Type.Optional(Type.Array(Type.String(), { description: 'payload.tools, sorted, without duplicates' })),
   },
   { $id: 'Facts', description: 'Why records are grouped together' },

@@ -1,0 +1,97 @@
+/**
+ * The frame of a stack that is in the user's own code, where the error was thrown. Reads the stacks of V8 (newest call
+ * first) and Python tracebacks (newest call last; of chained ones the last is the error itself).
+ */
+
+const LINES_READ = 400
+const LINE_CHARS = 500
+/** Folders before the file's name, so that a file has one name wherever it is deployed. */
+const FOLDERS_KEPT = 1
+
+export interface StackFrame {
+  /** Empty: the code has no name. */
+  name: string
+  path: string
+}
+
+/** As people read it: `parseOrder (tools/orders.ts)`. Null: no frame of the stack is the user's own. */
+export function ownFrame(stack: string): string | null {
+  const own = newestFirst(stack).find(({ path }) => isOwn(path))
+  if (own === undefined) return null
+  const file = shortPath(own.path)
+  return own.name === '' ? file : `${own.name} (${file})`
+}
+
+export function newestFirst(stack: string): StackFrame[] {
+  const lines = stack
+    .split('\n', LINES_READ)
+    .map((line) => line.slice(0, LINE_CHARS).trim())
+    .filter((line) => line !== '')
+  const python = lines.flatMap((line) => pythonFrame(line) ?? [])
+  return python.length > 0 ? pythonOrder(lines) : lines.flatMap((line) => v8Frame(line) ?? [])
+}
+
+/** The frames of the last traceback first, then those of the one before it. */
+function pythonOrder(lines: readonly string[]): StackFrame[] {
+  const tracebacks: StackFrame[][] = [[]]
+  for (const line of lines) {
+    const frame = pythonFrame(line)
+    if (frame !== null) tracebacks.at(-1)?.push(frame)
+    else if (line.startsWith('Traceback (most recent call last)')) tracebacks.push([])
+  }
+  return tracebacks.toReversed().flatMap((frames) => frames.toReversed())
+}
+
+/** `File "/app/agent.py", line 12, in main` */
+function pythonFrame(line: string): StackFrame | null {
+  if (!line.startsWith('File "')) return null
+  const end = line.indexOf('", line ', 6)
+  if (end === -1) return null
+  const [, name = ''] = line.slice(end).split(', in ', 2)
+  return { path: line.slice(6, end), name: name.startsWith('<') ? '' : name }
+}
+
+/** `at async name (place:1:2)`, `at place:1:2` */
+function v8Frame(line: string): StackFrame | null {
+  if (!line.startsWith('at ')) return null
+  const said = line.slice(3)
+  const open = said.endsWith(')') ? said.lastIndexOf(' (') : -1
+  const place = open === -1 ? said : said.slice(open + 2, -1)
+  const path = withoutNumbers(place.startsWith('async ') ? place.slice(6) : place)
+  if (path === null) return null
+  return { path, name: open === -1 ? '' : functionName(said.slice(0, open)) }
+}
+
+/** A place without its line and column; null: it is none. */
+function withoutNumbers(place: string): string | null {
+  const column = place.lastIndexOf(':')
+  const line = place.lastIndexOf(':', column - 1)
+  const isPlace = line > 0 && /^\d{1,9}:\d{1,9}$/.test(place.slice(line + 1))
+  return isPlace ? place.slice(0, line) : null
+}
+
+function functionName(said: string): string {
+  const [called = ''] = said.split(' [as ', 1)
+  const words = called.split(' ').filter((word) => word !== 'async' && word !== 'new')
+  const name = words.join(' ')
+  if (name.endsWith('<anonymous>')) return ''
+  // `Object.run` is `run`: V8 names the receiver, which depends on how the function was called.
+  return name.startsWith('Object.') || name.startsWith('Module.') ? name.slice(7) : name
+}
+
+const OTHERS = ['/node_modules/', '/site-packages/', '/dist-packages/', '/@tacho/', '/lib/python3', '/lib64/python3']
+
+function isOwn(path: string): boolean {
+  const plain = path.replaceAll('\\', '/')
+  if (/^(?:node:|internal\/|ext:|deno:|bun:|native|<|evalmachine)/.test(plain)) return false
+  return !OTHERS.some((folder) => plain.includes(folder))
+}
+
+function shortPath(path: string): string {
+  const parts = path.replaceAll('\\', '/').split('/')
+  const [file = '', ...folders] = parts.toReversed()
+  // A bundler's digest changes with each build.
+  const name = (file.split('?', 1)[0] ?? '').replace(/[.-](?=[0-9a-zA-Z_]*\d)[0-9a-zA-Z_]{8,20}(?=\.\w{1,4}$)/, '')
+  const kept = folders.filter((folder) => folder !== '' && !folder.endsWith(':')).slice(0, FOLDERS_KEPT)
+  return [...kept.toReversed(), name].join('/')
+}
