@@ -59,10 +59,7 @@ test('issues are listed and filtered; show prints the facts', async () => {
     policyId: 'refund-limit',
     payload: { toolName: 'refund' },
   })
-  assert.match(
-    await text('list'),
-    new RegExp(`^LAST SEEN .*\\n.* OPEN +${id} +tool_blocked · refund · policy refund-limit`),
-  )
+  assert.match(await text('list'), new RegExp(`^LAST SEEN .*\\n.* OPEN +${id} +refund was blocked by refund-limit`))
   assert.match(
     await text('list', '--agent', 'refunds', '--run', 'run-1', '--unassigned', '--state', 'open'),
     new RegExp(id),
@@ -70,7 +67,7 @@ test('issues are listed and filtered; show prints the facts', async () => {
   assert.equal(await text('list', '--agent', 'no-such-agent'), '')
   const shown = await text('show', id)
   for (const line of [
-    /^OPEN {2}tool_blocked · refund · policy refund-limit$/m,
+    /^OPEN {2}refund was blocked by refund-limit$/m,
     /^Grouped {3}by v1:[0-9a-f]{64} \(1 detection\)$/m,
     /^ {2}toolName +refund$/m,
     /^ {2}policyId +refund-limit$/m,

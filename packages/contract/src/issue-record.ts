@@ -1,10 +1,13 @@
 import Type, { type Static } from 'typebox'
 import { id, nullableText, optionalText, uuid } from './fields.ts'
 import { LIMITS } from './limits.ts'
-import { RECORD_KINDS, RECORD_STATUSES } from './words.ts'
+import { RECORD_KINDS, RECORD_ORIGINS, RECORD_STATUSES } from './words.ts'
 
 export type RecordKind = (typeof RECORD_KINDS)[number]
 export const RecordKind = Type.Enum([...RECORD_KINDS], { $id: 'RecordKind' })
+
+export type RecordOrigin = (typeof RECORD_ORIGINS)[number]
+export const RecordOrigin = Type.Enum([...RECORD_ORIGINS], { $id: 'RecordOrigin' })
 
 export type RecordStatus = (typeof RECORD_STATUSES)[number]
 export const RecordStatus = Type.Enum([...RECORD_STATUSES], { $id: 'RecordStatus' })

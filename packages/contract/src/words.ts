@@ -9,6 +9,9 @@ export const RUN_OUTCOMES = ['COMPLETED', 'FAILED', 'CANCELLED'] as const
 
 export const RECORD_KINDS = ['DETECTION', 'RECOVERY'] as const
 
+/** Who made an issue record: a client reported it, or the service saw the failure in an event. */
+export const RECORD_ORIGINS = ['CLIENT', 'SERVICE'] as const
+
 export const RECORD_STATUSES = ['RECEIVED', 'EVALUATING', 'DECIDED', 'FAILED'] as const
 
 export const ISSUE_STATES = ['OPEN', 'RESOLVED', 'IGNORED'] as const

@@ -49,7 +49,8 @@ export async function listIssues(
   const paged = { ...query, limit: pageSize(limit) }
   const found = await taken(eachItem(client.listIssues, { params: { environmentId }, query: paged }), limit)
   if (asJson) return printJson(found)
-  const empty = 'No matching issues. Agents report them; `tacho issues records` shows what they sent.'
+  const empty =
+    'No matching issues. One opens when something fails or an agent reports it. `tacho issues records` lists each time.'
   printTable(ISSUE_COLUMNS, found.items.map(issueCells), empty)
   printMore(found.hasMore)
 }

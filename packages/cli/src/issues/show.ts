@@ -46,7 +46,8 @@ export async function showIssue(
 }
 
 function head(issue: Issue): string[] {
-  const { stateChangedBy, regressions, assignee, mergedInto, mergedFrom, ignoredUntil } = issue
+  const { stateChangedBy, regressions, assignee, mergedInto, mergedFrom, ignoredUntil, firstRelease, lastRelease } =
+    issue
   const by = stateChangedBy === null ? '' : ` by ${stateChangedBy.name}`
   return [
     `${tonedWord(issue.state)}  ${strong(printable(issue.title))}`,
@@ -66,10 +67,15 @@ function head(issue: Issue): string[] {
       : [
           `Regressed ${spokenTimes(regressions)}, last ${issue.lastRegressionAt === null ? '' : spokenTime(issue.lastRegressionAt)}`,
         ]),
+    ...(lastRelease === null ? [] : [printable(`Release   ${releases(firstRelease, lastRelease)}`)]),
     ...(assignee === null ? [] : [printable(`Assigned  ${assignee}`)]),
     ...(mergedInto === null ? [] : [`Merged    into ${mergedInto}`]),
     ...(mergedFrom.length === 0 ? [] : [`Merged    from ${mergedFrom.join(', ')}`]),
   ]
+}
+
+function releases(first: string | null, last: string): string {
+  return first === null || first === last ? last : `first ${first}, last ${last}`
 }
 
 function groupLines({ fingerprint, facts, occurrences, mergedFrom }: IssueGroup): string[] {

@@ -103,6 +103,15 @@ function Numbers({ issue, environmentId }: { issue: Issue; environmentId: string
         <Fact name="Last seen">
           <Time at={issue.lastSeenAt} />
         </Fact>
+        {issue.lastRelease !== null && (
+          <Fact name="Release">
+            <bdi>
+              {issue.firstRelease === null || issue.firstRelease === issue.lastRelease
+                ? issue.lastRelease
+                : `${issue.firstRelease} to ${issue.lastRelease}`}
+            </bdi>
+          </Fact>
+        )}
         <Fact name="Runs">{number(issue.affectedRuns)}</Fact>
         <Fact name="Agents">{number(issue.affectedAgents)}</Fact>
         <Fact name="Recoveries">{number(issue.recoveries)}</Fact>

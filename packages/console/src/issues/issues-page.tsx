@@ -147,8 +147,9 @@ function Nothing({ state }: { state: NonNullable<IssuesSearch['state']> }) {
     return <Empty title="No issue is ignored">Detections of an ignored issue are still counted.</Empty>
   return (
     <Empty title="No open issues">
-      What agents report as going wrong is grouped here by stable facts: the kind of failure, the policy, the tool. The
-      SDK reports blocked tools by itself; report more with <code className="font-mono">reportIssue</code>.
+      Runs, tools and model calls that fail are grouped here, without any code: by the error, the tool or model, the
+      place in your code and the message. The SDK reports blocked tools too; report more with{' '}
+      <code className="font-mono">reportIssue</code>.
     </Empty>
   )
 }

@@ -6,6 +6,11 @@ import { Section } from '../ui/section.tsx'
 
 const NAMES: Record<keyof IssueFacts, string> = {
   detectionType: 'Type',
+  errorType: 'Error',
+  message: 'Message',
+  cause: 'Cause',
+  frame: 'In the code',
+  agent: 'Agent',
   toolName: 'Tool',
   tools: 'Tools',
   policyId: 'Policy',
@@ -24,6 +29,7 @@ export function WhyGrouped({ issue: { groups } }: { issue: Issue }) {
         {groups.length > 1
           ? 'A detection belongs here when its facts are one of these sets.'
           : 'A detection belongs here when it has exactly these facts.'}
+        {groups.some(({ facts }) => facts.message !== undefined) && ' … stands for the parts of a message that vary.'}
       </p>
       <ul className="flex flex-col gap-2">
         {groups.map(({ fingerprint, facts, occurrences }) => (

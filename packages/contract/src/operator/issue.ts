@@ -83,7 +83,13 @@ export const IssueGroup = Type.Object(
 export type IssueGroup = Static<typeof IssueGroup>
 
 export const Issue = Type.Object(
-  { ...issueFields, groups: Type.Array(IssueGroup), mergedFrom: Type.Array(Type.String()) },
+  {
+    ...issueFields,
+    groups: Type.Array(IssueGroup),
+    mergedFrom: Type.Array(Type.String()),
+    firstRelease: nullableText('Release of the agent at the earliest detection, if the client named it'),
+    lastRelease: nullableText('Release of the agent at the latest detection'),
+  },
   { $id: 'Issue', description: 'An issue and why its records are grouped together' },
 )
 export type Issue = Static<typeof Issue>

@@ -14,11 +14,18 @@ const FACT_CHARS = 200
 const TITLE_CHARS = 200
 
 /** What failed: the detection type of the issue. */
-export type FailureKind = 'RUN_FAILED' | 'TOOL_FAILED' | 'MODEL_FAILED' | 'ERROR_RECORDED' | 'RUN_STALLED'
+export type FailureKind =
+  | 'RUN_FAILED'
+  | 'TOOL_FAILED'
+  | 'MODEL_FAILED'
+  | 'STEP_FAILED'
+  | 'ERROR_RECORDED'
+  | 'RUN_STALLED'
 
 export interface SeenFailure {
   kind: FailureKind
-  agentName: string
+  /** Its external id, or else its name. */
+  agent: string
   toolName: string | null
   model: string | null
   error: SeenError
@@ -34,7 +41,7 @@ export interface SeenError {
 }
 
 /** Source: decision 0106. A failure without any error of its own belongs to its agent. */
-export function failureGrouping({ kind, agentName, toolName, model, error }: SeenFailure): Grouping {
+export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): Grouping {
   const root = error.causes.at(-1)
   const said = {
     detectionType: kind.toLowerCase(),
@@ -46,7 +53,7 @@ export function failureGrouping({ kind, agentName, toolName, model, error }: See
     toolName,
   }
   const isBare = error.type === null && said.message === null && toolName === null && model === null
-  const all = Object.entries({ ...said, agent: isBare ? agentName : null })
+  const all = Object.entries({ ...said, agent: isBare ? agent : null })
   const facts: Facts = Object.fromEntries(
     all.flatMap(([name, value]) => (value ? [[name, shortened(value, FACT_CHARS)]] : [])),
   )
@@ -57,16 +64,20 @@ function template(message: string | null): string | null {
   return message === null ? null : messageTemplate(message) || null
 }
 
-/** In a line: `TimeoutError in get_order: no answer after …`. */
-export function failureTitle({ detectionType, errorType, toolName, model, frame, message, cause, agent }: Facts): string {
+/** In a line: `TimeoutError in get_order: no answer after …`. The facts name the agent by its id. */
+export function failureTitle(
+  { detectionType, errorType, toolName, model, frame, message, cause, agent }: Facts,
+  agentName: string,
+): string {
   if (agent !== undefined) {
     const stalled = detectionType === 'run_stalled' ? 'went silent: no event and no end' : 'failed without an error'
-    return shortened(`${agent} ${stalled}`, TITLE_CHARS)
+    return shortened(`${agentName} ${stalled}`, TITLE_CHARS)
   }
   const type = errorType?.split('.').at(-1)
-  const place = toolName !== undefined ? ` in ${toolName}` : model !== undefined ? ` from ${model}` : frame && ` in ${frame}`
+  const place =
+    toolName !== undefined ? ` in ${toolName}` : model !== undefined ? ` from ${model}` : frame && ` in ${frame}`
   const subject = toolName ?? model ?? frame
-  const what = type !== undefined ? `${type}${place ?? ''}` : subject ? `${subject} failed` : 'Failed'
+  const what = type !== undefined ? `${type}${place ?? ''}` : subject ? `${subject} failed` : 'Error'
   const why = message === undefined || cause === undefined ? (message ?? cause) : `${message} (${cause})`
   return shortened(why === undefined ? what : `${what}: ${why}`, TITLE_CHARS)
 }

@@ -20,6 +20,7 @@ import type {
   IssueWhole,
 } from '../storage/issues.ts'
 import { isoTime, nullableIsoTime } from './run.ts'
+import { releaseOf } from './release.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
 export function toIssueSummary(row: IssueRow): IssueSummary {
@@ -47,7 +48,18 @@ export function toIssueSummary(row: IssueRow): IssueSummary {
 
 export function toIssue(row: IssueWhole): Issue {
   const groups = row.groups.map((group) => toGroup(row, group))
-  return { ...toIssueSummary(row), groups, mergedFrom: row.mergedFrom }
+  const release = (payload: string | null) => (payload === null ? null : releaseIn(payload))
+  return {
+    ...toIssueSummary(row),
+    groups,
+    mergedFrom: row.mergedFrom,
+    firstRelease: release(row.firstPayload),
+    lastRelease: release(row.lastPayload),
+  }
+}
+
+function releaseIn(payload: string): string | null {
+  return releaseOf(JSON.parse(payload) as Record<string, unknown>)
 }
 
 function toGroup(issue: IssueRow, row: IssueGroupRow): IssueGroup {
@@ -67,6 +79,7 @@ function toGroup(issue: IssueRow, row: IssueGroupRow): IssueGroup {
 export function toIssueRecord(row: IssueRecordRow): IssueRecord {
   return {
     id: row.id,
+    origin: row.origin,
     sdkInstanceId: row.sdkInstanceId,
     clientRecordId: row.clientRecordId,
     recordKind: row.recordKind,
@@ -83,6 +96,7 @@ export function toIssueRecord(row: IssueRecordRow): IssueRecord {
     statusChangedAt: isoTime(row.statusAt),
     failure: row.failure,
     fingerprint: row.fingerprint,
+    sameAs: row.sameAs,
     issueId: row.issueId,
     internalRunId: row.run,
     internalEventId: row.eventIsStored && row.run && row.eventId !== null ? uuidv5(row.run, row.eventId) : null,

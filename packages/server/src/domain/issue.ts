@@ -11,7 +11,6 @@ const VERSION = 'v1'
 /** Longer facts are cut to this length plus a hash, so an issue can always be shown. */
 const FACT_CHARS = 200
 const TOOLS = 100
-const TITLE_CHARS = 200
 
 export interface Grouping {
   fingerprint: string
@@ -66,12 +65,4 @@ function toolSet(value: unknown): string[] | undefined {
   if (tools.length <= TOOLS) return tools
   const rest = `sha256:${hash('sha256', JSON.stringify(tools.slice(TOOLS - 1)))}`
   return [...tools.slice(0, TOOLS - 1), rest].toSorted()
-}
-
-/** A title of one line. */
-export function issueTitle({ detectionType, toolName, tools, reasonCode, policyId, model }: Facts): string {
-  const tool = toolName ?? (tools && `tools ${tools.join(', ')}`)
-  const parts = [detectionType, tool, reasonCode, policyId && `policy ${policyId}`, model && `model ${model}`]
-  const title = parts.filter((part) => part !== undefined).join(' · ') || 'detection'
-  return title.length <= TITLE_CHARS ? title : `${title.slice(0, TITLE_CHARS - 1).toWellFormed()}…`
 }

@@ -17,7 +17,12 @@ type Token = { kind: 'word' | 'variable' | 'between'; text: string }
 
 export function messageTemplate(message: string): string {
   // Braces of JSON only make the message longer.
-  const text = message.slice(0, CHARS_READ).toWellFormed().normalize('NFC').replaceAll(/[\s{}]+/g, ' ').trim()
+  const text = message
+    .slice(0, CHARS_READ)
+    .toWellFormed()
+    .normalize('NFC')
+    .replaceAll(/[\s{}]+/g, ' ')
+    .trim()
   const tokens: Token[] = []
   const closings = new Set<number>()
   const quotes = closingQuotes(text)
@@ -182,7 +187,8 @@ function datesReplaced(tokens: Token[]): Token[] {
   parts.forEach((token, index) => {
     if (parts[index - 1]?.kind === 'variable' && UNITS.has(token.text.toLowerCase())) dates.add(token)
   })
-  const isVariable = (token: Token | undefined) => token !== undefined && (token.kind === 'variable' || dates.has(token))
+  const isVariable = (token: Token | undefined) =>
+    token !== undefined && (token.kind === 'variable' || dates.has(token))
   parts.forEach((token, index) => {
     if (OF_DATES.has(token.text) && (isVariable(parts[index - 1]) || isVariable(parts[index + 1]))) dates.add(token)
   })

@@ -1,7 +1,8 @@
 /**
  * Reviews issue records: computes the facts of a record, then adds it to the issue with its fingerprint or opens one.
  */
-import { canonicalFacts, groupingOf, issueTitle } from '../domain/issue.ts'
+import { issueTitle } from '../domain/issue-title.ts'
+import { canonicalFacts, groupingOf } from '../domain/issue.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { IssueDecision, IssueRecordStore, RecordInReview } from '../storage/issue-records.ts'
 import type { WorkItem } from '../storage/work.ts'
@@ -21,10 +22,11 @@ export function reviewIssueRecords({ storage, now, random }: ReviewOptions): Wor
     const { facts, fingerprint } = groupingOf(record)
     return {
       recordId: record.id,
+      reports: reportedEvent(record),
       fingerprint,
       facts: canonicalFacts(facts),
       detectionType: facts.detectionType ?? '',
-      title: issueTitle(facts),
+      title: issueTitle(record),
       newIssueId: uuidv7(now(), random),
     }
   }
@@ -40,6 +42,10 @@ export function reviewIssueRecords({ storage, now, random }: ReviewOptions): Wor
     },
     giveUp: ({ environmentId, subjectId }, reason) => storage.failIssueRecord(environmentId, subjectId, reason, now()),
   }
+}
+
+function reportedEvent({ recordKind, runId, eventId }: RecordInReview): IssueDecision['reports'] {
+  return recordKind === 'DETECTION' && runId !== null && eventId !== null ? { runId, eventId } : null
 }
 
 /** One tenant per transaction. */

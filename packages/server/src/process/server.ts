@@ -31,6 +31,7 @@ import { flushConfigurationClients } from '../jobs/flush-configuration-clients.t
 import { flushCredentialUses } from '../jobs/flush-credential-uses.ts'
 import { deleteExpired } from '../jobs/delete-expired.ts'
 import { followControlRevision } from '../jobs/follow-control-revision.ts'
+import { findFailures } from '../jobs/find-failures.ts'
 import { indexSearch } from '../jobs/index-search.ts'
 import { packPayloads } from '../jobs/pack-payloads.ts'
 import { reopenIssues } from '../jobs/reopen-issues.ts'
@@ -92,6 +93,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     storage,
     handlers: [
       reviewIssueRecords({ storage, now, random: randomBytes }),
+      findFailures({ storage, owner, now: storeNow, random: randomBytes }),
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now }),
       retain({ storage, owner, now: storeNow }),

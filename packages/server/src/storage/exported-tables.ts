@@ -73,7 +73,7 @@ export const EXPORTED_TABLES: Readonly<Record<ExportedTable, TableParts>> = {
     'issue_records',
     'environment',
     1,
-    `id sdk_instance_id client_record_id record_kind detection_type run_id? session_id? event_id? agent_id policy_id?
+    `id origin same_as? sdk_instance_id client_record_id record_kind detection_type run_id? session_id? event_id? agent_id policy_id?
       prompt_version_id? detected_at# seen_at# received_at# status status_at# failure? fingerprint? payload evidence`,
     'payload evidence',
   ),

@@ -1,4 +1,4 @@
-import type { RecordKind, RecordStatus } from '@tacho/contract/issue-record.ts'
+import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issue-record.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Page } from './page.ts'
 
@@ -65,7 +65,11 @@ export interface IssueRecordRow extends IssueRecordFields {
   statusAt: number
   failure: string | null
   fingerprint: string | null
-  /** The issue that has its fingerprint now. */
+  /** SERVICE: the service saw the failure in an event. */
+  origin: RecordOrigin
+  /** The record of the service that counts the same failure. This one is evidence. */
+  sameAs: string | null
+  /** The issue that has its fingerprint now, or that of the record that counts. */
   issueId: string | null
   /** `detectedAt`, but never later than the arrival. Issues are ordered by it. */
   seenAt: number
@@ -91,6 +95,9 @@ export interface IssueRecordPage {
 /** The source of the facts. */
 export interface RecordInReview {
   id: string
+  recordKind: RecordKind
+  runId: string | null
+  eventId: string | null
   detectionType: string
   policyId: string | null
   payload: string
@@ -98,6 +105,8 @@ export interface RecordInReview {
 
 export interface IssueDecision {
   recordId: string
+  /** The event that a detection of a client names. If the service counted its failure, the record counts no more. */
+  reports: { runId: string; eventId: string } | null
   fingerprint: string
   /** Canonical JSON. */
   facts: string

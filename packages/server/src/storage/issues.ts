@@ -102,6 +102,9 @@ export interface IssueWhole extends IssueRow {
   groups: IssueGroupRow[]
   /** Issues merged into this one. */
   mergedFrom: string[]
+  /** Payloads of its earliest and its latest detection, as they were sent. */
+  firstPayload: string | null
+  lastPayload: string | null
 }
 
 export interface IssueFilter {

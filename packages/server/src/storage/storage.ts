@@ -15,6 +15,7 @@ import type { EnvironmentStore } from './environments.ts'
 import type { ErasureStore } from './erasures.ts'
 import type { EventStore } from './events.ts'
 import type { ExportStore } from './exports.ts'
+import type { FailureStore } from './failures.ts'
 import type { OperatorStore } from './operators.ts'
 import type { OperatorTokenStore } from './operator-tokens.ts'
 import type { PackingStore } from './packing.ts'
@@ -70,6 +71,7 @@ export interface Storage
     SimulationStore,
     WorkStore,
     IssueRecordStore,
+    FailureStore,
     IssueStore,
     WebhookStore,
     IdempotencyStore {

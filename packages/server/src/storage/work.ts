@@ -1,8 +1,12 @@
 /** Background work, done by the node that claims it. */
 
-/** What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment, an erasure, a run. */
+/**
+ * What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment, an erasure, a run, or new
+ * events of a run (failures.ts).
+ */
 export const WORK_KINDS = [
   'review_issue_record',
+  'find_failures',
   'simulate',
   'deliver_webhook',
   'reopen_issue',

@@ -8,16 +8,22 @@ import { sentryGroup } from './grouping/sentry-rule.ts'
 const NO_ERROR = { type: null, message: null, stack: null, causes: [] }
 
 function failure(change: Partial<SeenFailure>): SeenFailure {
-  return { kind: 'TOOL_FAILED', agentName: 'shop', toolName: null, model: null, error: NO_ERROR, ...change }
+  return { kind: 'TOOL_FAILED', agent: 'shop-1', toolName: null, model: null, error: NO_ERROR, ...change }
 }
 
-const titleOf = (change: Partial<SeenFailure>) => failureTitle(failureGrouping(failure(change)).facts)
+const titleOf = (change: Partial<SeenFailure>) => failureTitle(failureGrouping(failure(change)).facts, 'shop')
 const timeout = { ...NO_ERROR, type: 'TimeoutError', message: 'no answer after 3000 ms' }
 
 test('a title says what failed, where and why', () => {
   assert.equal(titleOf({ toolName: 'get_order', error: timeout }), 'TimeoutError in get_order: no answer after …')
-  assert.equal(titleOf({ toolName: 'get_order', error: { ...NO_ERROR, type: 'TimeoutError' } }), 'TimeoutError in get_order')
-  assert.equal(titleOf({ toolName: 'get_order', error: { ...timeout, type: null } }), 'get_order failed: no answer after …')
+  assert.equal(
+    titleOf({ toolName: 'get_order', error: { ...NO_ERROR, type: 'TimeoutError' } }),
+    'TimeoutError in get_order',
+  )
+  assert.equal(
+    titleOf({ toolName: 'get_order', error: { ...timeout, type: null } }),
+    'get_order failed: no answer after …',
+  )
   assert.equal(titleOf({ toolName: 'get_order' }), 'get_order failed')
   assert.equal(
     titleOf({ kind: 'MODEL_FAILED', model: 'gpt-5', error: { ...timeout, type: 'openai.APITimeoutError' } }),
@@ -39,7 +45,7 @@ test('a title says what failed, where and why', () => {
 
 test('each fact makes another issue; what varies does not', () => {
   const base = failure({ toolName: 'get_order', error: timeout })
-  const same = failure({ toolName: 'get_order', agentName: 'other', error: { ...timeout, message: 'no answer after 9 s' } })
+  const same = failure({ toolName: 'get_order', agent: 'other', error: { ...timeout, message: 'no answer after 9 s' } })
   assert.equal(failureGrouping(base).fingerprint, failureGrouping(same).fingerprint)
   const others = [
     { ...base, kind: 'ERROR_RECORDED' as const },
@@ -59,10 +65,10 @@ test('facts and titles are bounded', () => {
   const long = 'x y '.repeat(10_000)
   const causes = [{ type: long, message: long }]
   const { facts } = failureGrouping(
-    failure({ toolName: long, model: long, agentName: long, error: { type: long, message: long, stack: long, causes } }),
+    failure({ toolName: long, model: long, agent: long, error: { type: long, message: long, stack: long, causes } }),
   )
   for (const value of Object.values(facts)) assert.ok(String(value).length <= 200)
-  assert.ok(failureTitle(facts).length <= 200)
+  assert.ok(failureTitle(facts, long).length <= 200)
 })
 
 test('on 200 failures with known causes: groups, purity and completeness, beside the rule of Sentry', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { canonicalFacts, groupingOf, issueTitle, normalised } from '../../src/domain/issue.ts'
+import { canonicalFacts, groupingOf, normalised } from '../../src/domain/issue.ts'
 
 const group = (detectionType: string, policyId: string | null = null, payload: object = {}) =>
   groupingOf({ detectionType, policyId, payload: JSON.stringify(payload) })
@@ -122,16 +122,4 @@ test('facts have a maximum length, and long ones still differ', () => {
   assert.equal(group('T', null, { tools: tools.slice(0, 100) }).facts.tools?.length, 100)
   assert.equal(group('T', null, { tools }).facts.tools?.length, 100)
   assert.notEqual(group('T', null, { tools }).fingerprint, group('T', null, { tools: tools.slice(1) }).fingerprint)
-})
-
-test('the title of an issue states its facts in a line', () => {
-  const { facts } = group('TOOL_BLOCKED', 'refunds', { toolName: 'refund', reasonCode: 'LIMIT', model: 'm' })
-  assert.equal(issueTitle(facts), 'tool_blocked · refund · limit · policy refunds · model m')
-  assert.equal(issueTitle(group('LOOP', null, { tools: ['b', 'a'] }).facts), 'loop · tools a, b')
-  assert.equal(issueTitle(group(' ').facts), 'detection')
-  const titles = fc.property(
-    record,
-    (any) => issueTitle(group(any.detectionType, any.policyId, any.payload).facts).length <= 200,
-  )
-  fc.assert(titles)
 })

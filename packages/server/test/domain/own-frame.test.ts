@@ -16,7 +16,10 @@ test('code without a name has its file; names of classes stay', () => {
   assert.equal(ownFrame('Error: x\n    at file:///srv/agent/main.ts:1:1'), 'agent/main.ts')
   assert.equal(ownFrame('Error: x\n    at Object.<anonymous> (/srv/agent/main.js:1:1)'), 'agent/main.js')
   assert.equal(ownFrame('Error: x\n    at new Order (/srv/agent/order.js:1:1)'), 'Order (agent/order.js)')
-  assert.equal(ownFrame('Error: x\n    at OrderTool.run (C:\\agent\\tools\\order.js:1:1)'), 'OrderTool.run (tools/order.js)')
+  assert.equal(
+    ownFrame('Error: x\n    at OrderTool.run (C:\\agent\\tools\\order.js:1:1)'),
+    'OrderTool.run (tools/order.js)',
+  )
 })
 
 test('a digest in the name of a bundle is left out', () => {

@@ -97,6 +97,8 @@ test("a record has all the interface's fields, unchanged", async () => {
     detectedAt: new Date(detectedAt).toISOString(),
     internalRunId: null,
     internalEventId: null,
+    origin: 'CLIENT',
+    sameAs: null,
     evidence: { decision: 'BLOCK' },
   })
   assert.equal(id, body.recordId)

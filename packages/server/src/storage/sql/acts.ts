@@ -28,6 +28,7 @@ import { erasuresActs } from './erasure/erasures.ts'
 import { eventsActs } from './events.ts'
 import { exportsActs } from './exports.ts'
 import { idempotencyActs } from './idempotency.ts'
+import { failuresActs } from './issues/failures.ts'
 import { issueActivityActs } from './issues/issue-activity.ts'
 import { issueAffectedActs } from './issues/issue-affected.ts'
 import { issueChangesActs } from './issues/issue-changes.ts'
@@ -104,6 +105,7 @@ export const ACTS: Acts<ActMethods> = {
   ...packingActs,
   ...exportsActs,
   ...idempotencyActs,
+  ...failuresActs,
   ...issueActivityActs,
   ...issueAffectedActs,
   ...issueChangesActs,

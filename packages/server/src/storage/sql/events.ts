@@ -151,7 +151,7 @@ export function rowsWithin(sizes: number[], { limit, pageBytes }: Pick<FirstPage
   return Math.min(past === -1 ? sizes.length : past, limit)
 }
 
-async function listEventRows(
+export async function listEventRows(
   sql: Sql,
   environmentId: string,
   run: string,

@@ -25,7 +25,7 @@ import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { arrivedEvents } from './events.ts'
 import { insertRows } from './rows/insert-rows.ts'
-import { agentKey, requestKey, textKey } from './keys.ts'
+import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import { SUM_COLUMNS } from './usage/sums.ts'
@@ -288,7 +288,12 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
     case 'agent':
       return { agent_key: agentKey(textOrNull('externalId'), text('name')) }
     case 'issueRecord':
-      return { record_key: textKey(`${text('sdkInstanceId')}\0${text('clientRecordId')}`) }
+      return {
+        record_key:
+          row['origin'] === 'SERVICE'
+            ? serviceRecordKey(text('runId'), textOrNull('eventId'))
+            : clientRecordKey(text('sdkInstanceId'), text('clientRecordId')),
+      }
     case 'approval':
       return {
         request_key: requestKey(text('clientId'), text('clientRequestId')),

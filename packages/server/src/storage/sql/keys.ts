@@ -15,6 +15,16 @@ export function rejectionKey(runId: string, eventId: string): string {
   return textKey(`${runId}\0${eventId}`)
 }
 
+/** Of an issue record that a client sent. */
+export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): string {
+  return textKey(`${sdkInstanceId}\0${clientRecordId}`)
+}
+
+/** Of the issue record about a failure that the service saw. It begins with NUL: no client's key does. */
+export function serviceRecordKey(runId: string, eventId: string | null): string {
+  return textKey(`\0${runId}\0${eventId ?? ''}`)
+}
+
 /** A client instance's id for an approval request. */
 export function requestKey(clientId: string, clientRequestId: string): string {
   return textKey(`${clientId}\0${clientRequestId}`)

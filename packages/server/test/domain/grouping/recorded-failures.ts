@@ -4,6 +4,8 @@
  * two models. They were written before the rule was measured.
  */
 import type { FailureKind, SeenFailure } from '../../../src/domain/failure-issue.ts'
+import { seenFailures } from '../../../src/domain/seen-failures.ts'
+import type { StoredEvent } from '../../../src/storage/events.ts'
 
 export interface Frame {
   name: string
@@ -15,6 +17,7 @@ export interface Frame {
 
 export interface RecordedFailure {
   cause: string
+  /** As the service reads it from the recorded event. */
   failure: SeenFailure
   /** Of `failure.error.stack`, the newest call first; empty without a stack. */
   frames: Frame[]
@@ -67,7 +70,10 @@ class Vary {
 }
 
 const UNDICI = ['fetch node:internal/deps/undici/undici: return await fetchImpl(input, init)']
-const JS_MAIN = ['runStep agent/loop.ts: const result = await tool.run(input)', 'main agent/main.ts: await runStep(step)']
+const JS_MAIN = [
+  'runStep agent/loop.ts: const result = await tool.run(input)',
+  'main agent/main.ts: await runStep(step)',
+]
 const JS_RETRY = ['retryStep agent/retry.ts: return await tool.run(input)', ...JS_MAIN]
 const PG = ['query node_modules/pg/lib/client.js: const result = await new Promise(']
 const QUERY = 'query db/pool.ts: return await client.query(text, values)'
@@ -170,8 +176,7 @@ const CAUSES: Cause[] = [
       kind: 'TOOL_FAILED',
       tool: 'refund_payment',
       type: 'ZodError',
-      message: () =>
-        JSON.stringify([{ code: 'invalid_type', path: ['items', 0, path], message }], null, 2),
+      message: () => JSON.stringify([{ code: 'invalid_type', path: ['items', 0, path], message }], null, 2),
       stacks: [
         [
           'parse node_modules/zod/lib/types.js: throw result.error',
@@ -272,7 +277,8 @@ const CAUSES: Cause[] = [
     kind: 'MODEL_FAILED',
     models: ['gpt-5'],
     type: 'AuthenticationError',
-    message: (v) => `401 Incorrect API key provided: sk-${v.token(4)}********${v.token(4)}. You can find your API key in your account.`,
+    message: (v) =>
+      `401 Incorrect API key provided: sk-${v.token(4)}********${v.token(4)}. You can find your API key in your account.`,
   },
   {
     cause: 'the provider is overloaded',
@@ -300,7 +306,10 @@ const CAUSES: Cause[] = [
     tool: 'search_docs',
     type: 'httpx.ReadTimeout',
     message: () => '',
-    causes: () => [{ type: 'httpcore.ReadTimeout', message: '' }, { type: 'TimeoutError', message: 'timed out' }],
+    causes: () => [
+      { type: 'httpcore.ReadTimeout', message: '' },
+      { type: 'TimeoutError', message: 'timed out' },
+    ],
     stacks: [[...HTTPX, 'search_docs tools/search.py: reply = client.post(URL, json=query)', ...PY_MAIN]],
   },
   {
@@ -324,7 +333,11 @@ const CAUSES: Cause[] = [
   ...(
     [
       ['the order has no customer', 'customer_id', 'Field required [type=missing, input_value={...}, input_type=dict]'],
-      ['the amount is negative', 'amount', 'Input should be greater than 0 [type=greater_than, input_value=-N, input_type=int]'],
+      [
+        'the amount is negative',
+        'amount',
+        'Input should be greater than 0 [type=greater_than, input_value=-N, input_type=int]',
+      ],
     ] as const
   ).map(([cause, field, text]): Cause => {
     return {
@@ -350,7 +363,8 @@ const CAUSES: Cause[] = [
     kind: 'RUN_FAILED',
     language: 'python',
     type: 'json.decoder.JSONDecodeError',
-    message: (v) => `Unterminated string starting at: line ${v.number(40)} column ${v.number(80)} (char ${v.number(4_000)})`,
+    message: (v) =>
+      `Unterminated string starting at: line ${v.number(40)} column ${v.number(80)} (char ${v.number(4_000)})`,
     stacks: [
       [
         'raw_decode /usr/lib/python3.12/json/decoder.py: obj, end = self.scan_once(s, idx)',
@@ -378,8 +392,16 @@ const CAUSES: Cause[] = [
   },
   ...(
     [
-      ['a step waits too long for a person', 'TimeoutError', (v: Vary) => `no decision within ${v.number(600)} seconds`],
-      ['a step may not read the mailbox', 'PermissionError', (v: Vary) => `[Errno 13] Permission denied: '/mail/${v.number(99)}'`],
+      [
+        'a step waits too long for a person',
+        'TimeoutError',
+        (v: Vary) => `no decision within ${v.number(600)} seconds`,
+      ],
+      [
+        'a step may not read the mailbox',
+        'PermissionError',
+        (v: Vary) => `[Errno 13] Permission denied: '/mail/${v.number(99)}'`,
+      ],
     ] as const
   ).map(([cause, type, message]): Cause => {
     return {
@@ -408,7 +430,8 @@ const CAUSES: Cause[] = [
     kind: 'RUN_FAILED',
     language: 'python',
     type: 'langgraph.errors.GraphRecursionError',
-    message: (v) => `Recursion limit of ${v.one([25, 50])} reached without hitting a stop condition. You can increase the limit by setting the recursion_limit config key.`,
+    message: (v) =>
+      `Recursion limit of ${v.one([25, 50])} reached without hitting a stop condition. You can increase the limit by setting the recursion_limit config key.`,
     stacks: [
       [
         'stream site-packages/langgraph/pregel/main.py: raise GraphRecursionError(msg)',
@@ -445,7 +468,8 @@ const CAUSES: Cause[] = [
     times: 4,
     kind: 'TOOL_FAILED',
     tool: 'read_file',
-    message: (v) => `MCP error -32602: Invalid arguments for tool read_file: unknown argument "${v.one(['pth', 'file', 'name'])}"`,
+    message: (v) =>
+      `MCP error -32602: Invalid arguments for tool read_file: unknown argument "${v.one(['pth', 'file', 'name'])}"`,
   },
   {
     cause: 'a city is not supported',
@@ -479,7 +503,13 @@ const CAUSES: Cause[] = [
     message: (v) => `Die Bestellung „${v.number(99_999)}“ vom ${1 + v.number(28)}.11.2026 wurde nicht gefunden`,
   },
   // Metadata only: the class is all that is recorded.
-  { cause: 'the stock service does not answer', times: 4, kind: 'TOOL_FAILED', tool: 'get_stock', type: 'TimeoutError' },
+  {
+    cause: 'the stock service does not answer',
+    times: 4,
+    kind: 'TOOL_FAILED',
+    tool: 'get_stock',
+    type: 'TimeoutError',
+  },
 ]
 
 const ROOTS = ['/app', '/srv/agents/current', '/home/ci/build-4711/work'] as const
@@ -501,7 +531,9 @@ function recorded(cause: Cause, vary: Vary): RecordedFailure {
     causes: causes?.(vary) ?? [],
   }
   const model = models === undefined ? null : vary.one(models)
-  return { cause: cause.cause, frames, failure: { kind, agentName: agent, toolName: tool, model, error } }
+  const failure = { kind, agent, toolName: tool, model, error }
+  // The stalled rule makes no event.
+  return { cause: cause.cause, frames, failure: kind === 'RUN_STALLED' ? failure : throughEvent(failure) }
 }
 
 function frameOf(line: string, vary: Vary): Frame {
@@ -529,4 +561,37 @@ const stackOf = {
     })
     return ['Traceback (most recent call last):', ...lines, `${type}: ${message}`, ''].join('\n')
   },
+}
+
+const TYPES: Partial<Record<FailureKind, string>> = {
+  TOOL_FAILED: 'TOOL_CALL',
+  MODEL_FAILED: 'LLM_CALL',
+  ERROR_RECORDED: 'ERROR',
+  RUN_FAILED: 'SESSION_OUTCOME',
+}
+
+/** What is left of a failure in an event as clients write it: a text, or an object if there are a stack or causes. */
+function throughEvent({ kind, agent, toolName, model, error }: SeenFailure): SeenFailure {
+  const { type, message, stack, causes } = error
+  const whole = { type, message: message ?? '', ...(stack !== null && { stack }), causes }
+  const text = [type, message].filter((part) => part !== null).join(': ')
+  const said = stack !== null || causes.length > 0 ? whole : kind === 'MODEL_FAILED' ? { type, message } : text
+  const payloads: Partial<Record<FailureKind, object>> = {
+    TOOL_FAILED: { toolName, error: said },
+    MODEL_FAILED: { model, error: said },
+    ERROR_RECORDED: { message, code: type },
+    RUN_FAILED: { status: 'FAILED', ...(type !== null && { error: text, exception: whole }) },
+  }
+  const eventType = TYPES[kind] ?? ''
+  const event = {
+    eventType,
+    label: eventType,
+    payload: JSON.stringify(payloads[kind]),
+    agentId: null,
+    agentName: agent,
+    parentSpanId: null,
+  }
+  const [seen] = seenFailures([event as StoredEvent])
+  if (seen === undefined) throw new Error(`An event tells no failure: ${event.payload}`)
+  return seen.failure
 }

@@ -7,9 +7,9 @@
 import type { Frame, RecordedFailure } from './recorded-failures.ts'
 
 export function sentryGroup({ failure, frames }: RecordedFailure): string {
-  const { error, kind, agentName } = failure
+  const { error, kind, agent } = failure
   // Its clients send nothing without an error; people report a text.
-  if (error.type === null && error.message === null) return `${kind} of ${agentName}`
+  if (error.type === null && error.message === null) return `${kind} of ${agent}`
   const own = frames.filter(({ isOwn }) => isOwn)
   const counted = own.length > 0 ? own : frames
   const stack = counted.map(frameKey)
@@ -34,7 +34,10 @@ const REPLACED: [string, RegExp][] = [
   ['uuid', new RegExp(`\\b${HEX}{8}-${HEX}{4}-${HEX}{4}-${HEX}{4}-${HEX}{12}\\b`, 'g')],
   ['sha1', new RegExp(`\\b${HEX}{40}\\b`, 'g')],
   ['md5', new RegExp(`\\b${HEX}{32}\\b`, 'g')],
-  ['date', /\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(?::\d{2})?\b/g],
+  [
+    'date',
+    /\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(?::\d{2})?\b/g,
+  ],
   ['duration', /\b\d+ms\b|\b\d+(?:\.\d+)?s\b/g],
   ['hex', new RegExp(`\\b0[xX]${HEX}+\\b|\\b(?=[a-f]*\\d)[0-9a-f]{8,128}\\b|\\b(?=[A-F]*\\d)[0-9A-F]{8,128}\\b`, 'g')],
   ['float', /-?\b\d+\.\d+\b/g],

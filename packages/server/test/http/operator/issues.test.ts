@@ -39,7 +39,7 @@ test('an issue shows what happened, how often, and why its records are grouped',
   assert.deepEqual(read, issue)
   const { id, openedAt, stateChangedAt, groups, ...rest } = read
   assert.deepEqual(rest, {
-    title: 'explained · send_email · limit · policy p · model m',
+    title: 'Explained in Send_Email with m by p: LIMIT',
     detectionType: 'explained',
     state: 'OPEN',
     stateChangedBy: null,
@@ -55,6 +55,8 @@ test('an issue shows what happened, how often, and why its records are grouped',
     assignee: null,
     mergedInto: null,
     mergedFrom: [],
+    firstRelease: null,
+    lastRelease: null,
   })
   assert.equal(openedAt, stateChangedAt)
   const [group, ...others] = groups

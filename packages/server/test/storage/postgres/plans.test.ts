@@ -14,6 +14,7 @@ import { NESTED_PLANS } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { EVENTS_OF_RUN, fillLargeTenant, LONG_RUN, OPERATOR_ROWS, RUNS, SCALE } from './large-tenant.ts'
 import { recordTransactions } from './rules.ts'
+import { newFailure } from '../suite/failures.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 
@@ -170,6 +171,11 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       for (const after of [null, middle]) await storage.listDeliveries(env, webhook, filter, { limit: 50, after })
     }
     await storage.startDelivery({ environmentId: env, id: middle, owner: 'nobody' })
+    const run = await runOf(storage, env, 'run 1000')
+    await storage.readFailures(env, run.id, { from: NOON, to: NOON + 5_000 })
+    await storage.recordFailures(env, 'run 1000', [newFailure({ eventId: 'a' }), newFailure({ eventId: 'b' })], NOON)
+    const [issue] = await storage.listIssues(env, {}, { limit: 1, after: null })
+    await storage.findIssue(env, issue?.id ?? middle)
     // Nothing is due, so that each check of the plans finds the same.
     const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }
     await storage.dueWork(NOON)

@@ -14,6 +14,7 @@ import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import type { EventRowsPage } from '../../../src/storage/events.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
+import { newFailure } from '../suite/failures.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
 import { batch, llmCall, newId, NOON } from '../suite/sample.ts'
 
@@ -280,6 +281,13 @@ test('a page of issues and of issue records comes in order from the index of its
       assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
     }
   }
+})
+
+test('the records of a failure are found by their key and by their run', async () => {
+  const [of = '', ...more] = await plansOf('recordFailures', UUID, 'run', [newFailure()], NOON)
+  const all = [of, ...more].join('\n')
+  assert.match(all, /SEARCH issue_records USING INDEX issue_records_by_run /)
+  assert.doesNotMatch(all, /^SCAN (?!json_each|\d|\(|CONSTANT)/m, all)
 })
 
 test('the search reads its index in order, and its job only what waits', async () => {

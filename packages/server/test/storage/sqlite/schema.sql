@@ -371,7 +371,7 @@ CREATE TABLE issue_records (
   failure TEXT,
   fingerprint TEXT,
   payload TEXT NOT NULL,
-  evidence TEXT NOT NULL,
+  evidence TEXT NOT NULL, origin TEXT NOT NULL DEFAULT 'CLIENT', same_as TEXT,
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, record_key)
 ) STRICT;

@@ -14,6 +14,7 @@ import { environmentDeletionSuite } from './environment-deletion.ts'
 import { erasuresSuite } from './erasures.ts'
 import { eventsSuite } from './events.ts'
 import { exportsSuite } from './exports.ts'
+import { failuresSuite } from './failures.ts'
 import { idempotencySuite } from './idempotency.ts'
 import { issueGroupingSuite } from './issue-grouping.ts'
 import { issuePropertySuite } from './issue-property.ts'
@@ -74,6 +75,7 @@ const SUITES = [
   propertySuite,
   workSuite,
   issueRecordsSuite,
+  failuresSuite,
   issuesSuite,
   issueGroupingSuite,
   issuePropertySuite,

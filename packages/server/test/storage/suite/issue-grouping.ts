@@ -187,7 +187,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       const result = await split('B', [await fingerprint('A')])
       assert.equal(result.outcome === 'split' && result.issue.id, id('A'))
       const back = await issue('A')
-      assert.deepEqual([back.mergedInto, back.assignee, back.title], [null, 'ann', 'a'])
+      assert.deepEqual([back.mergedInto, back.assignee, back.title], [null, 'ann', 'A'])
       assert.deepEqual(numbers(back), { occurrences: 2, recoveries: 0, runs: 2, agents: 1, firstSeen: 0, lastSeen: 9 })
       assert.deepEqual(numbers(await issue('B')), {
         occurrences: 1,
@@ -217,8 +217,8 @@ export function issueGroupingSuite(open: OpenStorage) {
       const own = newRecordId()
       const first = await split('C', [c], own)
       assert.ok(first.outcome === 'split')
-      assert.deepEqual([first.issue.id, first.issue.title, first.issue.state], [own, 'c', 'OPEN'])
-      assert.deepEqual([(await issue('C')).title, (await issue('C')).occurrences], ['a', 2])
+      assert.deepEqual([first.issue.id, first.issue.title, first.issue.state], [own, 'C', 'OPEN'])
+      assert.deepEqual([(await issue('C')).title, (await issue('C')).occurrences], ['A', 2])
       assert.deepEqual((await add(record('C'), record('C'))).opened, [])
       assert.equal((await issue(own)).occurrences, 3)
       // Not all of its facts, and no unknown ones.

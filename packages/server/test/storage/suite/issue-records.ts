@@ -27,6 +27,8 @@ export function issueRecordsSuite(open: OpenStorage) {
       assert.deepEqual(await storage().findIssueRecord(environmentId, record.id), {
         ...fields,
         seenAt: NOON,
+        origin: 'CLIENT',
+        sameAs: null,
         status: 'RECEIVED',
         statusAt: record.receivedAt,
         failure: null,
@@ -132,7 +134,8 @@ export function issueRecordsSuite(open: OpenStorage) {
       const record = issueRecord(environmentId)
       await storage().receiveIssueRecord(record)
       assert.deepEqual(await storage().startReview(newId(), [record.id], NOON), [])
-      const inReview = { id: record.id, detectionType: 'TOOL_BLOCKED', policyId: null, payload: '{}' }
+      const { id, recordKind, runId, eventId, detectionType, policyId, payload } = record
+      const inReview = { id, recordKind, runId, eventId, detectionType, policyId, payload }
       assert.deepEqual(await storage().startReview(environmentId, [newId(), record.id], NOON + 1), [inReview])
       // Taken over from a node that died: it continues unchanged.
       assert.deepEqual(await storage().startReview(environmentId, [record.id], NOON + 2), [inReview])

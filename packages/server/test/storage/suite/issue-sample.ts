@@ -1,6 +1,7 @@
 /** Issue records for tests, reviewed the way the job does it. */
 import { randomBytes } from 'node:crypto'
-import { canonicalFacts, groupingOf, issueTitle } from '../../../src/domain/issue.ts'
+import { issueTitle } from '../../../src/domain/issue-title.ts'
+import { canonicalFacts, groupingOf } from '../../../src/domain/issue.ts'
 import { uuidv7 } from '../../../src/storage/uuid.ts'
 import type { AuditEntry } from '../../../src/storage/audit.ts'
 import type {
@@ -41,12 +42,17 @@ export function decisionOf(record: RecordInReview): IssueDecision {
   const { facts, fingerprint } = groupingOf(record)
   return {
     recordId: record.id,
+    reports: reportOf(record),
     fingerprint,
     facts: canonicalFacts(facts),
     detectionType: facts.detectionType ?? '',
-    title: issueTitle(facts),
+    title: issueTitle(record),
     newIssueId: newRecordId(),
   }
+}
+
+function reportOf({ recordKind, runId, eventId }: RecordInReview): IssueDecision['reports'] {
+  return recordKind === 'DETECTION' && runId !== null && eventId !== null ? { runId, eventId } : null
 }
 
 /** Stores records, then decides them together. */

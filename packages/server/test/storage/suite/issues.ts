@@ -29,7 +29,7 @@ export function issuesSuite(open: OpenStorage) {
       const { fingerprint } = (await storage().findIssueRecord(environmentId, first.id)) ?? {}
       assert.deepEqual(issue, {
         id: opened[0],
-        title: 'tool_blocked · policy p',
+        title: 'Tool blocked by p',
         detectionType: 'tool_blocked',
         state: 'OPEN',
         stateAt: NOON + 3_000,
@@ -60,6 +60,8 @@ export function issuesSuite(open: OpenStorage) {
           },
         ],
         mergedFrom: [],
+        firstPayload: '{}',
+        lastPayload: '{}',
       })
     })
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ClosedAs } from '@tacho/contract/operator/stalled-rule.ts'
+import { failureSubject } from '../../../src/storage/failures.ts'
 import type { RunPlace } from '../../../src/storage/runs.ts'
 import { ask } from './approval-sample.ts'
 import { auditEntry } from './issue-sample.ts'
@@ -62,6 +63,25 @@ export function stalledSuite(open: OpenStorage) {
       const closed = await storage().closeStalledRuns(env, NOON + HOUR, null)
       assert.deepEqual(closed, { isOn: false, changedRunIds: [], after: null, nextAt: null })
       assert.equal((await runOf(storage(), env)).status, 'RUNNING')
+    })
+
+    test('queues the run that it closed, so that it becomes an issue', async () => {
+      const env = await newEnvironment('FAILED')
+      await append(storage(), env, event({ clientId: 'client-7' }))
+      const { id } = await runOf(storage(), env)
+      const now = NOON + 2 * HOUR
+      assert.deepEqual(await close(env, now), ['run'])
+      const claim = { kind: 'find_failures', owner: newId(), now, leaseUntil: now, limit: 1_000 } as const
+      const queued = (await storage().claimWork(claim)).filter(({ environmentId }) => environmentId === env)
+      assert.deepEqual(
+        queued.map(({ subjectId }) => subjectId),
+        [failureSubject(id, null)],
+      )
+      const review = await storage().readFailures(env, id, null)
+      assert.equal(review?.ruleClosedAt, now)
+      assert.equal(review.events.at(-1)?.clientId, 'client-7')
+      await append(storage(), env, outcome('COMPLETED', { time: NOON + 5 }))
+      assert.equal((await storage().readFailures(env, id, null))?.ruleClosedAt, null)
     })
 
     test('closes a run one millisecond after its time, without an event, and says so', async () => {

@@ -24,6 +24,7 @@ import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns
 import { countRejected, keepRejections, rejectionRow, trimRejections } from './rejections.ts'
 import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
 import { enqueueGaps } from '../completeness.ts'
+import { failureBudgets, noteFailedRun, queueFailedRuns, type FailedRuns } from './failed-runs.ts'
 import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
 import { markRuns } from '../search/search-index.ts'
 import type { Sql } from '../sql.ts'
@@ -113,6 +114,7 @@ interface Noted {
 export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), names: knownNames() }
   const states = knownStates()
+  const budgets = failureBudgets()
   const untrimmed = new Map<string, number>()
 
   /** Commits all batches and answers each, in order. */
@@ -244,6 +246,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     const changed = new Set<RunState>()
     const counts = noCounts()
     const renames = new Map<KnownAgent, NewEvent>()
+    const failed: FailedRuns = new Map()
 
     const firsts: Candidate[] = []
     const placed: PlacedEvent[] = []
@@ -262,6 +265,8 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       candidate.verdict = 'stored'
       countEvent(counts, run, event)
       addEvent(run, seq, event)
+      // An export has the issues of its runs.
+      if (candidate.restoring === null) noteFailedRun(failed, run, event)
       changed.add(run)
       if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })
@@ -294,6 +299,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       .map(([{ id }, { agentName, time }]) => renameAgent(sql, environmentId, id, agentName, time))
     renamed.forEach(atCommit)
     if (gaps.length > 0) atCommit(enqueueGaps(sql, environmentId, gaps, at))
+    if (failed.size > 0) atCommit(queueFailedRuns(sql, environmentId, budgets.within(environmentId, failed, at), at))
     return { environmentId, revision, agents, envelopes, buckets, renamed }
   }
 

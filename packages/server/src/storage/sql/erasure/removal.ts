@@ -82,6 +82,9 @@ export async function removeRuns(
   ]) {
     await Promise.all(runs.map(({ id }) => sql.run(text, [environmentId, id])))
   }
+  // '0' is the character after '/'.
+  const work = `DELETE FROM work WHERE environment_id = ? AND kind = 'find_failures' AND subject_id > ? AND subject_id < ?`
+  for (const { id } of runs) await sql.run(work, [environmentId, `${id}/`, `${id}0`])
   await takeOut(sql, environmentId, runs, counted)
   await removeSimulations(sql, environmentId, runs)
   if (erasureId !== null) {

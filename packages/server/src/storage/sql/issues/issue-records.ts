@@ -27,7 +27,7 @@ import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
 import { firstRows } from '../rows/first-rows.ts'
-import { textKey } from '../keys.ts'
+import { clientRecordKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -44,12 +44,11 @@ const COLUMNS = `r.id, r.sdk_instance_id AS "sdkInstanceId", r.client_record_id 
   r.record_kind AS "recordKind", r.detection_type AS "detectionType", r.run_id AS "runId",
   r.session_id AS "sessionId", r.event_id AS "eventId", r.agent_id AS "agentId", r.policy_id AS "policyId",
   r.prompt_version_id AS "promptVersionId", r.detected_at AS "detectedAt", r.received_at AS "receivedAt",
-  r.seen_at AS "seenAt", r.status, r.status_at AS "statusAt", r.failure, r.fingerprint, f.issue_id AS "issueId", n.id AS run,
+  r.seen_at AS "seenAt", r.origin, r.same_as AS "sameAs", r.status, r.status_at AS "statusAt", r.failure, r.fingerprint, f.issue_id AS "issueId", n.id AS run,
   CASE WHEN e.event_id IS NULL THEN 0 ELSE 1 END AS "eventIsStored"`
 
-const joins = (
-  sql: Sql,
-) => `LEFT JOIN issue_fingerprints f ON f.environment_id = r.environment_id AND f.fingerprint = r.fingerprint
+const joins = (sql: Sql) => `LEFT JOIN issue_records s ON s.environment_id = r.environment_id AND s.id = r.same_as
+  LEFT JOIN issue_fingerprints f ON f.environment_id = r.environment_id AND f.fingerprint = COALESCE(r.fingerprint, s.fingerprint)
   LEFT JOIN runs n ON n.environment_id = r.environment_id AND n.run_id = r.run_id
   LEFT JOIN events e ON e.environment_id = ${eventEnvironment(sql, 'r.environment_id')}
     AND e.run = n.number AND e.event_id = r.event_id`
@@ -60,7 +59,7 @@ const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventI
 
 async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived | null> {
   const { environmentId, id, detectedAt, receivedAt } = record
-  const key = textKey(`${record.sdkInstanceId}\0${record.clientRecordId}`)
+  const key = clientRecordKey(record.sdkInstanceId, record.clientRecordId)
   const named = { ...record, clientId: record.sdkInstanceId, time: detectedAt }
   if (await isErased(sql, environmentId, erasedKey('record', key), named)) return null
   const columns = {
@@ -141,7 +140,8 @@ export async function recordsOf(sql: Sql, environmentId: string, ids: string[]):
 async function startReview(sql: Sql, environmentId: string, ids: string[], now: number): Promise<RecordInReview[]> {
   const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN ? ELSE status_at END,
       status = 'EVALUATING' WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')
-    RETURNING id, detection_type AS "detectionType", policy_id AS "policyId", payload`
+    RETURNING id, record_kind AS "recordKind", run_id AS "runId", event_id AS "eventId",
+      detection_type AS "detectionType", policy_id AS "policyId", payload`
   const records: RecordInReview[] = []
   for (const id of ids.toSorted()) records.push(...(await sql.all<RecordInReview>(text, [now, environmentId, id])))
   return records

@@ -86,7 +86,35 @@ export async function findIssue(sql: Sql, environmentId: string, id: string): Pr
     'SELECT id FROM issues WHERE environment_id = ? AND merged_into = ? ORDER BY id',
     [environmentId, id],
   )
-  return { ...parsed(row), groups, mergedFrom: merged.map((issue) => issue.id) }
+  const fingerprints = groups.map(({ fingerprint }) => fingerprint)
+  return {
+    ...parsed(row),
+    groups,
+    mergedFrom: merged.map((issue) => issue.id),
+    firstPayload: await outermost(sql, environmentId, fingerprints, 'ASC'),
+    lastPayload: await outermost(sql, environmentId, fingerprints, 'DESC'),
+  }
+}
+
+/** The payload of its earliest or latest detection. */
+async function outermost(
+  sql: Sql,
+  environmentId: string,
+  fingerprints: string[],
+  order: 'ASC' | 'DESC',
+): Promise<string | null> {
+  const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
+    WHERE environment_id = ? AND fingerprint = ? AND record_kind = 'DETECTION'
+    ORDER BY seen_at ${order}, id ${order} LIMIT 1`
+  const [found] = await fromEachFingerprint<{ id: string }>(sql, {
+    fingerprints,
+    branch: (fingerprint) => ({ text, params: [environmentId, fingerprint] }),
+    order: `"seenAt" ${order}, id ${order}`,
+    limit: 1,
+  })
+  if (found === undefined) return null
+  const select = 'SELECT payload FROM issue_records WHERE environment_id = ? AND id = ?'
+  return (await sql.get<{ payload: string }>(select, [environmentId, found.id]))?.payload ?? null
 }
 
 async function listIssueOccurrences(

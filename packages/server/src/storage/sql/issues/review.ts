@@ -1,7 +1,7 @@
 /**
  * Decides records: each joins the issue of its fingerprint, or opens it.
  *
- * Rows are locked in one order everywhere: records, fingerprints, issues, each by key. Merging and splitting lock
+ * Rows are locked in one order everywhere: failures of runs (failure-lock.ts), records, fingerprints, issues, each by key. Merging and splitting lock
  * fingerprints too, so a locked fingerprint stays in its issue. The first decision about a fingerprint inserts it and
  * others wait, so one set of facts has one issue.
  */
@@ -19,7 +19,9 @@ import {
   type Growth,
 } from './issue-growth.ts'
 import { endReview } from './issue-records.ts'
+import { serviceRecordKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
+import { holdFailures } from './failure-lock.ts'
 
 export const reviewActs = {
   decideIssueRecords: write(decideIssueRecords),
@@ -32,14 +34,17 @@ interface Group {
   recoveries: number
 }
 
-async function decideIssueRecords(
+export async function decideIssueRecords(
   sql: Sql,
   environmentId: string,
   decisions: IssueDecision[],
   now: number,
 ): Promise<DecidedIssues> {
+  const named = decisions.flatMap(({ reports }) => reports?.runId ?? [])
+  await holdFailures(sql, environmentId, named)
   const groups = new Map<string, Group>()
   for (const decision of decisions.toSorted((a, b) => (a.recordId < b.recordId ? -1 : 1))) {
+    if (await joinService(sql, environmentId, decision, now)) continue
     const record = await decide(sql, environmentId, decision, now)
     if (record === null) continue
     const group = groups.get(decision.fingerprint) ?? { decision, detections: [], recoveries: 0 }
@@ -48,6 +53,26 @@ async function decideIssueRecords(
     else group.recoveries += 1
   }
   return countGroups(sql, environmentId, [...groups.values()], now)
+}
+
+/** Whether the service counted the failure that the record reports. Then the record is evidence of the service's one. */
+async function joinService(
+  sql: Sql,
+  environmentId: string,
+  { recordId, reports }: IssueDecision,
+  now: number,
+): Promise<boolean> {
+  if (reports === null) return false
+  const select = 'SELECT id FROM issue_records WHERE environment_id = ? AND record_key = ?'
+  const key = serviceRecordKey(reports.runId, reports.eventId)
+  const counted = await sql.get<{ id: string }>(select, [environmentId, key])
+  if (counted === null) return false
+  const text = `UPDATE issue_records SET status = 'DECIDED', status_at = ?, same_as = ?
+    WHERE environment_id = ? AND id = ? AND status = 'EVALUATING'`
+  if ((await sql.run(text, [now, counted.id, environmentId, recordId])) === 1) {
+    await endReview(sql, environmentId, recordId)
+  }
+  return true
 }
 
 /** Null: the record no longer awaits a decision. */

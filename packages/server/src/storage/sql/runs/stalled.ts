@@ -23,6 +23,7 @@ import { lockRuns } from './listed-runs.ts'
 import type { Sql } from '../sql.ts'
 import { readStalledRule } from './stalled-rule.ts'
 import { addHours, countRun, type HourChange } from '../usage/usage.ts'
+import { failureSubject } from '../../failures.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 
 export const stalledActs = {
@@ -97,6 +98,10 @@ async function closeStalledRuns(
     WHERE environment_id = ? AND id = ?`
   await Promise.all(closed.map(({ id }) => sql.run(close, [closeAs, now, environmentId, id])))
   await countClosed(sql, environmentId, closed, closeAs)
+  const work = closed.map(({ id }) => {
+    return { kind: 'find_failures' as const, environmentId, subjectId: failureSubject(id, null), dueAt: now }
+  })
+  await enqueueWork(sql, work)
   return {
     isOn: true,
     changedRunIds: closed.map(({ runId }) => runId),

@@ -1,0 +1,121 @@
+/**
+ * The failures among the events of a run. An error that passes from a tool through its step to the end of the run is one
+ * failure: it is counted at the most precise event that tells it.
+ */
+import { failureOf, type Failure } from '@tacho/contract/failure.ts'
+import type { StoredEvent } from '../storage/events.ts'
+import { releaseOf } from './release.ts'
+import type { FailureKind, SeenFailure } from './failure-issue.ts'
+
+type Payload = Readonly<Record<string, unknown>>
+
+export interface FailedEvent {
+  event: StoredEvent
+  failure: SeenFailure
+  /** Of the agent, if the event names it. */
+  release: string | null
+  promptVersionId: string | null
+}
+
+interface Told extends FailedEvent {
+  rank: number
+  isBare: boolean
+}
+
+/** In the order of the events. A failure that is only told again is left out. */
+export function seenFailures(events: readonly StoredEvent[]): FailedEvent[] {
+  const told = events.flatMap((event) => toldBy(event) ?? [])
+  return told.filter((one) => {
+    if (ofPolicy(one)) return false
+    if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)
+    return !told.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
+  })
+}
+
+/** From the most precise on. */
+const RANKS = ['TOOL_CALL', 'LLM_CALL', 'ERROR', 'AGENT_STEP', 'AGENT_END', 'SESSION_OUTCOME']
+const KINDS = new Map<string, FailureKind>([
+  ['TOOL_CALL', 'TOOL_FAILED'],
+  ['LLM_CALL', 'MODEL_FAILED'],
+  ['ERROR', 'ERROR_RECORDED'],
+])
+
+function toldBy(event: StoredEvent): Told | null {
+  const payload = parsed(event.payload)
+  const { eventType, label } = event
+  const told = payload && failureOf({ eventType, label, payload })
+  if (!told) return null
+  const { place, errorClass: type, message, stack } = told
+  const causes = told.causes.map((cause) => ({ type: cause.errorClass, message: cause.message }))
+  const isStep = eventType === 'AGENT_STEP' && event.parentSpanId !== null
+  const prompt = payload['promptVersionId']
+  return {
+    event,
+    failure: {
+      kind: KINDS.get(eventType) ?? (isStep ? 'STEP_FAILED' : 'RUN_FAILED'),
+      agent: event.agentId ?? event.agentName,
+      toolName: place.kind === 'tool' ? place.name : null,
+      model: place.kind === 'model' ? place.name : null,
+      error: { type, message: wholeMessage(payload, told), stack, causes },
+    },
+    release: releaseOf(payload),
+    promptVersionId: typeof prompt === 'string' && UUID.test(prompt) ? prompt.toLowerCase() : null,
+    rank: RANKS.indexOf(eventType),
+    isBare: type === null && message === null && RANKS.indexOf(eventType) > RANKS.indexOf('AGENT_STEP'),
+  }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function parsed(json: string): Payload | null {
+  if (json === '') return null
+  return JSON.parse(json) as Payload
+}
+
+const MESSAGE_CHARS = 1_000
+
+/** The lines after the first one too: validation errors name the field there. */
+function wholeMessage(payload: Payload, { message }: Failure): string | null {
+  if (message === null || message.endsWith('…')) return message
+  const { exception, error } = payload
+  const messageIn = (value: unknown): unknown =>
+    typeof value === 'object' && value !== null ? (value as Payload)['message'] : value
+  for (const text of [messageIn(exception), messageIn(error), payload['message']]) {
+    const at = typeof text === 'string' ? text.slice(0, MESSAGE_CHARS).indexOf(message) : -1
+    if (typeof text === 'string' && at !== -1) return withoutStack(text.slice(at, at + MESSAGE_CHARS))
+  }
+  return message
+}
+
+function withoutStack(text: string): string {
+  const ends = ['\n    at ', '\nTraceback ', '\n  File "'].map((mark) => text.indexOf(mark)).filter((at) => at !== -1)
+  return text.slice(0, Math.min(text.length, ...ends))
+}
+
+/** A policy stopped the call. Clients report that as TOOL_BLOCKED. */
+function ofPolicy({ failure: { error } }: Told): boolean {
+  return [error, ...error.causes].some(({ type }) => type?.split('.').at(-1) === 'ToolBlockedError')
+}
+
+/** Of two steps with the same error, the one that began last is inside the other. */
+function isMorePrecise(other: Told, one: Told): boolean {
+  if (other.rank !== one.rank) return other.rank < one.rank
+  return one.failure.kind !== 'TOOL_FAILED' &&
+    one.failure.kind !== 'MODEL_FAILED' &&
+    one.failure.kind !== 'ERROR_RECORDED'
+    ? other.event.time > one.event.time || (other.event.time === one.event.time && other.event.seq > one.event.seq)
+    : false
+}
+
+/** A shorter text may be in any message. */
+const QUOTED_CHARS = 8
+
+/** Whether the error, or one of its causes, is the other one. */
+function repeats({ error }: SeenFailure, { error: other }: SeenFailure): boolean {
+  return [error, ...error.causes].some(({ type, message }) => {
+    if (other.message === null) return other.type !== null && message === null && type === other.type
+    if (message === null) return false
+    const isSame = message === other.message && (type === other.type || type === null || other.type === null)
+    return isSame || (other.message.length >= QUOTED_CHARS && message.includes(other.message))
+  })
+}

@@ -1,0 +1,59 @@
+/**
+ * Queues the runs in which a transaction stored failures, so that a job looks at them (jobs/find-failures.ts). One row for a
+ * run and transaction, and none where nothing failed.
+ */
+import { LRUCache } from 'lru-cache'
+import type { NewEvent } from '../../events.ts'
+import { failureSubject, type TimeSpan } from '../../failures.ts'
+import type { Sql } from '../sql.ts'
+import { enqueueWork, RESTARTS } from '../work.ts'
+import type { RunState } from './run-state.ts'
+
+/** Later failures of a run are not looked for. */
+const FAILURES_OF_A_RUN = 100
+/** Clients report what they saw a moment before or after the event. */
+const SETTLE_MS = 2_000
+
+export type FailedRuns = Map<RunState, TimeSpan>
+
+/** Notes an event that was just stored, after it changed its run. */
+export function noteFailedRun(failed: FailedRuns, run: RunState, { failure, outcome, time }: NewEvent): void {
+  const isFailure =
+    failure !== null && outcome === null ? (run.errorCount ?? 0) <= FAILURES_OF_A_RUN : outcome === 'FAILED'
+  if (!isFailure) return
+  const known = failed.get(run) ?? { from: time, to: time }
+  failed.set(run, { from: Math.min(known.from, time), to: Math.max(known.to, time) })
+}
+
+export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedRuns, now: number): Promise<void> {
+  const work = Array.from(failed, ([run, span]) => {
+    const subjectId = failureSubject(run.id, span)
+    return { kind: 'find_failures' as const, environmentId, subjectId, dueAt: now + SETTLE_MS }
+  })
+  // The same span again: whoever works on it has not read these events.
+  return enqueueWork(
+    sql,
+    work.toSorted((a, b) => (a.subjectId < b.subjectId ? -1 : 1)),
+    RESTARTS,
+  )
+}
+
+/** Where every run fails, this many a second are looked at, and as many at once. The others are counted in no issue. */
+const RUNS_PER_SECOND = 50
+const RUNS_AT_ONCE = 5_000
+const ENVIRONMENTS_KEPT = 10_000
+
+/** Bounds the work and the records that one environment can cause. */
+export function failureBudgets() {
+  const budgets = new LRUCache<string, { left: number; at: number }>({ max: ENVIRONMENTS_KEPT })
+  return {
+    /** Those of the runs that are looked at. */
+    within(environmentId: string, failed: FailedRuns, now: number): FailedRuns {
+      const { left, at } = budgets.get(environmentId) ?? { left: RUNS_AT_ONCE, at: now }
+      const grown = Math.min(RUNS_AT_ONCE, left + (Math.max(0, now - at) / 1_000) * RUNS_PER_SECOND)
+      const count = Math.min(failed.size, Math.floor(grown))
+      budgets.set(environmentId, { left: grown - count, at: now })
+      return count === failed.size ? failed : new Map([...failed].slice(0, count))
+    },
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Failures that the service sees. Each is an issue record with the origin SERVICE, and is decided where it is stored. A
+ * failure counts once: the service stores none that a client reported, and a report that arrives later joins the service's
+ * record (review.ts). Both take the lock of the run first.
+ */
+import type { StoredEvent } from '../../events.ts'
+import type { FailureStore, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
+import { read, write, type Acts } from '../act.ts'
+import { erasedKey, isErased } from '../erasure/erased-keys.ts'
+import { listEventRows, listEvents } from '../events.ts'
+import { serviceRecordKey } from '../keys.ts'
+import { inChunks, PLACES } from '../rows/chunks.ts'
+import { holdFailures } from './failure-lock.ts'
+import { findByUuid } from '../runs/runs.ts'
+import type { Sql } from '../sql.ts'
+import { decideIssueRecords } from './review.ts'
+
+export const failuresActs = {
+  readFailures: read(readFailures),
+  recordFailures: write(recordFailures),
+} satisfies Acts<FailureStore>
+
+/** The failure that an outcome repeats is among the newest events before it. */
+const EVENTS_BEFORE = 100
+/** Bounds of one look. */
+const EVENTS_READ = 2_000
+const EVENTS_KEPT = 200
+const PAGE = { limit: 100, pageBytes: 1_048_576 }
+
+async function readFailures(
+  sql: Sql,
+  environmentId: string,
+  uuid: string,
+  span: TimeSpan | null,
+): Promise<RunInReview | null> {
+  const run = await findByUuid(sql, environmentId, uuid)
+  if (run === null) return null
+  const { runId, sessionId, agentExternalId: agentId, agentName, ruleClosedAt, lastEventAt } = run
+  const review = { runId, sessionId, agentId, agentName, ruleClosedAt, lastEventAt }
+  const { from, to } = span ?? { from: lastEventAt, to: lastEventAt }
+  const kept: StoredEvent[] = []
+  let after = { time: Math.min(from, await beginning(sql, environmentId, uuid, to)), seq: 0 }
+  for (let count = 0; count < EVENTS_READ && kept.length < EVENTS_KEPT; count += PAGE.limit) {
+    const { rows, more } = await listEvents(sql, environmentId, uuid, { ...PAGE, after })
+    kept.push(...rows.filter((event) => event.time <= to && (span === null || mayFail(event))))
+    const last = rows.at(-1)
+    if (!more || last === undefined || last.time > to) break
+    after = { time: last.time, seq: last.seq }
+  }
+  return { ...review, events: kept.slice(-EVENTS_KEPT) }
+}
+
+async function beginning(sql: Sql, environmentId: string, run: string, to: number): Promise<number> {
+  const page = { limit: EVENTS_BEFORE, order: 'latest', after: { time: to + 1, seq: 0 } } as const
+  const { rows } = await listEventRows(sql, environmentId, run, page)
+  return rows.at(-1)?.time ?? to
+}
+
+/** Without parsing: most events are no failure. */
+function mayFail({ eventType, payload }: StoredEvent): boolean {
+  return eventType === 'ERROR' || payload.includes('"FAILED"') || /"(?:error|exception)"/.test(payload)
+}
+
+async function recordFailures(
+  sql: Sql,
+  environmentId: string,
+  runId: string,
+  failures: NewFailure[],
+  now: number,
+): Promise<number> {
+  await holdFailures(sql, environmentId, [runId])
+  const reported = await reportedEvents(sql, environmentId, runId, failures)
+  const stored: NewFailure[] = []
+  for (const failure of failures) {
+    if (failure.eventId !== null && reported.has(failure.eventId)) continue
+    if (await insertFailure(sql, environmentId, runId, failure, now)) stored.push(failure)
+  }
+  const decisions = stored.map(({ id, decision }) => ({ ...decision, recordId: id, reports: null }))
+  await decideIssueRecords(sql, environmentId, decisions, now)
+  return stored.length
+}
+
+/** The events that clients reported as detections. */
+async function reportedEvents(
+  sql: Sql,
+  environmentId: string,
+  runId: string,
+  failures: readonly NewFailure[],
+): Promise<Set<string>> {
+  const ofRun = sql.dialect === 'sqlite' ? 'run_id = ?' : 'md5(run_id) = md5(?)'
+  const text = `SELECT event_id AS "eventId" FROM issue_records WHERE environment_id = ? AND ${ofRun}
+    AND record_kind = 'DETECTION' AND origin = 'CLIENT' AND event_id IN (${PLACES})`
+  const rows = await inChunks(
+    failures.flatMap(({ eventId }) => eventId ?? []),
+    (chunk) => sql.all<{ eventId: string }>(text, [environmentId, runId, ...chunk]),
+  )
+  return new Set(rows.map(({ eventId }) => eventId))
+}
+
+/** False: it is stored already, or was erased. */
+async function insertFailure(
+  sql: Sql,
+  environmentId: string,
+  runId: string,
+  { id, eventId, clientId, sessionId, agentId, promptVersionId, time, detectionType, payload }: NewFailure,
+  now: number,
+): Promise<boolean> {
+  const key = serviceRecordKey(runId, eventId)
+  const named = { runId, sessionId, agentId, clientId, time }
+  if (await isErased(sql, environmentId, erasedKey('record', key), named)) return false
+  const columns = {
+    environment_id: environmentId,
+    id,
+    record_key: key,
+    origin: 'SERVICE',
+    sdk_instance_id: clientId,
+    client_record_id: eventId ?? 'stalled',
+    record_kind: 'DETECTION',
+    detection_type: detectionType,
+    run_id: runId,
+    session_id: sessionId,
+    event_id: eventId,
+    agent_id: agentId,
+    prompt_version_id: promptVersionId,
+    detected_at: time,
+    seen_at: Math.min(time, now),
+    received_at: now,
+    status: 'EVALUATING',
+    status_at: now,
+    payload,
+    evidence: '{}',
+  }
+  const values = Object.values(columns)
+  const text = `INSERT INTO issue_records (${Object.keys(columns).join(', ')})
+    VALUES (${values.map(() => '?').join(', ')}) ON CONFLICT (environment_id, record_key) DO NOTHING`
+  return (await sql.run(text, values)) === 1
+}

@@ -1,0 +1,181 @@
+/** Failures that the service sees: what is queued for them, that each counts once, and that they end with their run. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { failureSubject, readFailureSubject, type NewFailure } from '../../../src/storage/failures.ts'
+import { advanceErasure } from '../../../src/domain/erasure.ts'
+import { failureBudgets } from '../../../src/storage/sql/append/failed-runs.ts'
+import { newRun } from '../../../src/storage/sql/append/run-state.ts'
+import { newErasure } from './erasures.ts'
+import { decideAll, issueRecord, listAll, newRecordId, onlyIssue } from './issue-sample.ts'
+import { ownStorage, type OpenStorage } from './open.ts'
+import { append, batch, event, HOUR, newEnvironment, newId, NOON, outcome, runOf, sampleFailure } from './sample.ts'
+
+export function newFailure(given: Partial<NewFailure> = {}): NewFailure {
+  const decision = {
+    fingerprint: 'v2:one',
+    facts: '{"detectionType":"tool_failed"}',
+    detectionType: 'tool_failed',
+    title: 'Error in get_order',
+    newIssueId: newRecordId(),
+  }
+  return {
+    id: newRecordId(),
+    eventId: 'e',
+    clientId: 'client',
+    sessionId: null,
+    agentId: 'agent',
+    promptVersionId: null,
+    time: NOON,
+    detectionType: 'TOOL_FAILED',
+    payload: '{"toolName":"get_order"}',
+    decision,
+    ...given,
+  }
+}
+
+export function failuresSuite(open: OpenStorage) {
+  describe('failures', () => {
+    const storage = ownStorage(open)
+
+    async function queued(environmentId: string, now = NOON + HOUR): Promise<string[]> {
+      const claim = { kind: 'find_failures', owner: newId(), now, leaseUntil: now, limit: 1_000 } as const
+      const items = (await storage().claimWork(claim)).filter((item) => item.environmentId === environmentId)
+      return items.map(({ subjectId }) => subjectId).toSorted()
+    }
+
+    test('a subject names the run and the times of its new events', () => {
+      const id = newId()
+      for (const span of [null, { from: 5, to: 5 }, { from: 0, to: NOON }]) {
+        assert.deepEqual(readFailureSubject(failureSubject(id, span)), { run: id, span })
+      }
+      assert.equal(readFailureSubject('x'), null)
+      assert.equal(readFailureSubject(`${id}/1-x`), null)
+    })
+
+    test('an append queues each run with failures once, two seconds later; no other run and no restored one', async () => {
+      const environmentId = await newEnvironment(storage())
+      const failed = { failure: sampleFailure() }
+      await append(
+        storage(),
+        environmentId,
+        event({ runId: 'fine' }),
+        outcome('COMPLETED', { runId: 'fine' }),
+        event({ runId: 'two', time: NOON + 5, ...failed }),
+        event({ runId: 'two', time: NOON + 2, ...failed }),
+        event({ runId: 'two', time: NOON + 9 }),
+        outcome('FAILED', { runId: 'ended', time: NOON + 7 }),
+      )
+      const restoring = { id: newId(), differingRetries: 0, countsErrors: true }
+      await storage().appendEvents(batch(environmentId, [event({ runId: 'old', ...failed })], { restoring }))
+      const id = async (runId: string) => (await runOf(storage(), environmentId, runId)).id
+      const expected = [
+        failureSubject(await id('two'), { from: NOON + 2, to: NOON + 5 }),
+        failureSubject(await id('ended'), { from: NOON + 7, to: NOON + 7 }),
+      ]
+      assert.deepEqual(await queued(environmentId, NOON + 1_999), [])
+      assert.deepEqual(await queued(environmentId, NOON + 2_000), expected.toSorted())
+    })
+
+    test('the first 100 failures of a run and its end are queued', async () => {
+      const environmentId = await newEnvironment(storage())
+      const failed = { failure: sampleFailure() }
+      const all = Array.from({ length: 150 }, (_, index) => event({ ...failed, time: NOON + index }))
+      await append(storage(), environmentId, ...all.slice(0, 75))
+      await append(storage(), environmentId, ...all.slice(75))
+      await append(storage(), environmentId, outcome('FAILED', { time: NOON + 500 }))
+      const spans = (await queued(environmentId)).map((subject) => readFailureSubject(subject)?.span)
+      assert.deepEqual(
+        spans
+          .map((span) => [span?.from, span?.to].map((time) => (time ?? 0) - NOON))
+          .toSorted(([a = 0], [b = 0]) => a - b),
+        [
+          [0, 74],
+          [75, 99],
+          [500, 500],
+        ],
+      )
+    })
+
+    test('an environment where everything fails queues 5,000 runs at once and 50 a second', () => {
+      const budgets = failureBudgets()
+      const runs = Array.from({ length: 6_000 }, (_, number) => newRun(newId(), number, 'run', newId(), NOON))
+      const failed = new Map(runs.map((run) => [run, { from: NOON, to: NOON }]))
+      const counts = [0, 0, 10, 1_000_000].map((later) => budgets.within('one', failed, NOON + later * 1_000).size)
+      assert.deepEqual(counts, [5_000, 0, 500, 5_000])
+      assert.equal(budgets.within('other', failed, NOON).size, 5_000)
+    })
+
+    test('events are read that may tell a failure, with those before them', async () => {
+      const environmentId = await newEnvironment(storage())
+      const error = '{"error":"Error: x"}'
+      await append(
+        storage(),
+        environmentId,
+        event({ eventId: 'early', payload: error, time: NOON - 50 }),
+        event({ eventId: 'plain', payload: '{"output":"y"}', time: NOON }),
+        event({ eventId: 'failed', payload: error, time: NOON }),
+        event({ eventId: 'late', payload: error, time: NOON + 50 }),
+      )
+      const { id } = await runOf(storage(), environmentId)
+      const found = await storage().readFailures(environmentId, id, { from: NOON, to: NOON })
+      assert.deepEqual(
+        found?.events.map(({ eventId }) => eventId),
+        ['early', 'failed'],
+      )
+      assert.equal(found?.runId, 'run')
+      assert.equal(await storage().readFailures(environmentId, newId(), null), null)
+      assert.equal(await storage().readFailures(newId(), id, null), null)
+    })
+
+    test('a failure counts once, however often and from how many nodes it is recorded', async () => {
+      const environmentId = await newEnvironment(storage())
+      const record = () =>
+        storage().recordFailures(environmentId, 'run', [newFailure(), newFailure({ eventId: 'f' })], NOON)
+      const stored = await Promise.all(Array.from({ length: 8 }, record))
+      assert.equal(
+        stored.reduce((sum, count) => sum + count, 0),
+        2,
+      )
+      const issue = await onlyIssue(storage(), environmentId)
+      assert.deepEqual([issue.occurrences, issue.runs, issue.agents], [2, 1, 1])
+    })
+
+    test('what a client reports at the same time counts once', async () => {
+      for (let round = 0; round < 20; round++) {
+        const environmentId = await newEnvironment(storage())
+        const record = issueRecord(environmentId, { detectionType: 'TOOL_FAILED', eventId: 'e' })
+        const reported = async () => {
+          await storage().receiveIssueRecord(record)
+          await decideAll(storage(), environmentId, [record.id])
+        }
+        await Promise.all([reported(), storage().recordFailures(environmentId, 'run', [newFailure()], NOON)])
+        const issues = await listAll(storage(), environmentId)
+        assert.equal(
+          issues.reduce((sum, { occurrences }) => sum + occurrences, 0),
+          1,
+          `round ${round}`,
+        )
+        const kept = await storage().findIssueRecord(environmentId, record.id)
+        assert.equal(kept?.status, 'DECIDED')
+        assert.equal(kept.issueId, issues[0]?.id)
+      }
+    })
+
+    test('an erasure of the run takes the records and the work, and no later look brings them back', async () => {
+      const environmentId = await newEnvironment(storage())
+      await append(storage(), environmentId, event({ failure: sampleFailure() }))
+      const { id } = await runOf(storage(), environmentId)
+      await storage().recordFailures(environmentId, 'run', [newFailure()], NOON)
+      const { id: erasure } = await storage().createErasure(
+        newErasure(environmentId, { kind: 'run', subject: 'run' }),
+        [],
+      )
+      const now = () => NOON + 60_000
+      await advanceErasure(storage(), { environmentId, id: erasure, now, isOver: () => false })
+      assert.deepEqual(await listAll(storage(), environmentId), [])
+      assert.deepEqual(await queued(environmentId), [])
+      assert.equal(await storage().readFailures(environmentId, id, null), null)
+      assert.equal(await storage().recordFailures(environmentId, 'run', [newFailure({ eventId: 'other' })], NOON), 0)
+    })
+  })
+}
