@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import pathlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -20,6 +21,10 @@ import agents
 import mcp.types as mcp
 from agents import Agent, FunctionTool, RunContextWrapper, Runner, function_tool, handoff
 from agents.mcp import MCPServer
+from agents.run import RunConfig
+from agents.sandbox import SandboxAgent, SandboxRunConfig
+from agents.sandbox.capabilities import Filesystem, Shell
+from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
 from tacho.integrations.openai_agents import guard_agent
@@ -276,6 +281,25 @@ def test_an_agent_as_a_tool_is_guarded_inside_and_outside(service: Service, make
         assert [name for name, _ in spy.got] == ran
 
 
+def test_a_sandbox_has_its_shell_guarded_and_no_editor(
+    service: Service, make: Callable[..., Client], tmp_path: pathlib.Path
+) -> None:
+    service.deploy('tool.name == "exec_command" && tool.input.cmd.endsWith("blocked")', "BLOCK", "MEDIUM")
+    client = make()
+    config = RunConfig(sandbox=SandboxRunConfig(client=UnixLocalSandboxClient()))
+
+    def run_in(capabilities: list[Any], *names: str) -> None:
+        asked = [function_call("exec_command", json.dumps({"cmd": f"touch {tmp_path / name}"}), call_id=name) for name in names]
+        model = ScriptedModel([ModelStep(output=asked), ModelStep(output=[assistant_message("done")])])
+        agent = guard_agent(SandboxAgent(name="A", model=model, capabilities=capabilities), client.tacho)
+        asyncio.run(Runner.run(agent, "Go", run_config=config))
+
+    run_in([Shell()], "allowed", "blocked")
+    assert [path.name for path in tmp_path.iterdir()] == ["allowed"]
+    with pytest.raises(CannotGuardError, match="apply_patch"):
+        run_in([Filesystem()])
+
+
 def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: Callable[..., Client]) -> None:
     client = make()
 
@@ -335,6 +359,7 @@ def test_the_page_says_so() -> None:
     outside = [
         "Hosted tools (web search, file search, code interpreter, hosted MCP): the provider runs them.",
         "Shells, computers, patches, custom tools and Codex: the framework runs them, not a function with a validated input.",
+        "The editor of a `SandboxAgent`: the run ends with an error. Its shell is guarded.",
         "`on_handoff` of a hand-off with an `input_type`, and an agent as a tool with `parameters` of its own: refused.",
         "Realtime agents.",
     ]

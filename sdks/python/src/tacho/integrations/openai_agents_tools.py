@@ -165,7 +165,10 @@ class Guarding:
                 return error.model_text
 
         setattr(on_invoke_tool, _GUARDED, True)
-        return dataclasses.replace(tool, on_invoke_tool=on_invoke_tool)
+        # Not `replace`: tools of a sandbox have constructors of their own.
+        guarded = copy.copy(tool)
+        guarded.on_invoke_tool = on_invoke_tool
+        return guarded
 
 
 def _why_not(tool: FunctionTool, function: Any) -> str | None:
