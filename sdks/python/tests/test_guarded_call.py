@@ -361,6 +361,51 @@ def test_the_input_is_the_arguments_as_python_binds_them() -> None:
         read(one)
 
 
+def test_a_decorated_function_gets_what_was_judged(make: Make, service: Service) -> None:
+    service.deploy('tool.name == "pay" && tool.input.amount > 100.0', "BLOCK", "MEDIUM")
+    paid: list[Any] = []
+
+    def pay(account: object = None, amount: int = 1) -> None:
+        paid.append(amount)
+
+    @functools.wraps(pay)
+    def injecting(*args: Any, **named: Any) -> None:
+        pay("ours", *args, **named)
+
+    @functools.wraps(pay)
+    def renaming(amount: int, account: object = None) -> None:
+        pay(account, amount)
+
+    @functools.wraps(pay)
+    def forwarding(*args: Any, **named: Any) -> None:
+        pay(*args, **named)
+
+    class Shop:
+        def pay(self, amount: int, *more: int) -> None:
+            paid.append([amount, *more])
+
+        def decorated(*args: Any, **named: Any) -> None:
+            Shop.pay(*args, **named)
+
+    functools.update_wrapper(Shop.decorated, Shop.pay)
+    guard: Any = make().tacho.guard(name="pay")
+    # Bound to the parameters of `pay`, it would be judged as the account.
+    with pytest.raises(TypeError, match="account"):
+        guard(injecting)(500)
+    with pytest.raises(tacho.ToolBlockedError):
+        guard(renaming)(500)
+    with pytest.raises(tacho.ToolBlockedError):
+        guard(forwarding)(None, 500)
+    with pytest.raises(tacho.ToolBlockedError):
+        guard(Shop().decorated)(500)
+    assert paid == []
+    guard(forwarding)(None, 5)
+    guard(renaming)(6)
+    guard(Shop().decorated)(7, 8)
+    guard(Shop.decorated)(Shop(), 9, 10)
+    assert paid == [5, 6, [7, 8], [9, 10]]
+
+
 def test_the_context_of_a_framework_is_no_input() -> None:
     context = type("RunContext", (), {"__module__": "pydantic_ai._run_context"})()
     assert Arguments(lambda ctx, amount: None, (context, 1), {}).input() == {"amount": 1}

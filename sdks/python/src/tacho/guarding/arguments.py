@@ -19,6 +19,9 @@ _CONTEXTS = frozenset(
         ("fastmcp", "Context"),
     ]
 )
+_POSITION = inspect.Parameter.POSITIONAL_ONLY
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_POSITIONS = inspect.Parameter.VAR_POSITIONAL
 _KEYWORDS = inspect.Parameter.VAR_KEYWORD
 
 
@@ -63,7 +66,24 @@ class Arguments:
         return only if isinstance(only, dict) else given
 
     def call(self) -> Any:
-        return self._function(*self._args, **self._named)
+        """A decorator may shift positions: a decorated function gets the values by the names under which they were judged."""
+        if not hides_its_parameters(self._function):
+            return self._function(*self._args, **self._named)
+        parameters, given = self._signature.parameters, self._bound()
+        args: list[Any] = []
+        named: dict[str, Any] = {}
+        positions = any(parameters[name].kind is _POSITIONS and value for name, value in given.items())
+        for index, (name, value) in enumerate(given.items()):
+            kind = parameters[name].kind
+            if kind is _KEYWORDS:
+                named.update(value)
+            elif kind is _POSITIONS:
+                args.extend(value)
+            elif kind is _POSITION or (kind is _EITHER and (positions or (index == 0 and name in _OBJECTS))):
+                args.append(value)
+            else:
+                named[name] = value
+        return self._function(*args, **named)
 
     def read(self, function: Callable[..., Any]) -> Any:
         """What another function makes of the same arguments."""
@@ -79,16 +99,35 @@ class Arguments:
 _SELF = "self, the object of a method"
 
 
-@functools.lru_cache(maxsize=1_024)
-def _cached_signature(function: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(function)
-
-
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    return _signatures(function)[0]
+
+
+def hides_its_parameters(function: Callable[..., Any]) -> bool:
+    """Whether its signature is that of another function, to which a decorator passes the arguments on."""
+    return _signatures(function)[1]
+
+
+def _signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
     try:
-        return _cached_signature(function)
+        return _cached_signatures(function)
     except TypeError:
-        return inspect.signature(function)  # Its object cannot be hashed.
+        return _read_signatures(function)  # Its object cannot be hashed.
+
+
+def _read_signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, bool]:
+    shown = inspect.signature(function)
+    if hasattr(function, "__signature__"):
+        return shown, True
+    if not hasattr(function, "__wrapped__") or not inspect.isroutine(function):
+        return shown, False
+    own = inspect.signature(function, follow_wrapped=False)
+    takes_any = any(parameter.kind in (_POSITIONS, _KEYWORDS) for parameter in own.parameters.values())
+    # Python binds by its own names if it has them.
+    return (shown, True) if takes_any else (own, False)
+
+
+_cached_signatures = functools.lru_cache(maxsize=1_024)(_read_signatures)
 
 
 def unpacked(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
