@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { guardTools } from '@tacho/sdk/openai'
 import OpenAI from 'openai'
-import { zodFunction } from 'openai/helpers/zod'
+import { ResponsesToolRunner, runnerFunction } from 'openai/helpers/responses-tool-runner'
+import { zodFunction, zodResponsesFunction } from 'openai/helpers/zod'
 import { z } from 'zod'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
@@ -105,6 +106,16 @@ testMatrix({
       const { completions } = clientOf(stage).chat
       return completions.runTools({ model: 'gpt-5', messages, tools, stream: true }).finalContent()
     }),
+    'Responses API': one(
+      (stage) => {
+        const given = { name: TOOL, parameters: z.object({ order: z.coerce.number() }), function: stage.act }
+        const [tool] = guardTools([zodResponsesFunction(given)], stage.tacho)
+        const runner = new ResponsesToolRunner({ functions: [runnerFunction(tool as never)] })
+        return runner.run(clientOf(stage), { model: 'gpt-5', input: 'Act' })
+      },
+      { order: '7' },
+      { order: 7 },
+    ),
     'parallel calls': {
       ...parsing(),
       sent: [{ order: 1 }, { order: 2 }, { order: 3 }],
@@ -115,6 +126,13 @@ testMatrix({
       const run = () => runTools(stage, [plain(stage, { parse: JSON.parse })])
       return run().catch((error: Error) => (error.message === 'busy' ? run() : assert.fail(error)))
     }),
+    'own runner': {
+      refuse: ({ tacho }, options) => {
+        const parameters = z.object({ order: z.number() })
+        const typed = zodResponsesFunction({ name: TOOL, parameters, function: () => 'ran' })
+        return guardTools([runnerFunction(typed)], tacho, options)
+      },
+    },
     'unknown shape': {
       refuse: ({ tacho }, options) =>
         guardTools([{ type: 'function', function: { name: TOOL, parameters: PARAMETERS } }], tacho, options),
@@ -123,6 +141,7 @@ testMatrix({
   outside: [
     'Tools that your own loop runs: wrap each with `tacho.guard`.',
     'Hosted tools of the Responses API: the provider runs them.',
+    'What `runnerFunction` made is refused: it parses inside. Pass a typed tool through `guardTools` first. The browser and the computer of that runner are run by the framework.',
   ],
 })
 

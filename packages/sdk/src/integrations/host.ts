@@ -105,9 +105,10 @@ export function withFunction<Tool extends object>(
   return withProperty(tool, key, replaced)
 }
 
-/** A copy, also of what is frozen. */
+/** A copy, also of what is frozen. A hidden property stays hidden: a framework may clone or send what it can see. */
 export function withProperty<Owner extends object>(owner: Owner, key: string, value: unknown): Owner {
-  const property = { value, enumerable: true, configurable: true, writable: true }
+  const enumerable = Object.getOwnPropertyDescriptor(owner, key)?.enumerable ?? true
+  const property = { value, enumerable, configurable: true, writable: true }
   const properties = { ...Object.getOwnPropertyDescriptors(owner), [key]: property }
   return Object.create(Object.getPrototypeOf(owner) as object, properties) as Owner
 }

@@ -16,16 +16,18 @@ export function recordClient<Client extends object>(client: Client, tacho: Tacho
 }
 
 /**
- * The same tools for `chat.completions.runTools`, guarded: policies decide each call, a person approves it if a policy
- * requires that, and the call is recorded as a TOOL_CALL. Conditions see what the function gets: the result of `parse`, or
- * without it the text of the model as `tool.input.input`. A refusal is returned as the tool's answer, which the model reads.
+ * The same tools for `chat.completions.runTools`, or for `runnerFunction` of the Responses API, guarded: policies decide each
+ * call, a person approves it if a policy requires that, and the call is recorded as a TOOL_CALL. Conditions see what the
+ * function gets: the result of `parse`, or without it the text of the model as `tool.input.input`. A refusal is returned as
+ * the tool's answer, which the model reads.
  * @throws TypeError for a tool without a function of its own.
  */
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
-    const { function: runnable, type, $callback: callback } = fields(tool)
+    const { function: runnable, type, name: ofResponses, $callback: callback } = fields(tool)
     const { name: given, function: run } = fields(runnable)
-    const name = text(given) ?? (typeof run === 'function' ? text(run.name) : undefined) ?? String(type)
+    const ownName = typeof run === 'function' ? text(run.name) : undefined
+    const name = text(given) ?? text(ofResponses) ?? ownName ?? String(type)
     const guardedRun =
       (run: Function) =>
       (...args: unknown[]) => {
@@ -33,12 +35,13 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         const act = (judged: unknown) => Reflect.apply(run, runnable, [judged, ...more]) as unknown
         return guarded<unknown>(tacho, { name, input }, act, (error) => error.modelText)
       }
-    // A tool of `zodFunction` hides its function here, and its parser.
-    if (typeof callback === 'function') return withFunction(tool, '$callback', guardedRun)
-    if (typeof runnable !== 'object' || runnable === null || typeof run !== 'function') {
-      return unguarded(tacho, tool, name, 'it has no function of its own.', options)
+    // A typed tool hides its function here, and its parser.
+    const isTyped = typeof callback === 'function'
+    const copy = isTyped ? withFunction(tool, '$callback', guardedRun) : tool
+    if (typeof run === 'function') {
+      return withProperty(copy, 'function', withFunction(runnable as object, 'function', guardedRun))
     }
-    return withProperty(tool, 'function', withFunction(runnable, 'function', guardedRun))
+    return isTyped ? copy : unguarded(tacho, tool, name, 'it has no function of its own.', options)
   }
   return tools.map(guard) as unknown as Tools
 }
