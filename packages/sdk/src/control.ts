@@ -16,27 +16,25 @@ export interface ControlOptions {
 export interface Control {
   readonly configuration: ConfigurationSource
   readonly issues: IssueRecords
-  /** Resolves when the spool, if any, has returned the issue records it kept. */
-  readonly opened: Promise<void>
   /** Loads the policy engine on the first call. */
   guard(): Promise<Guard>
   close(): void
 }
 
-export function createControl(core: Core, usages: RunUsages, { configuration, guard }: ControlOptions): Control {
+export function createControl(
+  core: Core,
+  usages: RunUsages,
+  { configuration, guard }: ControlOptions,
+  issues: IssueRecords = new IssueRecords(core),
+): Control {
   const { cacheFile } = configuration
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
   const cache = cacheFile === undefined ? undefined : createDiskCache(cacheFile, core.sign, warn)
   const source = new ConfigurationSource(core, configuration, cache)
-  const issues = new IssueRecords(core)
-  const { spool, enabled } = core.settings
-  // A failing spool is reported by the events, which use it too.
-  const opened = spool && enabled ? issues.keepIn(spool).catch(() => undefined) : Promise.resolve()
   let loading: Promise<Guard> | undefined
   return {
     configuration: source,
     issues,
-    opened,
     guard: () =>
       (loading ??= import('./policies.ts').then(
         (engine) => new Guard({ core, configuration: source, issues, usages, engine, defaults: guard }),

@@ -181,9 +181,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const endRequests = () => closing.abort()
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
-    if (!hostProcess || timeoutMs <= 0 || fetch !== hostRuntime.fetch) return
-    const service = { baseUrl: settings.baseUrl, apiKey }
-    sender.handOver((batches) => hostProcess?.deliverNow(service, batches, timeoutMs) ?? [])
+    if (fetch === hostRuntime.fetch) hostProcess?.deliverNow(sender, { ...settings, apiKey, timeoutMs })
   }
   const parts = {
     options,

@@ -8,14 +8,30 @@
  *
  * A refused key (401, 403) is a backoff of minutes, in which no flush waits.
  */
-import type { RunScope } from './context.ts'
-import { attempt, type Core } from './core.ts'
+import type { CurrentContext, RunScope } from './context.ts'
+import type { Diagnostics } from './diagnostics.ts'
+import type { Request } from './http.ts'
 import { keyRefusal, type KeyRefusal } from './answer.ts'
+import { readSafely } from './json.ts'
+import type { Settings } from './options.ts'
+import type { PayloadWriter } from './payload.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
-import type { Timer } from './runtime.ts'
+import type { Runtime, Timer } from './runtime.ts'
 import type { Keeper, Kept, SpoolUser } from './spool.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
 import { LIMITS } from './limits.ts'
+import type { Ids } from './uuid.ts'
+
+/** The part of a client that this needs. */
+export interface IssueParts {
+  readonly settings: Settings
+  readonly runtime: Runtime
+  readonly ids: Ids
+  readonly request: Request
+  readonly diagnostics: Diagnostics
+  readonly payloadJson: PayloadWriter
+  readonly context: CurrentContext
+}
 
 export type RecordKind = 'DETECTION' | 'RECOVERY'
 
@@ -63,7 +79,9 @@ interface Queued extends Kept {
 }
 
 export class IssueRecords {
-  readonly #core: Core
+  /** Resolves when the spool, if any, has returned the records it kept. */
+  opened: Promise<unknown> | undefined
+  readonly #core: IssueParts
   readonly #queue: Queued[] = []
   #bytes = 0
   #state: 'idle' | 'sending' | 'waiting' | 'closed' = 'idle'
@@ -77,12 +95,14 @@ export class IssueRecords {
   /** Why the service refused the key the last time. */
   #refusal: KeyRefusal | undefined
 
-  constructor(core: Core) {
+  constructor(core: IssueParts) {
     this.#core = core
     if (!core.settings.enabled) this.#state = 'closed'
   }
 
-  get counters(): IssueRecordCounters {
+  /** Null if none was reported. */
+  get counters(): IssueRecordCounters | null {
+    if (this.#counts.recorded === 0) return null
     return { ...this.#counts, dropped: Object.fromEntries(this.#dropped), queued: this.#queue.length }
   }
 
@@ -105,16 +125,13 @@ export class IssueRecords {
     }
   }
 
-  /** Stores queued and future records in a place that outlives the process. */
-  async keepIn(folder: string): Promise<void> {
-    const user: SpoolUser<{ clientRecordId: unknown }> = {
+  /** Stores the records in a place that outlives the process. Use it before the first one. */
+  get spoolUser(): SpoolUser<{ clientRecordId: unknown }> {
+    return {
       suffix: '.issues',
       isOpen: () => this.#state !== 'closed',
       hasRoom: () => this.#queue.length < QUEUED_MAX / 2 && this.#bytes < QUEUED_BYTES_MAX / 2,
-      keepIn: (keeper) => {
-        this.#keeper = keeper
-        for (const record of this.#queue) keeper.append(record)
-      },
+      keepIn: (keeper) => void (this.#keeper = keeper),
       idOf: ({ clientRecordId }) => (typeof clientRecordId === 'string' ? clientRecordId : undefined),
       restore: (record) => {
         this.#counts.recorded++
@@ -122,8 +139,19 @@ export class IssueRecords {
         this.#add(record)
       },
     }
-    const { openSpool } = await import('./spool.ts')
-    await openSpool(folder, user, this.#core)
+  }
+
+  /** The records that may be sent now. */
+  get waiting(): readonly Kept[] {
+    return this.#refusal ? [] : [...this.#queue]
+  }
+
+  /** Another process delivered it, while this one ends. */
+  received(id: string): void {
+    const record = this.#queue.find((one) => one.id === id)
+    if (!record) return
+    this.#counts.accepted++
+    this.#remove(record)
   }
 
   #add({ id, json }: Kept): void {
@@ -132,9 +160,9 @@ export class IssueRecords {
     this.#bytes += bytes
     // The first one may be in a request.
     while (this.#queue.length > QUEUED_MAX || this.#bytes > QUEUED_BYTES_MAX) {
-      const removed = this.#queue.splice(this.#state === 'sending' ? 1 : 0, 1)
-      this.#bytes -= removed[0]?.bytes ?? 0
-      this.#keeper?.finish(removed)
+      const oldest = this.#queue[this.#state === 'sending' ? 1 : 0]
+      if (!oldest) break
+      this.#remove(oldest)
       this.#drop('queue_full')
     }
     if (this.#state === 'idle') this.#next()
@@ -173,7 +201,7 @@ export class IssueRecords {
     if (!waitUntil || this.#isHandedOver) return
     this.#isHandedOver = true
     const delivered = this.flush(flushTimeoutMs).finally(() => (this.#isHandedOver = false))
-    attempt(() => waitUntil(delivered))
+    readSafely(() => waitUntil(delivered), undefined)
   }
 
   #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {
@@ -245,10 +273,14 @@ export class IssueRecords {
   #done(record: Queued): void {
     this.#failures = 0
     this.#refusal = undefined
-    this.#queue.shift()
+    this.#remove(record)
+    this.#next()
+  }
+
+  #remove(record: Queued): void {
+    this.#queue.splice(this.#queue.indexOf(record), 1)
     this.#bytes -= record.bytes
     this.#keeper?.finish([record])
-    this.#next()
   }
 
   #drop(reason: IssueDropReason): undefined {
@@ -265,6 +297,6 @@ export class IssueRecords {
 const TEMPORARY: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
 /** A 2xx from something else, such as a proxy's page, confirms nothing. */
-function isReceipt(json: unknown): boolean {
+export function isReceipt(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'recordId' in json
 }

@@ -1,9 +1,10 @@
 /** Loads the part that controls agents on first use. */
+import { host as hostProcess } from '#process'
 import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 import type { RunScope } from './context.ts'
 import type { Control, ControlOptions } from './control.ts'
 import { attempt, type Core } from './core.ts'
-import type { IssueReport } from './issue-records.ts'
+import type { IssueRecords, IssueReport } from './issue-records.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
 
 const READY_MS = 5_000
@@ -15,6 +16,8 @@ export class LazyControl {
   readonly #usages: RunUsages
   #loading: Promise<Control> | undefined
   #isClosed = false
+  /** In a process, they take reports at once: it may end at any time. */
+  readonly #own: IssueRecords | undefined
   /** Undefined until it was used and is loaded. */
   loaded: Control | undefined
 
@@ -23,20 +26,18 @@ export class LazyControl {
     this.#options = options
     // Count from the beginning, because usage before the run's first guarded call counts too.
     this.#usages = createRunUsages(core)
-    // The spool may hold issue records.
-    if (core.settings.spool && core.settings.enabled) void this.tryLoad()
+    this.#own = hostProcess?.openIssues(core)
   }
 
-  /** Resolves when the spool, if any, has returned the issue records it kept. */
-  async opened(): Promise<void> {
-    if (this.#core.settings.spool) await (await this.tryLoad())?.opened
+  get issues(): IssueRecords | undefined {
+    return this.#own ?? this.loaded?.issues
   }
 
   /** Rejects if the part cannot be loaded; the next call tries again. */
   load(): Promise<Control> {
     return (this.#loading ??= import('./control.ts').then(
       ({ createControl }) => {
-        const control = createControl(this.#core, this.#usages, this.#options)
+        const control = createControl(this.#core, this.#usages, this.#options, this.#own)
         if (this.#isClosed) control.close()
         return (this.loaded = control)
       },
@@ -59,7 +60,8 @@ export class LazyControl {
   }
 
   report(scope: RunScope | undefined, report: IssueReport): void {
-    if (this.loaded) this.loaded.issues.report(scope, report)
+    const { issues } = this
+    if (issues) issues.report(scope, report)
     else {
       const reported = this.tryLoad().then((control) => control?.issues.report(scope, report))
       attempt(() => this.#core.settings.waitUntil?.(reported))
@@ -68,18 +70,19 @@ export class LazyControl {
 
   /** Whether issue records wait for delivery. */
   get hasQueued(): boolean {
-    return (this.loaded?.issues.counters.queued ?? 0) > 0
+    return (this.issues?.counters?.queued ?? 0) > 0
   }
 
   /** Waits until every issue record is delivered, or the time is up. */
   async flush(timeoutMs: number): Promise<void> {
-    const control = this.#loading && (await this.tryLoad())
-    await control?.issues.flush(timeoutMs)
+    if (this.#loading) await this.tryLoad()
+    await this.issues?.flush(timeoutMs)
   }
 
   close(): void {
     this.#isClosed = true
-    this.loaded?.close()
+    const open = this.loaded ?? this.#own
+    open?.close()
   }
 }
 

@@ -115,12 +115,6 @@ export class Queue {
     }
   }
 
-  /** The queued events, oldest first. */
-  waiting(): QueuedEvent[] {
-    const events = [...this.#ordinary.items(), ...this.#protected.items()]
-    return events.sort((a, b) => a.sequence - b.sequence)
-  }
-
   /** Empties the queue and returns its events. Taken events stay taken. */
   clear(): QueuedEvent[] {
     const events = this.take(Infinity, Infinity)
@@ -141,10 +135,6 @@ class Fifo {
 
   get length(): number {
     return this.#items.length - this.#head
-  }
-
-  items(): QueuedEvent[] {
-    return this.#items.slice(this.#head) as QueuedEvent[]
   }
 
   push(item: QueuedEvent): void {

@@ -1,7 +1,7 @@
 /**
  * Delivers the queue in batches, one request after another.
  *
- *   idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
+ *   idle ──add──▶ waiting ──full batch, interval since the last request, flush──▶ sending ──queue empty──▶ idle
  *                   ▲                                         │
  *                   └────────── more events, or backoff ──────┘
  *   any ──close──▶ closed
@@ -39,8 +39,6 @@ export type Deliver = (batch: readonly QueuedEvent[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
-/** Most bytes, in full batches, that are sent while the process ends. */
-const HANDED_OVER_BYTES = 33_554_432
 
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
 type Outcome = 'sent' | 'rejected' | 'dropped'
@@ -67,6 +65,8 @@ export class Sender {
   #failures = 0
   /** Nothing is sent before this time. */
   #notBefore = 0
+  /** When the last request ended. The first event after a pause is sent at once, so that little is lost at SIGKILL. */
+  #sentAt = -Infinity
   /** Why the service refused the key the last time. */
   #refusal: KeyRefusal | undefined
   #maxBatch: number = LIMITS.batchEvents
@@ -98,11 +98,9 @@ export class Sender {
     return this.#state !== 'closed'
   }
 
-  /** Stores queued and future events in a place that outlives the process. */
+  /** Stores the events in a place that outlives the process. Call it before the first one. */
   keepIn(keeper: Keeper): void {
     this.#keeper = keeper
-    for (const event of this.#batch) keeper.append(event)
-    for (const event of this.#queue.waiting()) keeper.append(event)
   }
 
   /** Queues an event and returns at once. True if it was queued. `isKept`: the keeper has it already. */
@@ -154,18 +152,16 @@ export class Sender {
     this.#batch = []
   }
 
-  /** Delivers while the process ends: `deliver` blocks, and answers for the batches that were sent in time. */
-  handOver(deliver: (batches: readonly QueuedEvent[][]) => readonly Verdict[]): void {
-    if (this.#state === 'closed' || this.#refusal || this.#queue.held === 0) return
+  /**
+   * Delivers while the process ends: `deliver` takes batches until one is empty, blocks, and has a verdict for each that was
+   * sent in time.
+   */
+  handOver(deliver: (take: () => QueuedEvent[]) => readonly [QueuedEvent[], Verdict | undefined][]): void {
+    if (this.#state === 'closed' || this.#refusal) return
     // The answer to a request under way comes too late. The service stores an event once.
     this.#queue.putBack(this.#batch)
     this.#enter('sending')
-    const batches: QueuedEvent[][] = []
-    for (let bytes = 0; this.#queue.length > 0 && bytes < HANDED_OVER_BYTES; bytes += LIMITS.batchBytes)
-      batches.push(this.#takeBatch(LIMITS.batchEvents))
-    const verdicts = deliver(batches)
-    for (const [at, batch] of batches.entries()) {
-      const verdict = verdicts[at]
+    for (const [batch, verdict] of deliver(() => this.#takeBatch(LIMITS.batchEvents))) {
       if (verdict?.kind === 'judged') this.#conclude(batch, verdict)
       else this.#queue.putBack(batch)
     }
@@ -180,11 +176,15 @@ export class Sender {
   /** Arms the timer for the next request, or becomes idle if the queue is empty. */
   #wait(): void {
     if (this.#queue.length === 0) return this.#enter('idle')
-    const backoff = this.#notBefore - this.#runtime.now()
+    const now = this.#runtime.now()
+    const { flushIntervalMs } = this.#settings
+    const isDue = this.#hasFullBatch() || this.#flushes.size > 0
+    // The clock may have been set back.
+    const pause = isDue ? 0 : Math.min(this.#sentAt + flushIntervalMs - now, flushIntervalMs)
+    const wait = Math.max(this.#notBefore - now, pause)
     this.#enter('waiting')
-    if (backoff > 0) this.#timer = this.#runtime.timer(backoff, () => this.#send())
-    else if (this.#hasFullBatch() || this.#flushes.size > 0) this.#sendSoon()
-    else this.#timer = this.#runtime.timer(this.#settings.flushIntervalMs, () => this.#send())
+    if (wait > 0) this.#timer = this.#runtime.timer(wait, () => this.#send())
+    else this.#sendSoon()
   }
 
   /** Send after the host's current code, so that a record call does not pay for the request. */
@@ -227,6 +227,7 @@ export class Sender {
   #conclude(batch: QueuedEvent[], verdict: Verdict): void {
     this.#batch = []
     this.#lostAt = Infinity
+    this.#sentAt = this.#runtime.now()
     this.#diagnostics.count('requests')
     if (verdict.kind !== 'judged') this.#diagnostics.count('failedRequests')
     if (verdict.kind === 'judged') {

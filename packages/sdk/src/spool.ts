@@ -134,6 +134,8 @@ class Spool<Fields> implements Keeper {
   /** Stores an item before it is queued. */
   append({ id, json }: Kept): void {
     this.#attempt(() => {
+      // The host may record its own id twice. The service keeps the first one.
+      if (this.#segmentOf.has(id)) return
       const segment = (this.#current ??= this.#open())
       const line = Buffer.from(`${json}\n`)
       // Writes all of it, or throws.

@@ -129,7 +129,7 @@ export class Tacho {
   /** Resolves when the events and issue records that the spool kept, if any, are queued. */
   async ready(): Promise<void> {
     await this.#core.opened
-    await this.#control.opened()
+    await this.#control.issues?.opened
   }
 
   /**
@@ -239,7 +239,7 @@ export class Tacho {
 
   /** The same for issue records; null if none was reported. */
   issueRecordCounters(): IssueRecordCounters | null {
-    return this.#control.loaded?.issues.counters ?? null
+    return this.#control.issues?.counters ?? null
   }
 
   /** Scope of the current run. */

@@ -1,5 +1,6 @@
 /** An agent that ends in one of the ways of docs/sdk/delivery.md. Arguments: way, place, the service's address, options. */
 import { writeSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 
 const [way = '', place = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
@@ -30,6 +31,11 @@ async function end(): Promise<void> {
     }
     default:
       // The parent sends a signal.
+      if (way === 'SIGKILL' && place === 'the first call') {
+        writeSync(1, 'ready\n')
+        // Nothing runs any more.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+      }
       setInterval(() => undefined, 1_000)
       writeSync(1, 'ready\n')
       return never()
@@ -39,10 +45,12 @@ async function end(): Promise<void> {
 const ran = tacho.run({ runId: 'ends', agentName: 'child' }, async (run) => {
   run.step('begun')
   // After the first delivery, or before it.
-  if (place !== 'the first moment') {
+  if (place === 'a second later') while (tacho.counters().accepted === 0) await setTimeout(10)
+  else if (place !== 'the first call') {
     await tacho.flush()
     run.step('later')
   }
+  tacho.reportIssue({ detectionType: 'CUSTOM' })
   if (way === 'late throw') return
   if (place === 'a tool') await tacho.guard(end, { name: 'tool' })()
   else if (place === 'a model call') await run.span('model', end)

@@ -11,7 +11,6 @@ import { Tacho } from '../src/index.ts'
 import { startScriptedService, type SentEvent } from '@tacho/sdk-conformance/scripted-service.ts'
 const CHILD = fileURLToPath(new URL('ends-child.ts', import.meta.url))
 const DOCS = fileURLToPath(new URL('../../../docs/sdk/delivery.md', import.meta.url))
-const [BEGIN, END] = ['<!-- ends:typescript -->', '<!-- /ends:typescript -->']
 
 const folder = mkdtempSync(path.join(tmpdir(), 'tacho-ends-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -28,7 +27,9 @@ interface Way {
   readonly places: readonly string[]
 }
 
-const FIRST = 'the first moment'
+const FIRST = 'the first call'
+/** Without a flush. */
+const LATER = 'a second later'
 const THROWN = 'TypeError: order failed'
 const ANYWHERE = ['a tool', 'a model call', FIRST]
 const WAYS: readonly Way[] = [
@@ -39,8 +40,8 @@ const WAYS: readonly Way[] = [
   { name: 'end of work', ends: 0, status: 'FAILED', error: 'ProcessExit: ', places: ['a model call', FIRST] },
   { name: 'SIGTERM', ends: 'SIGTERM', status: 'CANCELLED', error: 'SIGTERM: ', places: ANYWHERE },
   { name: 'SIGINT', ends: 'SIGINT', status: 'CANCELLED', error: 'SIGINT: ', places: ['a tool', FIRST] },
-  { name: 'SIGKILL', ends: 'SIGKILL', status: 'RUNNING', error: '', places: ['a model call', FIRST] },
-  { name: 'out of memory', ends: 'SIGABRT', status: 'RUNNING', error: '', places: ['a model call'] },
+  { name: 'SIGKILL', ends: 'SIGKILL', status: 'RUNNING', error: '', places: ['a model call', FIRST, LATER] },
+  { name: 'out of memory', ends: 'SIGABRT', status: 'RUNNING', error: '', places: ['a model call', FIRST, LATER] },
 ]
 const DIES = new Set(['SIGKILL', 'out of memory'])
 /** Cells of the table: first without a spool, then with one. */
@@ -64,8 +65,16 @@ async function endOf(way: Way, place: string, spool: string | undefined) {
     await next.shutdown(60_000)
   }
   const events = [...new Map(sent().map((event) => [event.eventId, event])).values()]
+  const reports = server.requests('issue-records').map(({ json }) => json as Record<string, string>)
+  const own = reports.filter(({ detectionType }) => detectionType === 'CUSTOM')
   await server.close()
-  return { ended: signal ?? code, errors, live, events }
+  return {
+    ended: signal ?? code,
+    errors,
+    live,
+    events,
+    issues: new Set(own.map(({ clientRecordId }) => clientRecordId)).size,
+  }
 }
 
 function outcomeOf(events: readonly SentEvent[]) {
@@ -79,7 +88,7 @@ for (const way of WAYS) {
     for (const spooled of [false, true]) {
       test(`${way.name} in ${place}, ${spooled ? 'with' : 'without'} a spool`, async () => {
         const spool = spooled ? mkdtempSync(path.join(folder, 'spool-')) : undefined
-        const { ended, errors, live, events } = await endOf(way, place, spool)
+        const { ended, errors, live, events, issues } = await endOf(way, place, spool)
         assert.equal(ended, way.ends, errors)
         assert.doesNotMatch(errors, /tacho:/)
         const { status, error, payload } = outcomeOf(events)
@@ -87,9 +96,11 @@ for (const way of WAYS) {
         assert.ok(error.startsWith(way.error), error)
         // Everything arrived before the process ended, unless it could do nothing.
         const labels = events.map(({ label }) => label)
-        const isLost = DIES.has(way.name) && !spooled
+        const isLost = DIES.has(way.name) && !spooled && place !== LATER
         assert.equal(labels.includes('begun'), !(isLost && place === FIRST))
-        assert.equal(labels.includes('later'), place !== FIRST && !isLost)
+        assert.equal(labels.includes('later'), place !== FIRST && place !== LATER && !isLost)
+        // Without a spool, it may have arrived before the process died.
+        if (spooled || !DIES.has(way.name)) assert.equal(issues, 1)
         if (!DIES.has(way.name)) assert.equal(new Set(live.map(({ eventId }) => eventId)).size, events.length)
         if (way.error === THROWN) {
           const { type, message, stack, causes } = payload.exception as Record<string, string>
@@ -113,14 +124,52 @@ for (const way of WAYS) {
   }
 }
 
-test('docs/sdk/delivery.md has these results', (t) => {
-  const all = WAYS.flatMap(({ places }) => places).length * 2
-  if ([...rows.values()].flat().length < all) return t.skip('Some ways were not tried.')
-  const lines = [...rows].map(([key, cells]) => [key, ...cells].join(' '))
-  const head = ['| Ends by | In | Without a spool | With a spool |', '|---|---|---|---|']
-  const table = [BEGIN, '', ...head, ...lines, '', END].join('\n')
+const EDGE_CHILD = fileURLToPath(new URL('ends-edge-child.ts', import.meta.url))
+const edgeRows: string[] = []
+
+for (const [way, call, status] of [
+  ['end of the request', '`withRun`', 'COMPLETED'],
+  ['end of the request', '`waitUntil`', 'COMPLETED'],
+  ['throw', '`withRun`', 'FAILED'],
+  ['throw', '`waitUntil`', 'FAILED'],
+  ['SIGKILL', '`withRun`', 'RUNNING'],
+] as const) {
+  test(`on an edge platform: ${way} with ${call}`, async () => {
+    const server = await startScriptedService()
+    const child = spawn(process.execPath, [EDGE_CHILD, way, call, server.url], { cwd: folder, env })
+    let errors = ''
+    child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+    child.stdout.once('data', () => child.kill('SIGKILL'))
+    const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+    const events = server.requests('events').flatMap(({ json }) => json as SentEvent[])
+    await server.close()
+    assert.deepEqual([signal ?? code, errors], [way === 'SIGKILL' ? 'SIGKILL' : 0, ''])
+    const isLost = way === 'SIGKILL'
+    assert.deepEqual(
+      events.map(({ label }) => label),
+      isLost ? ['begun'] : ['begun', 'later', status.toLowerCase()],
+    )
+    const outcome = outcomeOf(events)
+    assert.equal(outcome.status, status)
+    assert.equal(outcome.error.startsWith(THROWN), way === 'throw')
+    edgeRows.push(`| ${way} | ${call} | ${isLost ? 'what was delivered before' : 'everything'}; ${status} |`)
+  })
+}
+
+/** The part of the document between two marks. */
+function assertDocumented(name: string, head: readonly string[], lines: readonly string[]): void {
+  const [begin, end] = [`<!-- ends:${name} -->`, `<!-- /ends:${name} -->`]
+  const table = [begin, '', ...head, ...lines, '', end].join('\n')
   const text = readFileSync(DOCS, 'utf8')
-  const before = text.slice(text.indexOf(BEGIN), text.indexOf(END) + END.length)
+  const before = text.slice(text.indexOf(begin), text.indexOf(end) + end.length)
   if (process.env['UPDATE_DOCS']) writeFileSync(DOCS, text.replace(before, table))
   else assert.equal(before, table)
+}
+
+test('docs/sdk/delivery.md has these results', (t) => {
+  const all = WAYS.flatMap(({ places }) => places).length * 2
+  if ([...rows.values()].flat().length < all || edgeRows.length < 5) return t.skip('Some ways were not tried.')
+  const lines = [...rows].map(([key, cells]) => [key, ...cells].join(' '))
+  assertDocumented('typescript', ['| Ends by | In | Without a spool | With a spool |', '|---|---|---|---|'], lines)
+  assertDocumented('edge', ['| Ends by | Recorded with | What arrives |', '|---|---|---|'], edgeRows)
 })

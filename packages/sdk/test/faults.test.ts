@@ -144,7 +144,9 @@ test('every event is accounted for after any sequence of answers', async () => {
   await fc.assert(
     fc.asyncProperty(script, recorded, fc.integer({ min: 1, max: 400 }), async (answers, amounts, maxQueuedEvents) => {
       let turn = 0
-      const play: Network = (request) => (answers[turn++] ?? acceptAll)(request)
+      let isSilent = false
+      const play: Network = (request) =>
+        isSilent ? new Promise<never>(() => undefined) : (answers[turn++] ?? acceptAll)(request)
       const { tacho, run, pass } = simulated(play, { maxQueuedEvents }, Math.random)
       for (const amount of amounts) {
         for (let n = 0; n < amount; n++) run.step('step')
@@ -155,6 +157,7 @@ test('every event is accounted for after any sequence of answers', async () => {
       await pass(3_600_000)
       assertBalanced(tacho)
       assert.equal(tacho.counters().queued, 0)
+      isSilent = true
       run.step('last')
       const ended = tacho.shutdown(0)
       await pass(0)
@@ -301,5 +304,25 @@ test('errors in callbacks of the host affect neither the host nor the client', a
   await simulation.pass(2_000)
   assert.equal(tacho.counters().accepted, 2)
   assert.deepEqual(tacho.counters().dropped, { no_run: 1 })
+  assertBalanced(tacho)
+})
+
+test('the first event and the first one after a pause are sent at once; others wait for each other', async () => {
+  const { tacho, run, requests, pass } = simulated(acceptAll)
+  const sizes = () => requests.map(({ at, events }) => [at, events.length])
+  run.step('first')
+  run.step('of the same turn')
+  await pass(0)
+  await pass(10)
+  run.step('later')
+  run.step('later')
+  await pass(2_000)
+  run.step('after a pause')
+  await pass(0)
+  assert.deepEqual(sizes(), [
+    [0, 2],
+    [1_000, 2],
+    [2_010, 1],
+  ])
   assertBalanced(tacho)
 })

@@ -300,7 +300,8 @@ test('waitUntil receives a promise that resolves after delivery; withRun without
   tacho.startRun().step('two')
   assert.equal(handed.length, 1)
   await pass(10)
-  assert.deepEqual(await handed[0], { sent: 2, rejected: 0, dropped: 0, left: 0 })
+  assert.equal(((await handed[0]) as { left: number }).left, 0)
+  assert.equal(tacho.counters().accepted, 2)
 
   const plain = client()
   const over = plain.tacho.withRun({}, () => 'result')

@@ -6,19 +6,22 @@
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import process from 'node:process'
-import { verdictOf, type Verdict } from '../answer.ts'
+import { verdictOf } from '../answer.ts'
 import { bodyOf } from '../batch.ts'
+import { isReceipt, type IssueRecords } from '../issue-records.ts'
+import { LIMITS } from '../limits.ts'
 import type { QueuedEvent } from '../queue.ts'
+import type { Sender } from '../sender.ts'
 
-/** Sends each body and writes one line for each answer. Ends with the first failure. */
+/** Sends each request and writes one line for each answer. Ends with the first failure. */
 const PROGRAM = `
 let text = ''
 process.stdin.setEncoding('utf8').on('data', (part) => (text += part)).on('end', async () => {
-  const { url, key, timeoutMs, bodies } = JSON.parse(text)
+  const { url, key, timeoutMs, requests } = JSON.parse(text)
   const headers = { 'content-type': 'application/json', 'x-api-key': key }
   const signal = AbortSignal.timeout(timeoutMs)
-  for (const body of bodies) {
-    const reply = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
+  for (const [path, body] of requests) {
+    const reply = await fetch(url + path, { method: 'POST', headers, body, redirect: 'manual', signal })
     const answer = { status: reply.status, type: reply.headers.get('content-type'), text: (await reply.text()).slice(0, 1e6) }
     process.stdout.write(JSON.stringify(answer) + '\\n')
   }
@@ -35,27 +38,55 @@ const NETWORK_FLAGS: ReadonlySet<string> = new Set([
   '--use-bundled-ca',
   '--use-env-proxy',
 ])
+/** Most bytes of events, in full batches. */
+const INPUT_BYTES = 33_554_432
 const OUTPUT_BYTES_MAX = 67_108_864
 
 export interface Service {
   readonly baseUrl: string
   readonly apiKey: string
+  readonly timeoutMs: number
 }
 
-/** A verdict for each batch that was answered in time. Blocks at most `timeoutMs`. Never throws. */
-export function deliverNow(
-  { baseUrl, apiKey }: Service,
-  batches: readonly (readonly QueuedEvent[])[],
-  timeoutMs: number,
-): Verdict[] {
+/** The issue records of a sender's client. */
+export const issuesOf = new WeakMap<Sender, IssueRecords>()
+
+type Post = readonly [path: string, body: string]
+
+/** Delivers what a client has queued. Blocks at most `timeoutMs`. Never throws. */
+export function deliverNow(sender: Sender, service: Service): void {
+  const issues = issuesOf.get(sender)
+  const records = issues?.waiting ?? []
+  sender.handOver((take) => {
+    const batches: QueuedEvent[][] = []
+    for (let bytes = 0; bytes < INPUT_BYTES; bytes += LIMITS.batchBytes) {
+      const batch = take()
+      if (batch.length === 0) break
+      batches.push(batch)
+    }
+    const events = batches.map((batch): Post => ['/events/batch', bodyOf(batch)])
+    const replies = post(service, [...events, ...records.map(({ json }): Post => ['/issue-records', json])])
+    for (const [at, { id }] of records.entries()) {
+      const reply = replies[events.length + at]
+      if (reply?.ok && isReceipt(reply.json)) issues?.received(id)
+    }
+    return batches.map((batch, at) => {
+      const reply = replies[at]
+      const ids = batch.map(({ id }) => id)
+      return [batch, reply && verdictOf(reply, ids)]
+    })
+  })
+}
+
+function post({ baseUrl, apiKey, timeoutMs }: Service, requests: readonly Post[]) {
   try {
     const { versions, execPath, execArgv, env } = process
     if (versions['bun'] || versions['deno'] || !NODE.test(path.basename(execPath))) return []
+    if (timeoutMs <= 0 || requests.length === 0) return []
     const { NODE_OPTIONS = '', ...others } = env
     const flags = [...execArgv, ...NODE_OPTIONS.split(' ')].filter((flag) => NETWORK_FLAGS.has(flag))
-    const bodies = batches.map(bodyOf)
     const { stdout } = spawnSync(execPath, [...flags, '--eval', PROGRAM], {
-      input: JSON.stringify({ url: `${baseUrl}/openapi/v1/events/batch`, key: apiKey, timeoutMs, bodies }),
+      input: JSON.stringify({ url: `${baseUrl}/openapi/v1`, key: apiKey, timeoutMs, requests }),
       env: others,
       encoding: 'utf8',
       stdio: ['pipe', 'pipe', 'ignore'],
@@ -64,21 +95,16 @@ export function deliverNow(
       maxBuffer: OUTPUT_BYTES_MAX,
       windowsHide: true,
     })
-    const lines = stdout.split('\n').slice(0, -1)
-    return lines.map((line, at) => verdict(line, batches[at] ?? []))
+    return stdout.split('\n').slice(0, -1).map(replyOf)
   } catch {
     return []
   }
 }
 
-function verdict(line: string, batch: readonly QueuedEvent[]): Verdict {
+function replyOf(line: string) {
   const { status, type, text } = JSON.parse(line) as { status: number; type: string | null; text: string }
   const header = (name: string) => (name === 'content-type' ? type : null)
-  const reply = { kind: 'reply', ok: status >= 200 && status < 300, status, header, json: parsed(text) } as const
-  return verdictOf(
-    reply,
-    batch.map(({ id }) => id),
-  )
+  return { kind: 'reply', ok: status >= 200 && status < 300, status, header, json: parsed(text) } as const
 }
 
 function parsed(text: string): unknown {

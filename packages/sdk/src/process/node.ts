@@ -1,9 +1,22 @@
 /** What a client needs of its process, there from its first call on. */
+import { IssueRecords, type IssueParts } from '../issue-records.ts'
 import { endRunsAtEnd } from '../process-end.ts'
+import type { Sender } from '../sender.ts'
 import { spoolEvents } from '../spool-events.ts'
-import { deliverNow } from './deliver-now.ts'
+import { openSpool } from '../spool.ts'
+import { deliverNow, issuesOf } from './deliver-now.ts'
 
-const parts = { endRunsAtEnd, spoolEvents, deliverNow }
+/** Elsewhere, issue records are loaded on first use. */
+function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecords {
+  const { spool, enabled } = core.settings
+  const issues = new IssueRecords(core)
+  issuesOf.set(core.sender, issues)
+  // A failing spool is reported by the events, which use it too.
+  if (spool && enabled) issues.opened = openSpool(spool, issues.spoolUser, core).catch(() => undefined)
+  return issues
+}
+
+const parts = { endRunsAtEnd, spoolEvents, deliverNow, openIssues }
 
 export type HostProcess = typeof parts
 

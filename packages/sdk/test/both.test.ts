@@ -1,0 +1,40 @@
+/** docs/sdk/both.md names what this SDK has, and nothing else. sdks/python/tests/test_both.py does the same in Python. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
+import { Run, Tacho } from '../src/index.ts'
+import { RuntimeConfiguration } from '../src/lazy-control.ts'
+import { fakeTacho } from '../src/testing/fake-tacho.ts'
+
+const read = (file: string): string => readFileSync(fileURLToPath(new URL(`../../../${file}`, import.meta.url)), 'utf8')
+
+const membersOf = (noun: string, made: { prototype: object }): string[] =>
+  Object.getOwnPropertyNames(made.prototype)
+    .filter((name) => name !== 'constructor')
+    .map((name) => `${noun}.${name}`)
+
+test('docs/sdk/both.md names every function and option of this SDK, and no other', async () => {
+  const rows = [...read('docs/sdk/both.md').matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].slice(1)
+  assert.ok(rows.length > 30)
+  const named = rows.flatMap(([, , typescript = '']) => {
+    const names = [...typescript.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '')
+    assert.equal(names.length === 0, typescript.startsWith('none'), typescript)
+    return names
+  })
+  const options = read('packages/sdk/src/options.ts')
+  const body = options.slice(options.indexOf('export interface TachoOptions'), options.indexOf('\n}\n'))
+  const fake = fakeTacho()
+  await fake.close()
+  const has = [
+    'new Tacho',
+    'fakeTacho',
+    ...membersOf('tacho', Tacho),
+    // Internal: the end of the process calls it.
+    ...membersOf('run', Run).filter((name) => name !== 'run.fail'),
+    ...membersOf('configuration', RuntimeConfiguration),
+    ...[...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => `{ ${name} }`),
+    ...Object.keys(fake).map((name) => `fake.${name}`),
+  ]
+  assert.deepEqual([...new Set(named)].sort(), [...new Set(has)].sort())
+})
