@@ -153,6 +153,11 @@ def make(service: Service) -> Iterator[Callable[..., Client]]:
         client.shutdown(0)
 
 
+def gather(client: Client) -> None:
+    """As if a request had just ended: the next events wait for each other. Otherwise, the first one is sent at once."""
+    client.tacho.core.sender._sent_at = time.monotonic()
+
+
 def assert_balanced(client: tacho.Tacho) -> None:
     counts = client.counters()
     assert counts.recorded == counts.accepted + counts.rejected + sum(counts.dropped.values()) + counts.queued

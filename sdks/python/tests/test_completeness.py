@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tacho
-from conftest import Service, accept_all, judged, refuse
+from conftest import Service, accept_all, gather, judged, refuse
 
 Make = Callable[..., Any]
 
@@ -62,7 +62,9 @@ def test_a_retry_has_the_same_number(make: Make, service: Service) -> None:
 
 def test_what_is_dropped_is_told_with_what_is_sent_once_in_a_batch(make: Make, service: Service) -> None:
     service.script("/events/batch", refuse(503, retry_after="2"), accept_all)
-    client = make(max_queued_events=10, flush_interval=3_600).tacho
+    made = make(max_queued_events=10, flush_interval=3_600)
+    gather(made)
+    client = made.tacho
     run = client.start_run(run_id="full")
     beside = client.start_run(run_id="beside")
     for _ in range(15):
@@ -94,7 +96,9 @@ def test_an_event_that_cannot_be_recorded_has_a_number_too(make: Make, service: 
 
 
 def test_another_part_of_a_run_is_another_recorder_which_says_when_it_is_done(make: Make, service: Service) -> None:
-    run = make().tacho.start_run()
+    first_client = make(flush_interval=3_600)
+    gather(first_client)
+    run = first_client.tacho.start_run()
     run.step("step")
     worker = make(client_id="worker").tacho
     part = worker.resume(run.to_handle())

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tacho
-from conftest import Client, Service, refuse
+from conftest import Client, Service, gather, refuse
 
 Make = Callable[..., Client]
 APPROVAL = {"id": "a1", "expiresAt": "2030-01-01T00:00:00Z", "decidedAt": "2026-01-01T00:00:00Z", "decisionReason": None}
@@ -92,6 +92,7 @@ def test_a_blocked_call_does_not_run_and_becomes_an_issue(make: Make, service: S
 def test_an_approved_call_runs_and_operators_see_its_input_first(make: Make, service: Service, is_async: bool) -> None:
     ask(service, answer("PENDING"), answer("APPROVED"))
     client = make(flush_interval=3_600)
+    gather(client)
     refund = guarded(client, is_async)
     with client.tacho.run(run_id="r"):
         assert refund("1007", 25) == "refunded 25"

@@ -14,19 +14,43 @@ from typing import Any
 
 import pytest
 
+import tacho
 from conftest import Service
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are those of POSIX")
 DOCS = Path(__file__).parents[3] / "docs" / "sdk" / "delivery.md"
 MARKS = ("<!-- ends:python -->", "<!-- /ends:python -->")
 
-# Nothing is sent before the end, and a slow machine gets its time.
+# After the first event, nothing is sent before the end. A slow machine gets its time.
 BEGIN = """
-import asyncio, os, signal, sys, threading, time, tacho
+import asyncio, os, resource, signal, sys, threading, time, tacho
 from tacho.integrations.model_call import ModelCall
 
-options = dict(flush_interval=3600, flush_timeout=120, guard=tacho.GuardDefaults(configuration_wait=120))
+guard = tacho.GuardDefaults(configuration_wait=120)
+options = dict(flush_interval=3600, flush_timeout=120, guard=guard, spool=os.environ.get("SPOOL"))
 client = tacho.configure(**options)
+
+def report():
+    tacho.report_issue(tacho.IssueReport("CUSTOM"))
+
+def at_once():
+    # The thread that sends gets no turn.
+    client.core.sender._worker.wake = lambda: True
+
+def a_second_later():
+    while client.counters().accepted == 0:
+        time.sleep(0.01)
+
+def die():
+    os.kill(os.getpid(), 9)
+
+def fill_the_memory():
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, -1))
+    kept = []
+    while True:
+        kept.append(bytearray(1_000))
 
 def ready():
     print("ready", flush=True)
@@ -39,6 +63,11 @@ def fail():
     except KeyError as error:
         raise ValueError("no order, password=hunter2") from error
 """
+
+
+EVERYTHING = "everything"
+NOTHING = "nothing"
+BEFORE = "what was delivered before"
 
 
 @dataclass(frozen=True)
@@ -54,14 +83,15 @@ class Way:
     """How the outcome's `error` begins."""
     sends: int | None = None
     """The signal that ends it, once it is ready."""
-    is_lost: bool = False
+    arrives: str = EVERYTHING
+    """Without a spool. With one, everything does."""
 
 
 def block(body: str) -> str:
-    return "with tacho.run() as run:\n    run.step('step')\n" + textwrap.indent(textwrap.dedent(body), "    ")
+    return "with tacho.run() as run:\n    run.step('step')\n    report()\n" + textwrap.indent(textwrap.dedent(body), "    ")
 
 
-OPEN = "run = tacho.start_run()\nrun.step('step')\n"
+OPEN = "run = tacho.start_run()\nrun.step('step')\nreport()\n"
 TOOL = "@tacho.guard\ndef refund(order: int):\n    {}\n"
 CALL = "call = ModelCall(client, lambda: {'model': 'm'})\n"
 IN_THREAD = "def work():\n{}\nthread = threading.Thread(target=work)\nthread.start()\nthread.join()"
@@ -70,6 +100,7 @@ TERM = "SIGTERM: "
 EXIT = "ProcessExit: "
 RUN = "a run"
 OPENED = "a run without a block"
+CALLED = "the first call"
 FIRST = """
 async def work():
     async with tacho.run() as run:
@@ -83,6 +114,7 @@ asyncio.run(main())
 LEFT = "@tacho.run()\ndef work():\n    tacho.record('X', 'step')\n    yield\nleft = work()\nnext(left)"
 LOCAL = "def work():\n    with tacho.Tacho(**options).run() as run:\n        run.step('step')\nwork()"
 FAILING_CALL = CALL + "try:\n    fail()\nexcept ValueError as error:\n    call.fail(error)\n    raise"
+LATER = "a_second_later()\nrun.step('later')\n" + CALL
 HANDLER = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))\n"
 
 
@@ -120,8 +152,12 @@ WAYS = [
     Way("end of work", OPENED, OPEN, 0, None),
     Way("end of work", "a generator that was left", LEFT, 0, "FAILED", EXIT),
     Way("end of work", "a client that only a function had", LOCAL, 0, "COMPLETED"),
-    Way("`os._exit()`", RUN, block("os._exit(5)"), 5, None, is_lost=True),
-    Way("kill -9, out of memory", RUN, block("ready()"), -9, None, "", signal.SIGKILL, is_lost=True),
+    Way("out of memory (RLIMIT_AS)", RUN, block("fill_the_memory()"), 1, "FAILED", "MemoryError"),
+    Way("out of memory (RLIMIT_AS)", "a model call", block(CALL + "fill_the_memory()"), 1, "FAILED", "MemoryError"),
+    Way("`os._exit()`", CALLED, "at_once()\n" + block("os._exit(5)"), 5, None, arrives=NOTHING),
+    Way("kill -9, the system is out of memory", CALLED, "at_once()\n" + block("die()"), -9, None, arrives=NOTHING),
+    Way("kill -9, the system is out of memory", "a second later", block("a_second_later()\ndie()"), -9, None),
+    Way("kill -9, the system is out of memory", "a model call", block(LATER + "die()"), -9, None, arrives=BEFORE),
 ]
 
 
@@ -132,16 +168,22 @@ def shared() -> Iterator[Service]:
     service.close()
 
 
-def environment(service: Service, client_id: str) -> dict[str, str]:
+def environment(service: Service, client_id: str, spool: Path | None) -> dict[str, str]:
     given = {"TACHO_URL": service.url, "TACHO_API_KEY": "key", "TACHO_CLIENT_ID": client_id}
-    return {**os.environ, **given, "PYTHONFAULTHANDLER": ""}
+    return {**os.environ, **given, **({"SPOOL": str(spool)} if spool else {}), "PYTHONFAULTHANDLER": ""}
 
 
-def end(service: Service, client_id: str, program: str, sends: int | None = None, begin: str = BEGIN) -> tuple[int, str]:
+def end(
+    service: Service,
+    client_id: str,
+    program: str,
+    sends: int | None = None,
+    begin: str = BEGIN,
+    spool: Path | None = None,
+) -> tuple[int, str]:
     command = [sys.executable, "-c", begin + program]
-    started = subprocess.Popen(
-        command, env=environment(service, client_id), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    streams: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = subprocess.Popen(command, env=environment(service, client_id, spool), **streams)
     try:
         if sends is not None:
             assert started.stdout is not None and started.stdout.readline() == "ready\n"
@@ -153,16 +195,36 @@ def end(service: Service, client_id: str, program: str, sends: int | None = None
 
 
 def events_of(service: Service, client_id: str) -> list[dict[str, Any]]:
-    return [event for event in service.events if event["clientId"] == client_id]
+    """A killed process may leave a request without its body."""
+    sent = [event for batch in service.batches if batch for event in batch]
+    return list({event["eventId"]: event for event in sent if event["clientId"] == client_id}.values())
 
 
+def issues_of(service: Service, client_id: str) -> set[str]:
+    sent = [issue for issue in service.of("/issue-records") if issue and issue["sdkInstanceId"] == client_id]
+    return {issue["clientRecordId"] for issue in sent if issue["detectionType"] == "CUSTOM"}
+
+
+@pytest.mark.parametrize("spooled", [False, True])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.name} in {way.place}")
-def test_what_arrives(shared: Service, way: Way) -> None:
-    client_id = f"{way.name} in {way.place}"
-    code, errors = end(shared, client_id, way.program, way.sends)
+def test_what_arrives(shared: Service, way: Way, spooled: bool, tmp_path: Path) -> None:
+    client_id = f"{way.name} in {way.place}, {spooled}"
+    code, errors = end(shared, client_id, way.program, way.sends, spool=tmp_path if spooled else None)
     assert code == way.code, errors
+    arrived = {event["eventId"] for event in events_of(shared, client_id)}
+    if spooled:
+        next_ = tacho.Tacho(api_key="key", base_url=shared.url, spool=str(tmp_path), flush_timeout=120)
+        assert next_.ready(120) and next_.shutdown(120).left == 0
     events = events_of(shared, client_id)
-    assert ("step" in [event["label"] for event in events]) is not way.is_lost
+    labels = [event["label"] for event in events]
+    arrives = EVERYTHING if spooled else way.arrives
+    assert ("step" in labels) is (arrives != NOTHING)
+    assert ("later" in labels) is ("'later'" in way.program and arrives == EVERYTHING)
+    if way.arrives == EVERYTHING:
+        # Nothing had to wait for another process.
+        assert arrived == {event["eventId"] for event in events}
+    if "report()" in way.program and (spooled or way.code != -9) and arrives == EVERYTHING:
+        assert len(issues_of(shared, client_id)) == 1
     outcomes = [event["payload"] for event in events if event["eventType"] == "SESSION_OUTCOME"]
     assert [outcome["status"] for outcome in outcomes] == ([way.outcome] if way.outcome else [])
     error = outcomes[0].get("error", "") if outcomes else ""
@@ -176,15 +238,14 @@ def test_what_arrives(shared: Service, way: Way) -> None:
         assert "hunter2" not in str(outcomes) and FAILED in errors
 
 
-def cell(way: Way) -> str:
+def cell(way: Way, arrives: str) -> str:
     error = f": `{way.error.removesuffix(': ')}`" if way.error else ""
-    arrived = "nothing since the last delivery" if way.is_lost else "everything"
-    return f"{arrived}; {way.outcome or 'RUNNING'}{error}"
+    return f"{arrives}; {'unknown' if arrives == NOTHING else way.outcome or 'RUNNING'}{error}"
 
 
 def test_the_table_in_the_documents_is_this_one() -> None:
     lines = ["| Ends by | While | Without a spool | With a spool |", "|---|---|---|---|"]
-    lines += [f"| {way.name} | {way.place} | {cell(way)} | no spool in Python yet |" for way in WAYS]
+    lines += [f"| {way.name} | {way.place} | {cell(way, way.arrives)} | {cell(way, EVERYTHING)} |" for way in WAYS]
     table = f"{MARKS[0]}\n\n" + "\n".join(lines) + f"\n\n{MARKS[1]}"
     text = DOCS.read_text(encoding="utf-8")
     found = MARKS[0] + text.partition(MARKS[0])[2].partition(MARKS[1])[0] + MARKS[1]

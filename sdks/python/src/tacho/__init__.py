@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from .client import Tacho
 from .configuration.configuration import Configuration, DeployedPrompt, Policy
@@ -27,7 +27,7 @@ from .delivery.transport import StopSignal
 from .guarding.blocked import BlockCode, ToolBlockedError
 from .guarding.decorator import guarded
 from .guarding.detectors import Budget, Detection, Loop
-from .guarding.rules import Action, CallDecision, GuardDefaults, Rules
+from .guarding.rules import Action, Authorization, CallDecision, GuardDefaults, Rules
 from .recording.mask import Masking
 from .recording.payload import Payload
 from .recording.run import Outcome, Run, RunBlock
@@ -36,11 +36,18 @@ __version__ = "0.1.0"
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _lock = threading.RLock()
 _client: Tacho | None = None
 
 
+def _with_options_of(_made: Callable[P, T]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """For type checkers: an option with a wrong name is an error."""
+    return lambda function: function
+
+
+@_with_options_of(Tacho)
 def configure(**options: Any) -> Tacho:
     """Makes the client of this module's functions, with the options of `Tacho`. Ends the one before it."""
     global _client
@@ -92,9 +99,19 @@ def current_run() -> Run | None:
     return client().current_run()
 
 
-def record(event_type: str, label: str, payload: Payload | None = None) -> str | None:
-    """Records an event on the current run. Returns its id; None if it was dropped."""
-    return client().record(event_type, label, payload)
+def record(event_type: str, label: str, payload: Payload | None = None, *, event_id: str | None = None) -> str | None:
+    """Records an event on the current run. Returns its id; None if it was dropped. `event_id`: see `Run.record`."""
+    return client().record(event_type, label, payload, event_id=event_id)
+
+
+def ready(timeout: float | None = None) -> bool:
+    """Waits until what dead processes left in the spool is queued. See `Tacho.ready`."""
+    return client().ready(timeout)
+
+
+async def aready(timeout: float | None = None) -> bool:
+    """The same for asyncio."""
+    return await client().aready(timeout)
 
 
 def prompt(name: str, fallback: str) -> Prompt:
@@ -176,6 +193,30 @@ async def adecide(
     return await client().adecide(tool_name, input, risk_signals=risk_signals, rules=rules)
 
 
+def authorize(
+    tool_name: str,
+    input: object = None,
+    *,
+    risk_signals: Sequence[str] = (),
+    rules: Rules | None = None,
+    stop: StopSignal | None = None,
+) -> Authorization:
+    """Decides about a call, and waits for a person if a policy requires that. Runs nothing. See `Tacho.authorize`."""
+    return client().authorize(tool_name, input, risk_signals=risk_signals, rules=rules, stop=stop)
+
+
+async def aauthorize(
+    tool_name: str,
+    input: object = None,
+    *,
+    risk_signals: Sequence[str] = (),
+    rules: Rules | None = None,
+    stop: StopSignal | None = None,
+) -> Authorization:
+    """The same for asyncio."""
+    return await client().aauthorize(tool_name, input, risk_signals=risk_signals, rules=rules, stop=stop)
+
+
 def report_issue(report: IssueReport) -> str | None:
     """Queues an issue record: a detection, or the recovery from one. Returns at once."""
     return client().report_issue(report)
@@ -203,6 +244,7 @@ async def ashutdown(timeout: float | None = None) -> FlushResult:
 
 __all__ = [
     "Action",
+    "Authorization",
     "BlockCode",
     "Budget",
     "CallDecision",
@@ -227,11 +269,14 @@ __all__ = [
     "StopSignal",
     "Tacho",
     "ToolBlockedError",
+    "aauthorize",
     "acall_guarded",
     "adecide",
     "aflush",
+    "aready",
     "arun_tool",
     "ashutdown",
+    "authorize",
     "call_guarded",
     "client",
     "configure",
@@ -240,6 +285,7 @@ __all__ = [
     "flush",
     "guard",
     "prompt",
+    "ready",
     "record",
     "report_issue",
     "resume",

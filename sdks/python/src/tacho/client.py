@@ -17,8 +17,8 @@ from .delivery.transport import StopSignal
 from .guarding.arguments import Arguments
 from .guarding.decorator import guarded
 from .guarding.guard import Guard
-from .guarding.guarded_call import Request, acall_tool, call_tool, decide_call
-from .guarding.rules import CallDecision, GuardDefaults, Rules
+from .guarding.guarded_call import Request, aauthorize_call, acall_tool, authorize_call, call_tool, decide_call
+from .guarding.rules import Authorization, CallDecision, GuardDefaults, Rules
 from .policy.compile import forget_lock
 from .recording.context import current_of, use_prompt
 from .recording.mask import Masking
@@ -59,16 +59,23 @@ class Tacho:
         refresh_interval: float | None = None,
         configuration_file: str | None = None,
         configuration_max_age: float | None = None,
+        spool: str | None = None,
         guard: GuardDefaults | None = None,
         on_diagnostic: Callable[[Diagnostic], object] | None = None,
     ) -> None:
         """docs/sdk/python.md lists the options. Times are in seconds. None: the default."""
         given = {name: value for name, value in locals().items() if name != "self"}
-        self.core = Core(given)
+        self.core = self._make_core(given)
         self.configuration = RuntimeConfiguration(self.core)
         self._issues = IssueRecords(self.core)
         self.guarding = Guard(self.core, self.configuration, self._issues, guard or GuardDefaults())
+        if self.core.spool is not None:
+            self.core.spool.watch()
         process_end.watch(self)
+
+    def _make_core(self, given: dict[str, Any]) -> Core:
+        """A test's fake has another network."""
+        return Core(given)
 
     def run(
         self,
@@ -117,9 +124,21 @@ class Tacho:
         current = current_of(self.core)
         return Run(self.core, current.scope) if current else None
 
-    def record(self, event_type: str, label: str, payload: Payload | None = None) -> str | None:
-        """Records an event on the current run: the innermost `run` or `within` around this call."""
-        return self.core.record(self.core.current_scope(), event_type, label, payload)
+    def record(self, event_type: str, label: str, payload: Payload | None = None, *, event_id: str | None = None) -> str | None:
+        """Records an event on the current run: the innermost `run` or `within` around this call. See `Run.record`."""
+        return self.core.record(self.core.current_scope(), event_type, label, payload, event_id=event_id)
+
+    def ready(self, timeout: float | None = None) -> bool:
+        """
+        Waits until what dead processes left in the spool is queued, at most `timeout` seconds (default: `flush_timeout`). True
+        if it is. You need not wait: the spool keeps events from the first call on.
+        """
+        given = self.core.settings.flush_timeout if timeout is None else timeout
+        return self.core.spool is None or self.core.spool.ready(given)
+
+    async def aready(self, timeout: float | None = None) -> bool:
+        """The same for asyncio."""
+        return await asyncio.to_thread(self.ready, timeout)
 
     def prompt(self, name: str, fallback: str) -> Prompt:
         """
@@ -275,6 +294,36 @@ class Tacho:
         await self.guarding.aprepare(given)
         return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
 
+    def authorize(
+        self,
+        tool_name: str,
+        input: object = None,
+        *,
+        risk_signals: Sequence[str] = (),
+        rules: Rules | None = None,
+        stop: StopSignal | None = None,
+    ) -> Authorization:
+        """
+        Decides about a call, records the decision, and waits for a person if a policy requires that, without running
+        anything: for tools that another program runs. Record the result with `tool_call`. `stop` ends the wait for approval.
+        Raises ToolBlockedError if the tool may not run.
+        """
+        request = Request(tool_name, _reader(input), _nothing, risk_signals, rules or Rules(), stop)
+        return authorize_call(self.guarding, request)
+
+    async def aauthorize(
+        self,
+        tool_name: str,
+        input: object = None,
+        *,
+        risk_signals: Sequence[str] = (),
+        rules: Rules | None = None,
+        stop: StopSignal | None = None,
+    ) -> Authorization:
+        """The same for asyncio."""
+        request = Request(tool_name, _reader(input), _nothing, risk_signals, rules or Rules(), stop)
+        return await aauthorize_call(self.guarding, request)
+
     def report_issue(self, report: IssueReport) -> str | None:
         """Queues an issue record: a detection, or the recovery from one. Returns at once."""
         return self._issues.report(self.core.current_scope(), report)
@@ -294,7 +343,7 @@ class Tacho:
         return await asyncio.to_thread(self.flush, timeout)
 
     def shutdown(self, timeout: float | None = None) -> FlushResult:
-        """Flushes, then stops recording. Remaining events count as dropped."""
+        """Flushes, then stops recording. Remaining events count as dropped; the spool keeps them for the next process."""
         result = self.flush(timeout)
         self.configuration.close()
         self.core.sender.close()
@@ -327,7 +376,7 @@ class Tacho:
         left = self.core.sender.flush_at_end(settings.flush_timeout, settings.exit_patience).left
         self._issues.flush_at_end(settings.exit_patience if left == 0 else 0)
         if left > 0:
-            message = f"Not delivered to {settings.base_url}: {left} events. They are lost when the process ends."
+            message = f"Not delivered to {settings.base_url}: {left} events. {self.core.sender.fate}"
             self.core.diagnostics.report("error", "events_undelivered", message)
 
     def after_fork(self) -> None:
@@ -341,3 +390,7 @@ class Tacho:
 
 def _reader(input: object) -> Callable[[], object]:
     return input if callable(input) else lambda: input
+
+
+def _nothing() -> None:
+    """What an authorized call runs: another program runs the tool."""

@@ -9,6 +9,7 @@ from typing import Any
 from .delivery.diagnostics import Diagnostics
 from .delivery.queue import Recorder, base36
 from .delivery.sender import Sender, SenderSettings
+from .delivery.spool import Spool
 from .delivery.transport import Connections, Request
 from .exact import class_name, exact_text
 from .options import Settings, resolve
@@ -25,7 +26,8 @@ from .recording.text import well_formed
 class Core:
     settings: Settings
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(self, given: Mapping[str, Any], request: Request | None = None) -> None:
+        """`request`: in place of the network."""
         self.ids = Ids(now_ms)
         self.process = object()
         self.settings, api_key, problems = _resolved(given, self.ids.uuid())
@@ -37,7 +39,7 @@ class Core:
         settings = self.settings
         self.identity = f"{settings.base_url}\n{hash_of(api_key)}"
         self.connections = Connections(settings.base_url, api_key)
-        self.request: Request = self.connections.request
+        self.request: Request = request or self.connections.request
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
@@ -53,8 +55,12 @@ class Core:
             self.request,
             self.diagnostics,
         )
+        self.spool: Spool | None = None
         if not settings.enabled:
             self.sender.close("disabled")
+        elif settings.spool is not None:
+            self.spool = Spool(settings.spool, 2 * settings.max_queued_bytes, self.ids, self.diagnostics)
+            self.sender.keep_in(self.spool)
 
     def record(
         self,
@@ -67,11 +73,13 @@ class Core:
         span: Span | None = None,
         is_counted: bool = False,
         is_last: bool = False,
+        event_id: str | None = None,
     ) -> str | None:
         """
         Records one event of a run. Never raises and never waits. Returns the event's id; None if it was dropped.
         `timestamp`: Unix time in seconds. `is_counted`: its use was counted before, when the call was admitted.
         `is_last`: this process records nothing more of the run.
+        `event_id`: default: a new id. A repeated id counts once.
         """
         self.diagnostics.count("recorded")
         if scope is None:
@@ -88,13 +96,16 @@ class Core:
             if not scope.is_sampled and kind not in PROTECTED_TYPES:
                 self.diagnostics.drop("sampled")
                 return None
-            number = recorder.next_number()
             version = prompt_version_of(self, scope)
             if scope.annotations or version is not None:
                 noted = {} if version is None else {"promptVersionId": version}
                 payload = {**noted, **scope.annotations, **(payload or {})}
             at = now_ms() if timestamp is None else round(float(timestamp) * 1_000)
-            event_id = self.ids.uuid()
+            own_id = None if event_id is None else well_formed(str.__str__(str(event_id)))
+            # A repeated id of the host is stored once: its second number would seem to be missing.
+            if not own_id:
+                number = recorder.next_number()
+            event_id = own_id or self.ids.uuid()
             where = span or self.span_of(scope)
             captured = self.payloads.capture(payload)
             text = self._label(label)
@@ -105,7 +116,8 @@ class Core:
             def written() -> str:
                 return self.payloads.written(captured)
 
-            numbered = f"{recorder.id}{base36(number)}{'.' if is_last or kind == OUTCOME else ''}"
+            end = "." if is_last or kind == OUTCOME else ""
+            numbered = f"{recorder.id}{base36(number)}{end}" if number > 0 else ""
             event = make_event(event_id, kind, masked_label, scope, where, at, written, captured.bytes, numbered, recorder)
             if self.settings.masking.custom is not None:
                 event.json  # noqa: B018 - a function of the host runs inside its record call.
@@ -141,6 +153,8 @@ class Core:
         self.diagnostics.reset()
         self.connections.reset()
         self.sender.reset()
+        if self.spool is not None:
+            self.spool.reset()
 
     def _label(self, label: object) -> str:
         given = exact_text(label)

@@ -46,6 +46,7 @@ class Settings:
     refresh_interval: float
     configuration_file: str | None
     configuration_max_age: float
+    spool: str | None
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         refresh_interval=number("refresh_interval", 30.0, 1, 86_400),
         configuration_file=text("configuration_file", 4_096),
         configuration_max_age=number("configuration_max_age", 86_400.0, 1, 31_536_000),
+        spool=text("spool", 4_096),
     )
     return Resolved(settings, key if has_key else "", [*fatal, *problems])
 

@@ -35,7 +35,9 @@ class Counters:
     """Counts of events. Always: recorded = accepted + rejected + every `dropped` + queued."""
 
     recorded: int
-    """Record calls."""
+    """Record calls, and events recovered from the spool."""
+    recovered: int
+    """Events that a dead process left in the spool; counted in `recorded` too."""
     accepted: int
     rejected: int
     dropped: Mapping[str, int]
@@ -63,7 +65,7 @@ class Diagnostics:
         """Begins at zero: for a forked process, whose parent keeps the events so far."""
         self._lock = Lock()
         self._untold: deque[Diagnostic] = deque()
-        names = "recorded accepted rejected retried shortened requests failed_requests"
+        names = "recorded recovered accepted rejected retried shortened requests failed_requests"
         self._counts = dict.fromkeys(names.split(), 0)
         self._dropped: dict[str, int] = {}
         # Time of the last report and the occurrences since, by code.

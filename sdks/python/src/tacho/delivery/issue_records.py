@@ -14,15 +14,16 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..limits import TEXT_CHARS
 from ..recording.context import RunScope, prompt_version_of
 from ..recording.plain import Json, dump
-from ..recording.text import cut_text, well_formed
+from ..recording.text import cut_text, utf8_length, well_formed
 from .answer import key_refusal_of
 from .lock import QueueLock
 from .retry import wait_seconds
+from .spool import Keeper, SpoolUser
 from .transport import NoReply, Reply
 from .worker import Worker
 
@@ -64,6 +65,9 @@ class IssueRecordCounters:
     """Always: recorded = accepted + rejected + every `dropped` + queued."""
 
     recorded: int
+    """Reports, and records recovered from the spool."""
+    recovered: int
+    """Records that a dead process left in the spool; counted in `recorded` too."""
     accepted: int
     rejected: int
     dropped: Mapping[str, int]
@@ -73,7 +77,10 @@ class IssueRecordCounters:
 
 @dataclass(eq=False)
 class _Queued:
-    body: bytes
+    id: str
+    """Its `clientRecordId`."""
+    json: str
+    bytes: int
     attempts: int = 0
 
 
@@ -82,7 +89,11 @@ class IssueRecords:
         self._core = core
         self._is_closed = not core.settings.enabled
         self._worker = Worker("tacho-issues", self._step)
+        self._keeper: Keeper | None = None
         self.reset()
+        if core.spool is not None:
+            user = SpoolUser(".issues", lambda: not self._is_closed, self._has_room, _id_of, self._restore)
+            self._keeper = core.spool.keep(user)
 
     def reset(self) -> None:
         """Empties the queue: in a forked process, its records are the parent's to deliver."""
@@ -93,7 +104,7 @@ class IssueRecords:
         self._failures = 0
         self._not_before = 0.0
         self._is_refused = False
-        self._counts = {"recorded": 0, "accepted": 0, "rejected": 0, "retried": 0}
+        self._counts = {"recorded": 0, "recovered": 0, "accepted": 0, "rejected": 0, "retried": 0}
         self._dropped: dict[str, int] = {}
         self._worker.reset()
 
@@ -114,21 +125,37 @@ class IssueRecords:
                 return None
         try:
             record_id = self._core.ids.uuid()
-            record = _Queued(self._body(record_id, scope, report))
+            text = self._text_of(record_id, scope, report)
+            record = _Queued(record_id, text, utf8_length(text))
+            if self._keeper is not None:
+                self._keeper.append(record)
         except Exception:
             with self._changed:
                 self._drop("failed")
             return None
+        self._add(record)
+        return record_id
+
+    def _add(self, record: _Queued) -> None:
         with self._changed:
             self._queue.append(record)
-            self._bytes += len(record.body)
+            self._bytes += record.bytes
             while len(self._queue) > _QUEUED_MAX or self._bytes > _QUEUED_BYTES_MAX:
                 # The first one may be in a request.
                 oldest = self._queue[1 if self._sending else 0]
                 self._remove(oldest)
                 self._drop("queue_full")
         self._worker.wake()
-        return record_id
+
+    def _has_room(self) -> bool:
+        with self._changed:
+            return len(self._queue) < _QUEUED_MAX / 2 and self._bytes < _QUEUED_BYTES_MAX / 2
+
+    def _restore(self, id_: str, json: str, _fields: dict[str, Any]) -> None:
+        with self._changed:
+            self._counts["recorded"] += 1
+            self._counts["recovered"] += 1
+        self._add(_Queued(id_, json, utf8_length(json)))
 
     def flush(self, timeout: float) -> int:
         """Waits until the queue is empty or the time is up. Returns how many records are left."""
@@ -152,13 +179,15 @@ class IssueRecords:
     def close(self, reason: IssueDropReason = "closed") -> None:
         with self._changed:
             self._is_closed = True
+            if self._keeper is not None:
+                self._keeper.close()
             for _ in self._queue:
                 self._drop(reason)
             self._queue.clear()
             self._bytes = 0
             self._changed.notify_all()
 
-    def _body(self, record_id: str, scope: RunScope | None, report: IssueReport) -> bytes:
+    def _text_of(self, record_id: str, scope: RunScope | None, report: IssueReport) -> str:
         settings = self._core.settings
         payload = self._core.payloads.write(report.payload, _PAYLOAD_BYTES)
         evidence = self._core.payloads.write(report.evidence, _EVIDENCE_BYTES)
@@ -179,7 +208,7 @@ class IssueRecords:
             "detectedAt": time.time_ns() // 1_000_000,
         }
         text = dump({name: value for name, value in record.items() if value is not None})
-        return f'{text[:-1]},"payload":{payload},"evidence":{evidence}}}'.encode()
+        return f'{text[:-1]},"payload":{payload},"evidence":{evidence}}}'
 
     def _step(self) -> float | None:
         with self._changed:
@@ -193,7 +222,7 @@ class IssueRecords:
             if record.attempts > 1:
                 self._counts["retried"] += 1
         timeout = self._core.settings.request_timeout
-        reply = self._core.request("POST", "/issue-records", body=record.body, timeout=timeout)
+        reply = self._core.request("POST", "/issue-records", body=record.json.encode(), timeout=timeout)
         with self._changed:
             self._sending = None
             if record in self._queue:  # Not closed meanwhile.
@@ -231,7 +260,9 @@ class IssueRecords:
 
     def _remove(self, record: _Queued) -> None:
         self._queue.remove(record)
-        self._bytes -= len(record.body)
+        self._bytes -= record.bytes
+        if self._keeper is not None:
+            self._keeper.finish([record])
 
     def _drop(self, reason: IssueDropReason) -> None:
         self._dropped[reason] = self._dropped.get(reason, 0) + 1
@@ -241,6 +272,10 @@ class IssueRecords:
 
 def _text(value: str | None) -> str | None:
     return None if value is None else cut_text(well_formed(value), TEXT_CHARS)
+
+
+def _id_of(fields: dict[str, Any]) -> object:
+    return fields.get("clientRecordId")
 
 
 def _is_receipt(json: object) -> bool:

@@ -1,7 +1,7 @@
 """
 Delivers the queue in batches, one request after another, on a thread of its own.
 
-  idle ──add──▶ waiting ──full batch, interval, flush──▶ sending ──queue empty──▶ idle
+  idle ──add──▶ waiting ──full batch, interval since the last request, flush──▶ sending ──queue empty──▶ idle
                   ▲                                         │
                   └────────── more events, or backoff ──────┘
   sending ──Tacho refuses the key──▶ refused ──after five minutes──▶ sending          any ──close──▶ closed
@@ -17,14 +17,18 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..limits import BATCH_BYTES, BATCH_EVENTS
+from ..recording.event import PROTECTED_TYPES
+from ..recording.text import utf8_length
 from . import process_end
 from .answer import Judged, RetryAll, Split, Stop, Verdict, verdict_of
 from .diagnostics import Diagnostics, DropReason
 from .lock import QueueLock
 from .queue import Queue, QueuedEvent, Recorder
 from .retry import wait_seconds
+from .spool import Keeper, Spool, SpoolUser
 from .transport import Request
 from .worker import Worker
 
@@ -70,6 +74,7 @@ class Sender:
         self._request = request
         self._diagnostics = diagnostics
         self._closed_by: DropReason | None = None
+        self._keeper: Keeper | None = None
         self._worker = Worker("tacho-events", self._step)
         self.reset()
 
@@ -87,8 +92,8 @@ class Sender:
         self._refused_by: DropReason | None = None
         # Until when events that are recorded while the process ends are sent.
         self._late_until: float | None = None
-        # When the oldest event began to wait for a full batch.
-        self._waiting_since = 0.0
+        # When the last request ended. The first event after a pause is sent at once, so that little is lost at kill -9.
+        self._sent_at = float("-inf")
         self._max_batch = BATCH_EVENTS
         self._worker.reset()
 
@@ -98,8 +103,22 @@ class Sender:
         with self._changed:
             return self._queue.held, self._queue.held_bytes
 
-    def add(self, event: QueuedEvent) -> bool:
-        """Queues an event and returns at once. True if it was queued."""
+    def keep_in(self, spool: Spool) -> None:
+        """Stores the events in a place that outlives the process. Call it before the first one."""
+        user = SpoolUser(".events", lambda: self._closed_by is None, self._has_room, _id_of, self._restore)
+        self._keeper = spool.keep(user)
+
+    @property
+    def fate(self) -> str:
+        """What becomes of the events that a process does not deliver."""
+        is_kept = self._keeper is not None and self._keeper.is_open
+        return "The spool keeps them." if is_kept else "They are lost when the process ends."
+
+    def add(self, event: QueuedEvent, is_kept: bool = False) -> bool:
+        """Queues an event and returns at once. True if it was queued. `is_kept`: the spool has it already."""
+        # Without the lock: a slow disk must not hold up the thread that sends.
+        if self._keeper is not None and self._closed_by is None and not is_kept:
+            self._keeper.append(event)
         with self._changed:
             if self._closed_by is not None:
                 self._diagnostics.drop(self._closed_by)
@@ -108,8 +127,6 @@ class Sender:
             event.sequence = self._sequence
             was_empty = len(self._queue) == 0
             was_full = self._has_full_batch()
-            if was_empty:
-                self._waiting_since = time.monotonic()
             dropped = self._queue.add(event)
             if dropped:
                 self._drop(dropped, "queue_full")
@@ -140,7 +157,7 @@ class Sender:
     def flush_soon(self) -> None:
         """Sends what is queued without waiting for a full batch. Returns at once."""
         with self._changed:
-            self._waiting_since = float("-inf")
+            self._sent_at = float("-inf")
         self._worker.wake()
 
     def flush_at_end(self, seconds: float, patience: float) -> FlushResult:
@@ -160,19 +177,21 @@ class Sender:
         if self._late_until is None:
             self._late_until = time.monotonic() + _LATE_SECONDS
         if self._failures == 0 and self._refused_by is None:
-            self._waiting_since = float("-inf")
+            self._sent_at = float("-inf")
             self._worker.drain(lambda: len(self._queue) == 0 or self._failures > 0, self._late_until)
         left = self.held[0]
         if left > 0:
-            message = f"Recorded while the process ended, and not delivered: {left} events. They are lost."
+            message = f"Recorded while the process ended, and not delivered: {left} events. {self.fate}"
             self._diagnostics.report("error", "events_undelivered", message)
 
     def close(self, reason: DropReason = "closed") -> None:
-        """Accepts no more events. Remaining events count as dropped."""
+        """Accepts no more events. Remaining events count as dropped; the spool keeps them for the next process."""
         with self._changed:
             if self._closed_by is not None:
                 return
             self._closed_by = reason
+            if self._keeper is not None:
+                self._keeper.close()
             self._queue.finish(self._batch)
             left = [*self._batch, *self._queue.clear()]
             self._batch = []
@@ -221,7 +240,7 @@ class Sender:
             return self._not_before - now
         if self._has_full_batch() or self._flushes:
             return 0.0
-        return max(0.0, self._waiting_since + self._settings.flush_interval - now)
+        return max(0.0, self._sent_at + self._settings.flush_interval - now)
 
     def _deliver(self, batch: Sequence[QueuedEvent]) -> Verdict:
         body = _body_of(batch).encode()
@@ -259,8 +278,7 @@ class Sender:
         else:
             self._queue.finish(batch)
             self._drop(batch, "refused")
-        if len(self._queue) > 0:
-            self._waiting_since = time.monotonic()
+        self._sent_at = time.monotonic()
 
     def _judge(self, batch: list[QueuedEvent], verdict: Judged) -> None:
         again = [event for event in batch if event.id in verdict.retry]
@@ -304,11 +322,23 @@ class Sender:
             self._finished(events, "dropped")
 
     def _finished(self, events: Sequence[QueuedEvent], outcome: str) -> None:
+        if self._keeper is not None:
+            self._keeper.finish(events)
         for flush in self._flushes:
             covered = sum(1 for event in events if event.sequence <= flush.up_to)
             flush.counts[outcome] += covered
             flush.left -= covered
         self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        queued, queued_bytes = self.held
+        return queued < self._settings.max_queued_events / 2 and queued_bytes < self._settings.max_queued_bytes / 2
+
+    def _restore(self, id_: str, text: str, fields: dict[str, Any]) -> None:
+        self._diagnostics.count("recorded")
+        self._diagnostics.count("recovered")
+        event = QueuedEvent(id_, lambda: text, utf8_length(text), fields["eventType"] in PROTECTED_TYPES)
+        self.add(event, is_kept=True)
 
     def _has_full_batch(self) -> bool:
         return len(self._queue) >= BATCH_EVENTS or self._queue.bytes >= BATCH_BYTES
@@ -336,3 +366,7 @@ def _body_of(batch: Sequence[QueuedEvent]) -> str:
         else:
             texts.append(event.json)
     return f"[{','.join(texts)}]"
+
+
+def _id_of(fields: dict[str, Any]) -> object:
+    return fields.get("eventId") if isinstance(fields.get("eventType"), str) else None

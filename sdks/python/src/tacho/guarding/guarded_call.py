@@ -31,7 +31,7 @@ from .guard import Guard, Rejection, agent_of, is_notable
 from .in_thread import in_thread
 from .json_form import is_same
 from .judged import Judged, facts_of, form_of, reason_code_of, take
-from .rules import CallDecision, Rules
+from .rules import Authorization, CallDecision, Rules
 
 _APPROVAL_TIMEOUT = 300.0
 _APPROVAL_TIMEOUT_MIN = 1.0
@@ -93,12 +93,7 @@ async def acall_tool(guard: Guard, request: Request) -> Any:
             await guard.aprepare(request.rules)
             call = _GuardedCall(guard, around.scope, request)
             if call.must_ask():
-                ending = request.stop or StopSignal()
-                try:
-                    await in_thread(lambda: call.ask(ending))
-                except BaseException:
-                    ending.set()
-                    raise
+                await call.wait_for_person(request.stop or StopSignal())
             call.start()
             output = call.act()
             if inspect.isawaitable(output):
@@ -118,9 +113,47 @@ def decide_call(
     around = _Around(guard.core)
     with around.within():
         judged = guard.decide(around.scope, take(_name(tool_name), read(), tuple(risk_signals)), rules)
-    if judged.decision.action != "ALLOW" or is_notable(judged):
-        around.end(None)
+    around.end_if_recorded(judged)
     return judged.decision
+
+
+def authorize_call(guard: Guard, request: Request) -> Authorization:
+    """
+    Decides, records, and asks a person if a policy requires that. Runs nothing, but the call counts as one. Raises
+    ToolBlockedError if the call may not run.
+    """
+    around = _Around(guard.core)
+    try:
+        with around.within():
+            guard.prepare(request.rules)
+            call = _GuardedCall(guard, around.scope, request)
+            judged = call.judged
+            if call.must_ask():
+                call.ask(request.stop or StopSignal())
+            authorization = call.authorize(judged)
+    except BaseException as error:
+        around.end(error)
+        raise
+    around.end_if_recorded(judged)
+    return authorization
+
+
+async def aauthorize_call(guard: Guard, request: Request) -> Authorization:
+    """The same for asyncio. If the caller is cancelled while it waits for approval, the wait ends."""
+    around = _Around(guard.core)
+    try:
+        with around.within():
+            await guard.aprepare(request.rules)
+            call = _GuardedCall(guard, around.scope, request)
+            judged = call.judged
+            if call.must_ask():
+                await call.wait_for_person(request.stop or StopSignal())
+            authorization = call.authorize(judged)
+    except BaseException as error:
+        around.end(error)
+        raise
+    around.end_if_recorded(judged)
+    return authorization
 
 
 async def _awaited(call: _GuardedCall, around: _Around, output: Any) -> Any:
@@ -140,6 +173,7 @@ class _Around:
 
     def __init__(self, core: Core) -> None:
         current = core.current_scope()
+        self._core = core
         self._is_own = current is None
         self.scope: RunScope = begin_scope(core, {}) if current is None else current
         self._run = Run(core, self.scope)
@@ -153,6 +187,13 @@ class _Around:
             status = outcome_of(error)
             self._run.end(status, failure_of(status, error))
 
+    def end_if_recorded(self, judged: Judged) -> None:
+        """A decision that leaves no event makes no run."""
+        if judged.decision.action != "ALLOW" or is_notable(judged):
+            self.end(None)
+        elif self._is_own:
+            self._core.open_runs.remove(self.scope)
+
 
 class _GuardedCall:
     def __init__(self, guard: Guard, scope: RunScope, request: Request) -> None:
@@ -164,6 +205,10 @@ class _GuardedCall:
         self._start_id: str | None = None
         self._started = 0.0
         self._judged = guard.judge(scope, self._call, request.rules, admits=True)
+
+    @property
+    def judged(self) -> Judged:
+        return self._judged
 
     def must_ask(self) -> bool:
         """Whether a person must approve the call. Raises ToolBlockedError for BLOCK."""
@@ -199,11 +244,24 @@ class _GuardedCall:
         if self._judged.decision.action == "BLOCK":
             raise self._blocked(self._judged)
 
+    async def wait_for_person(self, stop: StopSignal) -> None:
+        """The same for asyncio."""
+        try:
+            await in_thread(lambda: self.ask(stop))
+        except BaseException:
+            stop.set()
+            raise
+
+    def authorize(self, judged: Judged) -> Authorization:
+        """`judged`: the decision before a person was asked. Raises ToolBlockedError if the input is another one now."""
+        self._refuse_if_changed()
+        self._scope.usage.authorize(self._call.tool_name)
+        return Authorization(**vars(judged.decision), approval_id=self._approval_id)
+
     def start(self) -> None:
         """Records the start. Raises ToolBlockedError if the input is not the judged one any more."""
         core, call = self._guard.core, self._call
-        if not is_same(form_of(self._request.read()), call.form):
-            raise self._refused(self._judged, "input_changed")
+        self._refuse_if_changed()
         facts = facts_of(call, self._approval_id)
         self._start_id = core.record(self._scope, "TOOL_START", call.tool_name, facts)
         # A tool may end its process.
@@ -256,6 +314,10 @@ class _GuardedCall:
         if self._start_id is not None:
             facts["startEventId"] = self._start_id
         return self._guard.core.record(self._scope, "TOOL_CALL", self._call.tool_name, facts, is_counted=True)
+
+    def _refuse_if_changed(self) -> None:
+        if not is_same(form_of(self._request.read()), self._call.form):
+            raise self._refused(self._judged, "input_changed")
 
     def _blocked(self, judged: Judged) -> ToolBlockedError:
         self._guard.record_decision(self._scope, self._call, judged, self._approval_id)

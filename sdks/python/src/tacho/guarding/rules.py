@@ -52,3 +52,11 @@ class CallDecision:
     """Detectors with a finding."""
     revision: str | None
     """Revision of the configuration that was used; None if none was ever loaded."""
+
+
+@dataclass(frozen=True)
+class Authorization(CallDecision):
+    """The decision about a call that may run."""
+
+    approval_id: str | None
+    """The approval of a person; None if no policy required one."""

@@ -35,18 +35,20 @@ def make_event(
 ) -> QueuedEvent:
     """
     `label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds. `number`: by its
-    recorder.
+    recorder; empty for an id of the host.
     """
 
     def write() -> str:
         parent = "" if span.parent_span_id is None else f',"parentSpanId":{dump(span.parent_span_id)}'
+        n = f',"n":"{number}"' if number else ""
         return (
-            f'{{"eventId":"{event_id}",{scope.json},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
+            f'{{"eventId":{dump(event_id)},{scope.json},"eventType":{_field(event_type, EVENT_TYPE_CHARS)}'
             f',"label":{_field(label(), LABEL_CHARS)},"timestamp":{timestamp}'
-            f',"spanId":{dump(span.span_id)}{parent},"n":"{number}","payload":{payload()}}}'
+            f',"spanId":{dump(span.span_id)}{parent}{n},"payload":{payload()}}}'
         )
 
-    return QueuedEvent(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, recorder)
+    told = recorder if number else None
+    return QueuedEvent(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told)
 
 
 def scope_json(fields: dict[str, str | None]) -> str:

@@ -18,6 +18,7 @@ from .event import scope_json
 from .exception import exception_details
 from .payload import Payload
 from .plain import is_error, read_of_error, read_safely
+from .reserve import release_after
 from .sampling import is_sampled
 from .text import cut_text
 from .usage import RunUsage
@@ -99,12 +100,20 @@ class Run:
             facts["exception"] = exception_details(error)
         return self._add("ERROR", label, facts, payload)
 
-    def record(self, event_type: str, label: str, payload: Payload | None = None, timestamp: float | None = None) -> str | None:
+    def record(
+        self,
+        event_type: str,
+        label: str,
+        payload: Payload | None = None,
+        timestamp: float | None = None,
+        event_id: str | None = None,
+    ) -> str | None:
         """
         Records any event. The type is cut to 50 characters, the label to 255. `timestamp`: Unix time in seconds, as
-        `time.time()` gives it; default: now.
+        `time.time()` gives it; default: now. With an `event_id` of your own (at most 160 characters, or the service rejects
+        it), an event that is recorded twice counts once.
         """
-        return self._core.record(self._scope, event_type, label, payload, timestamp=timestamp)
+        return self._core.record(self._scope, event_type, label, payload, timestamp=timestamp, event_id=event_id)
 
     def annotate(self, **values: object) -> None:
         """Adds keys to the payload of every later event of this run, unless the payload has them already."""
@@ -279,6 +288,7 @@ def failure_of(status: Outcome, error: BaseException | None) -> dict[str, object
     """What the outcome says about the exception. A cancelled task has no error, but shows where it was."""
     if error is None or status == "COMPLETED" or issubclass(type(error), GeneratorExit):
         return {}
+    release_after(error)
     details: dict[str, object] = {"exception": exception_details(error)}
     return details if issubclass(type(error), asyncio.CancelledError) else {"error": error, **details}
 

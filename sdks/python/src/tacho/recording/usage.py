@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..exact import exact_number
+from ..exact import exact_number, exact_text
+
+_TOOLS_MAX = 1_000
 
 
 @dataclass
@@ -16,9 +18,16 @@ class RunUsage:
     tool_calls: int = 0
     total_tokens: int = 0
     cost: float = 0.0
+    authorized: dict[str, int] = field(default_factory=dict)
+    """Calls that were counted when they were authorized, by tool: their TOOL_CALL events are not counted again."""
+
+    def authorize(self, tool_name: str) -> None:
+        self.authorized[tool_name] = self.authorized.get(tool_name, 0) + 1
+        if len(self.authorized) > _TOOLS_MAX:
+            del self.authorized[next(iter(self.authorized))]
 
     def count(self, event_type: str, payload: Mapping[str, object] | None) -> None:
-        if event_type == "TOOL_CALL":
+        if event_type == "TOOL_CALL" and not self._was_authorized(payload):
             self.tool_calls += 1
         if event_type != "LLM_CALL" or not isinstance(payload, Mapping):
             return
@@ -30,6 +39,13 @@ class RunUsage:
         # Nothing is called between reading and writing a sum, so no other thread runs between them.
         self.cost += cost
         self.total_tokens += total
+
+    def _was_authorized(self, payload: Mapping[str, object] | None) -> bool:
+        tool_name = exact_text(payload.get("toolName")) if isinstance(payload, Mapping) else None
+        calls = self.authorized.pop(tool_name, 0) if tool_name is not None else 0
+        if tool_name is not None and calls > 1:
+            self.authorized[tool_name] = calls - 1
+        return calls > 0
 
 
 def _amount(value: object) -> float:

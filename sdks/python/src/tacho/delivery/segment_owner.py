@@ -1,0 +1,60 @@
+"""Which process owns a segment of a spool. Its name begins with the host, the number and the start of the process."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+
+# A segment untouched for this long has no owner.
+_STALE_SECONDS = 60.0
+# Two start times measured for one process differ by less.
+_START_SPREAD_MS = 5_000
+
+
+class Process:
+    """Who this process is, for the names of its segments."""
+
+    def __init__(self) -> None:
+        self.host = re.sub(r"[^\w-]", "-", socket.gethostname(), flags=re.ASCII)
+        self.reset()
+
+    def reset(self) -> None:
+        self.pid = os.getpid()
+        self.started_ms = time.time_ns() // 1_000_000
+        # Segments of all its clients.
+        self.owned: set[str] = set()
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.host}.{self.pid}.{self.started_ms}"
+
+
+PROCESS = Process()
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Whether this user wrote it. Anyone may write to a shared folder, and our key must not deliver that."""
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
+
+
+def is_orphan(name: str, age: float) -> bool:
+    """Whether the process in a segment's name is dead."""
+    if age > _STALE_SECONDS:
+        return True
+    host, pid, started, *_ = [*name.split("."), "", "", ""]
+    if host != PROCESS.host or not re.fullmatch(r"\d{1,10}", pid, re.ASCII):
+        return False
+    # In a container, every main process has the same pid.
+    if int(pid) == PROCESS.pid:
+        return abs(int(started) - PROCESS.started_ms) > _START_SPREAD_MS if started.isdecimal() else False
+    if os.name == "nt":
+        return False  # There, a signal of 0 ends a process.
+    try:
+        os.kill(int(pid), 0)
+        return False
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False

@@ -1,0 +1,49 @@
+"""docs/sdk/both.md names what this SDK has, and nothing else. packages/sdk/test/both.test.ts does the same in TypeScript."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import tacho
+from tacho.testing import FakeTacho
+
+PAGE = Path(__file__).parents[3] / "docs" / "sdk" / "both.md"
+# Parts of a client that the SDK itself uses.
+INTERNAL = {"tacho.end_runs", "tacho.flush_at_end", "tacho.after_fork", "configuration.reset", "configuration.close"}
+INTERNAL |= {"configuration.start"}
+
+
+def members(noun: str, made: type) -> set[str]:
+    return {f"{noun}.{name}" for name in vars(made) if not name.startswith("_")} - INTERNAL
+
+
+def test_the_page_names_every_function_and_option_and_no_other() -> None:
+    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", PAGE.read_text(encoding="utf-8"), re.M)[1:]
+    assert len(rows) > 30
+    named: set[str] = set()
+    for cell in rows:
+        names = re.findall(r"`([^`]+)`", cell)
+        assert names or cell.startswith("none"), cell
+        named |= set(names)
+    functions = {name for name in tacho.__all__ if inspect.isfunction(getattr(tacho, name))}
+    has = {
+        *{"Tacho", "tacho.testing.fake_tacho"},
+        *{f"tacho.{name}" for name in functions},
+        *members("tacho", tacho.Tacho),
+        *members("run", tacho.Run),
+        *members("configuration", tacho.RuntimeConfiguration),
+        *{f"{name}=" for name in inspect.signature(tacho.Tacho).parameters},
+        *members("fake", FakeTacho),
+        "fake.tacho",
+    }
+    assert named == has
+
+
+def test_every_function_of_the_module_is_a_method_of_a_client() -> None:
+    alone = {"client", "configure", "guard"}
+    for name in tacho.__all__:
+        function = getattr(tacho, name)
+        if inspect.isfunction(function) and name not in alone:
+            assert callable(getattr(tacho.Tacho, name)), name
