@@ -45,6 +45,8 @@ export async function filled(
     run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' }, timestamp: now }),
   ])
   await record([run('mixed', { eventType: 'ERROR', payload: { message: 'no' }, agentName: 'renamed' })])
+  const dropped = { queue_full: [2, now] }
+  await record([run('incomplete', { n: 'abcde1' }), run('incomplete', { n: 'abcde5.', dropped })])
   for (let sent = 0; sent < 13; sent++) {
     const step = (index: number) => ({
       runId: 'long',

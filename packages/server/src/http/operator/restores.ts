@@ -91,7 +91,7 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
     const restored = await storage.findRun(environmentId, run.runId)
     // Its other events follow in another request.
     if (restored?.eventCount !== run.facts['eventCount']) return null
-    const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt'] as const
+    const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt', 'recorders'] as const
     if (beyondEvents.some((name) => run.facts[name] !== restored?.[name])) {
       await storage.restoreRun(environmentId, run.runId, run.facts)
     }
