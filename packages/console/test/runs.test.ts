@@ -346,6 +346,30 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a run says what of it arrived, and those with missing events are found', async () => {
+    const dropped = { queue_full: [3, Date.now()] }
+    const end = { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }
+    await tacho.service.record([
+      event({ runId: 'holes', n: 'abcde1' }),
+      event({ runId: 'holes', n: 'abcde5.', dropped, ...end }),
+      event({ runId: 'entire', n: 'abcde1.', ...end }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/holes`)
+    await page
+      .getByText(/^3 of 5 events are missing: the client dropped them at .* because its queue was full$/)
+      .waitFor()
+    await assertAccessible(page, 'a run with missing events')
+    await page.goto(`${tacho.home}/runs/entire`)
+    await page.getByText('complete', { exact: true }).waitFor()
+    await page.goto(`${tacho.home}/runs`)
+    await page.getByRole('button', { name: 'More filters' }).click()
+    await page.getByLabel('With missing events').check()
+    await page.waitForURL('**/runs?completeness=GAPS')
+    await page.getByRole('row').filter({ hasText: 'holes' }).waitFor()
+    await page.waitForFunction(() => document.querySelectorAll('[aria-label=Runs] [role=row]').length === 2)
+    await close()
+  })
+
   test('filters stand in the address, and finding nothing says why', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/runs`)
     await page.getByRole('combobox', { name: 'Status' }).selectOption('Failed')
