@@ -1,8 +1,10 @@
 /** Model and tool calls of every convention come out in one shape (docs/otlp.md). */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { claudeCodeLogs, codexLogs } from '../setup/coding-agent-logs.ts'
-import { nanos, newSpanId, otlpClient, pairs, type Value } from '../setup/otlp-requests.ts'
+import { nanos, newSpanId, otlpClient, pairs, request, span, type Value } from '../setup/otlp-requests.ts'
 import { startService, type Service } from '../setup/service.ts'
 
 let service: Service
@@ -263,6 +265,26 @@ test('the exception of a failed span is its error', async () => {
     ],
   })
   assert.deepEqual(payload['error'], { message: 'no such order', type: 'TypeError', stack: 'at x' })
+})
+
+test('the run of a failed trace says why', async () => {
+  const exception = {
+    'exception.type': 'TypeError',
+    'exception.message': 'no such order',
+    'exception.stacktrace': 'at x',
+  }
+  const traceId = randomBytes(16).toString('hex')
+  const failed = {
+    traceId,
+    parentSpanId: '',
+    status: { code: 2 },
+    events: [{ name: 'exception', timeUnixNano: nanos(Date.now()), attributes: pairs(exception) }],
+  }
+  assert.deepEqual((await send(request([span(failed)]))).body, {})
+  const path = `/environments/${service.environmentId}/runs/${traceId}`
+  const { status, failure, errorCount } = (await service.operator<OperatorRun>(path)).body
+  assert.deepEqual([status, errorCount], ['FAILED', 2])
+  assert.partialDeepStrictEqual(failure, { errorClass: 'TypeError', message: 'no such order', place: 'run' })
 })
 
 /** Sent twice: a retry counts nothing again. */

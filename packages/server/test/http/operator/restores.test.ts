@@ -170,6 +170,9 @@ test('an import can be repeated; it refuses an environment that has other rows',
   for (const uncosted of ['{', '7', '[7]', '[["m","x"]]', '[["m",-1]]', '[["m",0,0,0,0,0,0,0,0,7]]', 7]) {
     await refused([JSON.stringify({ ...bare, uncosted })], /lines\[0\] has an invalid uncosted/)
   }
+  for (const failure of ['{', '7', '["e"]', '["e",1,2,null,"tool",null]', '["e",1,1,null,"moon",null]', 7]) {
+    await refused([JSON.stringify({ ...bare, failure })], /lines\[0\] has an invalid failure/)
+  }
   // Nothing of the refused lines was written.
   assert.equal((await exported(target)) === whole, true)
   await service.close()
