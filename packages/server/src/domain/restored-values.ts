@@ -5,7 +5,7 @@
 import { ApprovalHeaders, ApprovalStatus, CLIENT_ID_HEADER, NewApproval } from '@tacho/contract/approval.ts'
 import { EventInput } from '@tacho/contract/event.ts'
 import { anyObject, text, uuid } from '@tacho/contract/fields.ts'
-import { IssueRecordInput, RecordStatus } from '@tacho/contract/issue-record.ts'
+import { IssueRecordInput, RecordOrigin, RecordStatus } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { AgentName } from '@tacho/contract/operator/agent.ts'
 import { Decider, NewDecision } from '@tacho/contract/operator/approval.ts'
@@ -90,7 +90,14 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     decisionReason: NewDecision.properties.reason,
     deciderKind: Decider.properties.kind,
   },
-  issueRecord: { ...IssueRecordInput.properties, id, status: RecordStatus, fingerprint },
+  issueRecord: {
+    ...IssueRecordInput.properties,
+    id,
+    origin: RecordOrigin,
+    sameAs: id,
+    status: RecordStatus,
+    fingerprint,
+  },
   issue: {
     id,
     state: IssueState,

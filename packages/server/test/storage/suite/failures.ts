@@ -140,6 +140,41 @@ export function failuresSuite(open: OpenStorage) {
       assert.deepEqual([issue.occurrences, issue.runs, issue.agents], [2, 1, 1])
     })
 
+    test('what a client reported before stays in its own issue, and the service adds nothing', async () => {
+      const environmentId = await newEnvironment(storage())
+      const record = issueRecord(environmentId, { detectionType: 'MINE', eventId: 'e' })
+      const others = [
+        issueRecord(environmentId, { detectionType: 'MINE', eventId: 'f', recordKind: 'RECOVERY' }),
+        issueRecord(environmentId, { detectionType: 'MINE', eventId: 'f', runId: 'other' }),
+      ]
+      for (const one of [record, ...others]) await storage().receiveIssueRecord(one)
+      const failures = [newFailure(), newFailure({ eventId: 'f' })]
+      assert.equal(await storage().recordFailures(environmentId, 'run', failures, NOON), 1)
+      await decideAll(storage(), environmentId, [record.id])
+      const titles = (await listAll(storage(), environmentId)).map(({ title }) => title)
+      assert.deepEqual(titles.toSorted(), ['Error in get_order', 'MINE'])
+    })
+
+    test('what a client reports later joins the record of the service; a recovery and another finding do not', async () => {
+      const environmentId = await newEnvironment(storage())
+      await storage().recordFailures(environmentId, 'run', [newFailure()], NOON)
+      const late = issueRecord(environmentId, { detectionType: 'TOOL_FAILED', eventId: 'e' })
+      const others = [
+        issueRecord(environmentId, { detectionType: 'TOOL_FAILED', eventId: 'e', recordKind: 'RECOVERY' }),
+        issueRecord(environmentId, { detectionType: 'LOOP', eventId: 'other' }),
+      ]
+      for (const one of [late, ...others]) await storage().receiveIssueRecord(one)
+      await decideAll(storage(), environmentId, [late.id, ...others.map(({ id }) => id)])
+      const issues = await listAll(storage(), environmentId)
+      assert.deepEqual(issues.map(({ title, occurrences }) => `${title} ${occurrences}`).toSorted(), [
+        'Error in get_order 1',
+        'LOOP 1',
+      ])
+      const kept = await storage().findIssueRecord(environmentId, late.id)
+      assert.deepEqual([kept?.status, kept?.fingerprint], ['DECIDED', null])
+      assert.equal(kept?.issueId, issues.find(({ title }) => title !== 'LOOP')?.id)
+    })
+
     test('what a client reports at the same time counts once', async () => {
       for (let round = 0; round < 20; round++) {
         const environmentId = await newEnvironment(storage())
@@ -159,6 +194,23 @@ export function failuresSuite(open: OpenStorage) {
         assert.equal(kept?.status, 'DECIDED')
         assert.equal(kept.issueId, issues[0]?.id)
       }
+    })
+
+    test('an export has them, and an import of it counts them once', async () => {
+      const [from, to] = [await newEnvironment(storage()), await newEnvironment(storage())]
+      await storage().recordFailures(from, 'run', [newFailure()], NOON)
+      for (const table of ['issue', 'issueFingerprint', 'issueRecord', 'issueAffected'] as const) {
+        const { rows } = await storage().readExported(from, table, null, 100)
+        assert.equal(rows.length > 0, true, table)
+        await storage().restoreRows(to, table, rows, NOON)
+      }
+      assert.equal(await storage().recordFailures(to, 'run', [newFailure()], NOON), 0)
+      const { rows } = await storage().listIssueRecords(to, {}, { limit: 10, before: null })
+      assert.deepEqual(
+        rows.map(({ origin, eventId }) => `${origin} ${eventId}`),
+        ['SERVICE e'],
+      )
+      assert.equal((await onlyIssue(storage(), to)).occurrences, 1)
     })
 
     test('an erasure of the run takes the records and the work, and no later look brings them back', async () => {
