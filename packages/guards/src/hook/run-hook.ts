@@ -11,6 +11,7 @@ import { openState } from '../state.ts'
 import type { HookAccount } from './account.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { httpFetch } from './http-fetch.ts'
+import { watchOutage } from './outage.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, textOf, toolCallOf, type AgentName, type HookRecord } from './record.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
@@ -30,7 +31,10 @@ const CONFIGURATION_WAIT_MS = 1_000
 const DELIVERY_MS = 1_500
 const OLD_CONFIGURATION_MS = 60_000
 
-const NOT_CONFIGURED = 'Tacho has no policies for this machine yet, so the tool was not run.'
+/** Older policies decide nothing. */
+const POLICIES_MAX_AGE_MS = 7 * 24 * 3_600_000
+
+const NOT_CONFIGURED = 'Tacho has no policies for this machine of the last 7 days, so the tool was not run.'
 
 /** What to print. Rejects if the hook itself fails; then a tool must not run. */
 export async function runHook(
@@ -40,13 +44,14 @@ export async function runHook(
 ): Promise<string> {
   const { agent } = options
   const state = openState(account)
+  const outage = watchOutage(state.directory, httpFetch, record.event === 'SessionStart')
   const tacho = new Tacho({
     apiKey: account.apiKey,
     baseUrl: account.url,
     clientId: state.clientId,
-    fetch: httpFetch,
+    fetch: outage.fetch,
     spool: state.spool,
-    configuration: { cacheFile: state.configurationFile },
+    configuration: { cacheFile: state.configurationFile, cacheMaxAgeMs: POLICIES_MAX_AGE_MS },
     guard: { whenUnconfigured: 'block', configurationWaitMs: CONFIGURATION_WAIT_MS, loop: false },
     // Agents show what a hook prints on stderr only when it fails.
     onDiagnostic: ({ level, message }) => {
@@ -65,10 +70,17 @@ export async function runHook(
   if (record.event === 'PreToolUse') {
     // The agent waits: the next hook delivers.
     deliveryMs = 0
-    answer = await decide(tacho, run, record, options, rejected, ({ inputHash, approvalId }) => {
-      const id = callId(record)
-      if (id) calls.put(id, { startedAt: Date.now(), inputHash, approvalId })
-    })
+    answer = await decide(
+      tacho,
+      run,
+      record,
+      { ...options, url: account.url },
+      rejected,
+      ({ inputHash, approvalId }) => {
+        const id = callId(record)
+        if (id) calls.put(id, { startedAt: Date.now(), inputHash, approvalId })
+      },
+    )
   } else if (record.event.startsWith('PostToolUse')) {
     answer = recordCall(tacho, run, record, calls.take(callId(record) ?? ''))
     called.add(sessionId)
@@ -83,7 +95,9 @@ export async function runHook(
     answer = await greet(tacho, ignored)
   }
   await tacho.ready()
-  await tacho.shutdown(deliveryMs)
+  // What is not delivered stays in the spool.
+  if (deliveryMs > 0) await Promise.race([tacho.flush(deliveryMs), outage.noticed])
+  await tacho.shutdown(0)
   return answer
 }
 
@@ -91,7 +105,7 @@ async function decide(
   tacho: Tacho,
   run: Run,
   { sessionId, fields }: HookRecord,
-  { agent, approvalTimeoutMs, unconfigured }: HookOptions,
+  { agent, approvalTimeoutMs, unconfigured, url }: HookOptions & { url: string },
   rejected: ReturnType<typeof openSessionRefusals>,
   onAllowed: (authorization: Authorization) => void,
 ): Promise<string> {
@@ -112,7 +126,7 @@ async function decide(
     const known = refusals ?? new Refusals()
     if (known.add(toolName, error, revision())) rejected.write(sessionId, known)
     if (error.code === 'not_configured') {
-      const reason = `${NOT_CONFIGURED} Check that Tacho runs and that its API key is right.`
+      const reason = `${NOT_CONFIGURED} Check that ${url} answers and that the API key of "tacho hook install" is right; then try again.`
       return notConfigured(reason, agent, unconfigured)
     }
     return deny(`${error.modelText}${ageOf(tacho)}`)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -200,6 +200,8 @@ test('the service is down: the last policies decide, and what was recorded is de
     assert.match(greeting.answer?.systemMessage ?? '', /cannot be reached; its last known policies decide/)
     isDown = false
     await hook('SessionEnd', { reason: 'other' })
+    // Later hooks of the minute do not try; a new session does.
+    await hook('SessionStart', { source: 'resume' })
   } finally {
     proxy.close()
   }
@@ -208,11 +210,77 @@ test('the service is down: the last policies decide, and what was recorded is de
   assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 2)
 })
 
+for (const [what, breakOff] of [
+  ['down', (socket: Socket) => void socket.destroy()],
+  ['silent', () => undefined],
+] as const) {
+  test(`a service that is ${what} costs a session one second, and a person's approval is denied at once`, async () => {
+    const state = path.join(directory, `state-${what}`)
+    let isOut = false
+    let connections = 0
+    const sockets = new Set<Socket>()
+    const proxy = createServer((socket) => {
+      connections++
+      sockets.add(socket.on('error', () => undefined))
+      if (isOut) return breakOff(socket)
+      const up = connectTo(server.url).on('error', () => undefined)
+      socket.pipe(up).pipe(socket)
+      return socket.on('close', () => up.destroy())
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    const variables = { TACHO_URL: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
+    const { id, hook: plainHook, tool } = session('claude-code', state)
+    /** With the connections that the hook made, which do not depend on how busy the machine is. */
+    const counted = async (event: string, fields: object = {}) => {
+      connections = 0
+      const done = await plainHook(event, fields, { variables })
+      return { ...done, connections }
+    }
+    try {
+      await counted('SessionStart', { source: 'startup' })
+      isOut = true
+      const startedAt = performance.now()
+      const first = await counted('SessionStart', { source: 'resume' })
+      assert.ok(first.connections > 0 && performance.now() - startedAt < 5_000)
+      const outage = [
+        await counted('UserPromptSubmit', { prompt: 'Go on.' }),
+        await counted('PreToolUse', tool('rm -rf /', 't-1')),
+        await counted('PreToolUse', tool('git push', 't-2')),
+        await counted('PostToolUse', { ...tool('ls', 't-3'), tool_response: 'a' }),
+        await counted('Stop', {}),
+        await counted('SessionEnd', { reason: 'other' }),
+      ]
+      assert.deepEqual(
+        outage.map((each) => each.connections),
+        // Only a person's approval is tried again.
+        [0, 0, 1, 0, 0, 0],
+      )
+      assert.match(denied(outage[1] as Answer), /A policy forbids/)
+      assert.match(denied(outage[2] as Answer), /approval, but it could not be requested/)
+      isOut = false
+      assert.equal((await counted('SessionStart', { source: 'resume' })).answer, null)
+      const events = brief(await server.events(id))
+      assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 2)
+      assert.ok(events.includes('SESSION_OUTCOME session end'))
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      proxy.close()
+    }
+  })
+}
+
+function connectTo(url: string): Socket {
+  return connect(Number(new URL(url).port), new URL(url).hostname)
+}
+
 test('without policies or key, tools are denied, or the user is asked; other hooks go on', async () => {
   const state = path.join(directory, 'fresh')
   const { hook, tool } = session('claude-code', state)
   const nowhere = { variables: { TACHO_URL: 'http://127.0.0.1:9' } }
-  assert.match(denied(await hook('PreToolUse', tool('ls', 't-1'), nowhere)), /no policies for this machine yet/)
+  assert.match(
+    denied(await hook('PreToolUse', tool('ls', 't-1'), nowhere)),
+    /no policies for this machine of the last 7 days.*http:\/\/127\.0\.0\.1:9 answers/,
+  )
   const asked = await hook('PreToolUse', tool('ls', 't-1'), { ...nowhere, args: ['--unconfigured', 'ask'] })
   assert.equal(asked.answer?.hookSpecificOutput?.permissionDecision, 'ask')
   const codex = session('codex', state)

@@ -1,0 +1,68 @@
+/**
+ * A service that is down or silent costs a session one second: the first hook waits for it, and a file tells the later ones not to.
+ *
+ *   answering --no answer within a second--> out --a minute, or a new session--> answering
+ */
+import { rmSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { TachoOptions } from '@tacho/sdk'
+
+type Fetch = NonNullable<TachoOptions['fetch']>
+
+/** Longest wait for an answer, in one hook. */
+const ANSWER_MS = 1_000
+const REMEMBERED_MS = 60_000
+
+/** Not worth a retry, so the call is denied at once. */
+const NO_APPROVAL: Awaited<ReturnType<Fetch>> = {
+  status: 424,
+  headers: { get: () => null },
+  body: null,
+}
+
+export interface Outage {
+  /** Resolves when the service did not answer this process, or an earlier one a moment ago. */
+  readonly noticed: Promise<void>
+  /** Waits for no answer beyond the second; only a person may take longer. */
+  readonly fetch: Fetch
+}
+
+/** @param isNewSession tries again in any case. */
+export function watchOutage(directory: string, fetch: Fetch, isNewSession: boolean): Outage {
+  const file = path.join(directory, 'outage')
+  const { promise: noticed, resolve: notice } = Promise.withResolvers<void>()
+  const isOut = !isNewSession && isRecent(file)
+  if (isOut) notice()
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(), ANSWER_MS).unref()
+  let hasAnswered = false
+
+  async function ask(...[url, options]: Parameters<Fetch>): ReturnType<Fetch> {
+    const isApproval = url.includes('/firewall-approvals')
+    if (isOut && !isApproval) throw new Error('the service did not answer a moment ago')
+    const isPatient = hasAnswered || url.includes('?wait=')
+    const { signal } = options
+    const soon = [deadline.signal, ...(signal instanceof AbortSignal ? [signal] : [])]
+    try {
+      const reply = await fetch(url, isPatient ? options : { ...options, signal: AbortSignal.any(soon) })
+      clearTimeout(timer)
+      if (!hasAnswered) rmSync(file, { force: true })
+      hasAnswered = true
+      return reply
+    } catch (error) {
+      if (!hasAnswered) {
+        writeFileSync(file, '', { mode: 0o600 })
+        notice()
+        // A retry would hold the agent for minutes.
+        if (isApproval) return NO_APPROVAL
+      }
+      throw error
+    }
+  }
+  return { noticed, fetch: ask }
+}
+
+function isRecent(file: string): boolean {
+  const at = statSync(file, { throwIfNoEntry: false })?.mtimeMs
+  return at !== undefined && Math.abs(Date.now() - at) < REMEMBERED_MS
+}
