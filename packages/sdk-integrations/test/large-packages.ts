@@ -14,6 +14,7 @@ const INSTALL_MS = 600_000
 export interface LargePackages {
   /** Why its tests are skipped, or false. */
   readonly skip: string | false
+  readonly folder: string
   load(name: string): Promise<unknown>
 }
 
@@ -24,6 +25,7 @@ export function largePackages(size: string, ...packages: readonly string[]): Lar
   const isMissing = skip === false && !existsSync(folder) && !install(folder, packages)
   return {
     skip: isMissing ? `${packages[0]} could not be installed` : skip,
+    folder,
     load: (name) => {
       const require = createRequire(path.join(folder, 'package.json'))
       return import(pathToFileURL(require.resolve(name)).href)

@@ -1,6 +1,7 @@
 import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
 import type { AgentName } from '@tacho/guards/hook/record.ts'
+import { stateRoot } from '@tacho/guards/state.ts'
 import {
   ownHooks,
   readSettings,
@@ -13,6 +14,8 @@ import {
 import { Argument, Option, type Command } from 'commander'
 import path from 'node:path'
 import { ROOT } from '@tacho/server/program/root.ts'
+import { isConfirmed } from '../hook/confirm.ts'
+import { installManaged, uninstallManaged } from '../hook/managed.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
 import { failed } from '../stop.ts'
@@ -20,6 +23,7 @@ import { printable, printLine } from '../terminal/output.ts'
 
 interface Options {
   project?: true
+  managed?: true
   yes?: true
 }
 
@@ -42,6 +46,7 @@ the policies of the environment decide about its tools.
 Examples:
   TACHO_API_KEY=tacho_… tacho hook install claude-code
   tacho hook install codex --project --yes
+  sudo -E tacho hook install claude-code --managed
   tacho hook uninstall claude-code`,
   )
   change(hook.command('install').description('add the hooks to the settings of an agent, and keep address and key'))
@@ -60,6 +65,11 @@ function change(command: Command): Command {
   return command
     .addArgument(new Argument('<agent>').choices(['claude-code', 'codex']))
     .option('--project', 'the settings of the project in this directory, instead of your own')
+    .addOption(
+      new Option('--managed', 'the settings of the whole machine, which no project can switch off').conflicts(
+        'project',
+      ),
+    )
     .option('-y, --yes', 'write without asking')
 }
 
@@ -69,7 +79,8 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
     ...(options.approvalTimeout === 300 ? [] : ['--approval-timeout', String(options.approvalTimeout)]),
     ...(options.unconfigured === 'deny' ? [] : ['--unconfigured', options.unconfigured]),
   ]
-  const parts = { program: PROGRAM, args: ['hook', agent, ...flags] }
+  if (options.managed) return installManaged({ agent, account, program: PROGRAM, flags }, options)
+  const parts = { program: PROGRAM, args: ['hook', agent, ...flags], stateFolder: stateRoot() }
   const target = targetOf(agent, options)
   const { file, settings } = settingsOf(target)
   const next = withHooks(settings, agent, (event) => commandFor(parts, event), options.approvalTimeout)
@@ -81,6 +92,7 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
 }
 
 async function uninstall(agent: AgentName, options: Options): Promise<void> {
+  if (options.managed) return uninstallManaged(agent, options)
   const { file, settings } = settingsOf(targetOf(agent, options))
   await write({ file, agent, before: settings, after: withoutHooks(settings, agent) }, options)
 }
@@ -115,18 +127,8 @@ async function write({ file, agent, before, after }: Change, { yes }: Options): 
   const [old, next] = [ownHooks(before, agent), ownHooks(after, agent)]
   for (const line of old.filter((each) => !next.includes(each))) printLine(`- ${printable(line)}`)
   for (const line of next.filter((each) => !old.includes(each))) printLine(`+ ${printable(line)}`)
-  if (!yes && !(await isConfirmed())) {
-    process.stderr.write('Nothing was changed; add --yes to write.\n')
-    process.exitCode = 3
-    return false
-  }
+  if (!(await isConfirmed(yes))) return false
   writeSettings(file, after)
   printLine(`Written to ${file}.`)
   return true
-}
-
-async function isConfirmed(): Promise<boolean> {
-  if (!process.stdin.isTTY) return false
-  const { confirm } = await import('@clack/prompts')
-  return (await confirm({ message: 'Write these settings?' })) === true
 }

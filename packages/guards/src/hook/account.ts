@@ -17,12 +17,12 @@ export interface HookAccount extends Account {
  * Null if there is no key. The file comes first: settings of a project can set variables, and must not choose the service
  * that decides.
  */
-export function readAccount(variables: Variables = process.env): HookAccount | null {
+export function readAccount(file: string, variables: Variables = process.env): HookAccount | null {
   const { TACHO_API_KEY: apiKey, TACHO_URL: url } = variables
-  const kept = readFile(accountFile(variables))
+  const kept = readFile(file)
   if (!kept) return apiKey ? { apiKey, url: url || DEFAULT_URL } : null
   if ((!url || url === kept.url) && (!apiKey || apiKey === kept.apiKey)) return kept
-  const ignored = `Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; ${accountFile(variables)} has address and key.`
+  const ignored = `Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; ${file} has address and key.`
   return { ...kept, ignored }
 }
 
@@ -39,11 +39,10 @@ export function accountFile(variables: Variables = process.env): string {
   return path.join(stateRoot(variables), 'hook.json')
 }
 
-/** Replaces the file. Only its owner can read it. */
-export function writeAccount(account: Account, variables: Variables = process.env): void {
-  const file = accountFile(variables)
-  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+/** Replaces the file. Only its owner can read it, unless it is for all users of the machine. */
+export function writeAccount(account: Account, file = accountFile(), mode = 0o600): void {
+  mkdirSync(path.dirname(file), { recursive: true, mode: mode | 0o700 | ((mode & 0o044) >> 2) })
   const temporary = `${file}.${randomUUID()}`
-  writeFileSync(temporary, JSON.stringify({ url: account.url, apiKey: account.apiKey }), { mode: 0o600, flag: 'wx' })
+  writeFileSync(temporary, JSON.stringify({ url: account.url, apiKey: account.apiKey }), { mode, flag: 'wx' })
   renameSync(temporary, file)
 }

@@ -1,12 +1,13 @@
 /** The command line that an agent runs at each step. */
 import path from 'node:path'
-import { stateRoot } from '../state.ts'
 
 export interface CommandParts {
   /** The absolute path of `tacho`. */
   readonly program: string
   /** `hook`, the agent and its flags. */
   readonly args: readonly string[]
+  /** Null for the folder of the user who runs the agent. */
+  readonly stateFolder: string | null
 }
 
 /**
@@ -28,11 +29,15 @@ const BROKEN = 'tacho: the hook gave no decision, so the tool was not run. If it
  * Only absolute paths and an environment of its own: settings of a repository can set PATH, NODE_OPTIONS and our variables. Before a
  * tool, every end without an answer is a refusal; at other steps, exit code 2 would keep the agent from stopping.
  */
-export function commandFor({ program, args }: CommandParts, event: string, variables = process.env): string {
+export function commandFor(
+  { program, args, stateFolder }: CommandParts,
+  event: string,
+  variables = process.env,
+): string {
   const own = {
     // The Node of the installation is there, if the package has none of its own.
     PATH: `${path.dirname(process.execPath)}:/usr/bin:/bin`,
-    TACHO_STATE_DIR: stateRoot(variables),
+    ...(stateFolder !== null && { TACHO_STATE_DIR: stateFolder }),
     ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),
   }
   const isBeforeTool = event === 'PreToolUse'

@@ -33,6 +33,7 @@ async function main(): Promise<void> {
     options: {
       'approval-timeout': { type: 'string', default: '300' },
       unconfigured: { type: 'string', default: 'deny' },
+      account: { type: 'string' },
     },
   })
   const [name, notification] = positionals
@@ -49,8 +50,8 @@ async function main(): Promise<void> {
   const record = readRecord(agent, text)
   if (!record) throw new Error('standard input is not a hook record that Tacho understands')
   isBeforeTool = record.event === 'PreToolUse'
-  const { readAccount } = await import('./account.ts')
-  const account = readAccount()
+  const { accountFile, readAccount } = await import('./account.ts')
+  const account = readAccount(values.account ?? accountFile())
   if (!account) {
     if (!isBeforeTool) throw new Error(NO_KEY)
     const { notConfigured } = await import('./answer.ts')

@@ -1,6 +1,6 @@
 /** `tacho hook install`: what it writes, and that the installed command refuses a tool however it fails. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { API_KEY, ended, runTacho, type Ended } from '../../../cli/test/tacho.ts'
 import { commandFor } from '../../src/hook/command.ts'
 import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
@@ -145,8 +146,54 @@ for (const [agent, name] of [
   })
 }
 
+const TACHO = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
+
 const DENIED =
   '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No."}}'
+
+const WITH_ETC = ['--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"']
+const cannotMount = spawnSync('unshare', ['--mount', 'mount', '--bind', '/etc', '/etc']).status !== 0
+const skip = cannotMount && 'needs unshare and mount'
+
+for (const [agent, name] of [
+  ['claude-code', 'claude-code/managed-settings.d/tacho.json'],
+  ['codex', 'codex/requirements.toml'],
+] as const) {
+  test(`install --managed ${agent}: shown first, for every user, and undone`, { skip }, async () => {
+    const etc = path.join(directory, `etc-${agent}`)
+    mkdirSync(etc)
+    const tacho = (...args: string[]): Promise<Ended> => {
+      const line = [...WITH_ETC, etc, TACHO, 'hook', ...args]
+      const env = { PATH: '/usr/bin:/bin', HOME: directory, ...server.variables }
+      const child = spawn('unshare', line, { env })
+      child.stdin.end()
+      return ended(child)
+    }
+    const file = path.join(etc, name)
+    const unasked = await tacho('install', agent, '--managed')
+    assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
+    assert.match(unasked.stdout, /^\+ .*allow_?managed_?hooks_?only/im)
+    assert.ok(!existsSync(file) && !existsSync(path.join(etc, 'tacho')))
+    const written = await tacho('install', agent, '--managed', '--yes')
+    assert.equal(written.code, 0, written.stderr)
+    const text = readFileSync(file, 'utf8')
+    assert.doesNotMatch(text, new RegExp(`${API_KEY}|TACHO_STATE_DIR`))
+    assert.deepEqual(
+      [file, path.join(etc, 'tacho/hook.json')].map((each) => statSync(each).mode & 0o777),
+      [0o644, 0o644],
+    )
+    assert.equal(statSync(path.join(etc, 'tacho')).mode & 0o777, 0o755)
+    assert.match((await tacho('install', agent, '--managed', '--yes')).stdout, /needs no change/)
+    assert.equal((await tacho('uninstall', agent, '--managed')).code, 3)
+    assert.equal((await tacho('uninstall', agent, '--managed', '--yes')).code, 0)
+    assert.ok(!existsSync(file))
+    writeFileSync(file, agent === 'codex' ? 'allowed_sandbox_modes = ["read-only"]\n' : '{"hooks":{}}')
+    for (const act of ['install', 'uninstall']) {
+      const { code, stderr } = await tacho(act, agent, '--managed', '--yes')
+      assert.deepEqual([code, stderr.endsWith('is not from tacho; nothing was changed.\n')], [1, true])
+    }
+  })
+}
 
 /** A folder of programs where `tacho` is this script. */
 function programs(tacho: string | null): string {
@@ -156,9 +203,13 @@ function programs(tacho: string | null): string {
 }
 
 const lineOf = (folder: string, event = 'PreToolUse') =>
-  commandFor({ program: path.join(folder, 'tacho'), args: ['hook', 'claude-code'] }, event, {
-    TACHO_STATE_DIR: '/nonexistent',
-  })
+  commandFor(
+    { program: path.join(folder, 'tacho'), args: ['hook', 'claude-code'], stateFolder: '/nonexistent' },
+    event,
+    {
+      TACHO_STATE_DIR: '/nonexistent',
+    },
+  )
 
 for (const [what, script] of [
   ['is gone', null],

@@ -1,0 +1,209 @@
+/**
+ * The real Claude Code and Codex with a scripted model, for every trick and every place of our hooks. Judged from outside: did the
+ * command run, was it recorded, was the person told. UPDATE_DOCS=1 writes the table of docs/coding-agents.md. Needs TACHO_TEST_FRAMEWORKS=1.
+ */
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { ended, runTacho } from '../../../cli/test/tacho.ts'
+import { managedFile } from '../../src/hook/managed.ts'
+import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
+import { startModel } from './model-server.ts'
+import { PROGRAMS, skip, type Program } from './programs.ts'
+import { TRICKS, type Trick } from './tricks.ts'
+
+const INSTALLS = ['user', 'project', 'managed'] as const
+type Install = (typeof INSTALLS)[number]
+
+const SESSION_MS = 120_000
+const TACHO = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
+const DOCUMENT = fileURLToPath(new URL('../../../../docs/coding-agents.md', import.meta.url))
+const BEGIN = '<!-- Written by packages/guards/test/real-agents/matrix.test.ts -->\n'
+const END = '<!-- end -->\n'
+/** To try one: part of the name of a trick, of a program or of a place. */
+const ONLY = process.env['TEST_ONLY_TRICK']?.split(',')
+
+/** Managed settings are in /etc: a session gets a copy of it, which nobody else sees. */
+const WITH_ETC = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"']
+const cannotMount = spawnSync('unshare', ['--mount', 'mount', '--bind', '/etc', '/etc']).status !== 0
+
+let server: GuardedServer
+let directory: string
+before(async () => {
+  if (skip) return
+  directory = mkdtempSync(path.join(tmpdir(), 'real-agents-'))
+  server = await startGuardedServer()
+  await server.deploy({
+    'no-file': { condition: 'has(tool.input.command) && tool.input.command.contains("not-allowed")', action: 'BLOCK' },
+  })
+})
+after(async () => {
+  if (skip) return
+  await server.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+interface Service {
+  url: string
+  goDown: () => void
+  goSilent: () => void
+  comeBack: () => void
+  close: () => void
+}
+
+/** The state of a hook belongs to an address, so a proxy in between stands for the outage. */
+async function startProxy(): Promise<Service> {
+  let state: 'up' | 'down' | 'silent' = 'up'
+  const sockets = new Set<Socket>()
+  const proxy = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
+    if (state === 'down') return socket.destroy()
+    if (state === 'silent') return
+    const up = connect(Number(new URL(server.url).port), '127.0.0.1').on('error', () => socket.destroy())
+    socket.pipe(up).pipe(socket)
+    return socket.on('close', () => up.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    goDown: () => void (state = 'down'),
+    goSilent: () => void (state = 'silent'),
+    comeBack: () => void (state = 'up'),
+    close() {
+      for (const socket of sockets) socket.destroy()
+      proxy.close()
+    },
+  }
+}
+
+interface Outcome {
+  ran: boolean
+  /** The types of the recorded events about tools. */
+  recorded: readonly string[]
+  told: boolean
+  seconds: number
+  output: string
+}
+
+async function session(trick: Trick, program: Program, install: Install): Promise<Outcome> {
+  const place = mkdtempSync(path.join(directory, 'session-'))
+  const [home, repository, etc] = ['home', 'repository', 'etc'].map((name) => path.join(place, name)) as [
+    string,
+    string,
+    string,
+  ]
+  for (const folder of [home, repository]) mkdirSync(folder)
+  spawnSync('git', ['init', '--quiet', repository])
+  const inEtc = install === 'managed' ? [...WITH_ETC, etc] : []
+  if (install === 'managed') {
+    cpSync('/etc', etc, { recursive: true, verbatimSymlinks: true })
+    // Managed hooks find the home of the user there.
+    const users = readFileSync(path.join(etc, 'passwd'), 'utf8')
+    writeFileSync(path.join(etc, 'passwd'), users.replace(/^(root:.*:)[^:]*(:[^:]*)$/m, `$1${home}$2`))
+  }
+  const made = path.join(repository, 'not-allowed')
+  const command = `touch ${made}`
+  const given = trick.uses?.(command) ?? [program.shell(command)]
+  const model = await startModel(given.length > 0 ? given : [program.shell('echo harmless')])
+  const service = await startProxy()
+  const state = path.join(home, '.local/state/tacho')
+  const variables = { HOME: home, TACHO_URL: service.url, TACHO_API_KEY: server.variables['TACHO_API_KEY'] ?? '' }
+  const run = (line: string[], env: Record<string, string>) => {
+    const [file = '', ...args] = [...inEtc, ...line]
+    const child = spawn(file, args, { cwd: repository, env: { PATH: '/usr/bin:/bin', ...env }, timeout: SESSION_MS })
+    child.stdin.end()
+    return ended(child)
+  }
+  try {
+    const flag = { user: [], project: ['--project'], managed: ['--managed'] }[install]
+    const line = [TACHO, 'hook', 'install', program.agent, '--yes', ...flag]
+    const installed = await run(line, variables)
+    assert.equal(installed.code, 0, installed.stderr)
+    // A session before this one loaded the policies.
+    const settings = {
+      user: path.join(home, program.settings),
+      project: path.join(repository, program.settings),
+      managed: managedFile(program.agent, place),
+    }[install]
+    const text = readFileSync(settings, 'utf8')
+    const warmId = path.basename(place)
+    const warm = { session_id: warmId, hook_event_name: 'SessionStart', source: 'startup' }
+    const account = install === 'managed' ? ['--account', path.join(etc, 'tacho/hook.json')] : []
+    const hook = async () => {
+      const done = await runTacho(['hook', program.agent, ...account], { TACHO_STATE_DIR: state }, JSON.stringify(warm))
+      assert.equal(done.code, 0, done.stderr)
+    }
+    await hook()
+    trick.prepare?.({
+      program,
+      repository,
+      command,
+      service,
+      breakHook: () => writeFileSync(settings, text.replaceAll('/bin/tacho', '/bin/is-gone')),
+    })
+    const flags = [...(trick.flags ?? []), ...(trick.untrusted ? [] : program.trust)]
+    const start = program.start({ home, repository, model: model.url }, flags)
+    const startedAt = performance.now()
+    const { stdout, stderr } = await run(start.line, { HOME: home, ...start.env })
+    const seconds = (performance.now() - startedAt) / 1_000
+    service.comeBack()
+    await hook()
+    const output = stdout + stderr
+    const id = /session[_ ]id"?:\s*"?([0-9a-f-]{36})/.exec(output)?.[1]
+    const runs = await server.runs()
+    const events = runs.some(({ runId }) => runId === id) ? await server.events(id ?? '') : []
+    const recorded = events.map(({ eventType }) => eventType).filter((type) => TOLD_OF_TOOLS.has(type))
+    return { ran: existsSync(made), recorded, told: /Tacho|tacho: |A policy forbids/.test(output), seconds, output }
+  } finally {
+    model.close()
+    service.close()
+  }
+}
+
+const TOLD_OF_TOOLS = new Set(['POLICY_DECISION', 'TOOL_CALL', 'ERROR'])
+
+function cellOf({ ran, recorded, told }: Outcome): string {
+  // The harmless command ran, as it may.
+  const isSilent = !told && (ran || !recorded.includes('TOOL_CALL'))
+  const kept = recorded.length > 0 ? 'recorded' : 'nothing recorded'
+  return `${ran ? '**runs**' : 'blocked'}, ${kept}${isSilent ? ', nobody is told' : ''}`
+}
+
+const options = { skip: skip || (cannotMount && 'needs unshare and mount'), timeout: 1_200_000 }
+
+test('every trick with the real programs', options, async (t) => {
+  const cells = new Map<string, string>()
+  const todo = TRICKS.flatMap((trick) =>
+    PROGRAMS.filter(({ agent }) => trick.agents?.includes(agent) ?? true).flatMap((program) =>
+      INSTALLS.map((install) => ({ trick, program, install, name: `${trick.what} | ${program.title} | ${install}` })),
+    ),
+  ).filter(({ name }) => !ONLY || ONLY.every((part) => name.includes(part)))
+  const next = async (): Promise<void> => {
+    for (let each = todo.shift(); each; each = todo.shift()) {
+      const outcome = await session(each.trick, each.program, each.install)
+      cells.set(each.name, cellOf(outcome))
+      t.diagnostic(`${each.name}: ${cellOf(outcome)} [${outcome.recorded.join(' ')}], ${outcome.seconds.toFixed(1)} s`)
+      if (ONLY) t.diagnostic(outcome.output.slice(-6_000))
+    }
+  }
+  await Promise.all([next(), next(), next()])
+  if (ONLY) return
+  const header = ['what happens', ...PROGRAMS.flatMap(({ title }) => INSTALLS.map((install) => `${title}, ${install}`))]
+  const rows = TRICKS.map(({ what }) => [
+    what,
+    ...PROGRAMS.flatMap(({ title }) => INSTALLS.map((install) => cells.get(`${what} | ${title} | ${install}`) ?? '–')),
+  ])
+  const table = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')
+  const text = readFileSync(DOCUMENT, 'utf8')
+  const [first = '', rest = ''] = text.split(BEGIN)
+  const expected = `${first}${BEGIN}\n${table}\n${END}${rest.split(END)[1] ?? ''}`
+  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(DOCUMENT, expected)
+  else assert.equal(text, expected, 'UPDATE_DOCS=1 writes the table')
+})

@@ -1,0 +1,103 @@
+/** The real programs, and how a session of each is started and set up. A new version is one line. */
+import { globSync, mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { AgentName } from '../../src/hook/record.ts'
+import { largePackages } from '../../../sdk-integrations/test/large-packages.ts'
+import type { ToolUse } from './model-server.ts'
+
+const VERSIONS = { 'claude-code': '2.1.197', codex: '0.169.0' }
+
+const packages = largePackages(
+  '640 MB of packages',
+  `@anthropic-ai/claude-code@${VERSIONS['claude-code']}`,
+  `@openai/codex@${VERSIONS.codex}`,
+)
+export const { skip } = packages
+
+/** Where one session takes place. */
+export interface Place {
+  /** The home of the user: settings, and the state of Tacho. */
+  readonly home: string
+  /** The repository that somebody else wrote. */
+  readonly repository: string
+  readonly model: string
+}
+
+export interface Program {
+  readonly agent: AgentName
+  readonly title: string
+  /** The settings of the user and of the repository that have hooks. */
+  readonly settings: string
+  /** What runs a command of the shell. */
+  readonly shell: (command: string) => ToolUse
+  /** Writes what the program needs to start without a person, and returns its command line and environment. */
+  readonly start: (place: Place, flags: readonly string[]) => { line: string[]; env: Record<string, string> }
+  /** So that hooks run that nobody trusted in this program. */
+  readonly trust: readonly string[]
+}
+
+function executable(pattern: string): string {
+  const [file] = globSync(path.join(packages.folder, 'node_modules', pattern))
+  if (file === undefined) throw new Error(`${pattern} is not in ${packages.folder}`)
+  return file
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, text)
+}
+
+export const PROGRAMS: readonly Program[] = [
+  {
+    agent: 'claude-code',
+    title: `Claude Code ${VERSIONS['claude-code']}`,
+    settings: '.claude/settings.json',
+    shell: (command) => ({ name: 'Bash', input: { command, description: 'Runs it.' } }),
+    trust: [],
+    start: ({ model }, flags) => ({
+      line: [
+        executable('@anthropic-ai/claude-code-*/claude'),
+        '-p',
+        'Go on.',
+        '--allowedTools',
+        'Bash',
+        '--output-format',
+        'stream-json',
+        '--verbose',
+        '--include-hook-events',
+        ...flags,
+      ],
+      env: {
+        ANTHROPIC_BASE_URL: model,
+        ANTHROPIC_API_KEY: 'sk-scripted',
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      },
+    }),
+  },
+  {
+    agent: 'codex',
+    title: `Codex ${VERSIONS.codex}`,
+    settings: '.codex/hooks.json',
+    shell: (cmd) => ({ name: 'exec_command', input: { cmd } }),
+    trust: ['--dangerously-bypass-hook-trust'],
+    start: ({ home, repository, model }, flags) => {
+      const config = [
+        'model = "gpt-5"',
+        'model_provider = "scripted"',
+        'approval_policy = "never"',
+        'sandbox_mode = "danger-full-access"',
+        '[model_providers.scripted]',
+        'name = "scripted"',
+        `base_url = "${model}/v1"`,
+        'wire_api = "responses"',
+        `[projects.${JSON.stringify(repository)}]`,
+        'trust_level = "trusted"',
+      ]
+      write(path.join(home, '.codex/config.toml'), `${config.join('\n')}\n`)
+      return {
+        line: [executable('@openai/codex-*/vendor/*/bin/codex'), ...flags, 'exec', '--skip-git-repo-check', 'Go on.'],
+        env: {},
+      }
+    },
+  },
+]
