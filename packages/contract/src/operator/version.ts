@@ -53,7 +53,10 @@ export const VersionDiff = Type.Object(
       Type.Object({
         field: Type.String({ description: 'content, condition, severity, action, name or description' }),
         lines: Type.Array(DiffLine),
-        exact: Type.Boolean({ description: 'False when the texts differ too much to match their lines' }),
+        exact: Type.Boolean({
+          description:
+            'False when the texts differ too much to match their lines. With more than 4,000 lines, each text is one',
+        }),
       }),
       { description: 'The fields that differ' },
     ),

@@ -7,6 +7,9 @@ type FieldDiff = VersionDiff['fields'][number]
 /** Maximum removed plus added lines to match: bounds the work to 15 ms for any text length. */
 const EDITS_MAX = 400
 
+/** More lines of both texts would take hundreds of milliseconds to match and to send. */
+const LINES_MAX = 4_000
+
 /** The fields that differ, in the given order; null counts as an empty text. */
 export function diffFields(one: Record<string, string | null>, other: Record<string, string | null>): FieldDiff[] {
   return Object.keys(one).flatMap((field) => {
@@ -17,6 +20,9 @@ export function diffFields(one: Record<string, string | null>, other: Record<str
 
 function diffLines(before: string, after: string): Omit<FieldDiff, 'field'> {
   const [removed, added] = linesOf(before, after)
+  if (removed.length + added.length > LINES_MAX) {
+    return { lines: [...asOne('removed', removed), ...asOne('added', added)], exact: false }
+  }
   const changes = diffArrays(removed, added, { maxEditLength: EDITS_MAX })
   if (!changes) return { lines: [...marked('removed', removed), ...marked('added', added)], exact: false }
   const lines = changes.flatMap(({ value, ...change }) =>
@@ -27,6 +33,11 @@ function diffLines(before: string, after: string): Omit<FieldDiff, 'field'> {
 
 function marked(change: 'same' | 'removed' | 'added', lines: string[]): FieldDiff['lines'] {
   return lines.map((text) => ({ change, text }))
+}
+
+/** The whole text, with its line breaks, in place of its lines. */
+function asOne(change: 'removed' | 'added', lines: string[]): FieldDiff['lines'] {
+  return lines.length === 0 ? [] : [{ change, text: lines.join('\n') }]
 }
 
 /** A missing final line break counts only if one text has it; it then shows as an empty line. */

@@ -42,12 +42,21 @@ test('the end of the last line counts if one of the texts lacks it', () => {
 })
 
 test('texts with almost nothing in common are shown whole, without matching lines', () => {
-  const text = (word: string) => Array.from({ length: 50_000 }, (_, index) => `${word} ${index}`).join('\n')
+  const text = (word: string) => Array.from({ length: 2_000 }, (_, index) => `${word} ${index}`).join('\n')
   const [field] = diffFields({ x: text('one') }, { x: text('other') })
   assert.equal(field?.exact, false)
-  assert.equal(field?.lines.length, 100_000)
-  const changed = text('one').replace('one 25000', 'two')
+  assert.equal(field?.lines.length, 4_000)
+  const changed = text('one').replace('one 1500', 'two')
   const [close] = diffFields({ x: text('one') }, { x: changed })
   assert.equal(close?.exact, true)
   assert.equal(close?.lines.filter(({ change }) => change !== 'same').length, 2)
+})
+
+test('texts of very many lines are not matched, and each is one', () => {
+  const [before, after] = ['a\n'.repeat(100_000), `${'a\n'.repeat(99_999)}b\n`]
+  const [field] = diffFields({ x: before }, { x: after })
+  assert.deepEqual([field?.exact, field?.lines.length], [false, 2])
+  assert.equal(said(before, after, 'removed').join('\n'), before.slice(0, -1))
+  assert.equal(said(before, after, 'added').join('\n'), after.slice(0, -1))
+  assert.deepEqual(diffFields({ x: '' }, { x: 'a\n'.repeat(20_000) })[0]?.lines.length, 1)
 })
