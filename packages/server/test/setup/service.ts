@@ -81,8 +81,9 @@ export async function startService(
       headers: { ...LIKE_FETCH, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
     })
-    const isStream = String(reply.headers['content-type']).startsWith('text/event-stream')
-    // A stream never ends.
+    const { 'content-type': type, 'content-length': length } = reply.headers
+    // A stream without a length never ends.
+    const isStream = String(type).startsWith('text/event-stream') && length === undefined
     if (isStream) reply.body.on('error', () => undefined).destroy()
     const text = isStream ? '' : await reply.body.text()
     const received = new Headers()
