@@ -7,6 +7,8 @@ export const LIMITS = {
   /** Requests of one connection that are not answered, or whose answers are not read. One more closes it. */
   pipelinedRequests: 32,
   idleConnections: 5_000,
+  /** Messages to /mcp of one token; four run at a time. */
+  mcpMessagesWaiting: 100,
   /** Warnings about accepted events in one reply. */
   batchWarnings: 100,
   batchBytes: 1_048_576,

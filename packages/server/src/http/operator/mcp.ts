@@ -2,6 +2,7 @@
  * The MCP server: POST /mcp (streamable HTTP of the Model Context Protocol). Stateless: each message is answered on its own, by
  * reads of the operator API with the caller's own token.
  */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import { MCP_ROUTE } from '@tacho/contract/operator/mcp.ts'
 import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
 import { jsonFault } from '../../domain/json-fault.ts'
@@ -9,15 +10,24 @@ import type { Deps } from '../deps.ts'
 import { holderOf } from '../holder.ts'
 import { isRefusal, refuse, replyError, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
+import { createSharedTurns } from '../shared-turns.ts'
 import { sendInPieces } from '../stalled-readers.ts'
+import { waitForTurn } from '../turns.ts'
 import { bearerOf } from './operator-token.ts'
 import { foreignOrigin } from './same-origin.ts'
 
 /** All reads of one message together. Official clients give up after as long. */
 const READS_MS = 60_000
 
+/** Each message gets a server of its own, which takes some milliseconds. Its reads take turns of their own too. */
+const RUNNING = { most: 8, ofWorkspace: 4, ofCredential: 4 }
+const TOO_MANY = refuse('overloaded', 'Too many messages of this token are waiting')
+
 export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
   const { config, replies, version } = deps
+  const { mcpMessagesWaiting: ofCredential } = LIMITS
+  const waiting = { most: 1_000, ofWorkspace: ofCredential, ofCredential }
+  const takeTurn = createSharedTurns({ running: RUNNING, waiting, tooMany: TOO_MANY })
   app.addHook('onRequest', tokenOnlyHook(config.publicUrl))
 
   serveRoute(app, MCP_ROUTE, { ...deps, rawBody: true }, async ({ request, reply }) => {
@@ -32,7 +42,15 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
     })
     // Loaded with the first message: most installations never get one.
     const { answerMcp } = await import('./mcp-answer.ts')
-    const answer = await answerMcp(app, request, { message, token, version, end: reads.signal })
+    const answer = await takeTurn({
+      holder: holderOf(request),
+      isOver: () => reply.raw.destroyed,
+      run: async () => {
+        await waitForTurn()
+        return answerMcp(app, request, { message, token, version, end: reads.signal })
+      },
+    })
+    if (isRefusal(answer)) return answer
     const tooMuch = replies.take(holderOf(request), reply, answer.text)
     if (tooMuch) return tooMuch
     if (answer.type !== null) void reply.type(answer.type)

@@ -277,3 +277,22 @@ test('a client that leaves does not end the server', async () => {
   }
   assert.equal((await send(PING)).status, 200)
 })
+
+test('of the messages of one token, four run at a time and a bounded number waits', async (t) => {
+  const limits: { mcpMessagesWaiting: number } = LIMITS
+  const { mcpMessagesWaiting } = limits
+  limits.mcpMessagesWaiting = 2
+  const small = await startService().finally(() => (limits.mcpMessagesWaiting = mcpMessagesWaiting))
+  t.after(() => small.close())
+  // Each waits for its simulation.
+  const given = { environmentId: small.environmentId, condition: 'true', action: 'BLOCK', days: 1 }
+  const ask = () =>
+    small.call('/mcp', {
+      headers: { authorization: `Bearer ${small.operatorToken}`, accept: 'application/json, text/event-stream' },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'simulate_policy', arguments: given } },
+    })
+  await ask()
+  const answers = await Promise.all(Array.from({ length: 12 }, ask))
+  const counts = [200, 503].map((status) => answers.filter((answer) => answer.status === status).length)
+  assert.deepEqual(counts, [6, 6])
+})
