@@ -200,8 +200,17 @@ test('an unknown tool, method or argument is an error of the protocol', async ()
   await assert.rejects(said(client, 'approve'), /approve/)
   await assert.rejects(client.readResource({ uri: 'tacho://environments/x' }))
   assert.match(await said(client, 'list_runs', { statu: 'FAILED' }), /no argument "statu"/)
-  const { text } = await send({ jsonrpc: '2.0', id: 1, method: 'constructor' })
-  assert.match(text, /-32601/)
+  // Answered as a stream, which ends.
+  const reply = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${service.operatorToken}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'constructor' }),
+  })
+  assert.match(await reply.text(), /-32601/)
 })
 
 test('a subscription is refused instead of held open', async () => {
