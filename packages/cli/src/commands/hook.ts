@@ -14,6 +14,7 @@ import {
 import { Argument, Option, type Command } from 'commander'
 import path from 'node:path'
 import { ROOT } from '@tacho/server/program/root.ts'
+import { check } from '../hook/check.ts'
 import { isConfirmed } from '../hook/confirm.ts'
 import { installManaged, uninstallManaged } from '../hook/managed.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
@@ -35,6 +36,8 @@ interface InstallCommandOptions extends Options {
 
 /** A hook starts without this file: see bin/tacho. */
 const PROGRAM = path.join(ROOT, 'packages/cli/bin/tacho')
+
+const AGENTS: readonly AgentName[] = ['claude-code', 'codex']
 
 export function addHook(hook: Command): void {
   hook.addHelpText(
@@ -59,11 +62,16 @@ Examples:
     )
     .action(install)
   change(hook.command('uninstall').description('remove exactly these hooks from the settings')).action(uninstall)
+  hook
+    .command('check')
+    .description('run the installed hooks with a tool that does nothing, and say what holds')
+    .addArgument(new Argument('[agent]').choices(AGENTS))
+    .action(check)
 }
 
 function change(command: Command): Command {
   return command
-    .addArgument(new Argument('<agent>').choices(['claude-code', 'codex']))
+    .addArgument(new Argument('<agent>').choices(AGENTS))
     .option('--project', 'the settings of the project in this directory, instead of your own')
     .addOption(
       new Option('--managed', 'the settings of the whole machine, which no project can switch off').conflicts(

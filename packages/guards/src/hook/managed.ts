@@ -44,6 +44,17 @@ export function managedText(agent: AgentName, commandOf: (event: string) => stri
   return [TITLE, 'allow_managed_hooks_only = true', '[features]', 'hooks = true', ...lines, ''].join('\n')
 }
 
+/** The settings in our own file, as those of a user look. */
+export function managedSettings(agent: AgentName, text: string): Record<string, unknown> {
+  if (agent === 'claude-code') return JSON.parse(text) as Record<string, unknown>
+  const found = text.matchAll(/^\[\[hooks\.(\w+)\.hooks\]\]\ntype = "command"\ncommand = (".*")$/gm)
+  const hooks = [...found].map(([, event, command]) => [
+    event,
+    [{ hooks: [{ command: JSON.parse(String(command)) as unknown }] }],
+  ])
+  return { hooks: Object.fromEntries(hooks) as unknown }
+}
+
 type Hooks = Record<string, { hooks: { command: string; timeout: number }[] }[]>
 
 /** Whether this command wrote the file. */

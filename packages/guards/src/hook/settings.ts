@@ -116,6 +116,13 @@ export function ownHooks(settings: Settings, agent: AgentName): string[] {
   })
 }
 
+/** The command lines of our hooks at an event. */
+export function ownCommands({ hooks }: Settings, agent: AgentName, event: string): string[] {
+  const groups = isObject(hooks) ? hooks[event] : undefined
+  const all = Array.isArray(groups) ? groups.filter(isObject).flatMap((group) => group['hooks']) : []
+  return all.filter((hook) => isOurs(hook, agent)).map((hook) => (hook as { command: string }).command)
+}
+
 function timeoutOf(agent: AgentName, event: string, approvalSeconds: number): number {
   if (event === 'PreToolUse') return approvalSeconds + SPARE_SECONDS
   return agent === 'codex' && ['SessionEnd', 'Interrupt'].includes(event)

@@ -137,7 +137,27 @@ for (const [agent, name] of [
     assert.match(kept.stdout, /Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; .*hook\.json has/)
     assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key and address')
 
+    const checked = () => runTacho(['hook', 'check', agent], variables)
+    const good = await checked()
+    assert.equal(good.code, 0, good.stderr + good.stdout)
+    assert.match(good.stdout, new RegExp(`^${agent}, user .*: decides, in \\d+ ms\\n  .*--managed\\.\\n$`))
+    writeFileSync(file, written.replaceAll('bin/tacho', 'bin/is-gone'))
+    assert.match((await checked()).stdout, /no hooks\. Its tools run unchecked/)
+    writeFileSync(file, written.replaceAll('cli/bin/tacho', 'gone/bin/tacho'))
+    const gone = await checked()
+    assert.deepEqual([gone.code, /: refuses every tool: .*run: tacho hook install/s.test(gone.stdout)], [1, true])
+    writeFileSync(file, JSON.stringify({ ...theirs, hooks: older }))
+    assert.match((await checked()).stdout, /written by an older version, and runs tools if it fails: install again/)
+    writeFileSync(file, JSON.stringify({ ...(JSON.parse(written) as object), disableAllHooks: true }))
+    assert.match((await checked()).stdout, /switched off by disableAllHooks in this file/)
+    writeFileSync(file, written)
+
     assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
+    const none = await checked()
+    assert.deepEqual(
+      [none.code, none.stdout.trim()],
+      [1, `${agent}: no hooks. Its tools run unchecked: tacho hook install ${agent}`],
+    )
     assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
     writeFileSync(file, '{ broken')
     const broken = await runTacho(['hook', 'install', agent, '--yes'], variables)
@@ -153,7 +173,7 @@ const DENIED =
 
 const WITH_ETC = ['--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"']
 const cannotMount = spawnSync('unshare', ['--mount', 'mount', '--bind', '/etc', '/etc']).status !== 0
-const skip = cannotMount && 'needs unshare and mount'
+const skip = (cannotMount || process.getuid?.() !== 0) && 'needs root, unshare and mount'
 
 for (const [agent, name] of [
   ['claude-code', 'claude-code/managed-settings.d/tacho.json'],
@@ -162,6 +182,8 @@ for (const [agent, name] of [
   test(`install --managed ${agent}: shown first, for every user, and undone`, { skip }, async () => {
     const etc = path.join(directory, `etc-${agent}`)
     mkdirSync(etc)
+    // The hook gets no HOME: the folder of its files is in the home of the user who runs it.
+    writeFileSync(path.join(etc, 'passwd'), `root:x:0:0:root:${directory}:/bin/sh\n`)
     const tacho = (...args: string[]): Promise<Ended> => {
       const line = [...WITH_ETC, etc, TACHO, 'hook', ...args]
       const env = { PATH: '/usr/bin:/bin', HOME: directory, ...server.variables }
@@ -184,6 +206,8 @@ for (const [agent, name] of [
     )
     assert.equal(statSync(path.join(etc, 'tacho')).mode & 0o777, 0o755)
     assert.match((await tacho('install', agent, '--managed', '--yes')).stdout, /needs no change/)
+    const checked = await tacho('check', agent)
+    assert.match(checked.stdout, new RegExp(`^${agent}, managed .*: decides, in \\d+ ms$`, 'm'))
     assert.equal((await tacho('uninstall', agent, '--managed')).code, 3)
     assert.equal((await tacho('uninstall', agent, '--managed', '--yes')).code, 0)
     assert.ok(!existsSync(file))

@@ -1,0 +1,92 @@
+/** Tries the installed hooks as an agent runs them, with a tool that does not exist. */
+import { managedFile, managedSettings } from '@tacho/guards/hook/managed.ts'
+import type { AgentName } from '@tacho/guards/hook/record.ts'
+import { ownCommands, readSettings, settingsFile } from '@tacho/guards/hook/settings.ts'
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { text as readText } from 'node:stream/consumers'
+import { once } from 'node:events'
+import { printable, printLine } from '../terminal/output.ts'
+
+const AGENTS = ['claude-code', 'codex'] as const
+const PLACES = ['managed', 'user', 'project'] as const
+type Place = (typeof PLACES)[number]
+
+/** Longer only if a person must approve even this tool. */
+const TRY_MS = 20_000
+
+/** What can still switch the hooks of a place off. */
+const STILL: Record<AgentName, Record<Place, string>> = {
+  'claude-code': {
+    managed: 'A flag of the command line (--bare) still switches them off.',
+    user: 'A repository can switch them off: install with --managed.',
+    project: 'Anybody who changes the repository can switch them off: install with --managed.',
+  },
+  codex: {
+    managed:
+      'Input for a shell that is open already (write_stdin) calls no hook: forbid interactive shells by a policy.',
+    user: 'They run only if you trusted them (/hooks), and a repository can switch them off: install with --managed.',
+    project:
+      'They run only if you trusted them (/hooks), and the repository can switch them off: install with --managed.',
+  },
+}
+
+export async function check(agent: AgentName | undefined): Promise<void> {
+  let isGood = true
+  for (const each of agent === undefined ? AGENTS : [agent]) {
+    const installed = PLACES.map((place) => ({ place, ...commandsIn(each, place) })).filter(
+      ({ fault, commands }) => fault !== undefined || commands.length > 0,
+    )
+    if (installed.length === 0) {
+      printLine(`${each}: no hooks. Its tools run unchecked: tacho hook install ${each}`)
+      isGood &&= agent === undefined
+    }
+    for (const { place, file, commands, fault } of installed) {
+      const results = fault === undefined ? await Promise.all(commands.map((command) => tryOut(command))) : [fault]
+      for (const result of results) {
+        isGood &&= result.startsWith('decides')
+        printLine(`${each}, ${place} (${file}): ${printable(result)}`)
+      }
+      printLine(`  ${STILL[each][place]}`)
+    }
+  }
+  if (!isGood) process.exitCode = 1
+}
+
+function commandsIn(agent: AgentName, place: Place): { file: string; commands: string[]; fault?: string } {
+  const file = place === 'managed' ? managedFile(agent) : settingsFile({ agent, project: place === 'project' })
+  try {
+    if (!existsSync(file)) return { file, commands: [] }
+    const settings = place === 'managed' ? managedSettings(agent, readFileSync(file, 'utf8')) : readSettings(file)
+    const commands = ownCommands(settings, agent, 'PreToolUse')
+    if (commands.length === 0 || settings['disableAllHooks'] !== true) return { file, commands }
+    return { file, commands, fault: 'switched off by disableAllHooks in this file' }
+  } catch (error) {
+    return { file, commands: [], fault: `unknown: ${(error as Error).message}` }
+  }
+}
+
+async function tryOut(command: string): Promise<string> {
+  if (!command.startsWith('/usr/bin/env -i '))
+    return 'written by an older version, and runs tools if it fails: install again'
+  const record = {
+    session_id: `check-${randomUUID()}`,
+    hook_event_name: 'PreToolUse',
+    tool_name: 'TachoCheck',
+    tool_input: {},
+    tool_use_id: 'check',
+  }
+  const startedAt = performance.now()
+  const child = spawn('/bin/sh', ['-c', command], { timeout: TRY_MS })
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(JSON.stringify(record))
+  const [stdout, stderr] = await Promise.all([readText(child.stdout), readText(child.stderr), once(child, 'close')])
+  const ms = Math.round(performance.now() - startedAt)
+  if (child.signalCode) return `no decision within ${TRY_MS / 1_000} seconds`
+  if (child.exitCode !== 0) return `refuses every tool: ${stderr.trim()}`
+  const reason = /"permissionDecisionReason":"((?:[^"\\]|\\.)*)"/.exec(stdout)?.[1]
+  return reason === undefined || reason.includes('A policy forbids')
+    ? `decides, in ${ms} ms`
+    : `denies a tool that does nothing: ${reason}`
+}
