@@ -7,13 +7,13 @@ import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
 import { fieldsOf, readSafely } from './json.ts'
-import { createMask, loadChecksum, type Mask } from './mask.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
-import { createPayloadWriter, nameOf, type Payload, type PayloadWriter } from './payload.ts'
+import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
 import { noteDrop } from './queue.ts'
 import { hostRuntime, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
+import type { Writing } from './writing.ts'
 
 export interface Core {
   /** A copy of what the host gave. */
@@ -26,9 +26,11 @@ export interface Core {
   /** Ends requests under way, which would keep the process running. Approvals have a signal of their own. */
   readonly endRequests: () => void
   readonly diagnostics: Diagnostics
-  readonly mask: Mask
-  /** The JSON text of a payload as recorded: masked, bounded, and reduced to metadata if configured. */
-  readonly payloadJson: PayloadWriter
+  /** Masks and bounds. Await `prepared` first. */
+  readonly writing: () => Writing
+  readonly prepared: Promise<unknown> | undefined
+  /** A payload as recorded: reduced to metadata if configured; masked and bounded when it is written. */
+  readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
   readonly sender: Sender
   /** Runs that the end of the process ends: not those that another process continues. */
@@ -52,6 +54,13 @@ export interface Endable {
 
 /** `own`: inside the callback of `run`. `started`: by `startRun`, whose end may follow elsewhere. */
 export type OpenRun = 'own' | 'started'
+
+/** Only where a part could not be loaded. */
+const FAILED: Writing = {
+  isChecked: undefined,
+  payload: () => '{"masked":"[masked:error]"}',
+  text: () => '[masked:error]',
+}
 
 export type Observer = (scope: RunScope, draft: Draft) => void
 
@@ -80,10 +89,12 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     }
   }
   const context = createContext()
-  const mask = createMask(settings.masking)
-  const payloadJson = createPayloadWriter(settings, mask, diagnostics)
+  let written = hostProcess?.createWriting(settings, diagnostics)
+  const writing = () => written ?? FAILED
+  const capturePayload = createPayloadCapture(settings, writing)
   const deliver: Deliver = async (batch) => (await delivery()).sendBatch(request, batch, settings)
   const sender = new Sender(settings, deliver, runtime, diagnostics)
+  const prepared = written ? undefined : prepare()
   const observers = new Set<Observer>()
   let isHandedOver = false
   if (!settings.enabled) sender.close('disabled')
@@ -109,17 +120,20 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
       // A repeated id of the host is stored once: its second number would seem to be missing.
       if (draft.eventId === undefined) number = ++recorder.count
       const event = makeEvent(
-        { ...draft, type: String(draft.type), label: labelOf(draft.label) },
+        { ...draft, type: String(draft.type), label: String(draft.label) },
         {
           scope,
           span,
           timestamp: timeOf(draft.timestamp),
-          payloadJson: payloadJson(annotated(draft.payload, scope, span)),
+          payload: capturePayload(annotated(draft.payload, scope, span)),
           sequence: sender.nextSequence(),
           number,
+          labelOf: (label) => writing().text(label),
         },
         ids,
       )
+      // A function of the host runs inside its record call.
+      if (settings.masking.custom && written) void event.json
       if (!sender.add(event)) return undefined
       if (settings.waitUntil && !isHandedOver) handOver(settings.waitUntil)
       return event.id
@@ -132,14 +146,15 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     }
   }
 
-  function labelOf(label: unknown): string {
-    const text = String(label)
+  /** Where no process ends, events wait until this is loaded. */
+  async function prepare(): Promise<void> {
+    sender.hold()
     try {
-      return mask.touches(text) ? mask.text(text) : text
+      written = (await import('./writing.ts')).createWriting(settings, diagnostics)
     } catch {
-      diagnostics.report('error', 'masking_failed', 'Masking failed: a label was dropped.')
-      return '[masked:error]'
+      diagnostics.report('error', 'masking_failed', 'A part of the SDK is missing: payloads are dropped.')
     }
+    sender.resume()
   }
 
   function timeOf(timestamp: Date | number | undefined): number {
@@ -172,11 +187,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     }
   }
 
-  const { cardNumber, iban } = settings.masking
-  // If it cannot be loaded, everything like a number stays masked.
-  const checked = cardNumber || iban ? loadChecksum().catch(() => undefined) : undefined
   const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
-  const opened = Promise.all([checked, spooled])
+  const opened = Promise.all([prepared, spooled]).then(() => writing().isChecked)
   const sign = async (text: string) => (await import('./sha256.ts')).hmacSha256(apiKey, `${settings.baseUrl}\n${text}`)
   const endRequests = () => closing.abort()
   const deliverNow = (timeoutMs: number) => {
@@ -192,8 +204,9 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     endRequests,
     sign,
     diagnostics,
-    mask,
-    payloadJson,
+    writing,
+    prepared,
+    capturePayload,
     context,
     sender,
     openRuns: new Map(),

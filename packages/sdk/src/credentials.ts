@@ -2,18 +2,22 @@
 
 /** Parts of names that are secret anywhere in a name. SECRET_NAME also looks at whole names and their ends. */
 const PARTS =
-  'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie'
+  'pass(?:w|[-_. ]?(?:word|phrase|code))|secret|(?:api|access|account|private|signing|cryption)[-_. ]?key|authorization|credential|cookie|-signature'
 const WORDS = 'jwt|otp|auth|cv[vc]2?'
-const SECRET_NAME = new RegExp(`${PARTS}|-signature|^(?:bearer|(?:x-|--?)?(?:${WORDS}))$|token$`, 'i')
+const SECRET_NAME = new RegExp(`${PARTS}|^(?:bearer|(?:x-|--?)?(?:${WORDS}))$|token$`, 'i')
 /** `pass` and `pwd` only as separate words: DB_PASS and dbPass, but not compass. */
 const SECRET_WORD = /(?:^|[-_. a-z\d])P(?:ass|wd)$|(?:^|[-_. ])(?:pass|pwd|PASS|PWD)$/
 /** Texts under such a name are secrets; numbers are usage counters. */
 const COUNTER_NAME = /tokens$/i
+/** A longer name has no other characters: sentences and texts with quotes name nothing. */
+const NAME_CHARS = 64
+const NAME = /^[\w.-]*$/
 
 /** `counter`: only what is no number is a secret. */
 export type NameKind = 'secret' | 'counter' | 'plain'
 
 export function kindOfName(name: string): NameKind {
+  if (name.length > NAME_CHARS ? !NAME.test(name) : name.includes('"')) return 'plain'
   if (SECRET_NAME.test(name) || SECRET_WORD.test(name)) return 'secret'
   return COUNTER_NAME.test(name) ? 'counter' : 'plain'
 }
@@ -44,20 +48,39 @@ export const CREDENTIAL_FORMS = [
   /(?<=curl\s.{0,300}-u(?:ser)?[\s=]{0,4}["']?[^\s:"']{1,64}:)[^\s"'`]{1,1024}/g,
 ]
 
+/** What may stand between a name and its sign, in JSON text that may be encoded several times. */
+const BETWEEN = String.raw`(?:[\s"'\x60\\]|(?<=\\)[nrtvf])`
+/** After a name: the sign that assigns, or the end of a JSON text that is a name. */
+const SIGN = String.raw`${BETWEEN}{0,80}(?:[:=>]|(?<=")[,}\]])|${BETWEEN}{80}`
 /**
- * These match everything in JSON text that is recognised here, and more. Every record call runs both. Joined into one,
- * they would have to ignore case and take twice as long.
+ * These match everything in JSON text that is recognised here, and more, but few texts that only speak of passwords. Every
+ * event is searched for both. Each alternative of the first begins with a letter that is rare in texts, and looks around it.
  */
 export const MAYBE_NAMED = new RegExp(
-  String.raw`${PARTS}|(?:pass|pwd|${WORDS})["'\x60\\\s:=>,]|curl|token(?!s)|tokens["'\x60\\\snrt]{0,80}[:=>]{1,2}(?!\d[\d.,]{0,20}(?!\w))|bearer|basic|signature`,
+  [
+    // Anywhere in a name.
+    String.raw`(?:pass(?:w|[-_. ]?(?:word|phrase|code))|c(?:(?<=sec)ret|redential)|k(?:(?<=(?:api|access|account|private|signing|cryption)[-_. ]?k)ey|(?<=cook)ie)|(?<=a)uthorization|-signature)(?:[\w.-]{64}|[\w.-]{0,63}(?:${SIGN})|[^"]{0,${NAME_CHARS}}"(?<="[^"]{0,${NAME_CHARS}}")${BETWEEN}{0,80}[:,}\]])`,
+    // Only at the end of one.
+    String.raw`(?:p(?:ass|wd|(?<=otp))|jwt|(?<=a)uth|(?<=c)v[vc]2?|bearer|k(?<=tok)en)(?:${SIGN})`,
+    // Counts of tokens are no secrets.
+    String.raw`k(?<=tok)ens${BETWEEN}{0,80}(?:[:=>]{1,2}(?!\s{0,9}\d[\d.,]{0,20}(?!\w))|(?<=${BETWEEN}{80}))`,
+    String.raw`b(?:earer|asic)(?:\s|\\|(?<=\\)[nrtvf]){1,40}(?=\S{0,64}[\d+/=_])[\w+/=.~-]{12}`,
+    String.raw`curl[\s\\]`,
+    // An option ends with a space or a comma.
+    String.raw`--\w[\w-]{0,63}(?<=${PARTS}|${WORDS}|pass|pwd|bearer|tokens?)[\w-]{0,63}\\{0,31}["'\x60]?(?:[\s,]|\\[nrtvf])`,
+  ].join('|'),
   'i',
 )
-/** Searches for the last character of each beginning and then looks back: seven times as fast as looking for the first. */
-export const MAYBE_FORM = new RegExp(`[-_.IJN](?<=${FORMS.map(([begin]) => begin).join('|')})|://[^/@]{0,1100}@`)
+export const MAYBE_FORM = new RegExp(
+  String.raw`-(?:(?<=-----)BEGIN|(?<=(?:sk|xai|pypi|glpat|xox[abeoprs])-)[\w-]{10})|_(?<=[sr]k_(?:live|test)_|whsec_|npm_|gsk_|gh[pousr]_|github_pat_|hf_|tacho(?:-[a-z]{1,16})?_)\w{10}|I(?<=A[KS]I)A|I(?<=AI)za|J(?<=eyJ)[\w.-]{20}|9(?<=ya29)\.|G(?<=SG)\.|://[^/@]{0,1100}@`,
+)
+
+/** A form that begins with a word. */
+export const OTHER_FORM = /bearer|basic|curl/i
 
 /** A name, perhaps quoted, with the sign that assigns; an option ends with a space. The host of an address is no name. */
 const NAMED =
-  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}["'`]?(?:\s*([:=]{1,2}>?|(?<=<[\w.:-]{1,64})>)|(?<=--\w[\w-]{0,63}\\{0,15}["'`]?)[\s,](?!\s{0,9}-))\s*/gi
+  /(?<![\w.-]|\/\/)((?:(?:api|access|account|private|signing|encryption|pass) )?[\w.-]+)\\{0,15}["'`]?(?:\s*([:=]{1,2}>?|(?<=<[\w.:-]{1,64})>)|(?<=(?<![\w.-])--\w[\w-]{0,63}\\{0,15}["'`]?)[\s,](?!\s{0,9}-))\s*/gi
 /** A quoted value up to its closing quote, which has as many backslashes as the opening one. */
 const QUOTED = /(\\{0,15})(["'`])(?:(?!(?<!\\)\1\2)[^])*/y
 /** A list or an object, to its first end. */

@@ -1,13 +1,13 @@
 /**
- * Makes an event. It is masked, bounded and serialised when it is recorded, so later changes to the payload have no
- * effect.
+ * Makes an event. Its payload is captured when it is recorded, so later changes have no effect. It is masked, bounded and
+ * serialised after the record call, which must not wait for that.
  */
 import type { RunScope, Span } from './context.ts'
 import { LIMITS } from './limits.ts'
-import type { Payload } from './payload.ts'
+import type { Captured, Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
-import type { QueuedEvent } from './queue.ts'
-import { byteLength, cutText, wellFormed } from './text.ts'
+import { QueuedEvent } from './queue.ts'
+import { cutText, wellFormed } from './text.ts'
 
 /** Event types of the interface. Any other text of at most 50 characters is also allowed. */
 export type EventType =
@@ -39,12 +39,16 @@ export interface EventParts {
   readonly scope: RunScope
   readonly span: Span
   readonly timestamp: number
-  /** Masked and bounded. */
-  readonly payloadJson: string
+  readonly payload: Captured
   readonly sequence: number
   /** By its recorder. 0: the service does not miss it. */
   readonly number: number
+  /** Masks the label. */
+  readonly labelOf: (label: string) => string
 }
+
+/** About as much as the fields around a payload take. */
+const FIELDS_BYTES = 400
 
 const OUTCOME = 'SESSION_OUTCOME'
 export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION'])
@@ -54,24 +58,19 @@ export function makeEvent(
   parts: EventParts,
   ids: Ids,
 ): QueuedEvent {
-  const { scope, span, timestamp, payloadJson, sequence, number } = parts
+  const { scope, span, timestamp, payload, sequence, number, labelOf } = parts
   const { recorder } = scope
   const id = eventId ?? ids.uuid()
-  const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
-  const n = number ? `,"n":"${recorder.id}${number.toString(36)}${isLast ? '.' : ''}"` : ''
-  const json = `{"eventId":${JSON.stringify(id)},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
-    label,
-    LIMITS.labelChars,
-  )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent}${n},"payload":${payloadJson}}`
-  return {
-    id,
-    json,
-    bytes: byteLength(json),
-    isProtected: PROTECTED_TYPES.has(type),
-    sequence,
-    attempts: 0,
-    recorder: number ? recorder : undefined,
+  const write = (): string => {
+    const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
+    const n = number ? `,"n":"${recorder.id}${number.toString(36)}${isLast ? '.' : ''}"` : ''
+    return `{"eventId":${JSON.stringify(id)},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
+      labelOf(label),
+      LIMITS.labelChars,
+    )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent}${n},"payload":${payload.write()}}`
   }
+  const identity = { id, isProtected: PROTECTED_TYPES.has(type), sequence, recorder: number ? recorder : undefined }
+  return new QueuedEvent(identity, write, payload.bytes + FIELDS_BYTES)
 }
 
 /** The fields that all events of a run share. */

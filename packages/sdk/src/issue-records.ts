@@ -14,7 +14,7 @@ import type { Request } from './http.ts'
 import { keyRefusal, type KeyRefusal } from './answer.ts'
 import { readSafely } from './json.ts'
 import type { Settings } from './options.ts'
-import type { PayloadWriter } from './payload.ts'
+import type { PayloadCapture } from './payload.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'
 import type { Keeper, Kept, SpoolUser } from './spool.ts'
@@ -29,7 +29,7 @@ export interface IssueParts {
   readonly ids: Ids
   readonly request: Request
   readonly diagnostics: Diagnostics
-  readonly payloadJson: PayloadWriter
+  readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
 }
 
@@ -205,11 +205,11 @@ export class IssueRecords {
   }
 
   #toJson(clientRecordId: string, scope: RunScope | undefined, report: IssueReport): string {
-    const { settings, runtime, payloadJson } = this.#core
+    const { settings, runtime, capturePayload } = this.#core
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
-    const payload = payloadJson(report.payload, PAYLOAD_BYTES_MAX)
-    const evidence = payloadJson(report.evidence, EVIDENCE_BYTES_MAX)
+    const payload = capturePayload(report.payload).write(PAYLOAD_BYTES_MAX)
+    const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX)
     const current = this.#core.context.getStore()
     const ofSpan = current?.scope === scope ? current?.span.promptVersionId : undefined
     const promptVersionId = report.promptVersionId ?? ofSpan ?? scope?.annotations.get('promptVersionId')

@@ -1,11 +1,11 @@
 /** Makes plain JSON from any value a host passes. */
-import { shortened } from './text.ts'
+import { byteLength, shortened } from './text.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
 /** `isCut`: only the beginning of the value was read. */
-interface JsonText {
+export interface JsonText {
   readonly text: string
   readonly isCut: boolean
 }
@@ -18,44 +18,73 @@ const READ_MAX = 2_097_152
 const FIELDS_MAX = 43_690
 /** Longer texts are not read at all: reading even the beginning may first join their parts in memory. */
 const TEXT_MAX = 67_108_864
+const TOO_LARGE = 'too large'
+
+/** A value as it was, to be written later. */
+export interface Snapshot {
+  /** UTF-8 bytes that it holds, about as many as its JSON text. */
+  readonly bytes: number
+  write(): JsonText
+}
 
 /**
- * The JSON text of an object; `{}` if it has none. Never throws. Values that JSON.stringify refuses or that would block the
- * host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are copied first, within bounds and
- * with a mark in place of each lost value.
+ * What an object holds now. Never throws. Texts are not copied, because they never change. Values that JSON.stringify
+ * refuses or that would block the host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are
+ * written at once, within bounds and with a mark in place of each lost value. `write` returns `{}` for nothing.
  */
-export function jsonText(payload: unknown, maxLevels: number): JsonText {
-  const { text, isCut } = stringified(payload, maxLevels) ?? copied(payload, maxLevels)
-  return { text: text.startsWith('{') ? text : `{"value":${text}}`, isCut }
+export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
+  const plain = readSafely(() => plainCopy(payload, maxLevels), undefined)
+  if (plain) return { bytes: plain.bytes, write: () => asObject(JSON.stringify(plain.value), false) }
+  const { text, isCut } = copied(payload, maxLevels)
+  return { bytes: byteLength(text), write: () => asObject(text, isCut) }
 }
 
-function stringified(payload: unknown, maxLevels: number): JsonText | undefined {
-  const text = readSafely(
-    () => (measure(payload, maxLevels, READ_MAX) < 0 ? undefined : (JSON.stringify(payload) as string | undefined)),
-    undefined,
-  )
-  return text === undefined ? undefined : { text, isCut: false }
-}
+const asObject = (text: string, isCut: boolean): JsonText => ({
+  text: text.startsWith('{') ? text : `{"value":${text}}`,
+  isCut,
+})
 
-/** What is left of `room` after the characters and values of `value`; negative if JSON.stringify must not read it. */
-function measure(value: unknown, levels: number, room: number): number {
-  if (typeof value === 'string') return room - value.length
-  if (typeof value !== 'object' || value === null) return typeof value === 'bigint' ? -1 : room - 4
-  if (levels === 0) return -1
-  let left = room - 4
-  if (Array.isArray(value)) {
-    if (value.length > left) return -1
-    for (let index = 0; index < value.length && left >= 0; index++) left = measure(value[index], levels - 1, left)
-    return left
+/** A copy that JSON.stringify writes like the original. @throws if it must not read the value. */
+function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes: number } {
+  let room = READ_MAX
+  let bytes = 0
+  const spend = (chars: number): void => {
+    if ((room -= chars) < 0) throw TOO_LARGE
   }
-  // JSON.stringify would lose an error and write each byte of a buffer as a number.
-  if (value instanceof Error || ArrayBuffer.isView(value)) return -1
-  if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return value instanceof Date ? left : -1
-  for (const key in value) {
-    left = measure((value as Record<string, unknown>)[key], levels - 1, left - key.length - READ_MAX / FIELDS_MAX)
-    if (left < 0) return left
+
+  function copy(value: unknown, levels: number): unknown {
+    if (typeof value === 'string') {
+      spend(value.length)
+      bytes += byteLength(value)
+      return value
+    }
+    spend(4)
+    bytes += 4
+    if (typeof value === 'bigint' || levels === 0) throw TOO_LARGE
+    if (typeof value !== 'object' || value === null) return typeof value === 'function' ? undefined : value
+    if (Array.isArray(value)) {
+      spend(value.length)
+      return Array.from(value, (item) => copy(item, levels - 1))
+    }
+    // JSON.stringify would lose an error and write each byte of a buffer as a number.
+    if (value instanceof Error || ArrayBuffer.isView(value)) throw TOO_LARGE
+    if (typeof (value as { toJSON?: unknown }).toJSON === 'function') {
+      if (!(value instanceof Date)) throw TOO_LARGE
+      return value.toJSON()
+    }
+    if (value instanceof String || value instanceof Number || value instanceof Boolean) return value.valueOf()
+    const fields: Record<string, unknown> = {}
+    for (const key of Object.keys(value)) {
+      spend(key.length + READ_MAX / FIELDS_MAX)
+      if (key === '__proto__') throw TOO_LARGE
+      bytes += key.length + 4
+      fields[key] = copy((value as Record<string, unknown>)[key], levels - 1)
+    }
+    return fields
   }
-  return left
+  const value = copy(payload, maxLevels)
+  if (value === undefined) throw TOO_LARGE
+  return { value, bytes }
 }
 
 /** The text of a copy without what JSON cannot express, limited in depth, values and characters. */

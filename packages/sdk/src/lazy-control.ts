@@ -35,8 +35,8 @@ export class LazyControl {
 
   /** Rejects if the part cannot be loaded; the next call tries again. */
   load(): Promise<Control> {
-    return (this.#loading ??= import('./control.ts').then(
-      ({ createControl }) => {
+    return (this.#loading ??= Promise.all([import('./control.ts'), this.#core.prepared]).then(
+      ([{ createControl }]) => {
         const control = createControl(this.#core, this.#usages, this.#options, this.#own)
         if (this.#isClosed) control.close()
         return (this.loaded = control)

@@ -1,5 +1,5 @@
 /**
- * Masks credentials and personal data before an event exists.
+ * Masks credentials and personal data before an event leaves the process.
  *
  * Every pattern runs in linear time: it begins with fixed characters or a bounded class, and nothing that can fail
  * follows an unbounded one. The mask first searches the whole JSON text for anything it could mask. Most payloads
@@ -15,6 +15,7 @@ import {
   maskAssignments,
   MAYBE_FORM,
   MAYBE_NAMED,
+  OTHER_FORM,
   type NameKind,
 } from './credentials.ts'
 import { replaceJson, rewritten } from './embedded-json.ts'
@@ -85,7 +86,11 @@ export function createMask(options: MaskingOptions): Mask {
     rules.push(...added)
     maybe.push(...triggers)
   }
-  add(credentials, [MAYBE_NAMED, MAYBE_FORM], ...CREDENTIAL_FORMS.map((form) => replacing(form, CREDENTIAL_MARK)))
+  add(credentials, [MAYBE_NAMED, MAYBE_FORM], (text) =>
+    MAYBE_FORM.test(text) || OTHER_FORM.test(text)
+      ? CREDENTIAL_FORMS.reduce((masked, form) => masked.replace(form, CREDENTIAL_MARK), text)
+      : text,
+  )
   add(credentials || names.size > 0, [], (text) => maskAssignments(text, kindOf))
   add(options.cardNumber === true, [new RegExp(CARD_RUN.source)], (text) =>
     checksum ? checksum.maskNumbers(text, checksum.CARD_NUMBER) : text.replace(CARD_RUN, '[masked:card]'),
@@ -107,7 +112,9 @@ export function createMask(options: MaskingOptions): Mask {
   }
 
   function maskText(text: string, level = 0): string {
-    if (level >= LEVELS_MAX || !touches(text)) return ruled(text)
+    // With a function of the host, every text is touched.
+    if (!touches(text)) return text
+    if (level >= LEVELS_MAX) return ruled(text)
     const whole = maskJsonText(text, level)
     if (whole !== undefined) return whole
     return ruled(replaceJson(text, (json) => maskJsonText(json, level) ?? maskEncoded(json, level)))
@@ -152,7 +159,7 @@ export function createMask(options: MaskingOptions): Mask {
 
   function maskNumber(number: number): Json {
     const text = String(number)
-    const masked = applyRules(text)
+    const masked = touches(text) ? applyRules(text) : text
     return masked === text ? number : masked
   }
 

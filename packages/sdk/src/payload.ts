@@ -1,12 +1,9 @@
-/** Turns a host value into a payload's JSON text: reduced to metadata if configured, masked, bounded. */
-import type { Diagnostics } from './diagnostics.ts'
+/** Captures what a host records: reduced to metadata if configured. writing.ts makes its JSON text. */
 import { exceptionOf } from './exception.ts'
-import { errorText, fieldsOf, joined, jsonText, readSafely, type JsonObject } from './json.ts'
+import { errorText, fieldsOf, joined, readSafely, snapshotOf } from './json.ts'
 import { LIMITS } from './limits.ts'
-import type { Mask } from './mask.ts'
 import type { Settings } from './options.ts'
-import { shorten } from './shorten.ts'
-import { byteLength } from './text.ts'
+import type { Writing } from './writing.ts'
 
 export type Payload = Readonly<Record<string, unknown>>
 
@@ -20,41 +17,28 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
 )
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
-/** How JSON.stringify begins half a surrogate pair. */
-const HALF_PAIR = '\\ud'
-/** An escape in JSON text; the second character may be a backslash itself. */
-const ESCAPE = /\\(?:u.{4}|.)/g
+/** A payload as it was when it was captured. */
+export interface Captured {
+  /** About as many bytes as its JSON text has. */
+  readonly bytes: number
+  /** The JSON text: masked and bounded. `maxBytes`: default and most 256 KiB. Never throws. */
+  write(maxBytes?: number): string
+}
 
-/** `maxBytes`: default and most 256 KiB. */
-export type PayloadWriter = (payload: Payload | undefined, maxBytes?: number) => string
+export type PayloadCapture = (payload: Payload | undefined) => Captured
 
-/** Never throws. If masking fails, nothing of the payload is recorded. */
-export function createPayloadWriter(
+const EMPTY: Captured = { bytes: 2, write: () => '{}' }
+
+/** Captures at once, and masks later. */
+export function createPayloadCapture(
   { capture, metadataKeys }: Pick<Settings, 'capture' | 'metadataKeys'>,
-  mask: Mask,
-  diagnostics: Diagnostics,
-): PayloadWriter {
-  return function writePayload(payload, maxBytes = LIMITS.payloadBytes) {
+  writing: () => Writing,
+): PayloadCapture {
+  return function capturePayload(payload) {
     // Untyped hosts may pass anything.
-    if (payload === undefined || payload === null) return '{}'
-    const { text: whole, isCut } = jsonText(chosen(payload), LIMITS.payloadDepthLevels)
-    let text = whole
-    if (text.includes(HALF_PAIR)) {
-      text = text.replace(ESCAPE, (escape) => (escape.startsWith(HALF_PAIR) ? '\ufffd' : escape))
-    }
-    try {
-      text = mask.json(text)
-    } catch {
-      diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
-      return '{"masked":"[masked:error]"}'
-    }
-    // A UTF-16 unit has at most three bytes, so most texts need no byte count.
-    if (!isCut && text.length * 3 <= maxBytes) return text
-    const bytes = byteLength(text)
-    if (!isCut && bytes <= maxBytes) return text
-    diagnostics.count('shortened')
-    diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)
-    return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
+    if (payload === undefined || payload === null) return EMPTY
+    const snapshot = snapshotOf(chosen(payload), LIMITS.payloadDepthLevels)
+    return { bytes: snapshot.bytes, write: (maxBytes) => writing().payload(snapshot.write(), maxBytes) }
   }
 
   function chosen(payload: Payload): unknown {

@@ -1,22 +1,54 @@
 /** Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
 import type { Recorder } from './context.ts'
 import type { DropReason } from './diagnostics.ts'
+import { LIMITS } from './limits.ts'
+import { byteLength } from './text.ts'
 
-export interface QueuedEvent {
+interface Identity {
+  readonly id: string
+  readonly isProtected: boolean
+  readonly sequence: number
+  readonly recorder?: Recorder | undefined
+}
+
+export class QueuedEvent {
   /** Its `eventId`. */
   readonly id: string
-  /** The event as JSON, made when it was recorded. */
-  readonly json: string
-  /** UTF-8 bytes of `json`. */
-  readonly bytes: number
   /** An outcome or a policy decision. Dropped only when nothing else is left. */
   readonly isProtected: boolean
   /** Order of recording. */
   readonly sequence: number
   /** How many times it was sent. */
-  attempts: number
+  attempts = 0
   /** Where a loss is noted. */
-  readonly recorder?: Recorder | undefined
+  readonly recorder: Recorder | undefined
+  /** UTF-8 bytes of `json`; about as many until it is written. */
+  bytes: number
+  #json = ''
+  #write: (() => string) | undefined
+
+  constructor({ id, isProtected, sequence, recorder }: Identity, write: () => string, bytes: number) {
+    this.id = id
+    this.isProtected = isProtected
+    this.sequence = sequence
+    this.recorder = recorder
+    this.#write = write
+    this.bytes = bytes
+  }
+
+  get isWritten(): boolean {
+    return this.#write === undefined
+  }
+
+  /** The event as JSON. Written when it is first read: after the record call, or in it for the spool. */
+  get json(): string {
+    if (this.#write) {
+      this.#json = this.#write()
+      this.#write = undefined
+      this.bytes = byteLength(this.#json)
+    }
+    return this.#json
+  }
 }
 
 /** The next event of the recorder that is sent says so. */
@@ -36,6 +68,8 @@ export class Queue {
   readonly #bounds: Bounds
   readonly #ordinary = new Fifo()
   readonly #protected = new Fifo()
+  /** Queued events that are not written yet, oldest first. */
+  readonly #drafts = new Set<QueuedEvent>()
   #bytes = 0
   // Events in a request still count, because they return if it fails.
   #taken = 0
@@ -68,12 +102,46 @@ export class Queue {
   add(event: QueuedEvent): readonly QueuedEvent[] {
     ;(event.isProtected ? this.#protected : this.#ordinary).push(event)
     this.#bytes += event.bytes
+    if (!event.isWritten) this.#drafts.add(event)
+    return this.#bound()
+  }
+
+  get hasDrafts(): boolean {
+    return this.#drafts.size > 0
+  }
+
+  /** Whether the events of the next batch are written. */
+  get isReady(): boolean {
+    return this.#drafts.size === 0 || this.length - this.#drafts.size >= LIMITS.batchEvents
+  }
+
+  /** Writes the oldest drafts, about `maxBytes` of them. Returns the events that were dropped, because drafts can grow. */
+  write(maxBytes: number): readonly QueuedEvent[] {
+    let room = maxBytes
+    for (const event of this.#drafts) {
+      if (room <= 0) break
+      room -= this.#write(event)
+    }
+    return this.#bound()
+  }
+
+  /** Returns its bytes. */
+  #write(event: QueuedEvent): number {
+    this.#bytes -= event.bytes
+    void event.json
+    this.#bytes += event.bytes
+    this.#drafts.delete(event)
+    return event.bytes
+  }
+
+  #bound(): readonly QueuedEvent[] {
     const { maxQueuedEvents, maxQueuedBytes } = this.#bounds
     const dropped: QueuedEvent[] = []
     while (this.held > maxQueuedEvents || this.heldBytes > maxQueuedBytes) {
       const oldest = this.#ordinary.shift() ?? this.#protected.shift()
       // Everything else is in a request.
       if (!oldest) break
+      this.#drafts.delete(oldest)
       this.#bytes -= oldest.bytes
       dropped.push(oldest)
     }
@@ -86,6 +154,7 @@ export class Queue {
     for (let bytes = 0; batch.length < maxEvents;) {
       const lane = this.#older()
       const next = lane.peek()
+      if (next && !next.isWritten) this.#write(next)
       if (!next || (batch.length > 0 && bytes + next.bytes > maxBytes)) break
       lane.shift()
       batch.push(next)

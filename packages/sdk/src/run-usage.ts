@@ -68,11 +68,10 @@ function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
 }
 
 /** As the service counts them: the first name with a value counts. An untyped host may have passed anything. */
-function tokens(sent: unknown, ...names: string[]): number {
+function tokens(sent: unknown, name: string, otherName?: string): number {
   const fields = Object(sent) as Record<string, unknown>
-  return amount(
-    names.flatMap((name) => [fields[`${name}Tokens`], fields[`${name}_tokens`]]).reduce((found, one) => found ?? one),
-  )
+  const found = fields[`${name}Tokens`] ?? fields[`${name}_tokens`]
+  return otherName !== undefined && (found ?? null) === null ? tokens(sent, otherName) : amount(found)
 }
 
 function amount(value: unknown): number {

@@ -39,6 +39,8 @@ export type Deliver = (batch: readonly QueuedEvent[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
+/** Bytes of events that are written between two turns of the host: masking more would make it wait. */
+const WRITTEN_BYTES = 262_144
 
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
 type Outcome = 'sent' | 'rejected' | 'dropped'
@@ -61,6 +63,8 @@ export class Sender {
   #closedBy: DropReason = 'closed'
   #timer: Timer | undefined
   #isSoon = false
+  #isWriting = false
+  #isHeld = false
   /** Consecutive failures. */
   #failures = 0
   /** Nothing is sent before this time. */
@@ -112,6 +116,7 @@ export class Sender {
     if (!isKept) this.#keeper?.append(event)
     const dropped = this.#queue.add(event)
     if (dropped.length > 0) this.#drop(dropped, 'queue_full')
+    this.#writeSoon()
     if (this.#state === 'sending') this.#giveUpLost()
     else if (this.#state === 'idle' || this.#isDueEarly()) this.#wait()
     return !dropped.includes(event)
@@ -187,6 +192,28 @@ export class Sender {
     else this.#sendSoon()
   }
 
+  /** Writes and sends nothing until `resume`. */
+  hold(): void {
+    this.#isHeld = true
+  }
+
+  resume(): void {
+    this.#isHeld = false
+    this.#writeSoon()
+    if (this.#state === 'waiting') this.#wait()
+  }
+
+  /** Masks and serialises queued events between two turns of the host. */
+  #writeSoon(): void {
+    if (this.#isWriting || this.#isHeld || !this.#queue.hasDrafts) return
+    this.#isWriting = true
+    this.#runtime.soon(() => {
+      this.#isWriting = false
+      this.#drop(this.#queue.write(WRITTEN_BYTES), 'queue_full')
+      this.#writeSoon()
+    })
+  }
+
   /** Send after the host's current code, so that a record call does not pay for the request. */
   #sendSoon(): void {
     if (this.#isSoon) return
@@ -201,6 +228,8 @@ export class Sender {
     if (this.#state !== 'waiting') return
     // A timer may fire a fraction of a millisecond early.
     if (this.#notBefore > this.#runtime.now()) return this.#wait()
+    if (this.#isHeld) return
+    if (!this.#queue.isReady) return this.#sendSoon()
     this.#enter('sending')
     this.#batch = this.#takeBatch(this.#maxBatch)
     void this.#deliver(this.#batch)

@@ -2,6 +2,7 @@
 import type { Diagnostics } from './diagnostics.ts'
 import { PROTECTED_TYPES } from './event.ts'
 import type { Settings } from './options.ts'
+import { QueuedEvent } from './queue.ts'
 import type { Runtime } from './runtime.ts'
 import type { Sender } from './sender.ts'
 import { openSpool, type SpoolUser } from './spool.ts'
@@ -33,7 +34,7 @@ export function spoolEvents(folder: string, parts: Parts): Promise<void> {
       diagnostics.count('recovered')
       const isProtected = PROTECTED_TYPES.has(fields.eventType as string)
       const sequence = sender.nextSequence()
-      sender.add({ id, json, bytes: byteLength(json), isProtected, sequence, attempts: 0 }, true)
+      sender.add(new QueuedEvent({ id, isProtected, sequence }, () => json, byteLength(json)), true)
     },
   }
   return openSpool(folder, user, parts)

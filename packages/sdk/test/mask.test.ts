@@ -341,6 +341,60 @@ test('text that the first search skips contains nothing to mask', () => {
   )
 })
 
+/** Names, signs and values of credentials, and pieces of them, in any order. */
+const NAMES =
+  'password passw Pass PWD secret api_key apiKey X-API-Key key Authorization auth author jwt otp cvc2 Cookie token tokens total_tokens bearer signature x-amz-signature user name value header content role compass spin passphrase signingKey private.key credential --password --auth --user -u curl https Basic Bearer tokenizer DB_PASS dbPass keyboard'.split(
+    ' ',
+  )
+const SIGNS = [
+  ...String.raw`: = := => ; , | > < </ // :// @ [ ] { } [[ ( - -- . ' " {" ": "," "} [" \" \\" \n \ `.split(' '),
+  ' ',
+  '\u00a0',
+  '\n',
+  '\u2028',
+  '": "',
+  '", "',
+]
+const VALUES =
+  'hunter2 12 1,024 12ab true abcdefghijkl1234= sk-abcdefghijklmnopqrst AKIAIOSFODNN7EXAMPLE eyJhbGciOiJIUzI1NiJ9.eyJz ya29.abcdefghijklmnopqrst api pass'.split(
+    ' ',
+  )
+
+test('the search skips nothing that the slow way, every rule on every text, would mask', () => {
+  const piece = fc.oneof(fc.constantFrom(...NAMES), fc.constantFrom(...SIGNS), fc.constantFrom(...VALUES))
+  const text = fc.array(piece, { minLength: 1, maxLength: 9 }).map((pieces) => pieces.join(''))
+  const encoded = fc
+    .tuple(fc.constantFrom(...NAMES), text)
+    .map(([name, given]) => `got ${JSON.stringify({ [name]: given })} ok`)
+  const leaf = fc.oneof(text, encoded, fc.constantFrom(...NAMES), fc.integer())
+  const list = fc.array(leaf, { maxLength: 3 })
+  const fields = fc.dictionary(fc.oneof(fc.constantFrom(...NAMES), text), fc.oneof(leaf, list), { maxKeys: 3 })
+  const quick = createMask({})
+  const slow = createMask({ custom: (given) => given })
+  fc.assert(
+    fc.property(fc.oneof(fields, fc.array(fc.oneof(leaf, list, fields), { maxLength: 3 })), (payload) => {
+      const json = JSON.stringify({ payload })
+      assert.deepEqual(JSON.parse(quick.json(json)), JSON.parse(slow.json(json)))
+    }),
+    { numRuns: 3_000 },
+  )
+})
+
+test('texts that only speak of passwords and tokens are not searched again', () => {
+  const mask = createMask({})
+  const spoken =
+    'The customer forgot the password; a token of "trust", he said, is the key. It used 1,204 tokens, cheap.'
+  assert.equal(mask.touches(JSON.stringify({ messages: spoken, usage: { promptTokens: 12, total_tokens: 3 } })), false)
+  assert.equal(mask.touches(JSON.stringify({ messages: `${spoken} password: x` })), true)
+})
+
+test('sentences and texts with quotes name nothing', () => {
+  const [sentence, quoted] = [`a password ${'and more '.repeat(7)}`, 'the "password" of']
+  assert.deepEqual(masked({ [sentence]: 1, [quoted]: 2 }), { [sentence]: 1, [quoted]: 2 })
+  const long = `${'x'.repeat(80)}_password`
+  assert.deepEqual(masked({ [long]: 1 }), { [long]: '[masked:credential]' })
+})
+
 test('masking twice has the same result as masking once', () => {
   const once = createMask(ALL)
   for (const text of [...SECRETS, 'password=hunter2', 'Bearer abcdefghijklmnop', 'a@b.co']) {

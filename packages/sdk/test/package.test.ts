@@ -19,9 +19,11 @@ import { startScriptedServer } from './scripted-server.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Limit for the recording core, minified and compressed. */
-const CORE_BYTES = 14_120
+const CORE_BYTES = 13_900
 /** Limit for `import { Tacho }`: the core, and the calls for prompts and guarded tools, which copy their input at once. */
-const ENTRY_BYTES = 16_030
+const ENTRY_BYTES = 15_900
+/** Limit for what masks and writes events; in Node it is loaded with the core. */
+const WRITING_BYTES = 4_900
 /** Limit for what the first batch loads: the network. */
 const DELIVERY_BYTES = 1_820
 
@@ -72,6 +74,8 @@ test('the recording core stays under 14.2 kB, and the entry loads only what ever
     ),
     [],
   )
+  const writing = await bundled(`export * from './writing.js'`)
+  assert.ok(writing.bytes < WRITING_BYTES, `${writing.bytes} bytes, at most ${WRITING_BYTES} allowed`)
   const delivery = await bundled(`export * from './delivery.js'`)
   assert.ok(delivery.bytes < DELIVERY_BYTES, `${delivery.bytes} bytes, at most ${DELIVERY_BYTES} allowed`)
 })

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createDiagnostics } from '../src/diagnostics.ts'
-import { createMask, type MaskingOptions } from '../src/mask.ts'
-import { createPayloadWriter, type Payload } from '../src/payload.ts'
+import type { MaskingOptions } from '../src/mask.ts'
+import { createPayloadCapture, type Payload } from '../src/payload.ts'
+import { createWriting } from '../src/writing.ts'
 
 const KIB256 = 262_144
 
@@ -13,8 +14,9 @@ function writer(
   const codes: string[] = []
   const diagnostics = createDiagnostics(({ code }) => codes.push(code), { now: () => 0 })
   const { capture = 'full', metadataKeys = [], masking = {} } = options
-  const write = createPayloadWriter({ capture, metadataKeys: new Set(metadataKeys) }, createMask(masking), diagnostics)
-  return { write: (payload: unknown) => write(payload as Payload), codes }
+  const writing = createWriting({ masking }, diagnostics)
+  const capturePayload = createPayloadCapture({ capture, metadataKeys: new Set(metadataKeys) }, () => writing)
+  return { write: (payload: unknown) => capturePayload(payload as Payload).write(), codes }
 }
 
 const written = (payload: unknown): Record<string, unknown> =>

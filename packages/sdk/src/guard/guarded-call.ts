@@ -180,7 +180,7 @@ export class GuardedCall {
       policyId: verdict.policyId ?? undefined,
       toolName,
       inputHash,
-      reason: verdict.reason === null ? undefined : core.mask.text(verdict.reason),
+      reason: verdict.reason === null ? undefined : core.writing().text(verdict.reason),
       timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
     }
     let isRecorded = false

@@ -3,7 +3,7 @@
  * hashed, shown to the approver and recorded, and the tool gets a copy of it.
  */
 import { copyPlain } from '../detach.ts'
-import { jsonText, type Json } from '../json.ts'
+import { snapshotOf, type Json } from '../json.ts'
 import { LIMITS } from '../limits.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { GuardRules } from './rules.ts'
@@ -45,7 +45,7 @@ export function takeInput(given: unknown, hasDates = false): TakenInput {
     return { given: given === undefined || given === null ? given : own, judged, problem: null, recorded: judged }
   } catch (error) {
     const problem = typeof error === 'string' ? error : 'cannot be read'
-    const { text } = jsonText(given, LIMITS.payloadDepthLevels)
+    const { text } = snapshotOf(given, LIMITS.payloadDepthLevels).write()
     return { given, judged: null, problem, recorded: JSON.parse(text) as Json }
   }
 }

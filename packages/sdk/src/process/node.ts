@@ -4,7 +4,9 @@ import { endRunsAtEnd } from '../process-end.ts'
 import type { Sender } from '../sender.ts'
 import { spoolEvents } from '../spool-events.ts'
 import { openSpool } from '../spool.ts'
+import { createWriting } from '../writing.ts'
 import { deliverNow, issuesOf } from './deliver-now.ts'
+import { streamed } from './streamed.ts'
 
 /** Elsewhere, issue records are loaded on first use. */
 function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecords {
@@ -16,7 +18,7 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
   return issues
 }
 
-const parts = { endRunsAtEnd, spoolEvents, deliverNow, openIssues }
+const parts = { endRunsAtEnd, spoolEvents, createWriting, deliverNow, openIssues, streamed }
 
 export type HostProcess = typeof parts
 

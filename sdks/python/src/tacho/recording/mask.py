@@ -1,5 +1,5 @@
 """
-Masks credentials and personal data before an event exists.
+Masks credentials and personal data before an event leaves the process.
 
 Every pattern runs in linear time: it begins with fixed characters or a bounded class, and nothing that can fail follows an
 unbounded one. The mask first searches the whole JSON text for anything it could mask. Most payloads contain nothing of the

@@ -1,0 +1,62 @@
+/**
+ * Writes what was captured: masked, bounded, as JSON. In Node it is there from the first call on, because a process that ends
+ * writes too; elsewhere it is loaded beside the host's code.
+ */
+import type { Diagnostics } from './diagnostics.ts'
+import type { JsonObject, JsonText } from './json.ts'
+import { LIMITS } from './limits.ts'
+import { createMask, loadChecksum } from './mask.ts'
+import type { Settings } from './options.ts'
+import { shorten } from './shorten.ts'
+import { byteLength } from './text.ts'
+
+/** How JSON.stringify begins half a surrogate pair. */
+const HALF_PAIR = '\\ud'
+/** An escape in JSON text; the second character may be a backslash itself. */
+const ESCAPE = /\\(?:u.{4}|.)/g
+
+export interface Writing {
+  /** Resolves when numbers are checked too; before, everything like a number is masked. */
+  readonly isChecked: Promise<unknown> | undefined
+  /** The JSON text of a payload. `maxBytes`: default and most 256 KiB. */
+  payload(text: JsonText, maxBytes?: number): string
+  /** A short text, such as a label. */
+  text(text: string): string
+}
+
+/** Never throws. If masking fails, nothing is recorded of what was given. */
+export function createWriting({ masking }: Pick<Settings, 'masking'>, diagnostics: Diagnostics): Writing {
+  const mask = createMask(masking)
+  const { cardNumber, iban } = masking
+
+  function payload({ text: whole, isCut }: JsonText, maxBytes: number = LIMITS.payloadBytes): string {
+    let text = whole
+    if (text.includes(HALF_PAIR)) {
+      text = text.replace(ESCAPE, (escape) => (escape.startsWith(HALF_PAIR) ? '\ufffd' : escape))
+    }
+    try {
+      text = mask.json(text)
+    } catch {
+      diagnostics.report('error', 'masking_failed', 'Masking failed: the payload was dropped.')
+      return '{"masked":"[masked:error]"}'
+    }
+    // A UTF-16 unit has at most three bytes, so most texts need no byte count.
+    if (!isCut && text.length * 3 <= maxBytes) return text
+    const bytes = byteLength(text)
+    if (!isCut && bytes <= maxBytes) return text
+    diagnostics.count('shortened')
+    diagnostics.report('warning', 'payload_shortened', `A payload of ${bytes} bytes was shortened to ${maxBytes}.`)
+    return shorten(JSON.parse(text) as JsonObject, bytes, maxBytes)
+  }
+
+  function text(given: string): string {
+    try {
+      return mask.touches(given) ? mask.text(given) : given
+    } catch {
+      diagnostics.report('error', 'masking_failed', 'Masking failed: a text was dropped.')
+      return '[masked:error]'
+    }
+  }
+  // If it cannot be loaded, everything like a number stays masked.
+  return { isChecked: cardNumber || iban ? loadChecksum().catch(() => undefined) : undefined, payload, text }
+}
