@@ -12,6 +12,8 @@ export interface Benchmark {
   part: PartName
   /** Paragraphs: what is measured and how, in addition to the text of the part. */
   about: readonly string[]
+  /** What stands beside our figures, if it is not the bare limit. */
+  beside?: string
   /** Runs only with --full. */
   onDemand?: boolean
   run(setting: Setting): Promise<Result>

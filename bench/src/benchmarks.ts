@@ -4,6 +4,7 @@ import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { consolePages } from './benchmarks/console.ts'
 import { erasure } from './benchmarks/erasure.ts'
 import { hook } from './benchmarks/hook.ts'
+import { host } from './benchmarks/host.ts'
 import { largeRun } from './benchmarks/large-run.ts'
 import { otlp } from './benchmarks/otlp.ts'
 import { packed } from './benchmarks/packed.ts'
@@ -34,6 +35,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   runtimeConfig,
   policies,
   sdk,
+  host,
   ingest.postgres,
   mixed.postgres,
   ...ON_BOTH.map(({ postgres }) => postgres),

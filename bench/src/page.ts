@@ -95,7 +95,8 @@ function sectionText(benchmark: Benchmark, measured?: Measured, newest?: Measure
   if (newest && circumstances(newest) !== circumstances(measured)) notes.push(circumstances(measured))
   return [
     ...head,
-    '| | Tacho | bare limit | ratio |',
+    ...(measured.table ? [...measured.table, ''] : []),
+    `| | Tacho | ${benchmark.beside ?? 'bare limit'} | ratio |`,
     '|---|---|---|---|',
     ...measured.rows.map(rowText),
     '',

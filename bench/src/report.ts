@@ -2,8 +2,12 @@
 import { isMet, type Budget, type Result, type Row } from './result.ts'
 import { figure, ratio, spread } from './text.ts'
 
-export function resultLines({ rows, notes }: Result): string[] {
-  return [...rows.map((row) => `  ${rowText(row)}`), ...notes.map((note) => `  ${note}`)]
+export function resultLines({ rows, notes, table = [] }: Result): string[] {
+  return [
+    ...table.map((line) => `  ${line}`),
+    ...rows.map((row) => `  ${rowText(row)}`),
+    ...notes.map((note) => `  ${note}`),
+  ]
 }
 
 function rowText(row: Row): string {

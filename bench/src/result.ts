@@ -23,6 +23,8 @@ export interface Result {
   rows: Row[]
   /** Sentences for the page. */
   notes: string[]
+  /** Lines of a table in Markdown, which the page shows too. */
+  table?: string[]
 }
 
 /** Makes a row from one figure for each round. More is better for a rate (`/s`), less for everything else. */

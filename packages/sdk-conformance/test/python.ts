@@ -41,6 +41,16 @@ export const withoutCrewai =
 export const withoutSchemathesis =
   found && !isAtLeast(3, 11) ? 'Schemathesis needs Python 3.11' : whyNot(schemathesisEnvironment.folder)
 
+/** Another environment: for a benchmark, which installs it when it runs. */
+export function pythonEnvironment(requirements: string) {
+  const own = environment(requirements)
+  return {
+    interpreter: path.join(own.folder, 'bin', 'python'),
+    whyNot: () => whyNot(own.folder),
+    install: () => install(own),
+  }
+}
+
 function whyNot(folder: string): string | false {
   if (!found) return 'not tested: no python3 of version 3.10 or newer was found'
   if (existsSync(folder)) return false

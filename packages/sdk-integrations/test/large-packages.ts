@@ -18,11 +18,15 @@ export interface LargePackages {
   load(name: string): Promise<unknown>
 }
 
-/** @param packages with their versions, for example `zod@4.6.7`. */
+/** The folder of these packages, with their versions, for example `zod@4.6.7`. They may not be installed yet. */
+export function folderOf(packages: readonly string[]): string {
+  return path.join(ROOT, '.cache', `npm-${packages.join('+').replaceAll(/[^\w.+-]/g, '_')}`)
+}
+
 export function largePackages(size: string, ...packages: readonly string[]): LargePackages {
-  const folder = path.join(ROOT, '.cache', `npm-${packages.join('+').replaceAll(/[^\w.+-]/g, '_')}`)
+  const folder = folderOf(packages)
   const skip = process.env['TACHO_TEST_FRAMEWORKS'] === undefined && `needs ${size}: set TACHO_TEST_FRAMEWORKS=1`
-  const isMissing = skip === false && !existsSync(folder) && !install(folder, packages)
+  const isMissing = skip === false && !installPackages(packages)
   return {
     skip: isMissing ? `${packages[0]} could not be installed` : skip,
     folder,
@@ -33,7 +37,10 @@ export function largePackages(size: string, ...packages: readonly string[]): Lar
   }
 }
 
-function install(folder: string, packages: readonly string[]): boolean {
+/** Returns whether they are there. */
+export function installPackages(packages: readonly string[]): boolean {
+  const folder = folderOf(packages)
+  if (existsSync(folder)) return true
   // Renamed at the end, so that an interrupted installation is not taken for a whole one.
   const partial = `${folder}.${process.pid}`
   mkdirSync(partial, { recursive: true })

@@ -74,7 +74,9 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   // One message: without a listener, each code is shown only once.
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
-  const send: Fetch = (...args) => outside(() => fetch(...args))
+  // A host's own network gets what any fetch takes.
+  const streamed = fetch === hostRuntime.fetch ? hostProcess?.streamed : undefined
+  const send: Fetch = (url, init) => outside(() => fetch(url, streamed?.(init) ?? init))
   const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch: send, timer: runtime.timer }
   const closing = new AbortController()
   let loaded: typeof Delivery | undefined

@@ -1,5 +1,4 @@
 /** What the SDK uses from its process. Tests supply their own clock, randomness, timers and network. */
-import { host } from '#process'
 import { outside } from './context.ts'
 
 export interface Timer {
@@ -73,5 +72,5 @@ export const hostRuntime: Runtime = {
   },
   // Edge runtimes have no setImmediate, or one that throws.
   soon: (act) => void hostRuntime.timer(0, act, true),
-  fetch: (url, init) => (globalThis.fetch as unknown as Fetch)(url, (host?.streamed(init) ?? init) as typeof init),
+  fetch: (url, init) => (globalThis.fetch as unknown as Fetch)(url, init),
 }

@@ -13,7 +13,7 @@ interface Init {
 }
 
 /** The same request, with a large body as a stream of known length. */
-export function streamed<Given extends Init>(init: Given): object {
+export function streamed<Given extends Init>(init: Given): Given {
   const { body, headers } = init
   if (body === undefined || body.length < WORTH_BYTES || process.versions['bun'] || process.versions['deno'])
     return init
@@ -24,5 +24,6 @@ export function streamed<Given extends Init>(init: Given): object {
       controller.close()
     },
   })
-  return { ...init, body: stream, duplex: 'half', headers: { ...headers, 'content-length': String(bytes.length) } }
+  const sent = { body: stream, duplex: 'half', headers: { ...headers, 'content-length': String(bytes.length) } }
+  return { ...init, ...sent } as unknown as Given
 }

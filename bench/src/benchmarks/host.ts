@@ -1,0 +1,171 @@
+/** What recording costs its host, beside what people would use instead. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Benchmark, Setting } from '../benchmark.ts'
+import { startChild, type Child } from '../child.ts'
+import { modelTexts, type HostCost, type HostLoad, type Recorder } from '../load/host/model-calls.ts'
+import { folders, installTypeScript, python } from '../load/host/others.ts'
+import { ROOT } from '../place.ts'
+import { below, ratioAtLeast, row, type Row } from '../result.ts'
+import { inTurn } from '../rounds.ts'
+import { startProcess } from '../server-process.ts'
+import { spreadOf } from '../stats.ts'
+import { figure } from '../text.ts'
+
+const LOAD = path.join(import.meta.dirname, '../load/host')
+/** Characters of the input and of the output; calls between two flushes, about 20 MB at most. */
+const LENGTHS = [
+  { name: '400 B', length: 400, burst: 500, kB: 0.4 },
+  { name: '10 kB', length: 10_000, burst: 500, kB: 10 },
+  { name: '100 kB', length: 100_000, burst: 50, kB: 100 },
+]
+const OTHERS = ['opentelemetry', 'langfuse'] as const
+const LANGUAGES = {
+  TypeScript: { callUs: 20, callUsPerKb: 1 },
+  Python: { callUs: 40, callUsPerKb: 3 },
+}
+type Language = keyof typeof LANGUAGES
+type Figures = Record<keyof HostCost, number[]>
+
+export const host: Benchmark = {
+  name: 'host',
+  title: 'What recording costs its host',
+  part: 'sdk',
+  beside: 'the better of the others',
+  about: [
+    'One process records model calls, each with an input and an output of the given length (English sentences, some of which speak of passwords, \
+tokens and keys), and the usage. A service answers at once and counts what arrives; all of it must. In turn with OpenTelemetry’s SDK (its batch \
+processor; OTLP as JSON in TypeScript, as protobuf in Python) and with Langfuse’s SDK, each with its default settings. Tacho masks credentials; the \
+others mask nothing. Every recorder has a process of its own, which is warm.',
+    '**Processor time** is that of the whole process for each call, until everything is delivered. **In the call** is the median of a record call. **The worst \
+pause** is the longest time between two turns of the host while it records and delivers; in Python, the longest time that the host’s thread waits to run \
+again. The time in which other programs ran instead is taken off where the system counts it; the note shows the noise that is left.',
+    'Before, at commit f64e4f5841, masking and JSON were done in the call. On the same machine, in turn with the rest and as loaded as for the table, the call took \
+65 of 87 µs, 1,380 of 1,590 µs and nearly all of 12,700 µs in TypeScript, and 197 of 235 µs and 1,250 of 1,300 µs in Python (100 kB was not measured).',
+  ],
+  run: async (setting) => {
+    const { place, plan } = setting
+    const isQuick = plan.size === 'quick'
+    await using sink = await startProcess({
+      args: [path.join(LOAD, 'sink.ts')],
+      logFile: path.join(place, 'sink.log'),
+      readyPath: '/',
+    })
+    if (!isQuick) python.install()
+    const notes: string[] = []
+    const hasOthers = !isQuick && installTypeScript()
+    const hasPython = !isQuick && python.whyNot() === false
+    const why = isQuick ? 'a quick run installs nothing' : 'npm could not install their packages'
+    if (!hasOthers) notes.push(`OpenTelemetry and Langfuse were not measured in TypeScript: ${why}.`)
+    if (!hasPython) notes.push(`Python was not measured: ${(!isQuick && python.whyNot()) || why}.`)
+    const rows: Row[] = []
+    const found: { language: Language; by: Recorder; name: string; figures: Figures }[] = []
+    for (const language of Object.keys(LANGUAGES) as Language[]) {
+      if (language === 'Python' && !hasPython) continue
+      const others = language === 'Python' || hasOthers ? OTHERS : []
+      const recorders = ['tacho', ...others, 'nothing'] as const
+      for (const { name, length, burst, kB } of LENGTHS) {
+        const texts = path.join(place, `${length}.jsonl`)
+        writeFileSync(
+          texts,
+          modelTexts(length)
+            .map((text) => `${JSON.stringify(text)}\n`)
+            .join(''),
+        )
+        const load = { url: sink.url, texts, burst: isQuick ? 5 : burst, seconds: plan.seconds / 2 }
+        const figures = await measure(setting, language, recorders, load)
+        for (const [by, each] of Object.entries(figures))
+          found.push({ language, by: by as Recorder, name, figures: each })
+        const { tacho } = figures
+        if (!tacho) continue
+        const best =
+          others.flatMap((by) => figures[by]?.totalUs ?? []).length > 0
+            ? better(others.map((by) => figures[by]?.totalUs ?? []))
+            : null
+        const { callUs, callUsPerKb } = LANGUAGES[language]
+        rows.push(
+          row(`${language}, ${name}: processor time`, 'µs', tacho.totalUs, best, ...(best ? [ratioAtLeast(1)] : [])),
+          row(`${language}, ${name}: in the call`, 'µs', tacho.callUs, null, below(callUs + callUsPerKb * kB)),
+          row(`${language}, ${name}: worst pause`, 'ms', tacho.pauseMs, null, below(5)),
+        )
+      }
+    }
+    const alone = found.filter(({ by }) => by === 'nothing').map(({ figures }) => spreadOf(figures.pauseMs))
+    const longest = figure(Math.max(...alone.map(({ max }) => max)))
+    notes.push(
+      `The worst pause of a host that records nothing: up to ${longest} ms, which is the noise of the machine.`,
+    )
+    return { rows, notes, table: tableOf(found) }
+  },
+}
+
+/** The figures of the one with the smaller median. */
+function better(all: readonly number[][]): number[] | null {
+  return all.toSorted((a, b) => spreadOf(a).median - spreadOf(b).median)[0] ?? null
+}
+
+async function measure(
+  setting: Setting,
+  language: Language,
+  recorders: readonly Recorder[],
+  load: Omit<HostLoad, 'by' | 'folder'>,
+): Promise<Partial<Record<Recorder, Figures>>> {
+  await using children = new AsyncDisposableStack()
+  const sides = recorders.map((by) => {
+    const child = children.use(language === 'Python' ? startPython() : startTypeScript())
+    return [by, () => child.call({ by, folder: folders[by], ...load })] as const
+  })
+  const found = await inTurn(setting, Object.fromEntries(sides), { warmUp: true, alternating: true })
+  return found as Partial<Record<Recorder, Figures>>
+}
+
+const startTypeScript = (): Child<HostLoad, HostCost> => startChild(new URL('../load/host/record.ts', import.meta.url))
+
+function startPython(): Child<HostLoad, HostCost> {
+  const env = { ...process.env, PYTHONPATH: path.join(ROOT, 'sdks/python/src') }
+  const child = spawn(python.interpreter, [path.join(LOAD, 'record.py')], { stdio: ['pipe', 'pipe', 'inherit'], env })
+  const exited = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    async call(load) {
+      child.stdin.write(`${JSON.stringify(load)}\n`)
+      const line = await lines.next()
+      if (line.done) throw new Error('record.py ended')
+      return JSON.parse(line.value) as HostCost
+    },
+    async [Symbol.asyncDispose]() {
+      child.stdin.end()
+      await exited
+    },
+  }
+}
+
+/** Tacho, OpenTelemetry and Langfuse by length. */
+function tableOf(found: readonly { language: Language; by: Recorder; name: string; figures: Figures }[]): string[] {
+  const languages = [...new Set(found.map(({ language }) => language))]
+  const cell = (language: Language, name: string, figures: keyof HostCost, unit: string): string => {
+    const medians = (['tacho', ...OTHERS] as const).flatMap((by) => {
+      const one = found.find((each) => each.language === language && each.name === name && each.by === by)
+      return one ? [figure(spreadOf(one.figures[figures]).median)] : []
+    })
+    return `${medians.join(' / ')} ${unit}`
+  }
+  const head = languages.map((language) => `${language}: Tacho / OpenTelemetry / Langfuse | in the call | worst pause`)
+  return [
+    `| text | ${head.join(' | ')} |`,
+    `|${'---|'.repeat(1 + 3 * languages.length)}`,
+    ...LENGTHS.map(({ name }) => {
+      const cells = languages.map((language) =>
+        [
+          cell(language, name, 'totalUs', 'µs'),
+          cell(language, name, 'callUs', 'µs'),
+          cell(language, name, 'pauseMs', 'ms'),
+        ].join(' | '),
+      )
+      return `| ${name} | ${cells.join(' | ')} |`
+    }),
+  ]
+}
