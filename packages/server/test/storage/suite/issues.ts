@@ -335,9 +335,9 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(
         [...newest, ...oldest].map(({ detail, ...row }) => ({ ...row, detail: JSON.parse(detail) as object })),
         [
-          { ...c, kind: 'ASSIGNED', text: null, detail: { assignee: null } },
-          { ...b, kind: 'COMMENTED', text: 'Looks like\nthe limit', detail: {} },
-          { ...a, kind: 'ASSIGNED', text: null, detail: { assignee: 'ann@x.org' } },
+          { ...c, kind: 'ASSIGNED', text: null, detail: { assignee: null }, importedAt: null },
+          { ...b, kind: 'COMMENTED', text: 'Looks like\nthe limit', detail: {}, importedAt: null },
+          { ...a, kind: 'ASSIGNED', text: null, detail: { assignee: 'ann@x.org' }, importedAt: null },
         ],
       )
       const foreign = { environmentId: newId(), id: ref.id }
