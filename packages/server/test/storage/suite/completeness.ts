@@ -79,6 +79,11 @@ export function completenessSuite(open: OpenStorage) {
       await append(storage(), env, numbered(1), told)
       assert.deepEqual(await found(env), state({ state: 'GAPS', recorded: 6, arrived: 2, dropped: 4 }))
       await append(storage(), env, told, numbered(7, { drops: drops(['queue_full', 3, NOON + 3]) }))
+      assert.deepEqual(
+        await found(env),
+        state({ state: 'GAPS', recorded: 7, arrived: 3, dropped: 4 }),
+        'an older report',
+      )
       await append(storage(), env, last(9, { drops: drops(['queue_full', 4, NOON + 4], ['refused', 1, NOON + 9]) }))
       assert.deepEqual(await found(env), state({ state: 'GAPS', recorded: 9, arrived: 4, dropped: 5 }))
       const said = toCompleteness(await runOf(storage(), env)).drops
