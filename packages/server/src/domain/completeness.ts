@@ -8,7 +8,6 @@ import {
   readRecorders,
   recordedBy,
   type Drop,
-  type Numbering,
   type Recorder,
 } from '../storage/completeness.ts'
 import type { RunRow } from '../storage/runs.ts'
@@ -18,12 +17,14 @@ const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
 const REASON = /^[a-z_]{1,40}$/
 const DROPPED_MAX = 1_000_000_000
 
-export function numberingOf({ n, dropped }: { n?: unknown; dropped?: unknown }): Numbering {
-  if (typeof n !== 'string' || !NUMBER.test(n)) return NOT_NUMBERED
-  return { number: n, drops: dropped === undefined ? null : dropsText(dropped) }
+export function numberOf(n: unknown): string | null {
+  return typeof n === 'string' && NUMBER.test(n) ? n : null
 }
 
-const NOT_NUMBERED: Numbering = { number: null, drops: null }
+/** Only a numbered event says what its recorder dropped. */
+export function dropsOf(number: string | null, dropped: unknown): string | null {
+  return number === null || dropped === undefined ? null : dropsText(dropped)
+}
 
 /** `{"queue_full":[3,1790000000000]}`: by reason how many so far, and when the last. */
 function dropsText(dropped: unknown): string | null {
@@ -61,7 +62,7 @@ export function toCompleteness(run: { recorders: string | null; eventCount: numb
         : each.some(({ isDone }) => !isDone)
           ? 'OPEN'
           : 'COMPLETE'
-  return { state, ...counts, drops: dropsOf(recorders), unnumbered, recorders: each }
+  return { state, ...counts, drops: allDrops(recorders), unnumbered, recorders: each }
 }
 
 function toRecorder(recorder: Recorder): RecorderCompleteness {
@@ -74,7 +75,7 @@ function toRecorder(recorder: Recorder): RecorderCompleteness {
 }
 
 /** By reason, of all recorders that did not deliver all. */
-function dropsOf(recorders: readonly Recorder[]): Completeness['drops'] {
+function allDrops(recorders: readonly Recorder[]): Completeness['drops'] {
   const drops = new Map<string, Drop>()
   for (const recorder of recorders) {
     if (recordedBy(recorder) <= recorder.arrived) continue

@@ -4,7 +4,7 @@ import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
-import { numberingOf } from './completeness.ts'
+import { dropsOf, numberOf } from './completeness.ts'
 import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
 import { eventFailure } from './failure.ts'
@@ -130,6 +130,7 @@ function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeCont
 function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {
   const data = item.payload ?? {}
   const promptUse = promptUseOf(item.eventType, data)
+  const number = numberOf(item.n)
   return {
     eventId: item.eventId,
     clientId: item.clientId,
@@ -151,7 +152,8 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     toolUse: toolUseOf(item.eventType, data),
     failure: eventFailure(item.eventType, item.label, data),
     traits: traitsOf(item.eventType, data, promptUse),
-    ...numberingOf(item),
+    number,
+    drops: dropsOf(number, item.dropped),
     onlyIfStored,
   }
 }
@@ -238,10 +240,11 @@ function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionR
     typeof value === 'string' && value !== '' && value.length <= 2 * chars && isStorableText(value)
   if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
   const refused = { runId, eventId, code, rejectedAt: now }
-  const { number, drops } = numberingOf(item as { n?: unknown })
+  const { n, dropped } = item as { n?: unknown; dropped?: unknown }
+  const number = numberOf(n)
   const clientId = 'clientId' in item ? item.clientId : null
   return number !== null && fits(clientId, LIMITS.clientIdChars)
-    ? { ...refused, numbered: { number, clientId, drops } }
+    ? { ...refused, numbered: { number, clientId, drops: dropsOf(number, dropped) } }
     : refused
 }
 

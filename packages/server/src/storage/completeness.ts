@@ -58,7 +58,7 @@ export function addArrived(
   const { number, drops } = event
   if (number === null) return false
   const length = list.length
-  const recorder = recorderOf(list, number.slice(0, RECORDER_CHARS), event.clientId, own)
+  const recorder = recorderOf(list, number, event.clientId, own)
   if (recorder === null) return false
   recorder.arrived++
   noteNumber(recorder, number)
@@ -68,7 +68,7 @@ export function addArrived(
 
 /** The same for a rejected event. */
 export function addRejected(list: Recorder[], number: string, clientId: string, own: (text: string) => string): void {
-  const recorder = recorderOf(list, number.slice(0, RECORDER_CHARS), clientId, own)
+  const recorder = recorderOf(list, number, clientId, own)
   if (recorder === null) return
   recorder.rejected++
   noteNumber(recorder, number)
@@ -80,23 +80,34 @@ export function addRepeated(list: Recorder[], { number, drops }: Numbering, own:
   return recorder !== undefined && drops !== null && addDrops(recorder, drops, own)
 }
 
-function recorderOf(list: Recorder[], id: string, clientId: string, own: (text: string) => string): Recorder | null {
-  const known = list.find((recorder) => recorder.id === id)
-  if (known !== undefined) return known
+function recorderOf(
+  list: Recorder[],
+  number: string,
+  clientId: string,
+  own: (text: string) => string,
+): Recorder | null {
+  for (const recorder of list) if (number.startsWith(recorder.id)) return recorder
   if (list.length >= MOST_RECORDERS) return null
   const none = { highest: 0, arrived: 0, rejected: 0, isDone: false, dropped: [] }
-  const added = { id: own(id), clientId: own(clientId), ...none }
+  const added = { id: own(number.slice(0, RECORDER_CHARS)), clientId: own(clientId), ...none }
   list.push(added)
   return added
 }
 
 function noteNumber(recorder: Recorder, number: string): void {
-  // Ends at the dot.
-  const value = Number.parseInt(number.slice(RECORDER_CHARS), 36)
+  let value = 0
+  let at = RECORDER_CHARS
+  // A third of the time of parseInt, for each event.
+  for (; at < number.length && number.charCodeAt(at) !== DOT; at++) {
+    const code = number.charCodeAt(at)
+    value = value * 36 + (code < LETTERS ? code - ZERO : code - LETTERS + 10)
+  }
   if (value < recorder.highest) return
   recorder.highest = value
-  recorder.isDone = number.endsWith('.')
+  recorder.isDone = at < number.length
 }
+
+const [DOT, ZERO, LETTERS] = [46, 48, 97]
 
 /** The counts are totals, so that a report that comes twice or late changes nothing. */
 function addDrops({ dropped }: Recorder, drops: string, own: (text: string) => string): boolean {
