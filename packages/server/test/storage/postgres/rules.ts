@@ -103,6 +103,11 @@ export function faultOf({ text }: Sent, tables: readonly string[]): string | nul
   return null
 }
 
+/** A migration moves the rows of all tenants. */
+export function isMigration(transaction: Transaction): boolean {
+  return transaction.some(({ text }) => /\b(CREATE|ALTER)\s+TABLE\b/.test(text))
+}
+
 /** Control tables whose rows belong to one workspace or environment. */
 const TENANTS_TABLES = [
   'run_views',

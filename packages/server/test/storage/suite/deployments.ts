@@ -255,6 +255,7 @@ export function deploymentsSuite(open: OpenStorage) {
           note: null,
           sourceEnvironmentId: null,
           revision: ofPrompt[0]?.revision,
+          importedAt: null,
         },
       ])
       assert.equal((await storage().listDeploymentChanges(development, { kind: 'prompt' }, all)).length, 1)

@@ -14,7 +14,7 @@ export function policiesSuite(open: OpenStorage) {
       const policy = { id: 'no-refunds', workspaceId, createdAt: NOON }
       const first = policyVersion({ condition: ' tool.name\n  == "refund" // why', description: 'why', note: 'first' })
       assert.equal(await storage().createPolicy(policy, first, [auditEntry(workspaceId)]), 'created')
-      const version = { policyId: policy.id, number: 1, ...first }
+      const version = { policyId: policy.id, number: 1, ...first, importedAt: null }
       assert.deepEqual(await storage().findPolicy(workspaceId, policy.id), {
         ...policy,
         archivedAt: null,

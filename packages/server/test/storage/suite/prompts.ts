@@ -25,6 +25,7 @@ export function promptsSuite(open: OpenStorage) {
         author: 'ada',
         note: 'first',
         createdAt: NOON,
+        importedAt: null,
       }
       assert.deepEqual(found, { ...prompt, archivedAt: null, newest: info })
       assert.deepEqual(await storage().findPromptVersion(workspaceId, prompt.id, 1), { ...info, content })
