@@ -17,7 +17,7 @@ const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
 const REASON = /^[a-z_]{1,40}$/
 const DROPPED_MAX = 1_000_000_000
 
-export function numberOf(n: unknown): string | null {
+export function numberInRunOf(n: unknown): string | null {
   return typeof n === 'string' && NUMBER.test(n) ? n : null
 }
 

@@ -4,7 +4,7 @@ import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
-import { dropsOf, numberOf } from './completeness.ts'
+import { dropsOf, numberInRunOf } from './completeness.ts'
 import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
 import { eventFailure } from './failure.ts'
@@ -130,7 +130,7 @@ function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeCont
 function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): NewEvent {
   const data = item.payload ?? {}
   const promptUse = promptUseOf(item.eventType, data)
-  const number = numberOf(item.n)
+  const number = numberInRunOf(item.n)
   return {
     eventId: item.eventId,
     clientId: item.clientId,
@@ -241,7 +241,7 @@ function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionR
   if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
   const refused = { runId, eventId, code, rejectedAt: now }
   const { n, dropped } = item as { n?: unknown; dropped?: unknown }
-  const number = numberOf(n)
+  const number = numberInRunOf(n)
   const clientId = 'clientId' in item ? item.clientId : null
   return number !== null && fits(clientId, LIMITS.clientIdChars)
     ? { ...refused, numbered: { number, clientId, drops: dropsOf(number, dropped) } }
