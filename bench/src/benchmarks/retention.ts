@@ -44,7 +44,8 @@ async function measure({ plan, say }: Setting, engine: Engine): Promise<Result> 
 
   let server = await store.start()
   const recording = newPlot('whole-run')
-  const keep = (runDays: number | null) => server.operator(`${path}/change`, { runDays })
+  // Failed runs have open issues, which would keep them.
+  const keep = (runDays: number | null) => server.operator(`${path}/change`, { runDays, keepOpenIssueRuns: false })
   const progress = async () => (await server.operator<Retention>(path)).progress
   const removedEvents = async () => (await progress())?.total.events ?? 0
   const firstAt = Date.now()

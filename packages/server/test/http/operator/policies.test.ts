@@ -29,6 +29,7 @@ test('a policy is created with its first version, its condition unchanged', asyn
   const { createdAt, ...newest } = policy.newest
   assert.deepEqual(newest, {
     policyId: 'no-refunds',
+    importedAt: null,
     version: '1',
     author: 'first token',
     note: 'first',
