@@ -372,8 +372,8 @@ describe('runs', { skip: withoutChromium }, () => {
 
   test('filters stand in the address, and finding nothing says why', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/runs`)
-    await page.getByRole('combobox', { name: 'Status' }).selectOption('Failed')
-    await page.waitForURL('**/runs?status=FAILED')
+    await page.getByRole('combobox', { name: 'Status' }).selectOption('Cancelled')
+    await page.waitForURL('**/runs?status=CANCELLED')
     await page.getByRole('heading', { name: 'No run matches' }).waitFor()
     await page.getByRole('button', { name: 'Show all runs' }).click()
     await page.waitForURL('**/runs')

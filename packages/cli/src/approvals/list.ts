@@ -1,8 +1,7 @@
 /** `tacho approvals list` and `tacho approvals show`. */
-import { eachItem } from '@tacho/client/items.ts'
+import { eachItem, taken } from '@tacho/client/items.ts'
 import { known } from '../calls/known.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
-import { taken } from '../calls/taken.ts'
 import { pageSize } from '../settings/options.ts'
 import { printJson, printLine, printMore, printTable, spokenNumber, type Column } from '../terminal/output.ts'
 import { callLine, deadlineText, detailLines, requesterOf, stateText } from './lines.ts'

@@ -1,10 +1,9 @@
 /** Finds what a command's argument names, by the id or by its short form in tables. */
-import { eachItem } from '@tacho/client/items.ts'
+import { eachItem, taken } from '@tacho/client/items.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { wrongUsage, type Stop } from '../stop.ts'
 import { beginningOf, isShortFor } from '../terminal/short-id.ts'
 import { Refused, type OperatorClient } from './operator-client.ts'
-import { taken } from './taken.ts'
 
 export interface EnvironmentPlace {
   client: OperatorClient

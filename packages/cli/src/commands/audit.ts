@@ -1,11 +1,10 @@
-import { eachItem } from '@tacho/client/items.ts'
+import { eachItem, taken } from '@tacho/client/items.ts'
 import type { AuditQuery } from '@tacho/contract/operator/audit.ts'
 import type { Command } from 'commander'
 import { changeText, environmentNames } from '../audit/entry-text.ts'
 import { connect, mostOf, pageSize, withPages, type PageOptions } from '../settings/options.ts'
 import { printJson, printMore, printTable } from '../terminal/output.ts'
 import { findScope, inScope, type ScopeOptions } from '../settings/scope.ts'
-import { taken } from '../calls/taken.ts'
 import { moment } from '../terminal/time-text.ts'
 
 interface Options extends ScopeOptions, PageOptions {

@@ -1,10 +1,9 @@
-import { eachItem } from '@tacho/client/items.ts'
+import { eachItem, taken } from '@tacho/client/items.ts'
 import { number } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { UsageHour } from '@tacho/contract/operator/usage.ts'
 import { Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
-import { taken } from '../calls/taken.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
 import { currentLook } from '../terminal/look.ts'
 import {

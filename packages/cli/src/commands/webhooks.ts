@@ -1,4 +1,4 @@
-import { allItems, eachItem } from '@tacho/client/items.ts'
+import { allItems, eachItem, taken } from '@tacho/client/items.ts'
 import type {
   CreatedWebhook,
   Delivery,
@@ -9,7 +9,6 @@ import type {
 } from '@tacho/contract/operator/webhook.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { connected } from '../calls/connected.ts'
-import { taken } from '../calls/taken.ts'
 import {
   inEnvironment,
   mostOf,

@@ -1,5 +1,5 @@
 /** `tacho issues show`: what happened, how often, and why its records are grouped. */
-import { eachItem } from '@tacho/client/items.ts'
+import { eachItem, taken } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
 import { known } from '../calls/known.ts'
@@ -7,7 +7,6 @@ import type { OperatorClient } from '../calls/operator-client.ts'
 import { authorText } from '../terminal/author.ts'
 import { counted, printable, printJson, printLine, spokenTime, strong } from '../terminal/output.ts'
 import { tonedWord } from '../terminal/tone.ts'
-import { taken } from '../calls/taken.ts'
 import { pageSize } from '../settings/options.ts'
 
 export interface IssuePlace {

@@ -1,5 +1,5 @@
 /** `tacho runs show`: a run and its timeline. */
-import { eachItem } from '@tacho/client/items.ts'
+import { eachItem, taken } from '@tacho/client/items.ts'
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import { failureLine, failureOf, whyFailed, type ToldEvent } from '@tacho/contract/failure.ts'
@@ -11,7 +11,6 @@ import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
 import { known } from '../calls/known.ts'
 import { answered, type OperatorClient } from '../calls/operator-client.ts'
-import { taken } from '../calls/taken.ts'
 import { currentLook } from '../terminal/look.ts'
 import {
   counted,
