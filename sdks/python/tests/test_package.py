@@ -24,7 +24,9 @@ client = tacho.Tacho(api_key="key", base_url=sys.argv[1])
 with client.run(agent_name="installed") as run:
     run.user_input("Hello")
 assert client.decide("t", {"a": 1}).action == "ALLOW"
-assert client.shutdown(120).sent == 2
+client.shutdown(120)
+# The first event may have left before.
+assert client.counters().accepted == 2
 assert importlib.resources.files("tacho").joinpath("py.typed").is_file()
 assert "site-packages" in tacho.__file__, tacho.__file__
 """
