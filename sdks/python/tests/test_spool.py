@@ -226,7 +226,8 @@ def test_an_incomplete_last_line_is_reported_and_all_other_events_are_delivered(
     service.script("/events/batch", accept_all)
     client = make(spool=str(tmp_path))
     assert client.tacho.ready(120)
-    assert client.tacho.shutdown(120).sent == 10
+    client.tacho.shutdown(120)
+    assert client.tacho.counters().accepted == 10
     assert "spool_damaged" in client.codes
 
 
@@ -260,7 +261,8 @@ def test_the_next_client_of_the_process_takes_what_a_closed_one_left_and_no_seco
     child = start(service, tmp_path, "assert client.ready(120)\nprint(client.counters().recovered)")
     assert child.communicate(timeout=120)[0] == "0\n"
     service.script("/events/batch", accept_all)
-    assert next_.tacho.shutdown(120).sent == 1
+    next_.tacho.shutdown(120)
+    assert next_.tacho.counters().accepted == 1
 
 
 def line(event_id: str) -> str:
@@ -295,7 +297,8 @@ def test_only_plain_files_of_this_user_are_read_and_a_repeated_event_is_sent_onc
         left.add("foreign")
     client = make(spool=str(spool))
     assert client.tacho.ready(120)
-    assert client.tacho.shutdown(120).sent == 2
+    client.tacho.shutdown(120)
+    assert client.tacho.counters().accepted == 2
     assert labels(service) == ["pid", "same"]
     assert client.codes == ["spool_skipped"]
     assert {name.name.split(".")[3] for name in spool.glob("elsewhere.*")} == left
@@ -373,7 +376,8 @@ def test_a_spool_that_cannot_be_written_is_reported_and_recording_continues(
     client = make(spool=f"{tmp_path}/{folder}")
     assert client.tacho.ready(120)
     client.tacho.start_run().step("recorded")
-    assert client.tacho.shutdown(120).sent == 1
+    client.tacho.shutdown(120)
+    assert client.tacho.counters().accepted == 1
     assert client.codes == ["spool_failed"]
 
 
