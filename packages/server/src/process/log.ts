@@ -20,6 +20,8 @@ const FULL_PIPE_MS = 50
 const STOPPED_MS = 2_000
 const STDERR = 2
 
+const writeBytes = promisify(write)
+
 /**
  * Structured lines on stderr, each with the fields of `base`. Writes do not block, so a stalled reader cannot stop the
  * server.
@@ -59,7 +61,7 @@ function createLines() {
   async function writeAll(bytes: Buffer): Promise<void> {
     for (let from = 0; from < bytes.length;) {
       try {
-        from += (await promisify(write)(STDERR, bytes, from, Math.min(WRITE_BYTES, bytes.length - from))).bytesWritten
+        from += (await writeBytes(STDERR, bytes, from, Math.min(WRITE_BYTES, bytes.length - from))).bytesWritten
         writes++
       } catch (error) {
         if (isFull(error)) await wait(FULL_PIPE_MS)
