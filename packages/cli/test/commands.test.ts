@@ -346,3 +346,27 @@ test('a failed run says why in the list and when shown; --stack shows its causes
   const whole = await text('runs', 'show', 'crashed', '--stack', ...WHERE)
   assert.equal(whole.trim(), `TimeoutError: no answer\n  because Error: connect ECONNREFUSED\n${stack}`)
 })
+
+test('runs gaps says which clients lose events, how many and why', async () => {
+  const none = await runTacho(['runs', 'gaps', ...WHERE], server.variables)
+  assert.match(none.stdout + none.stderr, /No event .* is known to be missing/)
+  const sent = (agentName: string, n: string, more: object = {}) => {
+    const ids = { eventId: `${agentName} ${n}`, clientId: 'web-7', runId: `lossy ${agentName}`, agentId: agentName, n }
+    return { ...ids, agentName, eventType: 'AGENT_STEP', label: 'step', timestamp: Date.now(), ...more }
+  }
+  const dropped = { queue_full: [4, Date.now()] }
+  const events = [sent('lossy', 'abcde1'), sent('lossy', 'abcde7.', { dropped }), sent('other', 'abcde2.')]
+  const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+  const post = { method: 'POST', headers, body: JSON.stringify(events) }
+  assert.equal((await fetch(`${server.url}/openapi/v1/events/batch`, post)).status, 200)
+  const why = 'the client dropped 4 at .* because its queue was full, no reason is known for'
+  assert.match(await text('runs', 'gaps', ...WHERE), new RegExp(`^web-7 +6 +9 +2 +lossy other +${why} 2$`, 'm'))
+  const ofAgent = await text('runs', 'gaps', '--agent', 'lossy', ...WHERE)
+  assert.match(ofAgent, new RegExp(`^web-7 +5 +7 +1 +lossy lossy +${why} 1$`, 'm'))
+  type Gaps = { items: { name: string; missing: number; dropped: number }[]; hasMore: boolean; lookedTo: null }
+  const { items, hasMore, lookedTo } = await json<Gaps>('runs', 'gaps', '--by', 'agent', '--limit', '1', ...WHERE)
+  assert.deepEqual(
+    [items.map((item) => [item.name, item.dropped, item.missing]), hasMore, lookedTo],
+    [[['lossy', 4, 1]], true, null],
+  )
+})

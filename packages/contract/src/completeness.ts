@@ -26,12 +26,25 @@ export function completenessText(given: Completeness, timeText: (iso: string) =>
     : `not known: ${number(unnumbered)} of ${events(arrived + unnumbered)} have no number`
 }
 
-function gapsText(
-  { recorded, arrived, rejected, dropped, missing, drops }: Completeness,
+function gapsText(given: Completeness, timeText: (iso: string) => string): string {
+  const lost = given.recorded - given.arrived
+  const subject = `${number(lost)} of ${events(given.recorded)} ${lost === 1 ? 'is' : 'are'} missing`
+  return `${subject}: ${whyMissing(given, timeText)}`
+}
+
+/** Why events are missing, of which there are some. */
+export function whyMissing(
+  {
+    recorded,
+    arrived,
+    rejected,
+    dropped,
+    missing,
+    drops,
+  }: Pick<Completeness, 'recorded' | 'arrived' | 'rejected' | 'dropped' | 'missing' | 'drops'>,
   timeText: (iso: string) => string,
 ): string {
   const lost = recorded - arrived
-  const subject = `${number(lost)} of ${events(recorded)} ${lost === 1 ? 'is' : 'are'} missing`
   const last = drops
     .map(({ lastAt }) => lastAt)
     .toSorted()
@@ -40,15 +53,15 @@ function gapsText(
   const reasons = drops.map(({ reason }) => BECAUSE.get(reason) ?? reason.replaceAll('_', ' '))
   const because = reasons.length === 0 ? '' : ` because ${reasons.join(' and ')}`
   const them = lost === 1 ? 'it' : 'them'
-  if (dropped === lost) return `${subject}: the client dropped ${them}${at}${because}`
-  if (rejected === lost) return `${subject}: the service rejected ${them}`
-  if (missing === lost) return `${subject}: no reason is known`
+  if (dropped === lost) return `the client dropped ${them}${at}${because}`
+  if (rejected === lost) return `the service rejected ${them}`
+  if (missing === lost) return 'no reason is known'
   const parts = [
     ...(dropped === 0 ? [] : [`the client dropped ${number(dropped)}${at}${because}`]),
     ...(rejected === 0 ? [] : [`the service rejected ${number(rejected)}`]),
     ...(missing === 0 ? [] : [`no reason is known for ${number(missing)}`]),
   ]
-  return `${subject}: ${parts.join(', ')}`
+  return parts.join(', ')
 }
 
 const events = (count: number): string => `${number(count)} ${count === 1 ? 'event' : 'events'}`

@@ -99,6 +99,8 @@ export const LIMITS = {
   usagePromptRuns: 100_000,
   /** Usage by session sums up this many runs of the window, newest first. */
   usageSessionRuns: 100_000,
+  /** Completeness by client and agent sums up this many SDK instances of runs with gaps, newest runs first. */
+  summedRecorders: 10_000,
   /** Content of a prompt, in UTF-8. */
   promptContentBytes: 262_144,
   /** Leaves room for content with many escaped characters. */

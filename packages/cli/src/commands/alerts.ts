@@ -1,6 +1,7 @@
 import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/alert.ts'
 import { ALERT_KINDS } from '@tacho/contract/words.ts'
 import { InvalidArgumentError, Option, type Command } from 'commander'
+import { agentIdOf } from '../calls/agent-id.ts'
 import { connected } from '../calls/connected.ts'
 import type { OperatorClient } from '../calls/operator-client.ts'
 import { inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
@@ -156,14 +157,6 @@ async function ruleOf(client: OperatorClient, environmentId: string, { agent, wi
     ...(hold !== undefined && { holdMinutes: hold }),
     ...(per !== undefined && { period: per }),
   }
-}
-
-/** The internal id of the agent of the newest run with this id or name. */
-async function agentIdOf(client: OperatorClient, environmentId: string, agent: string): Promise<string> {
-  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(agent)) return agent
-  const { items } = await client.listOperatorRuns({ params: { environmentId }, query: { agent, limit: 1 } })
-  if (items[0] !== undefined) return items[0].agent.id
-  throw failed(`No agent ${JSON.stringify(agent)} has runs in this environment.`)
 }
 
 async function test(alertId: string, options: EnvironmentOptions): Promise<void> {

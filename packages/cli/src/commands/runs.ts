@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import {
   connect,
   inEnvironment,
@@ -9,6 +9,7 @@ import {
   type PageOptions,
 } from '../settings/options.ts'
 import { runQuery, withRunFilters, type RunFilterOptions } from '../runs/filters.ts'
+import type { GapsOptions } from '../runs/gaps.ts'
 import type { ShowOptions } from '../runs/show.ts'
 import { addViews, findView, queryOfView } from '../runs/views.ts'
 import { connected } from '../calls/connected.ts'
@@ -26,6 +27,7 @@ interface ExportOptions extends EnvironmentOptions {
 }
 
 const LISTED = 25
+const GAPS_LISTED = 100
 
 export function addRuns(runs: Command): void {
   withPages(withRunFilters(inEnvironment(runs.command('list').description('list runs, newest first'))), LISTED)
@@ -52,6 +54,27 @@ export function addRuns(runs: Command): void {
       '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --failed\n  tacho runs show order-4711 --stack\n  tacho runs show order-4711 --type TOOL_CALL --tail 5 --full\n  tacho runs show order-4711 --full --json\n\nThe beginning of an id is enough. On a terminal, long output goes through $PAGER (default less; PAGER=cat for none).',
     )
     .action(show)
+
+  withPages(
+    inEnvironment(runs.command('gaps').description('which clients or agents lose events, how many and why')),
+    GAPS_LISTED,
+  )
+    .addOption(new Option('--by <key>', 'what to sum up by').choices(['client', 'agent']).default('client'))
+    .option('--agent <agent>', 'runs of one agent: its name, its external id or its internal id')
+    .option('--from <when>', 'runs started since: a time, or a duration ago', '7d')
+    .option('--to <when>', 'runs started before: a time, or a duration ago; default: now')
+    .addHelpText(
+      'after',
+      `
+Counts are of runs in which events are missing: MISSING of the events that were recorded in them. The greatest loss comes
+first. \`tacho runs list --gaps\` lists these runs.
+
+Examples:
+  tacho runs gaps
+  tacho runs gaps --agent support-bot --from 24h
+  tacho runs gaps --by agent --from 30d --json`,
+    )
+    .action(gaps)
 
   inEnvironment(runs.command('export <runId>').description('write a run into a file that opens without Tacho'))
     .requiredOption('--html <file>', 'HTML file to write: one page that opens offline in any browser')
@@ -108,6 +131,11 @@ async function show(runId: string | undefined, options: ShowOptions & Environmen
   const place = { environmentId: environment.id, runId: runId ?? (await newestRun(client, environment.id)) }
   const { showRun } = await import('../runs/show.ts')
   await showRun(client, place, options)
+}
+
+async function gaps(options: GapsOptions): Promise<void> {
+  const { printGaps } = await import('../runs/gaps.ts')
+  await printGaps(options)
 }
 
 async function exportOne(runId: string, options: ExportOptions): Promise<void> {

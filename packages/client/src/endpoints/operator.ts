@@ -18,6 +18,7 @@ export const OPERATOR_ENDPOINTS = {
   traceEvent: {"path":"/environments/{environmentId}/runs/{runId}/events/{eventId}/trace"},
   readUsage: {"path":"/environments/{environmentId}/usage"},
   readUsagePoints: {"path":"/environments/{environmentId}/usage/points"},
+  readCompleteness: {"path":"/environments/{environmentId}/completeness"},
   createBackup: {"method":"POST","path":"/backups","reply":"bytes"},
   readDoctor: {"path":"/doctor"},
   renameWorkspace: {"method":"POST","path":"/workspaces/{workspaceId}/rename"},

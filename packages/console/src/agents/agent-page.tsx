@@ -1,3 +1,4 @@
+import { whyMissing } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
@@ -7,7 +8,7 @@ import { RunStatusChip } from '../runs/run-status.tsx'
 import type { RunsSearch } from '../runs/search.ts'
 import { Copy } from '../ui/copy.tsx'
 import { Cost, costNote, costsOf, costText } from '../ui/cost.tsx'
-import { compact, counted, duration, money, number } from '../ui/format.ts'
+import { compact, counted, duration, exact, money, number } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
@@ -18,6 +19,7 @@ import {
   DAYS_SHOWN,
   useAgentApprovals,
   useAgentDays,
+  useAgentGaps,
   useAgentIssues,
   useAgentRuns,
   useVersionNames,
@@ -72,6 +74,7 @@ export function AgentPage() {
         <div>
           <Issues environmentId={environmentId} agentId={id} />
           <Approvals environmentId={environmentId} agentId={id} />
+          <MissingEvents environmentId={environmentId} agentId={newest.agent.id} agent={id} />
         </div>
         <Used title="Tools" agent={id} runs={data.items} of={({ tools }) => tools} searchOf={(tool) => ({ tool })} />
         <Used
@@ -268,6 +271,50 @@ function Approvals({ environmentId, agentId }: { environmentId: string; agentId:
           </span>
         </div>
       ))}
+    </Section>
+  )
+}
+
+interface MissingEventsProps {
+  environmentId: string
+  /** Its internal id. */
+  agentId: string
+  agent: string
+}
+
+/** Which clients lose events, how many and why. */
+function MissingEvents({ environmentId, agentId, agent }: MissingEventsProps) {
+  const { data, error } = useAgentGaps(environmentId, agentId)
+  const search: RunsSearch = { agent, completeness: 'GAPS' }
+  return (
+    <Section
+      title="Missing events"
+      error={error}
+      note={
+        data && data.items.length > 0 ? (
+          <RunsLink search={search} className="link">
+            Runs with missing events
+          </RunsLink>
+        ) : undefined
+      }
+    >
+      {data?.items.length === 0 && <Nothing>No event of the last {DAYS_SHOWN} days is known to be missing.</Nothing>}
+      {data?.items.map((sum) => (
+        <div key={sum.key} className="border-b border-line py-1.5 text-sm last:border-0">
+          <p className="flex gap-3">
+            <bdi className="min-w-0 flex-1 truncate font-mono">{sum.name}</bdi>
+            <span className="tabular text-amber">
+              {number(sum.recorded - sum.arrived)} of {counted(sum.recorded, 'event')}, {counted(sum.runs, 'run')}
+            </span>
+          </p>
+          <p className="text-soft">{whyMissing(sum, (iso) => exact(Date.parse(iso)))}</p>
+        </div>
+      ))}
+      {data && data.lookedTo !== null && (
+        <Nothing>
+          Only runs since <Time at={data.lookedTo} /> are counted.
+        </Nothing>
+      )}
     </Section>
   )
 }

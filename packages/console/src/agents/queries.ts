@@ -87,6 +87,18 @@ export function useAgentApprovals(environmentId: string, agentId: string) {
   })
 }
 
+/** Which clients lost events of the agent in the days shown. `agentId`: its internal id. */
+export function useAgentGaps(environmentId: string, agentId: string) {
+  return useQuery({
+    queryKey: ['lost events of agent', environmentId, agentId],
+    queryFn: ({ signal }) => {
+      const query = { ...daysShown(), by: 'client', agentId, limit: LISTED } as const
+      return api.readCompleteness({ params: { environmentId }, query }, { signal })
+    },
+    staleTime: 60_000,
+  })
+}
+
 const AGENTS_PAGE = 200
 /** Bounds what a page reads. */
 const MOST_AGENTS = 1_000

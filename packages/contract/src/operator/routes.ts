@@ -7,6 +7,7 @@ import { archiveRoutes } from './archive-routes.ts'
 import { approvalRoutes } from './approval-routes.ts'
 import { auditRoutes } from './audit-routes.ts'
 import { ApiKey, ApiKeyChange, ApiKeyPage, ApiKeyParams, ApiKeyRotation, CreatedApiKey, NewApiKey } from './api-key.ts'
+import { CompletenessPage, CompletenessQuery } from './completeness.ts'
 import { deploymentRoutes } from './deployment-routes.ts'
 import { DoctorReport } from './doctor.ts'
 import { Environment, EnvironmentPage, EnvironmentParams } from './environment.ts'
@@ -254,6 +255,19 @@ export const OPERATOR_ROUTES = {
     query: UsagePointsQuery,
     status: 200,
     reply: UsagePointPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  readCompleteness: {
+    method: 'GET',
+    access: 'viewer',
+    path: '/environments/{environmentId}/completeness',
+    summary: 'Events that did not arrive, by client or agent, with the reasons: the greatest loss first',
+    tag: 'Runs',
+    scopes: [],
+    params: EnvironmentParams,
+    query: CompletenessQuery,
+    status: 200,
+    reply: CompletenessPage,
     errors: ['not_found', 'invalid_cursor'],
   },
   createBackup: {

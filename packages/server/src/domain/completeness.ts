@@ -44,14 +44,7 @@ const isCount = (value: unknown, max: number): value is number =>
 export function toCompleteness(run: { recorders: string | null; eventCount: number }): Completeness {
   const recorders = readRecorders(run.recorders)
   const each = recorders.map(toRecorder)
-  const sum = (of: (recorder: RecorderCompleteness) => number) => each.reduce((total, one) => total + of(one), 0)
-  const counts = {
-    recorded: sum(({ recorded }) => recorded),
-    arrived: sum(({ arrived }) => arrived),
-    rejected: sum(({ rejected }) => rejected),
-    dropped: sum(({ dropped }) => dropped),
-    missing: sum(({ missing }) => missing),
-  }
+  const counts = countsOf(each)
   const unnumbered = Math.max(0, run.eventCount - counts.arrived)
   const isContradiction = recorders.some(({ arrived, highest }) => arrived > highest)
   const state =
@@ -62,10 +55,23 @@ export function toCompleteness(run: { recorders: string | null; eventCount: numb
         : each.some(({ isDone }) => !isDone)
           ? 'OPEN'
           : 'COMPLETE'
-  return { state, ...counts, drops: allDrops(recorders), unnumbered, recorders: each }
+  return { state, ...counts, drops: toDrops(dropsOfAll(recorders)), unnumbered, recorders: each }
 }
 
-function toRecorder(recorder: Recorder): RecorderCompleteness {
+export type Counts = Pick<Completeness, 'recorded' | 'arrived' | 'rejected' | 'dropped' | 'missing'>
+
+export function countsOf(each: readonly Counts[]): Counts {
+  const sum = (of: (counts: Counts) => number) => each.reduce((total, one) => total + of(one), 0)
+  return {
+    recorded: sum(({ recorded }) => recorded),
+    arrived: sum(({ arrived }) => arrived),
+    rejected: sum(({ rejected }) => rejected),
+    dropped: sum(({ dropped }) => dropped),
+    missing: sum(({ missing }) => missing),
+  }
+}
+
+export function toRecorder(recorder: Recorder): RecorderCompleteness {
   const { clientId, arrived, isDone } = recorder
   const recorded = Math.max(arrived, recordedBy(recorder))
   // What is counted twice, because an answer was lost, explains no more than what did not arrive.
@@ -74,9 +80,8 @@ function toRecorder(recorder: Recorder): RecorderCompleteness {
   return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
 }
 
-/** By reason, of all recorders that did not deliver all. */
-function allDrops(recorders: readonly Recorder[]): Completeness['drops'] {
-  const drops = new Map<string, Drop>()
+/** By reason, of all recorders that did not deliver all; added to those that are known. */
+export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<string, Drop>()): Map<string, Drop> {
   for (const recorder of recorders) {
     if (recordedBy(recorder) <= recorder.arrived) continue
     for (const { reason, count, lastAt } of recorder.dropped) {
@@ -84,6 +89,10 @@ function allDrops(recorders: readonly Recorder[]): Completeness['drops'] {
       drops.set(reason, { reason, count: known.count + count, lastAt: Math.max(known.lastAt, lastAt) })
     }
   }
+  return drops
+}
+
+export function toDrops(drops: ReadonlyMap<string, Drop>): Completeness['drops'] {
   return [...drops.values()].map(({ reason, count, lastAt }) => ({
     reason,
     count,

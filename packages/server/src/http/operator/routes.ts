@@ -10,6 +10,7 @@ import { approvalStreamRoutes } from './approval-stream.ts'
 import { operatorApprovalsRoutes } from './approvals.ts'
 import { auditLogRoutes } from './audit-log.ts'
 import { backupsRoutes } from './backups.ts'
+import { completenessRoutes } from './completeness.ts'
 import { configurationClientsRoutes } from './configuration-clients.ts'
 import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
@@ -71,6 +72,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   alertsRoutes(app, deps)
   operatorEventsRoutes(app, deps)
   usageRoutes(app, deps)
+  completenessRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)
   approvalDecisionsRoutes(app, deps, approvals)
   approvalStreamRoutes(app, deps, approvals)

@@ -30,7 +30,7 @@ const STRICTER: Record<string, OperationName[]> = {
     'createInstallationToken',
     'ignoreIssue',
   ],
-  'a range of times': ['searchEvents', 'listUnpricedModels', 'readUsage', 'readUsagePoints'],
+  'a range of times': ['searchEvents', 'listUnpricedModels', 'readUsage', 'readUsagePoints', 'readCompleteness'],
   'fields that need or exclude each other': [
     'decideApprovals',
     'listDeploymentChanges',

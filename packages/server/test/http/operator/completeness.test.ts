@@ -5,7 +5,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { SCOPES } from '@tacho/contract/route.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
@@ -106,4 +108,103 @@ test('a webhook is told once of a run that still has gaps after a minute, and an
   )
   assert.deepEqual([gaps?.['runStatus'], gaps?.['recorded'], gaps?.['arrived']], ['COMPLETED', 4, 2])
   assert.ok(!JSON.stringify(data).includes('filled'))
+})
+
+const NOW = Date.now()
+const sumsOf = async (by: string, more = '', environmentId = service.environmentId) => {
+  const [from, to] = [NOW - 3_600_000, NOW + 3_600_000].map((time) => new Date(time).toISOString())
+  const path = `/environments/${environmentId}/completeness?from=${from}&to=${to}&by=${by}${more}`
+  return replyOf('readCompleteness', await service.operator(path))
+}
+
+test('what is missing is summed up by client and by agent, the greatest loss first, with the reasons', async () => {
+  const { environmentId } = await service.newTenant('sums')
+  const key = await service.newKey({ scopes: [...SCOPES], environmentId })
+  const send = async (events: Record<string, unknown>[]) => {
+    const answer = await service.api('/events/batch', { body: events, headers: { 'x-api-key': key } })
+    assert.equal(answer.status, 200, answer.text)
+  }
+  const ofClient = (clientId: string, agentId: string) => ({ clientId, agentId, agentName: `Agent ${agentId}` })
+  const dropped = { queue_full: [3, NOW], failed: [1, NOW - 9] }
+  await send([
+    // Words of every object are ids like others.
+    numbered('one', 'abcde1', ofClient('__proto__', 'constructor')),
+    numbered('one', 'abcde6.', { ...OUTCOME, ...ofClient('__proto__', 'constructor'), dropped }),
+    numbered('one', 'worke1.', ofClient('worker', 'constructor')),
+    numbered('two', 'abcde3.', { ...OUTCOME, ...ofClient('__proto__', 'other') }),
+    numbered('two', 'worke2.', ofClient('worker', 'other')),
+    numbered('whole', 'abcde1.', { ...OUTCOME, ...ofClient('perfect', 'perfect') }),
+  ])
+  const { items, nextCursor, lookedTo } = await sumsOf('client', '', environmentId)
+  assert.deepEqual([nextCursor, lookedTo], [null, null])
+  const told = items.map(({ key: id, name, runs, recorded, arrived, dropped: said, missing, drops }) => {
+    assert.equal(id, name)
+    return { id, runs, recorded, arrived, said, missing, why: drops.map(({ reason, count }) => [reason, count]) }
+  })
+  const why = [
+    ['queue_full', 3],
+    ['failed', 1],
+  ]
+  assert.deepEqual(told, [
+    { id: '__proto__', runs: 2, recorded: 9, arrived: 3, said: 4, missing: 2, why },
+    { id: 'worker', runs: 1, recorded: 2, arrived: 1, said: 0, missing: 1, why: [] },
+  ])
+  const agents = (await sumsOf('agent', '', environmentId)).items
+  assert.deepEqual(
+    agents.map(({ name, runs, recorded, arrived, newestRun }) => [name, runs, recorded, arrived, newestRun.runId]),
+    [
+      ['Agent constructor', 1, 7, 3, 'one'],
+      ['Agent other', 1, 5, 2, 'two'],
+    ],
+  )
+  const [first, second] = agents
+  const ofAgent = (await sumsOf('client', `&agentId=${second?.key.toUpperCase()}`, environmentId)).items
+  assert.deepEqual(
+    ofAgent.map(({ key: id, missing }) => [id, missing]),
+    [
+      ['__proto__', 2],
+      ['worker', 1],
+    ],
+  )
+  const page = await sumsOf('agent', '&limit=1', environmentId)
+  const next = await sumsOf('agent', `&limit=1&cursor=${encodeURIComponent(page.nextCursor ?? '')}`, environmentId)
+  assert.deepEqual([...page.items, ...next.items], agents)
+  assert.equal(next.nextCursor, null)
+  // An agent of another environment has no runs here.
+  assert.deepEqual((await sumsOf('client', `&agentId=${first?.key}`)).items, [])
+  const other = await service.operator(
+    `/environments/${service.environmentId}/completeness?from=${new Date(NOW).toISOString()}&to=${new Date(NOW).toISOString()}&by=agent&cursor=${encodeURIComponent(page.nextCursor ?? '')}`,
+  )
+  assert.deepEqual(refusalOf(other), [400, 'invalid_cursor'])
+  for (const wrong of ['by=run', 'by=__proto__', 'by=agent&agentId=constructor']) {
+    const times = `from=${new Date(NOW).toISOString()}&to=${new Date(NOW).toISOString()}`
+    assert.deepEqual(refusalOf(await service.operator(at(`completeness?${times}&${wrong}`))), [400, 'invalid_request'])
+  }
+})
+
+test('sums look at a bounded number of SDK instances, the newest runs first, and say how far', async () => {
+  const { environmentId } = await service.newTenant('many')
+  const key = await service.newKey({ scopes: [...SCOPES], environmentId })
+  // 50 instances of a run, which is the most that it keeps; each lost its first event.
+  const runs = Math.ceil(LIMITS.summedRecorders / 50) + 150
+  for (let run = 0; run < runs; run += 2) {
+    const events = Array.from({ length: 100 }, (_, n) => {
+      const recorder = `r${String(n % 50).padStart(4, '0')}`
+      const place = {
+        runId: `run ${run + (n < 50 ? 0 : 1)}`,
+        timestamp: NOW - run * 1_000,
+        clientId: `client ${n % 7}`,
+      }
+      return numbered(place.runId, `${recorder}2`, place)
+    })
+    const answer = await service.api('/events/batch', { body: events, headers: { 'x-api-key': key } })
+    assert.equal(answer.status, 200, answer.text)
+  }
+  const { items, lookedTo } = await sumsOf('client', '', environmentId)
+  assert.equal(items.length, 7)
+  assert.equal(
+    items.reduce((sum, { missing }) => sum + missing, 0),
+    LIMITS.summedRecorders,
+  )
+  assert.ok(lookedTo !== null && Date.parse(lookedTo) > NOW - runs * 1_000, String(lookedTo))
 })

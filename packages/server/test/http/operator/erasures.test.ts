@@ -115,7 +115,8 @@ async function recordAll(tenant: Tenant, marker: string, named: Record<string, u
     sent('TOOL_CALL', 2, { ...tool, promptVersionId: versionId }),
     sent(text('type'), 1, {}),
     sent('POLICY_DECISION', 1, { policyId: text('policy'), action: 'BLOCK', reason: text('reason') }),
-    sent('SESSION_OUTCOME', 0, { status: 'FAILED', error: text('failure') }),
+    // The first event of its recorder is missing.
+    { ...sent('SESSION_OUTCOME', 0, { status: 'FAILED', error: text('failure') }), n: 'abcde2.' },
   ]
   await send(publicly(tenant, '/events/batch', events))
   const attributes = {
@@ -207,7 +208,7 @@ const READS = ROWS.filter(({ name, route }) => route.method === 'GET' && !OTHERS
 const STARTED = Date.now()
 const day = (ms: number) => new Date(STARTED + ms).toISOString()
 const FIXED: Record<string, string[]> = {
-  by: ['agent', 'model', 'promptVersion'],
+  by: ['agent', 'model', 'promptVersion', 'client'],
   step: ['hour', 'window'],
   table: ['events', 'runs'],
 }
@@ -322,7 +323,8 @@ async function sums({ service, environmentId, promptId }: Tenant): Promise<strin
   const window = `from=${encodeURIComponent(day(-20 * HOUR))}&to=${encodeURIComponent(day(HOUR))}`
   const paths = [
     `/usage?${window}`,
-    ...(FIXED['by'] ?? []).map((by) => `/usage/points?${window}&step=window&by=${by}`),
+    ...['agent', 'model', 'promptVersion'].map((by) => `/usage/points?${window}&step=window&by=${by}`),
+    ...['agent', 'client'].map((by) => `/completeness?${window}&by=${by}`),
     `/unpriced-models?${window}`,
     `/prompts/${promptId}/results`,
   ]
@@ -335,7 +337,7 @@ async function sums({ service, environmentId, promptId }: Tenant): Promise<strin
 
 /** The routes whose answers show what a client sent. */
 const SHOWING =
-  'listRuns readRun listRunEvents readApproval listOperatorRuns readOperatorRun listEventRows readEvent traceEvent readUsage readUsagePoints listApprovals listApprovalGroups streamApprovals readApprovalAftermath listRunApprovals listIssues readIssue listOccurrences listRecoveries listAffectedRuns listAffectedAgents listIssueActivity listIssueRecords readIssueRecord searchEvents readSimulation listUnpricedModels exportEnvironment exportRun exportParquet'.split(
+  'listRuns readRun listRunEvents readApproval listOperatorRuns readOperatorRun listEventRows readEvent traceEvent readUsage readUsagePoints readCompleteness listApprovals listApprovalGroups streamApprovals readApprovalAftermath listRunApprovals listIssues readIssue listOccurrences listRecoveries listAffectedRuns listAffectedAgents listIssueActivity listIssueRecords readIssueRecord searchEvents readSimulation listUnpricedModels exportEnvironment exportRun exportParquet'.split(
     ' ',
   )
 

@@ -1,0 +1,60 @@
+/** `tacho runs gaps`: which clients or agents lose events, how many and why. */
+import { eachItem, taken } from '@tacho/client/items.ts'
+import { whyMissing } from '@tacho/contract/completeness.ts'
+import { number } from '@tacho/contract/format.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/operator/completeness.ts'
+import { agentIdOf } from '../calls/agent-id.ts'
+import { connected } from '../calls/connected.ts'
+import type { Input } from '../calls/operator-client.ts'
+import { mostOf, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
+import { faint, printEmpty, printJson, printLine, printMore, printTable, spokenTime } from '../terminal/output.ts'
+import { moment } from '../terminal/time-text.ts'
+
+export interface GapsOptions extends EnvironmentOptions, PageOptions {
+  by: CompletenessQuery['by']
+  agent?: string
+  from: string
+  to?: string
+}
+
+export async function printGaps(options: GapsOptions): Promise<void> {
+  const now = Date.now()
+  const { by, agent } = options
+  const from = moment('--from', options.from, -1, now)
+  const to = options.to === undefined ? new Date(now).toISOString() : moment('--to', options.to, -1, now)
+  const { client, environmentId } = await connected(options)
+  const agentId = agent === undefined ? {} : { agentId: await agentIdOf(client, environmentId, agent) }
+  let lookedTo: string | null = null
+  const read = async (given: Input<'readCompleteness'>) => {
+    const page = await client.readCompleteness(given)
+    lookedTo = page.lookedTo
+    return page
+  }
+  const query = { from, to, by, ...agentId, limit: LIMITS.operatorPageMax }
+  const { items, hasMore } = await taken(eachItem(read, { params: { environmentId }, query }), mostOf(options))
+  if (options.json) return printJson({ from, to, items, hasMore, lookedTo })
+  if (items.length === 0) {
+    return printEmpty(
+      `No event of a run that started from ${from} to ${to} is known to be missing. \`tacho runs show\` says what of a run arrived.`,
+    )
+  }
+  printTable(
+    [
+      { title: by === 'agent' ? 'AGENT' : 'CLIENT' },
+      { title: 'MISSING', align: 'right' },
+      { title: 'OF', align: 'right' },
+      { title: 'RUNS', align: 'right' },
+      { title: 'NEWEST RUN' },
+      { title: 'WHY', as: 'text' },
+    ],
+    items.map(cells),
+  )
+  printMore(hasMore)
+  if (lookedTo !== null) printLine(faint(`Only runs with gaps that started since ${spokenTime(lookedTo)} are counted.`))
+}
+
+function cells(sum: CompletenessSum): string[] {
+  const { name, recorded, arrived, runs, newestRun } = sum
+  return [name, ...[recorded - arrived, recorded, runs].map(number), newestRun.runId, whyMissing(sum, spokenTime)]
+}
