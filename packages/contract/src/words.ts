@@ -64,6 +64,7 @@ export const WEBHOOK_EVENTS = [
   'alert.firing',
   'alert.resolved',
   'budget.reached',
+  'run.failed',
   'run.incomplete',
 ] as const
 

@@ -14,6 +14,7 @@ const EVENT_NOTES: Record<WebhookEvent, string> = {
   'alert.firing': 'a rule about runs or costs holds',
   'alert.resolved': 'such a rule is over',
   'budget.reached': '50, 80 or 100 % are used',
+  'run.failed': 'a run failed, and why',
   'run.incomplete': 'events of a run are missing',
 }
 

@@ -3,6 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 import { ApprovalStatus } from '../approval.ts'
 import { nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { RunStatus } from '../run.ts'
+import { RunFailure } from './run.ts'
 import { Completeness } from './completeness.ts'
 import { IssueState } from './issue.ts'
 import { ALERT_KINDS, type WEBHOOK_EVENTS } from '../words.ts'
@@ -68,6 +69,7 @@ const alert = Type.Object(
     kind: Type.Enum([...ALERT_KINDS]),
     threshold: Type.Number(),
     agentId: nullableText('Internal id of the agent that it is about; null: all'),
+    agentName: nullableText('Its name, as operators see it; null: all agents, or it has no run any more'),
     value: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'What was measured' }),
     percent: Type.Integer({ minimum: 0, description: 'For a budget: 50, 80 or 100' }),
     isTest: Type.Optional(Type.Boolean({ description: 'An operator sent it to test the alert' })),
@@ -81,28 +83,53 @@ export const AlertMessage = Type.Object(
 )
 export type AlertMessage = Static<typeof AlertMessage>
 
+const run = {
+  environmentId: uuid('Environment id'),
+  id: uuid('Internal id of the run'),
+  runId: Type.String({ description: 'External run id' }),
+  sessionId: nullableText('External session id'),
+  agentId: nullableText('External agent id'),
+  agentName: Type.String({ description: 'Name of the agent, as operators see it' }),
+  runStatus: RunStatus,
+  url: nullableText('Page of the run in the console; null: the environment was deleted'),
+}
+
 const { state: _state, unnumbered: _unnumbered, recorders: _recorders, ...missing } = Completeness.properties
 
 const incomplete = Type.Object(
   {
-    environmentId: uuid('Environment id'),
-    id: uuid('Internal id of the run'),
-    runId: Type.String({ description: 'External run id' }),
-    sessionId: nullableText('External session id'),
-    agentId: nullableText('External agent id'),
-    agentName: Type.String(),
-    runStatus: RunStatus,
+    ...run,
     title: Type.String({ description: 'What is missing, in a line' }),
     ...missing,
   },
   { $id: 'IncompleteRun', description: 'What of a run did not arrive when the message was created' },
 )
 
-export const RunMessage = Type.Object(
+export const IncompleteRunMessage = Type.Object(
   { type: Type.Enum(['run.incomplete']), timestamp: at, data: incomplete },
-  { $id: 'RunMessage', description: 'A message about a run' },
+  { $id: 'IncompleteRunMessage', description: 'A message about a run of which events are missing' },
 )
-export type RunMessage = Static<typeof RunMessage>
+export type IncompleteRunMessage = Static<typeof IncompleteRunMessage>
+
+const failed = Type.Object(
+  {
+    ...run,
+    title: Type.String({
+      description: 'Why it failed, in a line, such as `TimeoutError in get_order: no answer after 3000 ms`',
+    }),
+    failure: Type.Union([RunFailure, Type.Null()], {
+      description:
+        'The error of its outcome, or else its latest error. Null: none is known, or the stalled rule closed it',
+    }),
+  },
+  { $id: 'FailedRun', description: 'A run that failed, when the message was created' },
+)
+
+export const FailedRunMessage = Type.Object(
+  { type: Type.Enum(['run.failed']), timestamp: at, data: failed },
+  { $id: 'FailedRunMessage', description: 'A message about a run that failed' },
+)
+export type FailedRunMessage = Static<typeof FailedRunMessage>
 
 export const TestMessage = Type.Object(
   {
@@ -124,7 +151,11 @@ export const WEBHOOK_MESSAGES = {
   'alert.firing': { summary: 'The condition of an alert held long enough', body: AlertMessage },
   'alert.resolved': { summary: 'The condition of a firing alert is over', body: AlertMessage },
   'budget.reached': { summary: '50, 80 or 100 percent of a budget are used', body: AlertMessage },
-  'run.incomplete': { summary: 'Events of a run did not arrive, for a minute; once for each run', body: RunMessage },
+  'run.failed': { summary: 'A run ended as failed, or the stalled rule closed it', body: FailedRunMessage },
+  'run.incomplete': {
+    summary: 'Events of a run did not arrive, for a minute; once for each run',
+    body: IncompleteRunMessage,
+  },
   'webhook.test': { summary: 'An operator tests the webhook', body: TestMessage },
 } as const satisfies Record<(typeof WEBHOOK_EVENTS)[number] | 'webhook.test', { summary: string; body: TSchema }>
 

@@ -58,7 +58,7 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
   }
 }
 
-function toRunFailure({ failure, failureMessage }: RunRow): RunFailure | null {
+export function toRunFailure({ failure, failureMessage }: RunRow): RunFailure | null {
   const known = readFailure(failure, failureMessage)
   if (known === null) return null
   const { errorClass, message, place, eventId } = known

@@ -84,6 +84,7 @@ const TITLES: Record<string, string> = {
   'alert.firing': 'Alert',
   'alert.resolved': 'Resolved',
   'budget.reached': 'Budget',
+  'run.failed': 'A run failed',
   'run.incomplete': 'Events of a run are missing',
   'webhook.test': 'This is a test',
 } satisfies Record<WebhookEvent | 'webhook.test', string>
@@ -103,6 +104,7 @@ const SHOWN = {
   value: 'Value',
   threshold: 'Threshold',
   percent: 'Percent of the budget',
+  url: 'In the console',
 } as const
 
 /** Slack's limits: 150 characters in a header, 3,000 in a text, 2,000 in a field. */

@@ -1,17 +1,22 @@
 /**
  * Looks at runs in which something failed, and makes an issue record of each failure. A run is queued by the append that
- * stored the failure, or by the stalled rule. The records are decided at once.
+ * stored the failure, or by the stalled rule. The records are decided at once. Webhooks are told once that a run failed, with
+ * the end of that work.
  */
+import { failedRunNews } from '../domain/failed-run.ts'
 import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
 import { canonicalFacts } from '../domain/issue.ts'
 import { seenFailures, type FailedEvent } from '../domain/seen-failures.ts'
 import { readFailureSubject, type FailureStore, type NewFailure, type RunInReview } from '../storage/failures.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
-import type { WorkItem, WorkStore } from '../storage/work.ts'
+import type { WebhookStore } from '../storage/webhooks.ts'
+import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { RunPages } from './run-pages.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface FindFailuresOptions {
-  storage: FailureStore & Pick<WorkStore, 'finishWork'>
+  storage: FailureStore & Pick<WorkStore, 'finishWork'> & Pick<WebhookStore, 'tellOfRun'>
+  pages: RunPages
   owner: string
   now: () => number
   random: Random
@@ -20,20 +25,24 @@ export interface FindFailuresOptions {
 /** Runs at once; the workspaces take turns. */
 const SLOTS = 4
 
-export function findFailures({ storage, owner, now, random }: FindFailuresOptions): WorkHandler {
-  const finish = (item: WorkItem) => storage.finishWork({ kind: 'find_failures', owner, items: [item] })
+export function findFailures({ storage, pages, owner, now, random }: FindFailuresOptions): WorkHandler {
+  const hold = (item: WorkItem): WorkHold => ({ kind: 'find_failures', owner, items: [item] })
 
-  async function find({ environmentId, subjectId }: WorkItem): Promise<void> {
+  /** Returns the run, and what webhooks are told of it: only when it ends. */
+  async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)
-    if (subject === null) return
-    const run = await storage.readFailures(environmentId, subject.run, subject.span)
-    if (run === null) return
-    const found = subject.span === null ? stalled(run) : seenFailures(run.events).map(ofEvent)
+    if (subject === null) return null
+    const review = await storage.readFailures(environmentId, subject.run, subject.span)
+    if (review === null) return null
+    const { run, events } = review
+    const found = subject.span === null ? stalled(review) : seenFailures(events).map(ofEvent)
     const newId = () => uuidv7(now(), random)
     const failures = found.map((one): NewFailure => {
       return { ...one, id: newId(), decision: { ...one.decision, newIssueId: newId() } }
     })
     if (failures.length > 0) await storage.recordFailures(environmentId, run.runId, failures, now())
+    const news = subject.span === null || subject.span.ends ? failedRunNews(environmentId, run) : null
+    return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
   }
 
   return {
@@ -42,12 +51,16 @@ export function findFailures({ storage, owner, now, random }: FindFailuresOption
     inTurn: true,
     async perform(items) {
       for (const item of items) {
-        await find(item)
+        const ended = await find(item)
         // Queued again meanwhile, it is no longer held and stays.
-        await finish(item)
+        if (ended === null) await storage.finishWork(hold(item))
+        else {
+          const news = { type: 'run.failed', at: now(), data: ended.data } as const
+          await storage.tellOfRun(hold(item), item.environmentId, ended.run, news)
+        }
       }
     },
-    giveUp: finish,
+    giveUp: (item) => storage.finishWork(hold(item)),
   }
 }
 
@@ -66,7 +79,8 @@ function ofEvent({ event, failure, release, promptVersionId }: FailedEvent): Fou
 }
 
 /** The run went silent. If an outcome arrived meanwhile, it did not. */
-function stalled({ ruleClosedAt, agentName, agentId, sessionId, lastEventAt, events }: RunInReview): Found[] {
+function stalled({ run, events }: RunInReview): Found[] {
+  const { ruleClosedAt, agentName, agentExternalId: agentId, sessionId, lastEventAt } = run
   if (ruleClosedAt === null) return []
   const error = { type: null, message: null, stack: null, causes: [] }
   const agent = agentId ?? agentName

@@ -1,17 +1,19 @@
 /** Tells webhooks about runs with gaps, once each, after the time in which a retry or a spool can still fill them. */
 import { gapsNews } from '../domain/completeness.ts'
-import type { CompletenessStore } from '../storage/completeness.ts'
 import type { RunStore } from '../storage/runs.ts'
+import type { WebhookStore } from '../storage/webhooks.ts'
 import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { RunPages } from './run-pages.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface TellGapsOptions {
-  storage: CompletenessStore & Pick<RunStore, 'findRun'> & Pick<WorkStore, 'finishWork'>
+  storage: Pick<WebhookStore, 'tellOfRun'> & Pick<RunStore, 'findRun'> & Pick<WorkStore, 'finishWork'>
+  pages: RunPages
   owner: string
   now: () => number
 }
 
-export function tellGaps({ storage, owner, now }: TellGapsOptions): WorkHandler {
+export function tellGaps({ storage, pages, owner, now }: TellGapsOptions): WorkHandler {
   const kind = 'tell_gaps'
   const hold = (item: WorkItem): WorkHold => ({ kind, owner, items: [item] })
   return {
@@ -22,7 +24,12 @@ export function tellGaps({ storage, owner, now }: TellGapsOptions): WorkHandler 
         const { environmentId, subjectId } = item
         const run = await storage.findRun(environmentId, subjectId)
         const data = run && gapsNews(environmentId, run)
-        await storage.tellGaps(hold(item), environmentId, data && { at: now(), data })
+        if (data === null) await storage.finishWork(hold(item))
+        else {
+          const url = await pages.urlOf(environmentId, subjectId)
+          const news = { type: 'run.incomplete', at: now(), data: { ...data, url } } as const
+          await storage.tellOfRun(hold(item), environmentId, subjectId, news)
+        }
       }
     },
     async giveUp(item) {

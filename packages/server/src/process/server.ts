@@ -36,6 +36,7 @@ import { indexSearch } from '../jobs/index-search.ts'
 import { packPayloads } from '../jobs/pack-payloads.ts'
 import { reopenIssues } from '../jobs/reopen-issues.ts'
 import { queueRetention, retain } from '../jobs/retain.ts'
+import { runPages } from '../jobs/run-pages.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { tellGaps } from '../jobs/tell-gaps.ts'
 import { simulate } from '../jobs/simulate.ts'
@@ -89,11 +90,13 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
   const configurationClients = createConfigurationClients({ now: storeNow })
+  const publicUrl = () => config.publicUrl ?? forPeople(listensOn)
+  const pages = runPages(storage, publicUrl)
   const work = createWorkRunner({
     storage,
     handlers: [
       reviewIssueRecords({ storage, now, random: randomBytes }),
-      findFailures({ storage, owner, now: storeNow, random: randomBytes }),
+      findFailures({ storage, pages, owner, now: storeNow, random: randomBytes }),
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now }),
       retain({ storage, owner, now: storeNow }),
@@ -101,7 +104,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       erase({ storage, now: storeNow }),
       deleteEnvironments({ storage, owner, now: storeNow }),
       closeStalled({ storage, owner, now: storeNow }),
-      tellGaps({ storage, owner, now: storeNow }),
+      tellGaps({ storage, pages, owner, now: storeNow }),
       checkAlerts({ storage, prices, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, owner, now: storeNow }),
     ],
@@ -119,7 +122,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       operatorTokens,
       sessions,
       signIn: createSignInLibrary({ ...signInOptions(config), storage, now }),
-      publicUrl: () => config.publicUrl ?? forPeople(listensOn),
+      publicUrl,
       configurations,
       configurationClients,
       cursors: cursors(await storage.secret('cursors', randomBytes(32).toString('hex'))),

@@ -43,7 +43,8 @@ export type AlertPatch = Partial<Omit<AlertRule, 'kind'>>
 
 export interface AlertNewsRow {
   type: WebhookEvent
-  data: object
+  /** `agentId`: the internal id of the agent that the alert is about. The message gets its name too. */
+  data: { agentId: string | null }
 }
 
 export interface AlertState {

@@ -3,17 +3,6 @@
  * counts for each recorder, as one text, so that an event costs no row and no statement.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { WorkHold } from './work.ts'
-
-export interface CompletenessStore {
-  /** Ends the work of telling that a run has gaps, and tells it unless `news` is null. False: the work is no longer held. */
-  tellGaps(hold: WorkHold, environmentId: string, news: GapsNews | null): Promise<boolean>
-}
-
-export interface GapsNews {
-  at: number
-  data: object
-}
 
 /** What an event says about its recording. */
 export interface Numbering {

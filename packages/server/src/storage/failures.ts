@@ -1,6 +1,7 @@
 /** Failures that the service sees in recorded events. Each becomes an issue record of the service, once. */
 import type { StoredEvent } from './events.ts'
 import type { IssueDecision } from './issue-records.ts'
+import type { RunRow } from './runs.ts'
 
 export interface FailureStore {
   /** The events of a run that may tell a failure: those with these times, and others among the newest before them. */
@@ -16,16 +17,12 @@ export interface FailureStore {
 export interface TimeSpan {
   from: number
   to: number
+  /** One of the events ended the run as failed. */
+  ends?: true
 }
 
 export interface RunInReview {
-  runId: string
-  sessionId: string | null
-  agentId: string | null
-  agentName: string
-  /** When the stalled rule closed it; null: it did not, or an outcome has replaced that. */
-  ruleClosedAt: number | null
-  lastEventAt: number
+  run: RunRow
   events: StoredEvent[]
 }
 
@@ -46,10 +43,11 @@ export interface NewFailure {
 
 /** What the work names: the run by its internal id, and the times of its new events. Null: the stalled rule closed it. */
 export const failureSubject = (run: string, span: TimeSpan | null): string =>
-  `${run}/${span === null ? 'stalled' : `${span.from}-${span.to}`}`
+  `${run}/${span === null ? 'stalled' : `${span.from}-${span.to}${span.ends ? '/end' : ''}`}`
 
 export function readFailureSubject(subject: string): { run: string; span: TimeSpan | null } | null {
-  const [, run = '', from, to] = /^([0-9a-f-]{36})\/(?:stalled|(\d{1,15})-(\d{1,15}))$/.exec(subject) ?? []
+  const [, run = '', from, to, end] = /^([0-9a-f-]{36})\/(?:stalled|(\d{1,15})-(\d{1,15})(\/end)?)$/.exec(subject) ?? []
   if (run === '') return null
-  return { run, span: from === undefined ? null : { from: Number(from), to: Number(to) } }
+  if (from === undefined) return { run, span: null }
+  return { run, span: { from: Number(from), to: Number(to), ...(end !== undefined && { ends: true }) } }
 }

@@ -32,7 +32,6 @@ import type { AgentStore } from './agents.ts'
 import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { SearchStore } from './search.ts'
-import type { CompletenessStore } from './completeness.ts'
 import type { StalledStore } from './stalled.ts'
 import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
@@ -56,7 +55,6 @@ export interface Storage
     RetentionStore,
     SearchStore,
     StalledStore,
-    CompletenessStore,
     UsageStore,
     PriceStore,
     AlertStore,

@@ -2,6 +2,7 @@
 import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from './audit.ts'
 import type { PageById } from './page.ts'
+import type { WorkHold } from './work.ts'
 
 export interface WebhookStore {
   /** `too_many`: the environment has reached its limit. */
@@ -19,6 +20,11 @@ export interface WebhookStore {
   removeWebhook(environmentId: string, id: string, audit: AuditEntry[]): Promise<WebhookRow | null>
   /** Queues a message to one webhook. */
   sendToWebhook(delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow>
+  /**
+   * Ends work, and queues a message about a run, named by its internal id, to every webhook that subscribes to it; none if the
+   * run is gone. False, queuing none: the work is no longer held.
+   */
+  tellOfRun(hold: WorkHold, environmentId: string, run: string, news: News): Promise<boolean>
   /** Newest first. */
   listDeliveries(
     environmentId: string,
@@ -73,6 +79,12 @@ type Changeable =
 
 /** Undefined fields stay unchanged. */
 export type WebhookPatch = { [Name in Changeable]?: WebhookRow[Name] | undefined }
+
+export interface News {
+  type: WebhookEvent
+  at: number
+  data: object
+}
 
 export interface NewDelivery {
   id: string

@@ -7,6 +7,7 @@ import { startOnBothEngines } from '../setup/both-engines.ts'
 import { eventually } from '../setup/eventually.ts'
 import { issueRecord, reviewed, submit } from '../setup/issue-service.ts'
 import { startService, type Service } from '../setup/service.ts'
+import { workDone } from '../setup/work-done.ts'
 
 const services = startOnBothEngines({}, ({ engine, service }) => ({ engine, service }))
 
@@ -32,10 +33,7 @@ async function tenant(service: Service) {
       return Promise.all(found.map(async ({ id }) => (await service.operator<Issue>(`${path}/issues/${id}`)).body))
     },
     /** The failures that are queued are seen. */
-    async settled() {
-      const work = async () => (await service.call<string>('/metrics')).text
-      await eventually(async () => !/tacho_work_items\{kind="find_failures"\} [1-9]/.test(await work()), 'no work')
-    },
+    settled: () => workDone(service, 'find_failures'),
     records: async () => (await service.operator<IssueRecordPage>(`${path}/issue-records`)).body.items,
     detail: async (id: string) => (await service.operator<IssueRecordDetail>(`${path}/issue-records/${id}`)).body,
     act: (issue: string, verb: string) =>

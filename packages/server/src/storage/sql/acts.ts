@@ -19,7 +19,6 @@ import { promptsActs } from './configuration/prompts.ts'
 import { publishActs } from './configuration/publish.ts'
 import { simulationsActs } from './configuration/simulations.ts'
 import { toolEventsActs } from './configuration/tool-events.ts'
-import { completenessActs } from './completeness.ts'
 import { controlActs } from './control.ts'
 import { deliveriesActs } from './webhooks/deliveries.ts'
 import { environmentDeletionActs } from './erasure/environment-deletion.ts'
@@ -95,7 +94,6 @@ export const ACTS: Acts<ActMethods> = {
   ...publishActs,
   ...simulationsActs,
   ...toolEventsActs,
-  ...completenessActs,
   ...controlActs,
   ...deliveriesActs,
   ...environmentsActs,

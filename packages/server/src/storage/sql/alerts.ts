@@ -15,7 +15,7 @@ import type { WorkHold } from '../work.ts'
 import { read, write, type Acts } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
-import { announce } from './webhooks/deliveries.ts'
+import { announceAlert } from './webhooks/announcements.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import type { Sql } from './sql.ts'
 import { stalledBefore } from './runs/stalled-rule.ts'
@@ -100,11 +100,11 @@ const BUDGETS = ['threshold', 'agentId', 'period'] as const
 async function testAlert(
   sql: Sql,
   { environmentId, at }: AlertRef,
-  { type, data }: AlertNewsRow,
+  news: AlertNewsRow,
   audit: AuditEntry[],
 ): Promise<number> {
   await insertAudit(sql, audit)
-  return announce(sql, environmentId, type, [{ at, data }])
+  return announceAlert(sql, environmentId, news, at)
 }
 
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
@@ -190,6 +190,6 @@ async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   if ((await postponeWork(sql, hold, { dueAt: nextAt, error: null, counts: false })) === 0) return false
   const text = 'UPDATE alerts SET state = ?, checked_at = ? WHERE environment_id = ? AND id = ?'
   await sql.run(text, [JSON.stringify(state), at, environmentId, id])
-  if (news) await announce(sql, environmentId, news.type, [{ at, data: news.data }])
+  if (news) await announceAlert(sql, environmentId, news, at)
   return true
 }

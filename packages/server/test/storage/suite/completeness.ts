@@ -176,10 +176,10 @@ export function completenessSuite(open: OpenStorage) {
         [{ environmentId: env, subjectId: id }],
       )
       const hold = { kind: 'tell_gaps', owner: 'node', items } as const
-      const news = { at: NOON, data: { runId: 'run' } }
-      assert.equal(await storage().tellGaps({ ...hold, owner: 'other' }, env, news), false)
-      assert.equal(await storage().tellGaps(hold, env, news), true)
-      assert.equal(await storage().tellGaps(hold, env, news), false)
+      const news = { type: 'run.incomplete', at: NOON, data: { runId: 'run' } } as const
+      assert.equal(await storage().tellOfRun({ ...hold, owner: 'other' }, env, id, news), false)
+      assert.equal(await storage().tellOfRun(hold, env, id, news), true)
+      assert.equal(await storage().tellOfRun(hold, env, id, news), false)
       await append(storage(), env, numbered(6))
       assert.deepEqual(await claimed(NOON + 600_000), [])
     })

@@ -10,7 +10,19 @@ import { ask, request } from './approval-sample.ts'
 import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
 import { eventEnvironment } from '../../../src/storage/sql/events.ts'
 import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
-import { append, batch, event, HOUR, llmCall, newEnvironment, newId, NOON, outcome } from './sample.ts'
+import {
+  append,
+  batch,
+  event,
+  HOUR,
+  llmCall,
+  newEnvironment,
+  newId,
+  NOON,
+  outcome,
+  runOf,
+  sampleFailure,
+} from './sample.ts'
 import { newWebhook } from './webhooks.ts'
 
 const LATER = NOON + 60_000
@@ -341,6 +353,44 @@ export function erasuresSuite(open: OpenStorage) {
       await erase(storage(), env, { kind: 'agent', subject: 'bot' })
       assert.equal((await details())[ofKept], erased)
       await storage().removeWebhook(env, webhookId, [])
+    })
+
+    test('takes messages about a run and about an alert of its agent, whatever is erased; none comes afterwards', async () => {
+      const subjects: Subject[] = [
+        { kind: 'run', subject: 'gone' },
+        { kind: 'session', subject: 's' },
+        { kind: 'agent', subject: 'bot' },
+        { kind: 'client', subject: 'erased client' },
+      ]
+      for (const subject of subjects) {
+        const env = await newEnvironment(storage())
+        const ids = { runId: 'gone', sessionId: 's', agentId: 'bot', agentName: 'Bot', clientId: 'erased client' }
+        const failed = { failure: sampleFailure(), payload: '{"error":"x"}' }
+        await append(storage(), env, event({ ...ids, ...failed }), event({ runId: 'kept', ...failed }))
+        const { id: webhookId } = await newWebhook(storage(), env, { events: ['run.failed', 'alert.firing'] })
+        const told = async () => (await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })).length
+        const owner = newId()
+        const claim = { kind: 'find_failures', owner, now: NOON + HOUR, leaseUntil: NOON + HOUR, limit: 1_000 } as const
+        const items = (await storage().claimWork(claim)).filter(({ environmentId }) => environmentId === env)
+        const runs = [await runOf(storage(), env, 'gone'), await runOf(storage(), env, 'kept')] as const
+        const tell = (run: { id: string; runId: string }, from: number) => {
+          const data = { runId: run.runId, sessionId: run === runs[0] ? 's' : null, agentId: null }
+          const hold = { kind: 'find_failures', owner, items: items.slice(from, from + 1) } as const
+          return storage().tellOfRun(hold, env, run.id, { type: 'run.failed', at: NOON, data })
+        }
+        const tellAlert = (agentId: string) => {
+          const news = { type: 'alert.firing', data: { agentId } } as const
+          return storage().testAlert({ environmentId: env, id: newId(), at: NOON }, news, [])
+        }
+        assert.equal(await tell(runs[0], 0), true)
+        await tellAlert(runs[0].agentId)
+        await tellAlert(runs[1].agentId)
+        assert.equal(await told(), 3)
+        await deleteAll(storage(), await erase(storage(), env, subject))
+        assert.equal(await told(), subject.kind === 'agent' ? 1 : 2, subject.kind)
+        assert.equal(await tell(runs[0], 1), true)
+        assert.equal(await told(), subject.kind === 'agent' ? 1 : 2, 'a run that is gone')
+      }
     })
 
     test('of a run whose payloads are gone takes no usage from others', async () => {

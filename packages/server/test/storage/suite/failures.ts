@@ -45,7 +45,7 @@ export function failuresSuite(open: OpenStorage) {
 
     test('a subject names the run and the times of its new events', () => {
       const id = newId()
-      for (const span of [null, { from: 5, to: 5 }, { from: 0, to: NOON }]) {
+      for (const span of [null, { from: 5, to: 5 }, { from: 0, to: NOON }, { from: 1, to: 2, ends: true } as const]) {
         assert.deepEqual(readFailureSubject(failureSubject(id, span)), { run: id, span })
       }
       assert.equal(readFailureSubject('x'), null)
@@ -70,7 +70,7 @@ export function failuresSuite(open: OpenStorage) {
       const id = async (runId: string) => (await runOf(storage(), environmentId, runId)).id
       const expected = [
         failureSubject(await id('two'), { from: NOON + 2, to: NOON + 5 }),
-        failureSubject(await id('ended'), { from: NOON + 7, to: NOON + 7 }),
+        failureSubject(await id('ended'), { from: NOON + 7, to: NOON + 7, ends: true }),
       ]
       assert.deepEqual(await queued(environmentId, NOON + 1_999), [])
       assert.deepEqual(await queued(environmentId, NOON + 2_000), expected.toSorted())
@@ -122,7 +122,7 @@ export function failuresSuite(open: OpenStorage) {
         found?.events.map(({ eventId }) => eventId),
         ['early', 'failed'],
       )
-      assert.equal(found?.runId, 'run')
+      assert.equal(found?.run.runId, 'run')
       assert.equal(await storage().readFailures(environmentId, newId(), null), null)
       assert.equal(await storage().readFailures(newId(), id, null), null)
     })

@@ -78,10 +78,10 @@ export function stalledSuite(open: OpenStorage) {
         [failureSubject(id, null)],
       )
       const review = await storage().readFailures(env, id, null)
-      assert.equal(review?.ruleClosedAt, now)
+      assert.equal(review?.run.ruleClosedAt, now)
       assert.equal(review.events.at(-1)?.clientId, 'client-7')
       await append(storage(), env, outcome('COMPLETED', { time: NOON + 5 }))
-      assert.equal((await storage().readFailures(env, id, null))?.ruleClosedAt, null)
+      assert.equal((await storage().readFailures(env, id, null))?.run.ruleClosedAt, null)
     })
 
     test('closes a run one millisecond after its time, without an event, and says so', async () => {

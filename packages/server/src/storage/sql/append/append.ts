@@ -266,7 +266,7 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       countEvent(counts, run, event)
       addEvent(run, seq, event)
       // An export has the issues of its runs.
-      if (candidate.restoring === null) noteFailedRun(failed, run, event)
+      if (candidate.restoring === null) noteFailedRun(failed, run, seq, event)
       changed.add(run)
       if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })

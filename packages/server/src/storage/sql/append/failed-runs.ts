@@ -17,12 +17,18 @@ const SETTLE_MS = 2_000
 export type FailedRuns = Map<RunState, TimeSpan>
 
 /** Notes an event that was just stored, after it changed its run. */
-export function noteFailedRun(failed: FailedRuns, run: RunState, { failure, outcome, time }: NewEvent): void {
+export function noteFailedRun(
+  failed: FailedRuns,
+  run: RunState,
+  seq: number,
+  { failure, outcome, time }: NewEvent,
+): void {
   const isFailure =
     failure !== null && outcome === null ? (run.errorCount ?? 0) <= FAILURES_OF_A_RUN : outcome === 'FAILED'
   if (!isFailure) return
-  const known = failed.get(run) ?? { from: time, to: time }
-  failed.set(run, { from: Math.min(known.from, time), to: Math.max(known.to, time) })
+  const known: TimeSpan = failed.get(run) ?? { from: time, to: time }
+  const ends = known.ends ?? (outcome === 'FAILED' && run.closingSeq === seq)
+  failed.set(run, { from: Math.min(known.from, time), to: Math.max(known.to, time), ...(ends && { ends }) })
 }
 
 export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedRuns, now: number): Promise<void> {

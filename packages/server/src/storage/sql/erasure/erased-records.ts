@@ -202,6 +202,14 @@ async function settle(sql: Sql, environmentId: string, issueId: string): Promise
   return true
 }
 
+/** Internal ids, by which alerts name agents. */
+async function agentIdsOf(sql: Sql, environmentId: string, names: ReadonlySet<string>): Promise<string[]> {
+  const text = `SELECT id FROM agents WHERE environment_id = ? AND agent_key IN (${PLACES})`
+  const keys = [...names].flatMap((name) => [agentKey(name, ''), agentKey(null, name)])
+  const found = await inChunks(keys, (chunk) => sql.all<{ id: string }>(text, [environmentId, ...chunk]))
+  return found.map(({ id }) => id)
+}
+
 const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
 /** What a message about an approval quotes. It names no client. */
@@ -220,6 +228,7 @@ async function removeDeliveries(
 ): Promise<void> {
   const member = QUOTED[by]
   if (ids.size === 0 && member === null) return
+  const named = by === 'agent' ? new Set([...names, ...(await agentIdsOf(sql, environmentId, names))]) : names
   const webhooks = 'SELECT id FROM webhooks WHERE environment_id = ?'
   const text = `SELECT id, data FROM webhook_deliveries WHERE status = ? AND environment_id = ? AND webhook_id = ?`
   for (const webhook of await sql.all<{ id: string }>(webhooks, [environmentId])) {
@@ -228,7 +237,7 @@ async function removeDeliveries(
       const about = rows.filter(({ data }) => {
         const said = JSON.parse(data) as Partial<Record<string, string | null>>
         const quoted = (member === null ? null : said[member]) ?? null
-        return ids.has(said['approvalId'] ?? said['issueId'] ?? '') || (quoted !== null && names.has(quoted))
+        return ids.has(said['approvalId'] ?? said['issueId'] ?? '') || (quoted !== null && named.has(quoted))
       })
       for (const chunk of chunksOf(about.map(({ id }) => id))) {
         const remove = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND id IN (${PLACES})`

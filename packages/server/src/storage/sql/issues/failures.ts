@@ -35,8 +35,7 @@ async function readFailures(
 ): Promise<RunInReview | null> {
   const run = await findByUuid(sql, environmentId, uuid)
   if (run === null) return null
-  const { runId, sessionId, agentExternalId: agentId, agentName, ruleClosedAt, lastEventAt } = run
-  const review = { runId, sessionId, agentId, agentName, ruleClosedAt, lastEventAt }
+  const { lastEventAt } = run
   const { from, to } = span ?? { from: lastEventAt, to: lastEventAt }
   const kept: StoredEvent[] = []
   let after = { time: Math.min(from, await beginning(sql, environmentId, uuid, to)), seq: 0 }
@@ -47,7 +46,7 @@ async function readFailures(
     if (!more || last === undefined || last.time > to) break
     after = { time: last.time, seq: last.seq }
   }
-  return { ...review, events: kept.slice(-EVENTS_KEPT) }
+  return { run, events: kept.slice(-EVENTS_KEPT) }
 }
 
 async function beginning(sql: Sql, environmentId: string, run: string, to: number): Promise<number> {

@@ -1,7 +1,9 @@
-/** What webhooks report about approvals and issues. Nothing here comes from a payload. */
+/** What webhooks report about approvals, issues and alerts. Nothing here comes from a payload. */
+import type { AlertNewsRow } from '../../alerts.ts'
 import type { ApprovalRow } from '../../approvals.ts'
 import type { IssueRow } from '../../issues.ts'
 import { findAgentNames } from '../agent-list.ts'
+import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import type { Sql } from '../sql.ts'
 import { announce } from './deliveries.ts'
 
@@ -36,6 +38,22 @@ export async function announceIssues(
     if (issue !== null) news.push({ at, data: { environmentId, ...issueData(issue) } })
   }
   await announce(sql, environmentId, event, news)
+}
+
+/** Returns how many webhooks subscribe to it. */
+export async function announceAlert(
+  sql: Sql,
+  environmentId: string,
+  { type, data }: AlertNewsRow,
+  at: number,
+): Promise<number> {
+  const { agentId } = data
+  // An erasure of the agent waits, and then removes the message.
+  if (agentId !== null && sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a WHERE a.environment_id = ? AND a.id = ?
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id)`
+  const agent = agentId === null ? null : await sql.get<{ name: string }>(text, [environmentId, agentId, environmentId])
+  return announce(sql, environmentId, type, [{ at, data: { ...data, agentName: agent?.name ?? null } }])
 }
 
 type IssueNews = Pick<IssueRow, 'id' | 'title' | 'detectionType' | 'state' | 'occurrences' | 'firstSeen' | 'lastSeen'>

@@ -23,18 +23,22 @@ import type {
   DeliveryOrder,
   DeliveryRow,
   NewDelivery,
+  News,
   WebhookStore,
 } from '../../webhooks.ts'
 import type { NewWork, WorkHold } from '../../work.ts'
 import { insertAudit } from '../audit.ts'
+import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
+import { OF_UUID } from '../runs/runs.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { findWebhook } from './webhooks.ts'
 import { enqueueWork, finishWork, postponeWork } from '../work.ts'
 
 export const deliveriesActs = {
   sendToWebhook: write(sendToWebhook),
+  tellOfRun: write(tellOfRun),
   listDeliveries: read(listDeliveries),
   redeliver: write(redeliver),
   startDelivery: read(startDelivery),
@@ -77,6 +81,21 @@ export async function announce(
     webhooks++
   }
   return webhooks
+}
+
+async function tellOfRun(
+  sql: Sql,
+  hold: WorkHold,
+  environmentId: string,
+  run: string,
+  { type, ...news }: News,
+): Promise<boolean> {
+  // An erasure waits, and then removes the message; or the run is gone already.
+  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  if ((await finishWork(sql, hold)) === 0) return false
+  const known = await sql.get(`SELECT id FROM runs WHERE environment_id = ? AND ${OF_UUID}`, [environmentId, run, run])
+  if (known !== null) await announce(sql, environmentId, type, [news])
+  return true
 }
 
 async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {
