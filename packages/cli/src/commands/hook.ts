@@ -1,5 +1,6 @@
 import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
+import { openJudgedCalls } from '@tacho/guards/hook/judged-calls.ts'
 import type { AgentName } from '@tacho/guards/hook/record.ts'
 import { stateRoot } from '@tacho/guards/state.ts'
 import {
@@ -84,6 +85,7 @@ function change(command: Command): Command {
 async function install(agent: AgentName, options: InstallCommandOptions): Promise<void> {
   const account = { url: readUrl(options.url), apiKey: readApiKey() }
   const flags = [
+    ...(options.project ? ['--project'] : []),
     ...(options.approvalTimeout === 300 ? [] : ['--approval-timeout', String(options.approvalTimeout)]),
     ...(options.unconfigured === 'deny' ? [] : ['--unconfigured', options.unconfigured]),
   ]
@@ -95,6 +97,8 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
   const isWritten = await write({ file, agent, before: settings, after: next }, options)
   if (!isWritten) return
   writeAccount(account)
+  // Sessions from now on have decisions.
+  openJudgedCalls(stateRoot()).since(Date.now())
   printLine(`Address and key are in ${accountFile()}, which only you can read.`)
   if (agent === 'codex') printLine('Codex runs new hooks only after you trust them: start codex and enter /hooks.')
 }

@@ -34,6 +34,7 @@ async function main(): Promise<void> {
       'approval-timeout': { type: 'string', default: '300' },
       unconfigured: { type: 'string', default: 'deny' },
       account: { type: 'string' },
+      project: { type: 'boolean', default: false },
     },
   })
   const [name, notification] = positionals
@@ -59,7 +60,12 @@ async function main(): Promise<void> {
     return
   }
   const { runHook } = await import('./run-hook.ts')
-  const answer = await runHook(account, record, { agent, approvalTimeoutMs: seconds * 1_000, unconfigured })
+  const answer = await runHook(account, record, {
+    agent,
+    approvalTimeoutMs: seconds * 1_000,
+    unconfigured,
+    isProject: values.project,
+  })
   // The installed command refuses a tool without an answer: see command.ts.
   const whole = answer === '' && isBeforeTool ? NO_OBJECTION : answer
   if (whole !== '') process.stdout.write(`${whole}\n`)

@@ -7,11 +7,12 @@
  * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
  */
 import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
-import { openState } from '../state.ts'
+import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage } from './outage.ts'
+import { openJudgedCalls } from './judged-calls.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, textOf, toolCallOf, type AgentName, type HookRecord } from './record.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
@@ -23,6 +24,8 @@ export interface HookOptions {
   readonly approvalTimeoutMs: number
   /** What happens to tools if no policies were ever loaded. */
   readonly unconfigured: 'deny' | 'ask'
+  /** Installed for one project: the hooks say nothing of sessions elsewhere. */
+  readonly isProject: boolean
 }
 
 /** Longest wait for newer policies; then the last ones decide. */
@@ -33,6 +36,9 @@ const OLD_CONFIGURATION_MS = 60_000
 
 /** Older policies decide nothing. */
 const POLICIES_MAX_AGE_MS = 7 * 24 * 3_600_000
+
+/** The steps at which the agent's own session files are compared with what was judged. */
+const COMPARED = new Set(['SessionStart', 'Stop', 'SubagentStop', 'SessionEnd'])
 
 const NOT_CONFIGURED = 'Tacho has no policies for this machine of the last 7 days, so the tool was not run.'
 
@@ -62,14 +68,19 @@ export async function runHook(
   const calls = openPendingCalls(state.directory)
   const called = openSessionCalls(state.directory)
   const rejected = openSessionRefusals(state.directory)
+  const judged = openJudgedCalls(stateRoot())
   // Each call of a hook is a new process.
   const usedBefore = { toolCalls: called.count(sessionId) }
   const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent, usedBefore })
   let answer = ''
+  /** For the person in front of the agent. */
+  const said: string[] = []
   let deliveryMs = DELIVERY_MS
   if (record.event === 'PreToolUse') {
     // The agent waits: the next hook delivers.
     deliveryMs = 0
+    const toolCallId = textOf(record.fields['tool_use_id'])
+    if (toolCallId !== undefined) judged.add(sessionId, [toolCallId])
     answer = await decide(
       tacho,
       run,
@@ -82,7 +93,13 @@ export async function runHook(
       },
     )
   } else if (record.event.startsWith('PostToolUse')) {
-    answer = recordCall(tacho, run, record, calls.take(callId(record) ?? ''))
+    said.push(...recordCall(tacho, run, record, calls.take(callId(record) ?? '')))
+    const toolCallId = textOf(record.fields['tool_use_id'])
+    if (toolCallId !== undefined && !judged.of(sessionId)(toolCallId)) {
+      const { reportUnjudged } = await import('./unjudged.ts')
+      judged.add(sessionId, [toolCallId])
+      said.push(reportUnjudged(tacho, run, agent, [textOf(record.fields['tool_name']) ?? '']))
+    }
     called.add(sessionId)
   } else {
     const event = eventOf(record)
@@ -92,8 +109,15 @@ export async function runHook(
     calls.deleteOld(Date.now())
     called.deleteOld(Date.now())
     rejected.deleteOld(Date.now())
-    answer = await greet(tacho, ignored)
+    judged.deleteOld(Date.now())
+    said.push(...(await greeting(tacho, ignored)))
   }
+  if (COMPARED.has(record.event)) {
+    const { filesToCompare, recordUnjudged, takeUnjudged } = await import('./unjudged.ts')
+    const found = takeUnjudged(agent, filesToCompare(options, record, judged), judged)
+    for (const [session, unseen] of found) said.push(recordUnjudged(tacho, agent, session, unseen))
+  }
+  if (said.length > 0) answer = warn(said.join(' '))
   await tacho.ready()
   // What is not delivered stays in the spool.
   if (deliveryMs > 0) await Promise.race([tacho.flush(deliveryMs), outage.noticed])
@@ -133,13 +157,13 @@ async function decide(
   }
 }
 
-/** Returns a message if the tool ran with another input than was judged: a hook or a person changed it afterwards. */
+/** Returns a sentence if the tool ran with another input than was judged: a hook or a person changed it afterwards. */
 function recordCall(
   tacho: Tacho,
   run: Run,
   record: HookRecord,
   pending: ReturnType<ReturnType<typeof openPendingCalls>['take']>,
-): string {
+): string[] {
   const call = toolCallOf(record)
   const { toolName } = call
   const inputHash = hashOf(toolName, call.input)
@@ -156,17 +180,17 @@ function recordCall(
   if (record.event === 'PostToolUseFailure') {
     report('TOOL_FAILED', record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error')
   }
-  if (!pending || pending.inputHash === inputHash) return ''
+  if (!pending || pending.inputHash === inputHash) return []
   const code = approvalId === null ? 'changed_after_decision' : 'changed_after_approval'
   const message = `${toolName} ran with another input than the one that was ${approvalId === null ? 'judged' : 'approved'}`
   const hashes = { inputHash, judgedInputHash: pending.inputHash, approvalId }
   run.record('ERROR', 'input changed', { code, message, toolName, ...hashes }, undefined, `${record.eventId}-changed`)
   report('INPUT_CHANGED', code)
-  return warn(`Tacho: ${message}.`)
+  return [`Tacho: ${message}.`]
 }
 
 /** Loads the policies, so that the first tool does not wait. Says what the person in front of the agent must know. */
-async function greet(tacho: Tacho, ignored: string | undefined): Promise<string> {
+async function greeting(tacho: Tacho, ignored: string | undefined): Promise<string[]> {
   await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const { current, source } = tacho.configuration.state
   const said = ignored === undefined ? [] : [ignored]
@@ -175,7 +199,7 @@ async function greet(tacho: Tacho, ignored: string | undefined): Promise<string>
   } else if (source === 'disk') {
     said.push(`Tacho cannot be reached; its last known policies decide${ageOf(tacho)}.`)
   }
-  return said.length > 0 ? warn(said.join(' ')) : ''
+  return said
 }
 
 /** How old the policies are, if they could not be confirmed. */

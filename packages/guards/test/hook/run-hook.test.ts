@@ -1,7 +1,18 @@
 /** `tacho hook`: real child processes with records as Claude Code 2.1 and Codex 0.169 document them, on a real Tacho. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -69,7 +80,7 @@ function session(agent: Agent = 'claude-code', state = path.join(directory, 'sta
         hook_event_name: event,
         ...fields,
       }
-      const own = { ...server.variables, TACHO_STATE_DIR: state, ...variables }
+      const own = { ...server.variables, TACHO_STATE_DIR: state, HOME: directory, ...variables }
       const done = await runTacho(['hook', agent, ...args], own, JSON.stringify(record))
       return {
         ...done,
@@ -98,6 +109,7 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
   const done = { ...tool('ls', 't-1'), tool_response: { stdout: 'a.txt' }, duration_ms: 12 }
   await hook('PostToolUse', done)
   await hook('PostToolUse', done)
+  await hook('PreToolUse', tool('false', 't-2'))
   await hook('PostToolUseFailure', { ...tool('false', 't-2'), error: 'exit 1', is_interrupt: false })
   await hook('Notification', { message: 'Waiting', notification_type: 'idle_prompt' })
   await hook('SubagentStop', {
@@ -196,6 +208,17 @@ test('the service is down: the last policies decide, and what was recorded is de
     assert.equal((await hook('PreToolUse', tool('ls', 't-2'))).answer, null)
     await hook('PostToolUse', { ...tool('ls', 't-2'), tool_response: 'a' })
     assert.match(denied(await hook('PreToolUse', tool('git push', 't-3'), ['--approval-timeout', '1'])), /approval/)
+    const week = 7 * 24 * 3_600_000
+    const confirm = (agoMs: number): void => {
+      const at = new Date(Date.now() - agoMs)
+      writeFileSync(kept, JSON.stringify({ ...text, confirmedAt: at.getTime() }))
+      utimesSync(kept, at, at)
+    }
+    confirm(week - 3_600_000)
+    assert.equal((await hook('PreToolUse', tool('ls', 't-4'))).answer, null, 'almost 7 days')
+    confirm(week + 1)
+    assert.match(denied(await hook('PreToolUse', tool('ls', 't-5'))), /no policies for this machine of the last 7 days/)
+    confirm(600_000)
     const greeting = await hook('SessionStart', { source: 'resume' })
     assert.match(greeting.answer?.systemMessage ?? '', /cannot be reached; its last known policies decide/)
     isDown = false
@@ -207,7 +230,7 @@ test('the service is down: the last policies decide, and what was recorded is de
   }
   const events = brief(await server.events(id))
   assert.equal(events.filter((each) => each === 'TOOL_CALL Bash').length, 1)
-  assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 2)
+  assert.equal(events.filter((each) => each.startsWith('POLICY_DECISION')).length, 3)
 })
 
 for (const [what, breakOff] of [
@@ -369,6 +392,111 @@ test('a tool that ran with another input than the approved one is recorded with 
   const shown = await server.tacho(['approvals', 'show', approvalId])
   assert.match(shown.stdout, /ran with an input other than the approved one/)
 })
+
+/** A session file as the agent writes it: calls with results. */
+const SESSION_FILES = {
+  'claude-code': {
+    place: (id: string) => `.claude/projects/-shop/${id}.jsonl`,
+    lines: (sessionId: string, callId: string, timestamp: string, result = 'done') => [
+      {
+        type: 'assistant',
+        sessionId,
+        timestamp,
+        message: { content: [{ type: 'tool_use', id: callId, name: 'Bash', input: { command: callId } }] },
+      },
+      {
+        type: 'user',
+        sessionId,
+        timestamp,
+        message: {
+          content: [{ type: 'tool_result', tool_use_id: callId, content: result, is_error: result !== 'done' }],
+        },
+      },
+    ],
+    refusals: ['<tool_use_error>InputValidationError</tool_use_error>', 'PreToolUse:Bash hook error: [x]: no'],
+  },
+  codex: {
+    place: (id: string) => `.codex/sessions/2026/11/23/rollout-2026-11-23T10-00-00-${id}.jsonl`,
+    lines: (_sessionId: string, call_id: string, timestamp: string, output = 'done') => [
+      {
+        timestamp,
+        type: 'response_item',
+        payload: { type: 'function_call', name: 'Bash', arguments: `{"command":"${call_id}"}`, call_id },
+      },
+      { timestamp, type: 'response_item', payload: { type: 'function_call_output', call_id, output } },
+    ],
+    refusals: ['unsupported call: Bash', 'Command blocked by PreToolUse hook: no'],
+  },
+} as const
+
+for (const agent of ['claude-code', 'codex'] as const) {
+  test(`${agent}: what ran without a decision is recorded, told once, and an issue`, async () => {
+    const state = path.join(directory, `unjudged-${agent}`)
+    const own = session(agent, state)
+    const { place, lines, refusals } = SESSION_FILES[agent]
+    const write = (id: string, ...calls: (readonly object[])[]): string => {
+      const file = path.join(directory, place(id))
+      mkdirSync(path.dirname(file), { recursive: true })
+      appendFileSync(
+        file,
+        calls
+          .flat()
+          .map((line) => `${JSON.stringify(line)}\n`)
+          .join(''),
+      )
+      return file
+    }
+    const title = { 'claude-code': 'Claude Code', codex: 'Codex' }[agent]
+    const now = (): string => new Date().toISOString()
+    const said = async (hook: Session, event: string, file?: string) =>
+      (await hook.hook(event, file === undefined ? {} : { transcript_path: file })).answer?.systemMessage ?? ''
+    const id = randomUUID()
+    // Before the hook was there, nothing could be judged.
+    write(id, lines(id, 'early', '2026-11-01T00:00:00Z'))
+    assert.equal(await said(own, 'SessionStart'), '')
+    await own.hook('PreToolUse', { ...own.tool('judged', 'judged'), session_id: id })
+    const file = write(
+      id,
+      lines(id, 'judged', now()),
+      ...refusals.map((refusal, index) => lines(id, `refused-${index}`, now(), refusal)),
+      lines(id, 'open', now()).slice(0, 1),
+    )
+    const stopped = { hook: (event: string, fields?: object) => own.hook(event, { ...fields, session_id: id }) }
+    assert.equal(await said({ ...own, ...stopped }, 'Stop', file), '', 'nothing ran without a decision')
+    write(id, lines(id, 'open', now()).slice(1), lines(id, 'unseen', now()))
+    assert.equal(
+      await said({ ...own, ...stopped }, 'Stop', file),
+      `Tacho: ${title} ran 2 tools that no policy saw: Bash.`,
+    )
+    assert.equal(await said({ ...own, ...stopped }, 'Stop', file), '', 'said once')
+    // A session without any hook is found by the next one; hooks of a project leave other projects alone.
+    const [bare, project] = [randomUUID(), randomUUID()]
+    write(bare, [{ cwd: '/elsewhere' }], lines(bare, 'bare', now()))
+    const here = await session(agent, state).hook('SessionStart', {}, { args: ['--project'] })
+    assert.equal(here.answer, null)
+    assert.equal(
+      await said(session(agent, state), 'SessionStart'),
+      `Tacho: ${title} ran a tool that no policy saw: Bash.`,
+    )
+    assert.equal(await said(session(agent, state), 'SessionStart'), '')
+    // A result whose hook before the tool never ran.
+    const after = await own.hook('PostToolUse', { ...own.tool('ls', 'late'), session_id: project, tool_response: 'ok' })
+    assert.match(after.answer?.systemMessage ?? '', /ran a tool that no policy saw: Bash\.$/)
+    for (const [runId, calls] of [
+      [id, 2],
+      [bare, 1],
+      [project, 1],
+    ] as const) {
+      const events = await server.events(runId)
+      assert.equal(events.filter(({ eventType }) => eventType === 'TOOL_CALL').length, calls, runId)
+      assert.equal(events.find(({ eventType }) => eventType === 'ERROR')?.payload['code'], 'no_decision')
+    }
+    await eventually(async () => {
+      const { items } = await server.operator.listIssues({ params: { environmentId: server.environmentId } })
+      return items.some(({ title: what }) => what === 'Bash ran without a decision')
+    }, 'the issue')
+  })
+}
 
 test('a call that a person rejected is asked once in a session', async () => {
   const { id, hook, tool } = session()

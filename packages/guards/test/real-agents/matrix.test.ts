@@ -14,9 +14,10 @@ import { fileURLToPath } from 'node:url'
 import { ended, runTacho } from '../../../cli/test/tacho.ts'
 import { managedFile } from '../../src/hook/managed.ts'
 import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
-import { startModel } from './model-server.ts'
+import { startModel, type ToolUse } from './model-server.ts'
 import { PROGRAMS, skip, type Program } from './programs.ts'
-import { TRICKS, type Trick } from './tricks.ts'
+import { shellOf, TRICKS, type Trick } from './tricks.ts'
+import type { AgentName } from '../../src/hook/record.ts'
 
 const INSTALLS = ['user', 'project', 'managed'] as const
 type Install = (typeof INSTALLS)[number]
@@ -87,6 +88,8 @@ interface Outcome {
   ran: boolean
   /** The types of the recorded events about tools. */
   recorded: readonly string[]
+  /** An issue says that something ran without a decision, or with another input. */
+  noticed: boolean
   told: boolean
   seconds: number
   output: string
@@ -137,7 +140,8 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     const warm = { session_id: warmId, hook_event_name: 'SessionStart', source: 'startup' }
     const account = install === 'managed' ? ['--account', path.join(etc, 'tacho/hook.json')] : []
     const hook = async () => {
-      const done = await runTacho(['hook', program.agent, ...account], { TACHO_STATE_DIR: state }, JSON.stringify(warm))
+      const env = { TACHO_STATE_DIR: state, HOME: home }
+      const done = await runTacho(['hook', program.agent, ...account], env, JSON.stringify(warm))
       assert.equal(done.code, 0, done.stderr)
     }
     await hook()
@@ -160,7 +164,12 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     const runs = await server.runs()
     const events = runs.some(({ runId }) => runId === id) ? await server.events(id ?? '') : []
     const recorded = events.map(({ eventType }) => eventType).filter((type) => TOLD_OF_TOOLS.has(type))
-    return { ran: existsSync(made), recorded, told: /Tacho|tacho: |A policy forbids/.test(output), seconds, output }
+    // The hooks at a session's end tell the service before they end.
+    const noticed =
+      id !== undefined && NOTICES.has(events.find(({ eventType }) => eventType === 'ERROR')?.payload['code'])
+    const told = /Tacho|tacho: |A policy forbids/.test(output)
+    const seen = [output, ...model.outputs()].join('\n')
+    return { ran: existsSync(made), recorded, noticed, told, seconds, output: seen }
   } finally {
     model.close()
     service.close()
@@ -169,7 +178,10 @@ async function session(trick: Trick, program: Program, install: Install): Promis
 
 const TOLD_OF_TOOLS = new Set(['POLICY_DECISION', 'TOOL_CALL', 'ERROR'])
 
-function cellOf({ ran, recorded, told }: Outcome): string {
+const NOTICES = new Set<unknown>(['no_decision', 'changed_after_decision'])
+
+function cellOf({ ran, recorded, noticed, told }: Outcome): string {
+  if (noticed) return ran ? '**runs**, noticed' : 'blocked, noticed although nothing ran'
   // The harmless command ran, as it may.
   const isSilent = !told && (ran || !recorded.includes('TOOL_CALL'))
   const kept = recorded.length > 0 ? 'recorded' : 'nothing recorded'
@@ -177,6 +189,44 @@ function cellOf({ ran, recorded, told }: Outcome): string {
 }
 
 const options = { skip: skip || (cannotMount && 'needs unshare and mount'), timeout: 1_200_000 }
+
+/** Tools of each program that do no harm, and calls that fail before any hook. */
+const HARMLESS: Record<AgentName, readonly ToolUse[]> = {
+  'claude-code': [
+    { name: 'Bash', input: { command: 'echo harmless', description: 'Says so.' } },
+    { name: 'Bash', input: { command: 'exit 3', description: 'Fails.' } },
+    { name: 'Bash', input: { timeout: 1 } },
+    { name: 'NoSuchTool', input: {} },
+    { name: 'Glob', input: { pattern: '*.md' } },
+    { name: 'Read', input: { file_path: '/nonexistent' } },
+    { name: 'TaskCreate', input: { subject: 'A', description: 'A', activeForm: 'A' } },
+    { name: 'TodoWrite', input: { todos: [{ content: 'a', status: 'pending', activeForm: 'a' }] } },
+    { name: 'Agent', input: { description: 'a', prompt: 'Say hello.', subagent_type: 'general-purpose' } },
+  ],
+  codex: [
+    { name: 'exec_command', input: { cmd: 'echo harmless' } },
+    { name: 'exec_command', input: { cmd: 'exit 3' } },
+    { name: 'exec_command', input: { wrong: 1 } },
+    { name: 'no_such_tool', input: {} },
+    { name: 'update_plan', input: { plan: [{ step: 'a', status: 'pending' }] } },
+    { name: 'view_image', input: { path: '/nonexistent.png' } },
+    { name: 'exec_command', input: { cmd: 'sleep 1; echo late', yield_time_ms: 250 } },
+    {
+      name: 'write_stdin',
+      input: (outputs) => ({ session_id: shellOf(outputs), chars: '', yield_time_ms: 2_000 }),
+    },
+  ],
+}
+
+for (const program of PROGRAMS) {
+  test(`a usual session of ${program.title} with many tools makes no notice`, options, async (t) => {
+    const uses = HARMLESS[program.agent]
+    const outcome = await session({ what: 'usual', uses: () => uses }, program, 'user')
+    t.diagnostic(outcome.output.slice(-6_000))
+    assert.deepEqual([outcome.noticed, outcome.ran], [false, false])
+    assert.ok(outcome.recorded.includes('TOOL_CALL'))
+  })
+}
 
 test('every trick with the real programs', options, async (t) => {
   const cells = new Map<string, string>()

@@ -1,4 +1,7 @@
-/** A model that asks for the given tools, one after another, and then says "Done.": Anthropic Messages and OpenAI Responses, streamed. */
+/**
+ * A model that asks for the given tools, one after another, and then says "Done.": Anthropic Messages, OpenAI Responses and Chat
+ * Completions, and Gemini, streamed.
+ */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -28,7 +31,7 @@ export async function startModel(uses: readonly ToolUse[]): Promise<ModelServer>
   const server = createServer((request, response) => {
     void (async () => {
       const body = request.method === 'POST' ? ((await json(request)) as Record<string, unknown>) : {}
-      const reply = REPLIES.find(([start]) => request.url?.startsWith(start))?.[1]
+      const reply = REPLIES.find(([part]) => request.url?.includes(part))?.[1]
       if (!reply || request.url?.includes('count_tokens')) return void response.writeHead(404).end('{}')
       const seen = outputsOf(body)
       if (seen.length > 0) outputs = seen
@@ -51,11 +54,16 @@ export async function startModel(uses: readonly ToolUse[]): Promise<ModelServer>
 }
 
 function outputsOf(body: Record<string, unknown>): string[] {
-  const messages = (body['messages'] ?? []) as { content: unknown }[]
+  const messages = (body['messages'] ?? []) as { role: string; content: unknown }[]
   const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Part[]) : []))
   const results = parts.filter(({ type }) => type === 'tool_result').map(({ content }) => content)
   const items = ((body['input'] ?? []) as Part[]).filter(({ type }) => type.endsWith('_output'))
-  return [...results, ...items.map(({ output }) => output)].map((each) => JSON.stringify(each))
+  const chat = messages.filter(({ role }) => role === 'tool').map(({ content }) => content)
+  const contents = (body['contents'] ?? []) as { parts: { functionResponse?: { response: unknown } }[] }[]
+  const gemini = contents.flatMap(({ parts }) =>
+    parts.flatMap(({ functionResponse }) => functionResponse?.response ?? []),
+  )
+  return [...results, ...items.map(({ output }) => output), ...chat, ...gemini].map((each) => JSON.stringify(each))
 }
 
 interface Asked {
@@ -67,6 +75,9 @@ type Reply = (response: ServerResponse, turn: number, use: Asked | undefined) =>
 
 const send = (response: ServerResponse, event: { type: string }): void =>
   void response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+
+const sendData = (response: ServerResponse, data: object): void =>
+  void response.write(`data: ${JSON.stringify(data)}\n\n`)
 
 const REPLIES: readonly (readonly [string, Reply])[] = [
   [
@@ -101,6 +112,38 @@ const REPLIES: readonly (readonly [string, Reply])[] = [
       send(response, { type: 'response.created', response: { id: `resp_${turn}` } } as { type: string })
       send(response, { type: 'response.output_item.done', item } as { type: string })
       send(response, { type: 'response.completed', response: { id: `resp_${turn}`, usage } } as { type: string })
+    },
+  ],
+  [
+    '/chat/completions',
+    (response, turn, use) => {
+      const call = use && {
+        index: 0,
+        id: `call_${turn}`,
+        type: 'function',
+        function: { name: use.name, arguments: use.input },
+      }
+      const delta = { role: 'assistant', ...(call ? { tool_calls: [call] } : { content: 'Done.' }) }
+      const common = { id: `chat_${turn}`, object: 'chat.completion.chunk', created: 1, model: 'scripted' }
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+      sendData(response, { ...common, choices: [{ index: 0, delta, finish_reason: null }] })
+      sendData(response, {
+        ...common,
+        choices: [{ index: 0, delta: {}, finish_reason: call ? 'tool_calls' : 'stop' }],
+        usage,
+      })
+      response.write('data: [DONE]\n\n')
+    },
+  ],
+  [
+    ':streamGenerateContent',
+    (response, _turn, use) => {
+      const part = use
+        ? { functionCall: { name: use.name, args: JSON.parse(use.input) as unknown } }
+        : { text: 'Done.' }
+      const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }
+      const candidates = [{ index: 0, content: { role: 'model', parts: [part] }, finishReason: 'STOP' }]
+      sendData(response, { candidates, usageMetadata })
     },
   ],
 ]

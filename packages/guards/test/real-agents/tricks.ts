@@ -58,6 +58,11 @@ function script({ repository }: Target, name: string, text: string): string {
 /** Claude Code's settings can set variables; Codex's cannot, for its hooks. */
 const variables = (target: Target, env: Record<string, string>) => settings(target, { env })
 
+/** The shell that Codex opened last. */
+export function shellOf(outputs: readonly string[]): number {
+  return Number(/session ID (\d+)/.exec(outputs.at(-1) ?? '')?.[1] ?? 0)
+}
+
 export const TRICKS: readonly Trick[] = [
   { what: 'nothing special' },
   { what: 'the service is down', prepare: ({ service }) => service.goDown() },
@@ -137,7 +142,7 @@ export const TRICKS: readonly Trick[] = [
       {
         name: 'write_stdin',
         input: (outputs) => ({
-          session_id: Number(/session ID (\d+)/.exec(outputs.at(-1) ?? '')?.[1] ?? 0),
+          session_id: shellOf(outputs),
           chars: `${command}\n`,
           yield_time_ms: 1_000,
         }),

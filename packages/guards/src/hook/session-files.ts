@@ -1,0 +1,174 @@
+/** The files in which agents themselves keep their sessions: they have the calls of tools that no hook was called for. */
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+import path from 'node:path'
+import { textOf, type AgentName } from './record.ts'
+
+/** A call of a tool that has a result. */
+export interface KeptCall {
+  readonly sessionId: string
+  readonly callId: string
+  readonly toolName: string
+  readonly input: unknown
+  /** Unix time in milliseconds. */
+  readonly at: number
+}
+
+type Fields = Readonly<Record<string, unknown>>
+type Entry =
+  | { readonly is: 'call'; readonly callId: string; readonly toolName: string; readonly input: unknown }
+  /** `ran` is false for a call that the agent itself refused before any hook. */
+  | { readonly is: 'result'; readonly callId: string; readonly ran: boolean }
+
+interface Form {
+  /** The folder of all sessions, if no file is known. */
+  readonly folder: string
+  /** The part of a file's path that is below this folder. */
+  readonly below: RegExp
+  readonly sessionId: (line: Fields, file: string) => unknown
+  readonly entries: (line: Fields) => Entry[]
+}
+
+/** They are read from where the last reading ended; of a longer part, only the end. */
+const PART_BYTES_MAX = 32 * 1_048_576
+const HEAD_BYTES = 65_536
+const FILES_MAX = 1_000
+
+/** How the results of calls begin that did not run: no such tool, other arguments than its, or refused by a hook. */
+const CLAUDE_REFUSED = /^(<tool_use_error>|PreToolUse:\S+ hook error: )/
+const CODEX_REFUSED =
+  /^(unsupported call: |failed to parse function arguments: |[\w ]{1,40} blocked by PreToolUse hook: )/
+
+const FORMS: Record<AgentName, Form> = {
+  'claude-code': {
+    folder: '.claude/projects',
+    below: /\/projects\/.*$/,
+    sessionId: ({ sessionId }) => sessionId,
+    entries: ({ message }) =>
+      listOf(objectOf(message)['content']).flatMap((part): Entry[] => {
+        if (part['type'] === 'tool_use') {
+          return [{ is: 'call', callId: String(part['id']), toolName: String(part['name']), input: part['input'] }]
+        }
+        if (part['type'] !== 'tool_result') return []
+        const isRefused = part['is_error'] === true && CLAUDE_REFUSED.test(textOf(part['content']) ?? '')
+        return [{ is: 'result', callId: String(part['tool_use_id']), ran: !isRefused }]
+      }),
+  },
+  codex: {
+    folder: '.codex/sessions',
+    below: /\/sessions\/.*$/,
+    sessionId: (_line, file) => /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl$/.exec(file)?.[1],
+    entries({ type, payload }) {
+      const item = objectOf(payload)
+      if (type !== 'response_item') return []
+      const callId = textOf(item['call_id']) ?? ''
+      const kind = textOf(item['type']) ?? ''
+      if (kind.endsWith('_call_output')) {
+        const output = textOf(item['output']) ?? textOf(objectOf(item['output'])['content']) ?? ''
+        return [{ is: 'result', callId, ran: !CODEX_REFUSED.test(output) }]
+      }
+      if (!kind.endsWith('_call') || item['call_id'] === undefined) return []
+      const input = parsed(item['arguments'] ?? item['input'] ?? item['action'])
+      const toolName = textOf(item['name']) ?? kind
+      // These act on nothing, and have no hook.
+      if (toolName === 'update_plan' || toolName === 'request_user_input') return []
+      if (toolName === 'write_stdin' && objectOf(input)['chars'] === '') return []
+      return [{ is: 'call', callId, toolName, input }]
+    },
+  },
+}
+
+/** The files of sessions that changed since then, the newest first. `known` is one of them, if the agent named it. */
+export function sessionFiles(agent: AgentName, known: string | undefined, changedSince: number): string[] {
+  const { folder, below } = FORMS[agent]
+  const root = known !== undefined && below.test(known) ? known.replace(below, '') : null
+  const top = root === null ? path.join(homedir(), folder) : path.join(root, path.basename(folder))
+  let names: string[]
+  try {
+    names = readdirSync(top, { recursive: true, encoding: 'utf8' })
+  } catch {
+    return []
+  }
+  const files = names
+    .filter((name) => name.endsWith('.jsonl'))
+    .map((name) => path.join(top, name))
+    .map((file) => ({ file, at: statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+  return files
+    .filter(({ at }) => at >= changedSince)
+    .sort((a, b) => b.at - a.at)
+    .slice(0, FILES_MAX)
+    .map(({ file }) => file)
+}
+
+/** The calls with results from this place on, and where to go on: before the first call that has no result yet. */
+export function readSessionFile(agent: AgentName, file: string, from: number): { calls: KeptCall[]; next: number } {
+  const { sessionId, entries } = FORMS[agent]
+  const { bytes, start } = readFrom(file, from)
+  const open = new Map<string, Omit<KeptCall, 'at'> & { at: number; place: number }>()
+  const calls: KeptCall[] = []
+  let next = start
+  for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, next - start)) {
+    const place = next
+    const line = objectOf(parsed(bytes.toString('utf8', place - start, end)))
+    next = start + end + 1
+    const session = sessionId(line, file)
+    if (typeof session !== 'string') continue
+    for (const entry of entries(line)) {
+      if (entry.is === 'call') {
+        const { callId, toolName, input } = entry
+        const at = Date.parse(String(line['timestamp'])) || 0
+        open.set(callId, { sessionId: session, callId, toolName, input, at, place })
+        continue
+      }
+      const call = open.get(entry.callId)
+      if (call && entry.ran) calls.push(call)
+      open.delete(entry.callId)
+    }
+  }
+  return { calls, next: Math.min(next, ...[...open.values()].map(({ place }) => place)) }
+}
+
+/** The folder that the session started in, or null. */
+export function cwdOf(file: string): string | null {
+  const bytes = readPart(file, 0, HEAD_BYTES)
+  const [, text] = /"cwd":("(?:[^"\\]|\\.)*")/.exec(bytes.toString()) ?? []
+  return text === undefined ? null : (textOf(parsed(text)) ?? null)
+}
+
+function readFrom(file: string, from: number): { bytes: Buffer; start: number } {
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  // A file that became shorter is another file.
+  const start = Math.max(from > size ? 0 : from, size - PART_BYTES_MAX)
+  return { bytes: readPart(file, start, size - start), start }
+}
+
+/** Empty if the file cannot be read. */
+function readPart(file: string, start: number, length: number): Buffer {
+  let handle: number | undefined
+  try {
+    handle = openSync(file, 'r')
+    const bytes = Buffer.alloc(length)
+    return bytes.subarray(0, readSync(handle, bytes, 0, length, start))
+  } catch {
+    return Buffer.alloc(0)
+  } finally {
+    if (handle !== undefined) closeSync(handle)
+  }
+}
+
+function parsed(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  try {
+    return JSON.parse(value)
+  } catch {
+    return value
+  }
+}
+
+function objectOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+function listOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.map(objectOf) : []
+}

@@ -1,0 +1,85 @@
+/**
+ * Tools that ran without a decision: the hooks were off, not trusted or not called. They cannot be undone, but they are recorded
+ * in their run, make an issue, and the person in front of the agent is told.
+ */
+import type { Run, Tacho } from '@tacho/sdk'
+import { digest } from '../state.ts'
+import { JUDGED_KEPT_MS, type JudgedCalls } from './judged-calls.ts'
+import { textOf, type AgentName, type HookRecord } from './record.ts'
+import { cwdOf, readSessionFile, sessionFiles, type KeptCall } from './session-files.ts'
+
+const TITLES: Record<AgentName, string> = { 'claude-code': 'Claude Code', codex: 'Codex' }
+/** Of one session, at once; the number counts all of them. */
+const RECORDED_MAX = 100
+/** Clocks of file systems are coarse. */
+const OVERLAP_MS = 10_000
+
+/**
+ * The session files to compare at this step: that of the session, and at the start of one those of all others. Hooks of a project
+ * look only at sessions of their folder.
+ */
+export function filesToCompare(
+  { agent, isProject }: { agent: AgentName; isProject: boolean },
+  { event, fields }: HookRecord,
+  judged: JudgedCalls,
+): string[] {
+  const own = textOf(fields['transcript_path'])
+  if (event !== 'SessionStart') {
+    return [own, textOf(fields['agent_transcript_path'])].filter((file) => file !== undefined)
+  }
+  const now = Date.now()
+  const cwd = isProject ? (textOf(fields['cwd']) ?? '') : null
+  const which = `${agent}\n${cwd ?? ''}`
+  const since = Math.max(judged.since(now), judged.swept(which) - OVERLAP_MS)
+  const files = sessionFiles(agent, own, since).filter((file) => cwd === null || cwdOf(file) === cwd)
+  judged.setSwept(which, now)
+  return files
+}
+
+/** The calls in these files that no hook saw, by session. Each is returned once. */
+export function takeUnjudged(agent: AgentName, files: readonly string[], judged: JudgedCalls): Map<string, KeptCall[]> {
+  const now = Date.now()
+  const since = Math.max(judged.since(now), now - JUDGED_KEPT_MS)
+  const found = new Map<string, KeptCall[]>()
+  for (const file of files) {
+    const { calls, next } = readSessionFile(agent, file, judged.place(file))
+    judged.setPlace(file, next)
+    for (const [sessionId, ofSession] of Map.groupBy(calls, (call) => call.sessionId)) {
+      const isJudged = judged.of(sessionId)
+      const unseen = ofSession.filter(({ callId, at }) => at >= since && !isJudged(callId))
+      if (unseen.length === 0) continue
+      judged.add(
+        sessionId,
+        unseen.map(({ callId }) => callId),
+      )
+      found.set(sessionId, [...(found.get(sessionId) ?? []), ...unseen])
+    }
+  }
+  return found
+}
+
+/** Records them in the run of their session. Returns a sentence for the person. */
+export function recordUnjudged(tacho: Tacho, agent: AgentName, sessionId: string, calls: readonly KeptCall[]): string {
+  const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent })
+  for (const { callId, toolName, input, at } of calls.slice(0, RECORDED_MAX)) {
+    const payload = { toolName, toolCallId: callId, input, unjudged: true }
+    run.record('TOOL_CALL', toolName, payload, at, `${agent}-${digest(`${sessionId}\n${callId}`)}`)
+  }
+  return reportUnjudged(
+    tacho,
+    run,
+    agent,
+    calls.map(({ toolName }) => toolName),
+  )
+}
+
+export function reportUnjudged(tacho: Tacho, run: Run, agent: AgentName, names: readonly string[]): string {
+  const tools = [...new Set(names)].sort()
+  const count = names.length === 1 ? 'a tool' : `${names.length} tools`
+  const message = `${TITLES[agent]} ran ${count} that no policy saw: ${tools.join(', ')}`
+  const code = 'no_decision'
+  const eventId = run.record('ERROR', 'no decision', { code, message, tools })
+  const payload = { ...(tools.length === 1 ? { toolName: tools[0] } : { tools }), reasonCode: code }
+  run.within(() => tacho.reportIssue({ detectionType: 'TOOL_NOT_JUDGED', payload, eventId }))
+  return `Tacho: ${message}.`
+}
