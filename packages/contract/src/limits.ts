@@ -191,6 +191,10 @@ export const LIMITS = {
   retentionDays: 3_650,
   /** The audit log is kept at least this long, so a change cannot be hidden by shortening its time. */
   retentionAuditDaysMin: 30,
+  /** Retention keeps this many runs of each group of an open issue, the newest. */
+  keptRunsOfIssue: 20,
+  /** It keeps runs of this many open issues, those that were seen last. */
+  issuesWithKeptRuns: 500,
   /** A preview of retention counts up to this many runs, issues, approvals and audit entries one by one. */
   retentionCounted: 10_000,
   /** Keys on the way to a payload field with a user id. */

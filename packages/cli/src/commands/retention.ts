@@ -68,7 +68,7 @@ function withDays(command: Command): Command {
     .option('--issues <days>', 'keep resolved and ignored issues', parseDays)
     .option('--approvals <days>', 'keep ended requests for approval', parseDays)
     .option('--audit <days>', `keep the audit log, at least ${LIMITS.retentionAuditDaysMin} days`, parseDays)
-    .option('--keep-open-issue-runs', 'keep runs of open issues (default)')
+    .option('--keep-open-issue-runs', `keep the newest ${LIMITS.keptRunsOfIssue} runs of each open issue (default)`)
     .option('--no-keep-open-issue-runs', 'remove runs of open issues too')
 }
 
@@ -166,7 +166,10 @@ function settingLines(settings: RetentionSettings): string[] {
     const days = settings[name]
     return `${NAMES[name].padEnd(10)} ${days === null ? 'forever' : counted(days, 'day')}`
   })
-  return [...kept, `Pinned runs are kept${settings.keepOpenIssueRuns ? ', and runs of open issues' : ''}.`]
+  return [
+    ...kept,
+    `Pinned runs are kept${settings.keepOpenIssueRuns ? `, and the newest ${LIMITS.keptRunsOfIssue} of each open issue` : ''}.`,
+  ]
 }
 
 function printRetention(retention: Retention | WorkspaceRetention, { json }: Options): void {

@@ -76,7 +76,7 @@ export function RetentionDialog({ place, settings, onSettled, onClose }: Props) 
             onChange={(event) => setKeeps(event.target.checked)}
             className="accent-accent"
           />
-          Keep runs in which an open issue was detected
+          Keep the newest {LIMITS.keptRunsOfIssue} runs of each open issue
         </label>
         <RadioCards
           legend="For"

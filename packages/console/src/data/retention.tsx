@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Retention as RetentionRead, RetentionCounts } from '@tacho/contract/operator/retention.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -33,7 +34,9 @@ export function Retention({ place }: { place: Place }) {
           </Fact>
         ))}
         <Fact name="Runs with an open issue">
-          {data.settings.keepOpenIssueRuns ? 'kept whole' : 'removed like other runs'}
+          {data.settings.keepOpenIssueRuns
+            ? `the newest ${LIMITS.keptRunsOfIssue} of each issue kept whole`
+            : 'removed like other runs'}
         </Fact>
         <Fact name="Pinned runs">kept forever</Fact>
       </Facts>

@@ -20,7 +20,9 @@ const settings = {
     'How many days requests for approval are kept after they were created; pending ones are always kept',
   ),
   auditDays: days('How many days entries of the audit log are kept', LIMITS.retentionAuditDaysMin),
-  keepOpenIssueRuns: Type.Boolean({ description: 'Whether runs of open issues are kept with their payloads' }),
+  keepOpenIssueRuns: Type.Boolean({
+    description: `Whether the newest ${LIMITS.keptRunsOfIssue} runs of each of the ${LIMITS.issuesWithKeptRuns} open issues that were seen last are kept with their payloads`,
+  }),
 }
 
 /** How long things are kept. */

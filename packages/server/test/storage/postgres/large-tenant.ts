@@ -91,6 +91,20 @@ async function fillOperators({ client, env, workspace, webhook }: LargeTenant) {
     `${tenant(env)}, (${id})::uuid, 'title', 'LOOP', (ARRAY['OPEN', 'RESOLVED'])[1 + n % 2], ${NOON}, ${NOON}, ${NOON},
       ${NOON}::bigint + n, 1, 0, 1, 1, 0, CASE WHEN n % 100 = 0 THEN 'person ' || n % 7 END`,
   )
+  // One issue with all runs, as when everything fails.
+  await client.query(
+    `INSERT INTO issue_fingerprints (environment_id, fingerprint, issue_id, home_issue_id, detection_type, title, facts,
+        occurrences, recoveries, runs, agents)
+      SELECT environment_id, 'v2:all', id, id, 'LOOP', 'title', '{}', 1, 0, 1, 1 FROM issues
+        WHERE environment_id = $1 AND state = 'OPEN' ORDER BY last_seen DESC LIMIT 1`,
+    [env],
+  )
+  await client.query(
+    `INSERT INTO issue_affected (environment_id, fingerprint, kind, subject_key, subject, occurrences, first_seen, last_seen)
+      SELECT environment_id, 'v2:all', 'run', encode(sha256(run_id::bytea), 'hex'), run_id, 1, started_at, started_at
+        FROM runs WHERE environment_id = $1`,
+    [env],
+  )
   await series(
     `issue_records (environment_id, id, record_key, sdk_instance_id, client_record_id, record_kind, detection_type,
       agent_id, detected_at, seen_at, received_at, status, status_at, payload, evidence)`,

@@ -32,6 +32,7 @@ const TABLES = [
   'audit_log',
   'work',
   'issues',
+  'issue_affected',
   'issue_records',
   'webhook_deliveries',
   'removed_runs',
@@ -310,10 +311,15 @@ describe('plans', { skip: NESTED_PLANS }, () => {
 
   /** Each check removes another run. */
   async function removeOldRun() {
-    const { id } = await runOf(storage, env, `run ${RUNS - ++removed}`)
+    const { id } = await runOf(storage, env, `run ${RUNS - 100 - ++removed}`)
     const later = NOON + 48 * HOUR
     await storage.startRetention(env, later)
-    await storage.removeExpiredRuns(env, later, { ids: [id], most: 100, reachedAt: NOON })
+    // The newest runs of an open issue stay.
+    const newest = await runOf(storage, env, `run ${RUNS}`)
+    const kept = await storage.removeExpiredRuns(env, later, { ids: [newest.id], most: 100, reachedAt: NOON })
+    assert.equal(kept.runs, 0)
+    const gone = await storage.removeExpiredRuns(env, later, { ids: [id], most: 100, reachedAt: NOON })
+    assert.equal(gone.runs, 1)
   }
 
   /** With the deletion, in two slices. */

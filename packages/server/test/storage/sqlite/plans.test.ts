@@ -13,6 +13,7 @@ import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import type { EventRowsPage } from '../../../src/storage/events.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
+import { DAY_MS, KEEP_ALL } from '../../../src/storage/retention.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
 import { newFailure } from '../suite/failures.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
@@ -461,5 +462,27 @@ test('an erasure and its removal find every row by an index', async () => {
       const rows = scanned.filter((name) => !plan.includes(`CO-ROUTINE ${name}`) && !EXPECTED_SCANS.has(name))
       assert.deepEqual(rows, [], `${subject.kind}: ${plan}`)
     }
+  }
+})
+
+test('the runs that open issues keep are found by the runs, each issue by its id and newer runs by the index of its group', async () => {
+  const [workspaceId, env] = [newId(), newId()]
+  const run = (act: ActName, ...args: unknown[]) => runAct(sqliteSql(db), act, args)
+  await run('createWorkspace', { id: workspaceId, name: workspaceId, createdAt: NOON }, [])
+  await run('createEnvironment', { id: env, workspaceId, name: 'production', createdAt: NOON }, [])
+  const settings = { ...KEEP_ALL, runDays: 1 }
+  await run('changeRetention', workspaceId, env, { before: KEEP_ALL, settings }, NOON, [])
+  const commit = batchAppender(sqliteAppendEngine(db, sqliteSql(db)), () => undefined)
+  await commit([batch(env, [llmCall({}, { runId: 'old' })])])
+  const plans = await plansOf('listExpiredRuns', env, 'runs', NOON + 9 * DAY_MS, null)
+  const [last = '', kept = ''] = plans.slice(-2)
+  assert.match(last, /INDEX issues_by_state /, last)
+  for (const index of ['issue_affected_by_subject', 'issue_affected_by_last_seen']) {
+    assert.match(kept, new RegExp(`INDEX ${index} `), kept)
+  }
+  assert.match(kept, /SEARCH n USING .*last_seen/, kept)
+  for (const plan of [last, kept]) {
+    assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    assertIndexed(plan)
   }
 })

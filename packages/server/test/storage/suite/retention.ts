@@ -8,6 +8,7 @@ import type { NewEvent } from '../../../src/storage/events.ts'
 import { DAY_MS, KEEP_ALL, type RetainedRuns } from '../../../src/storage/retention.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { decision, request } from './approval-sample.ts'
+import { newFailure } from './failures.ts'
 import { auditEntry, change, issueRecord, listAll, reviewed } from './issue-sample.ts'
 import { ownStorage, type OpenStorage } from './open.ts'
 import { found, indexAll } from './search.ts'
@@ -196,6 +197,46 @@ export function retentionSuite(open: OpenStorage) {
       await storage().pinRun(env, 'pinned', null, [])
       await removeAll(env, 'runs')
       assert.deepEqual(await runIds(env), [])
+    })
+
+    test('an open issue keeps its newest runs, and only the issues seen last keep any', async () => {
+      const { environmentId: env } = await newEnvironment({ runDays: 30 })
+      const [runs, issues] = [LIMITS.keptRunsOfIssue, LIMITS.issuesWithKeptRuns]
+      const time = NOON - 40 * DAY_MS
+      const record = (names: string[]) =>
+        storage().appendEvents(
+          batch(
+            env,
+            names.map((runId) => event({ runId, time })),
+            { receivedAt: time },
+          ),
+        )
+      const detected = (runId: string, detectionType: string, later: number) =>
+        issueRecord(env, { runId, detectionType, detectedAt: time + later, receivedAt: time + later })
+      const ofOne = Array.from({ length: runs + 3 }, (_, n) => `run ${String(n).padStart(4, '0')}`)
+      await record(ofOne)
+      const [first = '', ...later] = ofOne
+      const records = ofOne.map((runId, n) => detected(runId, 'many', n))
+      // Seen in the oldest run again, which makes it the newest.
+      await reviewed(storage(), ...records, detected(first, 'many', 5_000))
+      await storage().startRetention(env, NOON)
+      await removeAll(env, 'runs')
+      assert.deepEqual(await runIds(env), [first, ...later.slice(-(runs - 1))])
+
+      await record(['busy'])
+      const seenLater = (count: number) => {
+        const failures = Array.from({ length: count }, () => {
+          const { decision, ...failure } = newFailure({ eventId: newId(), time: time + 10_000 })
+          return { ...failure, decision: { ...decision, fingerprint: `v2:${newId()}` } }
+        })
+        return storage().recordFailures(env, 'busy', failures, NOON)
+      }
+      assert.equal(await seenLater(issues - 1), issues - 1)
+      await removeAll(env, 'runs')
+      assert.equal((await runIds(env)).length, runs + 1)
+      await seenLater(1)
+      await removeAll(env, 'runs')
+      assert.deepEqual(await runIds(env), ['busy'])
     })
 
     test('of changes at once, one is made; the others followed from settings that count no longer', async () => {

@@ -5,6 +5,7 @@
  * carry a time of up to 30 days ago, so a client with a slow clock, or an import, cannot make a run old on arrival. No
  * event is more than five minutes ahead of its arrival, so a fast clock keeps nothing for long.
  */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../retention.ts'
 import type {
@@ -93,14 +94,30 @@ export async function expiredOf(
   return old.filter(({ runId }) => !kept.has(textKey(runId)))
 }
 
+/**
+ * Keys of the runs that open issues keep: of the issues that were seen last, the newest runs of each group. Failures open
+ * issues by themselves, so otherwise every failed run would stay.
+ */
 async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
-  // SQLite keeps the order of a cross join. Otherwise it would scan every open issue.
+  const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = ? AND state = 'OPEN'
+    AND merged_into IS NULL ORDER BY last_seen DESC, id DESC LIMIT 1 OFFSET ?`
+  const from = await sql.get<{ lastSeen: number; id: string }>(last, [environmentId, LIMITS.issuesWithKeptRuns - 1])
+  const lately = from === null ? '' : 'AND (i.last_seen, i.id) >= (?, ?)'
+  const newer = `SELECT 1 FROM issue_affected n WHERE n.environment_id = ? AND n.fingerprint = a.fingerprint
+    AND n.kind = 'run' AND (n.last_seen, n.subject_key) > (seen.last_seen, seen.subject_key) LIMIT ?`
+  // SQLite keeps the order of a cross join. Otherwise it would scan every open issue. It reads the time from the row: with the
+  // time, another index has all columns, and it would scan that.
   const text = `SELECT a.subject_key AS "key" FROM issue_affected a
-    CROSS JOIN issue_fingerprints f CROSS JOIN issues i
+    CROSS JOIN issue_fingerprints f CROSS JOIN issues i CROSS JOIN issue_affected seen
     WHERE a.environment_id = ? AND a.kind = 'run' AND a.subject_key IN (${PLACES})
       AND f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
-      AND i.environment_id = f.environment_id AND i.id = f.issue_id AND i.state = 'OPEN'`
-  const found = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, [environmentId, ...chunk]))
+      AND i.environment_id = f.environment_id AND i.id = f.issue_id AND i.state = 'OPEN' ${lately}
+      AND seen.environment_id = a.environment_id AND seen.fingerprint = a.fingerprint AND seen.kind = a.kind
+      AND seen.subject_key = a.subject_key
+      AND (SELECT COUNT(*) FROM (${newer}) page) < ?`
+  const kept = LIMITS.keptRunsOfIssue
+  const params = [...(from === null ? [] : [from.lastSeen, from.id]), environmentId, kept, kept]
+  const found = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, [environmentId, ...chunk, ...params]))
   return new Set(found.map(({ key }) => key))
 }
 
