@@ -7,7 +7,13 @@ import { failedRunNews } from '../domain/failed-run.ts'
 import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
 import { canonicalFacts } from '../domain/issue.ts'
 import { seenFailures, type FailedEvent } from '../domain/seen-failures.ts'
-import { readFailureSubject, type FailureStore, type NewFailure, type RunInReview } from '../storage/failures.ts'
+import {
+  readFailureSubject,
+  type FailureStore,
+  type NamedFailure,
+  type NewFailure,
+  type RunInReview,
+} from '../storage/failures.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { WebhookStore } from '../storage/webhooks.ts'
 import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
@@ -40,7 +46,10 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     const failures = found.map((one): NewFailure => {
       return { ...one, id: newId(), decision: { ...one.decision, newIssueId: newId() } }
     })
-    if (failures.length > 0) await storage.recordFailures(environmentId, run.runId, failures, now())
+    const stored = failures.length === 0 ? 0 : await storage.recordFailures(environmentId, run.runId, failures, now())
+    // The others are known already, perhaps from a report.
+    const named = stored === failures.length ? [] : failures.flatMap(namedByMessage)
+    if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
     const news = subject.span === null || subject.span.ends ? failedRunNews(environmentId, run) : null
     return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
   }
@@ -76,6 +85,11 @@ function ofEvent({ event, failure, release, promptVersionId }: FailedEvent): Fou
     time: event.time,
     ...grouped(failure, event.agentName, release),
   }
+}
+
+function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): NamedFailure[] {
+  const { message } = JSON.parse(payload) as { message?: string }
+  return eventId === null || message === undefined ? [] : [{ eventId, title }]
 }
 
 /** The run went silent. If an outcome arrived meanwhile, it did not. */

@@ -11,6 +11,16 @@ export interface FailureStore {
    * erased. Returns how many it stored.
    */
   recordFailures(environmentId: string, runId: string, failures: NewFailure[], now: number): Promise<number>
+  /**
+   * Gives issues of failed tools that clients reported the title of the failure that the service saw, once for an issue: a
+   * report has no message.
+   */
+  nameReported(environmentId: string, runId: string, failures: readonly NamedFailure[]): Promise<void>
+}
+
+export interface NamedFailure {
+  eventId: string
+  title: string
 }
 
 /** Times of events, both inclusive. */

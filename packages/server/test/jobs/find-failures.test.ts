@@ -174,7 +174,8 @@ onBoth('what a client reported counts once, before and after the service saw it'
   await settled()
   const [reported, ...others] = await counted(1)
   assert.equal(others.length, 0)
-  assert.equal(reported?.title, 'TimeoutError in get_order')
+  // The report names class and tool; the event that it reports has the message.
+  assert.equal(reported?.title, 'TimeoutError in get_order: no answer after …')
   assert.equal(reported.groups[0]?.facts.reasonCode, 'timeouterror')
 
   const [, second, secondEnd] = failedRun('second', 1_000)
@@ -192,6 +193,34 @@ onBoth('what a client reported counts once, before and after the service saw it'
   assert.equal(late.issueId, counting?.issueId)
   assert.equal(counting?.eventId, second.eventId)
 })
+
+onBoth(
+  'only a failed tool gets its message from the event, and an erasure of its run takes it again',
+  async (service) => {
+    const { record, settled, issues, environmentId, key } = await tenant(service)
+    const report = async (runId: string, detectionType: string, reasonCode: string) => {
+      const failed = failedRun(runId, 1_000)
+      const facts = { toolName: 'get_order', reasonCode }
+      const eventId = failed[1]?.eventId ?? ''
+      const body = issueRecord({ detectionType, runId, eventId, payload: facts })
+      assert.equal((await submit(service, body, key)).status, 202)
+      await reviewed(service, environmentId)
+      await record(...failed.slice(1))
+      await settled()
+    }
+    const titles = async () => (await issues()).map(({ title }) => title).toSorted()
+    await report('one', 'TOOL_FAILED', 'ETIMEDOUT')
+    await report('two', 'MY_OWN', 'x')
+    const named = 'TimeoutError in get_order: no answer after …'
+    assert.deepEqual(await titles(), ['My own in get_order: x', named])
+    await report('three', 'TOOL_FAILED', 'ETIMEDOUT')
+    assert.deepEqual(await titles(), ['My own in get_order: x', named])
+    const erasure = { body: { kind: 'run', id: 'one' } }
+    assert.equal((await service.operator(`/environments/${environmentId}/erasures`, erasure)).status, 201)
+    await eventually(async () => !(await titles()).includes(named), 'the message to be gone')
+    assert.deepEqual(await titles(), ['My own in get_order: x', 'get_order failed: ETIMEDOUT'])
+  },
+)
 
 onBoth('a call that a policy blocked, and a retried batch, add nothing', async (service) => {
   const { record, counted, settled } = await tenant(service)

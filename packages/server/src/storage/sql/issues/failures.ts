@@ -4,7 +4,7 @@
  * record (review.ts). Both take the lock of the run first.
  */
 import type { StoredEvent } from '../../events.ts'
-import type { FailureStore, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
+import type { FailureStore, NamedFailure, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
 import { read, write, type Acts } from '../act.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { listEventRows, listEvents } from '../events.ts'
@@ -18,6 +18,7 @@ import { decideIssueRecords } from './review.ts'
 export const failuresActs = {
   readFailures: read(readFailures),
   recordFailures: write(recordFailures),
+  nameReported: write(nameReported),
 } satisfies Acts<FailureStore>
 
 /** The failure that an outcome repeats is among the newest events before it. */
@@ -79,21 +80,57 @@ async function recordFailures(
   return stored.length
 }
 
+interface Reported {
+  eventId: string
+  detectionType: string
+  fingerprint: string | null
+}
+
 /** The events that clients reported as detections. */
 async function reportedEvents(
   sql: Sql,
   environmentId: string,
   runId: string,
-  failures: readonly NewFailure[],
-): Promise<Set<string>> {
+  failures: readonly { eventId: string | null }[],
+): Promise<Map<string, Reported>> {
   const ofRun = sql.dialect === 'sqlite' ? 'run_id = ?' : 'md5(run_id) = md5(?)'
-  const text = `SELECT event_id AS "eventId" FROM issue_records WHERE environment_id = ? AND ${ofRun}
-    AND record_kind = 'DETECTION' AND origin = 'CLIENT' AND event_id IN (${PLACES})`
+  const text = `SELECT event_id AS "eventId", detection_type AS "detectionType", fingerprint FROM issue_records
+    WHERE environment_id = ? AND ${ofRun} AND record_kind = 'DETECTION' AND origin = 'CLIENT' AND event_id IN (${PLACES})`
   const rows = await inChunks(
     failures.flatMap(({ eventId }) => eventId ?? []),
-    (chunk) => sql.all<{ eventId: string }>(text, [environmentId, runId, ...chunk]),
+    (chunk) => sql.all<Reported>(text, [environmentId, runId, ...chunk]),
   )
-  return new Set(rows.map(({ eventId }) => eventId))
+  return new Map(rows.map((row) => [row.eventId, row]))
+}
+
+/**
+ * The group keeps the title of its report. So a group is named once, and a recount, which an erasure causes, takes the message
+ * out of the title again.
+ */
+async function nameReported(
+  sql: Sql,
+  environmentId: string,
+  runId: string,
+  failures: readonly NamedFailure[],
+): Promise<void> {
+  const reported = await reportedEvents(sql, environmentId, runId, failures)
+  const titles = new Map<string, string>()
+  for (const { eventId, title } of failures) {
+    const { detectionType, fingerprint = null } = reported.get(eventId) ?? {}
+    if (detectionType === 'TOOL_FAILED' && fingerprint !== null && !titles.has(fingerprint))
+      titles.set(fingerprint, title)
+  }
+  const find = `SELECT i.id FROM issue_fingerprints f JOIN issues i ON i.environment_id = f.environment_id AND i.id = f.issue_id
+    WHERE f.environment_id = ? AND f.fingerprint = ? AND i.title = f.title`
+  const named = new Map<string, string>()
+  for (const [fingerprint, title] of titles) {
+    const issue = await sql.get<{ id: string }>(find, [environmentId, fingerprint])
+    if (issue !== null) named.set(issue.id, title)
+  }
+  const text = 'UPDATE issues SET title = ? WHERE environment_id = ? AND id = ?'
+  for (const [id, title] of [...named].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    await sql.run(text, [title, environmentId, id])
+  }
 }
 
 /** False: it is stored already, or was erased. */
