@@ -1,6 +1,7 @@
 /** `tacho`: the list of commands, and how each of them ends. */
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
+import { withNearOption } from './settings/near-option.ts'
 import { Stop } from './stop.ts'
 import { fitHelp, HELP_SETTINGS } from './terminal/fit-help.ts'
 
@@ -216,7 +217,7 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     .configureOutput({
       writeOut: (text) => void process.stdout.write(fitHelp(text, process.stdout)),
       writeErr: (text) => void process.stderr.write(fitHelp(text, process.stderr)),
-      outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')),
+      outputError: (text, write) => write(withNearOption(text.replace(/^error: /, 'tacho: '), program, args)),
     })
     .addHelpText('after', ENVIRONMENT_HELP)
   const named = commandIn(args)

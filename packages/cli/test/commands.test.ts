@@ -338,9 +338,12 @@ test('a failed run says why in the list and when shown; --stack shows its causes
   const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
   const sent = { method: 'POST', headers, body: JSON.stringify(events) }
   assert.equal((await fetch(`${server.url}/openapi/v1/events/batch`, sent)).status, 200)
-  assert.match(await text('runs', 'list', '--search', 'crashed', ...WHERE), /crashed .*TimeoutError: no answer$/m)
+  assert.match(await text('runs', 'list', '--search', 'crashed', ...WHERE), /FAILED +TimeoutError: no answer +crashed /)
   const shown = await text('runs', 'show', 'crashed', ...WHERE)
-  assert.match(shown, /^Why {6}TimeoutError: no answer$/m)
+  assert.match(
+    shown,
+    /^Why {6}TimeoutError: no answer\n {9}because Error: connect ECONNREFUSED\n {9}`tacho runs show crashed --stack`/m,
+  )
   assert.match(shown, /BLOCK refund by refund-limit: ask ada 9$/m)
   assert.match(shown, /FAILED: TimeoutError: no answer$/m)
   const whole = await text('runs', 'show', 'crashed', '--stack', ...WHERE)

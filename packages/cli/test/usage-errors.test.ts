@@ -48,6 +48,26 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
   }
 })
 
+test('an unknown option names the one that begins so, and serve --check starts nothing', async () => {
+  const near: [string[], string][] = [
+    [['serve', '--data', './x'], '--data-dir'],
+    [['serve', '--data=./x'], '--data-dir'],
+    [['serve', '--prot', '1'], '--port'],
+    [['runs', 'list', '--stat', 'FAILED'], '--status'],
+    [['serve', '--database'], 'one of --database-url, --database-pool, --database-timeout'],
+  ]
+  for (const [line, option] of near) {
+    const { code, stderr } = await runTacho(line, NOWHERE)
+    assert.deepEqual([line, code], [line, 2])
+    assert.ok(stderr.endsWith(`(Did you mean ${option}?)\n`), stderr)
+  }
+  const far = await runTacho(['serve', '--nonsense'], NOWHERE)
+  assert.equal(far.stderr, "tacho: unknown option '--nonsense'\n")
+  const checked = await runTacho(['serve', '--check', '--port', '1'], NOWHERE)
+  assert.deepEqual([checked.code, checked.stdout, checked.stderr], [0, '', ''])
+  assert.equal((await runTacho(['serve', '--check', '--port', 'many'], NOWHERE)).code, 2)
+})
+
 test('days are a number with or without a d, up to their limit', () => {
   assert.deepEqual(['1', '30d', '3650', '3650d', 'forever'].map(parseDays), [1, 30, 3650, 3650, null])
   for (const text of ['0', '0d', '3651', '3651d', '30h', 'd', '', '1.5d', '-1'])

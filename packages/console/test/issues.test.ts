@@ -40,8 +40,17 @@ describe('issues', { skip: withoutChromium }, () => {
     const { newPolicy, deploy } = await configurationCalls(tacho.service)
     await newPolicy({ policyId: 'refund-limit' })
     await deploy([['policy', 'refund-limit', '1']])
+    const exception = { type: 'TimeoutError', message: 'no answer', causes: [{ type: 'OSError', message: 'refused' }] }
+    const failed = { toolName: 'refund', error: 'TimeoutError: no answer', exception }
     await tacho.service.record([
-      event({ runId: 'run-1', eventId: 'step-1', agentId: 'refunder', label: 'Refund it', eventType: 'TOOL_CALL' }),
+      event({
+        runId: 'run-1',
+        eventId: 'step-1',
+        agentId: 'refunder',
+        label: 'Refund it',
+        eventType: 'TOOL_CALL',
+        payload: failed,
+      }),
     ])
     const asked = await approvalCalls(tacho.service).ask({ toolName: 'refund' })
     const evidence = { decision: 'BLOCK', approvalId: asked.body.id }
@@ -55,6 +64,8 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.getByRole('heading', { level: 1, name: issue.title }).waitFor()
     const why = page.getByRole('region', { name: 'Why these are grouped' })
     for (const fact of ['explained', 'refund', 'over_limit']) await why.getByText(fact, { exact: true }).waitFor()
+    const last = page.getByRole('region', { name: 'Last error' })
+    for (const said of ['TimeoutError: no answer', 'OSError: refused']) await last.getByText(said).waitFor()
     const changes = page.getByRole('region', { name: 'What changed before' })
     await changes.getByText('deployed, version 1').waitFor()
     const occurrences = page.getByRole('region', { name: 'Occurrences' })

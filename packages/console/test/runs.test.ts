@@ -256,12 +256,31 @@ describe('runs', { skip: withoutChromium }, () => {
     await row.getByRole('link').click()
     const why = page.getByRole('note', { name: 'Why it failed' })
     await why.getByText('TimeoutError: no answer after 5 s').waitFor()
+    await why.getByText('because Error: connect ECONNREFUSED').waitFor()
     await page.getByRole('listitem').getByText('asks for refund_payment').first().waitFor()
     await page.getByRole('listitem').getByText('blocked: by refund-limit: ask ada').waitFor()
     await page.keyboard.press('e')
     await step(page).getByText('at getOrder (orders.ts:7)').waitFor()
     await step(page).getByText('Error: connect ECONNREFUSED').waitFor()
     await assertLooks(page, 'a crashed run')
+    await close()
+  })
+
+  test('a cancelled run says why; the list shows the reason of a failure in a narrow window', async () => {
+    const about = { eventType: 'SESSION_OUTCOME', label: 'end', timestamp: Date.now() - 1_000 }
+    const error = 'SIGTERM: The process was ended by SIGTERM.'
+    await tacho.service.record([
+      event({ ...about, runId: 'narrow-stopped', payload: { status: 'CANCELLED', error } }),
+      event({ ...about, runId: 'narrow-failed', payload: { status: 'FAILED', error: 'OrderError: no order 7' } }),
+    ])
+    const viewport = { width: 700, height: 800 }
+    const { page, close } = await tacho.open(`${tacho.home}/runs?q=narrow`, { viewport })
+    const reason = page.getByRole('row').filter({ hasText: 'narrow-failed' }).getByText('OrderError: no order 7')
+    await reason.waitFor()
+    const box = await reason.boundingBox()
+    assert.ok(box !== null && box.x + box.width <= viewport.width, JSON.stringify(box))
+    await page.getByRole('row').filter({ hasText: 'narrow-stopped' }).getByRole('link').click()
+    await page.getByRole('note', { name: 'Why it was cancelled' }).getByText(error).waitFor()
     await close()
   })
 

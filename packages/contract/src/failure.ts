@@ -25,10 +25,12 @@ export interface FailurePlace {
 
 /** A failure in one line: `TimeoutError in get_order: no answer`. Empty if nothing is known. */
 export function failureLine({ errorClass, message }: FailedWith, place: FailurePlace | null): string {
-  const at = place?.name ? `in ${place.name}` : null
+  const at = place?.name ? placed(place.kind, place.name) : null
   const head = [errorClass ?? (at && 'error'), at].filter((part) => part !== null).join(' ')
   return [head, message ?? ''].filter((part) => part !== '').join(': ')
 }
+
+const placed = (kind: FailurePlace['kind'], name: string) => (kind === 'model' ? `from ${name}` : `in ${name}`)
 
 interface EndedRun {
   status: string
@@ -41,6 +43,11 @@ export function whyFailed({ status, closedByRuleAt, failure }: EndedRun): string
   if (closedByRuleAt !== null) return WENT_SILENT
   if (status !== 'FAILED' || failure === null) return null
   return failureLine(failure, { kind: failure.place, name: failure.name }) || null
+}
+
+/** In a line each, the nearest first: `because ConnectionRefusedError: …`. */
+export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
+  return causes.map((cause) => `because ${failureLine(cause, null)}`)
 }
 
 /** Of a run that the stalled rule closed. */
@@ -78,6 +85,14 @@ export function failureOf(event: ToldEvent): Failure | null {
     told.push(readError(payload), { ...NOTHING, errorClass: asClass(payload['code']) ?? asClass(label) })
   }
   return { place: placeOf(event), ...merged(told) }
+}
+
+/** Such as `SIGTERM: The process was ended by SIGTERM.` Null: the event is not the end of a cancelled run, or does not say. */
+export function whyCancelled(eventType: string, payload: Payload): string | null {
+  if (!ENDS.has(eventType) || payload['status'] !== 'CANCELLED') return null
+  const { exception, error, message, reason } = payload
+  const told = [exception, error].filter(isSet).map(readError)
+  return failureLine(merged([...told, readError({ message: message ?? reason })]), null) || null
 }
 
 const ENDS: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'AGENT_END'])

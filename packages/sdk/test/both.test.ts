@@ -14,6 +14,17 @@ const membersOf = (noun: string, made: { prototype: object }): string[] =>
     .filter((name) => name !== 'constructor')
     .map((name) => `${noun}.${name}`)
 
+/** The fields of an interface. */
+function partsOf(option: string, file: string, name: string): string[] {
+  const source = read(file)
+  const body = source.slice(source.indexOf(`export interface ${name} `))
+  const fields = [...body.slice(0, body.indexOf('\n}\n')).matchAll(/^ {2}(\w+)\??:/gm)].map(
+    ([, field]) => `${option}.${field}`,
+  )
+  assert.ok(fields.length > 0, name)
+  return fields
+}
+
 test('docs/sdk/both.md names every function and option of this SDK, and no other', async () => {
   const rows = [...read('docs/sdk/both.md').matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].slice(1)
   assert.ok(rows.length > 30)
@@ -34,6 +45,11 @@ test('docs/sdk/both.md names every function and option of this SDK, and no other
     ...membersOf('run', Run).filter((name) => name !== 'run.fail'),
     ...membersOf('configuration', RuntimeConfiguration),
     ...[...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => `{ ${name} }`),
+    ...partsOf('masking', 'packages/sdk/src/mask.ts', 'MaskingOptions'),
+    ...partsOf('guard', 'packages/sdk/src/guard/rules.ts', 'GuardRules'),
+    ...partsOf('guard', 'packages/sdk/src/guard/rules.ts', 'GuardDefaults'),
+    ...partsOf('loop', 'packages/sdk/src/guard/detectors.ts', 'LoopOptions'),
+    ...partsOf('budget', 'packages/sdk/src/guard/detectors.ts', 'BudgetOptions'),
     ...Object.keys(fake).map((name) => `fake.${name}`),
   ]
   assert.deepEqual([...new Set(named)].sort(), [...new Set(has)].sort())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from pathlib import Path
@@ -35,6 +36,11 @@ def test_the_page_names_every_function_and_option_and_no_other() -> None:
         *members("run", tacho.Run),
         *members("configuration", tacho.RuntimeConfiguration),
         *{f"{name}=" for name in inspect.signature(tacho.Tacho).parameters},
+        *{
+            f"{options.__name__}.{field.name}"
+            for options in (tacho.Masking, tacho.GuardDefaults, tacho.Loop, tacho.Budget)
+            for field in dataclasses.fields(options)
+        },
         *members("fake", FakeTacho),
         "fake.tacho",
     }

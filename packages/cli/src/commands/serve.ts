@@ -6,6 +6,7 @@ export function addServe(serve: Command): void {
   const settings = settingTexts()
   for (const setting of settings) if (setting.flag !== null) serve.addOption(toOption(setting.flag, setting))
   serve.addOption(new Option('--no-console', 'the same as --console off'))
+  serve.addOption(new Option('--check', 'only check the options and variables, without a start'))
   const secrets = settings.filter(({ flag }) => flag === null).map(({ variable, help }) => `  ${variable}  ${help}`)
   serve
     .addHelpText(
@@ -36,7 +37,9 @@ export function firstLogLevel(isTerminal: boolean, variables: NodeJS.ProcessEnv)
 }
 
 /** Commander gives a negated flag as false. */
-async function start({ console, ...flags }: Omit<Flags, 'console'> & { console?: string | false }): Promise<void> {
+type Given = Omit<Flags, 'console' | 'check'> & { console?: string | false; check?: true }
+
+async function start({ console, check, ...flags }: Given): Promise<void> {
   const given = {
     logLevel: firstLogLevel(process.stderr.isTTY, process.env),
     ...flags,
@@ -44,6 +47,7 @@ async function start({ console, ...flags }: Omit<Flags, 'console'> & { console?:
   } as Flags
   const read = readConfig(given, process.env)
   if (!read.ok) throw wrongUsage(read.faults.join(' '))
+  if (check) return
   // Loaded late: other commands must not wait for it.
   const { serve } = await import('@tacho/server/process/serve.ts')
   await serve(read.config)

@@ -2,11 +2,12 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssueActivity, IssueGroup } from '@tacho/contract/operator/issue.ts'
+import { causeLines, failureLine, failureOf, type ToldEvent } from '@tacho/contract/failure.ts'
 import { known } from '../calls/known.ts'
-import type { OperatorClient } from '../calls/operator-client.ts'
+import { Refused, type OperatorClient } from '../calls/operator-client.ts'
 import { authorText } from '../terminal/author.ts'
 import { counted, printable, printJson, printLine, spokenTime, strong } from '../terminal/output.ts'
-import { tonedWord } from '../terminal/tone.ts'
+import { toned, tonedWord } from '../terminal/tone.ts'
 import { pageSize } from '../settings/options.ts'
 
 export interface IssuePlace {
@@ -29,7 +30,8 @@ export async function showIssue(
   const agents = await taken(eachItem(client.listAffectedAgents, input), options.limit)
   const activity = await taken(eachItem(client.listIssueActivity, input), options.limit)
   if (options.json) return printJson({ issue, occurrences, recoveries, runs, agents, activity })
-  for (const line of head(issue)) printLine(line)
+  for (const line of [...head(issue), ...(await lastError(client, environmentId, occurrences.items[0]))])
+    printLine(line)
   for (const group of issue.groups) for (const line of groupLines(group)) printLine(line)
   section('Detections', occurrences, occurrenceLine)
   section('Recoveries', recoveries, occurrenceLine)
@@ -71,6 +73,26 @@ function head(issue: Issue): string[] {
     ...(mergedInto === null ? [] : [`Merged    into ${mergedInto}`]),
     ...(mergedFrom.length === 0 ? [] : [`Merged    from ${mergedFrom.join(', ')}`]),
   ]
+}
+
+/** The error of the latest occurrence; nothing if no recorded event tells one. */
+async function lastError(client: OperatorClient, environmentId: string, record: IssueRecord | undefined) {
+  if (!record?.runId || !record.eventId || record.internalEventId === null) return []
+  const { runId, eventId } = record
+  try {
+    const event = await client.readEvent({ params: { environmentId, runId, eventId } })
+    const failure = failureOf(event as ToldEvent)
+    if (failure === null || failureLine(failure, null) === '') return []
+    return [
+      `Error     ${toned('red', printable(failureLine(failure, failure.place)))}`,
+      ...causeLines(failure).map((line) => `          ${printable(line)}`),
+      `          \`tacho runs show ${printable(runId)} --stack\` shows where.`,
+    ]
+  } catch (error) {
+    // Erased meanwhile.
+    if (error instanceof Refused) return []
+    throw error
+  }
 }
 
 function releases(first: string | null, last: string): string {

@@ -32,14 +32,14 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const COLUMNS: Column[] = [
   { title: 'STARTED', as: 'time' },
   { title: 'STATUS', as: 'word' },
+  { title: 'WHY', as: 'text' },
   { title: 'RUN' },
   { title: 'AGENT' },
+  { title: 'LASTED', align: 'right', isOptional: true },
+  { title: 'COST', align: 'right', isOptional: true },
   { title: 'SESSION', isOptional: true },
-  { title: 'LASTED', align: 'right' },
   { title: 'EVENTS', align: 'right', isOptional: true },
   { title: 'TOKENS', align: 'right', isOptional: true },
-  { title: 'COST', align: 'right' },
-  { title: 'WHY', as: 'text' },
 ]
 
 export async function listRuns(
@@ -94,14 +94,14 @@ function runCells(run: OperatorRun, now: number): string[] {
   return [
     run.startedAt,
     [shownStatus(run, now), ...notesOf(run)].join(' '),
+    whyFailed(run) ?? '',
     run.runId,
     run.agent.name,
-    run.sessionId ?? '',
     duration(runLength(run, now)),
+    spokenCost(run),
+    run.sessionId ?? '',
     spokenNumber(run.eventCount),
     spokenTokens(run.usage.totalTokens),
-    spokenCost(run),
-    whyFailed(run) ?? '',
   ]
 }
 

@@ -2,7 +2,7 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
-import { failureLine, failureOf, whyFailed, type ToldEvent } from '@tacho/contract/failure.ts'
+import { causeLines, failureLine, failureOf, whyFailed, type Failure, type ToldEvent } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { neverEnded } from '@tacho/contract/never-ended.ts'
@@ -67,7 +67,8 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
   await paged(async (print) => {
     const look = currentLook()
     const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0, neverEnded: lost }
-    for (const line of [...runLines(run, look.now), ...stepHead(timeline, look)]) await print(line)
+    const causes = causeLines((await toldFailure(client, place, run)) ?? { causes: [] })
+    for (const line of [...runLines(run, causes, look.now), ...stepHead(timeline, look)]) await print(line)
     let shown = 0
     for await (const { row, payload, text } of stepsOf(client, place, rows, { ...options, neverEnded: lost })) {
       if (!(await print(stepLine(row, payload, timeline, look)))) return
@@ -163,20 +164,21 @@ async function* withTexts(
   yield* await Promise.all(waiting.map(read))
 }
 
-function runLines(run: OperatorRun, now: number): string[] {
+function runLines(run: OperatorRun, causes: readonly string[], now: number): string[] {
   const { usage, errorCount } = run
   const silence = stalledMs(run, now)
   const status = shownStatus(run, now)
   const length = duration(runLength(run, now))
   const isWaiting = run.activity === 'WAITING_FOR_APPROVAL'
-  const lasting = isWaiting ? `waits for an approval after ${length}` : `still running after ${length}`
+  const last = `last event ${spokenTime(run.lastEventAt)}`
+  const lasting = isWaiting ? `waits for an approval after ${length}` : `still running after ${length}, ${last}`
   const running = silence === null ? lasting : `no event for ${duration(silence)}: stalled`
   const ended = run.endedAt === null ? running : `ended after ${length}`
   const tokens = `${spokenNumber(usage.promptTokens)} prompt + ${spokenNumber(usage.completionTokens)} completion`
   const errors = errorCount ? `, ${toned('red', counted(errorCount, 'error'))}` : ''
   return [
     `${tonedWord(status)}  ${strong(printable(run.runId))}`,
-    ...whyLines(run),
+    ...whyLines(run, causes),
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
@@ -197,26 +199,31 @@ function runLines(run: OperatorRun, now: number): string[] {
   ]
 }
 
-function whyLines(run: OperatorRun): string[] {
+function whyLines(run: OperatorRun, causes: readonly string[]): string[] {
   const why = whyFailed(run)
   if (why === null) return []
-  const more = run.failure === null ? '' : `  \`tacho runs show ${printable(run.runId)} --stack\` shows where.`
-  return [`Why      ${toned('red', printable(why))}`, ...(more === '' ? [] : [`       ${more}`])]
+  const more = run.failure === null ? [] : [`\`tacho runs show ${printable(run.runId)} --stack\` shows where.`]
+  const below = [...causes.map(printable), ...more].map((line) => `         ${line}`)
+  return [`Why      ${toned('red', printable(why))}`, ...below]
 }
 
 /** The error of a run with its causes and its stack. */
-async function printStack(client: OperatorClient, place: RunPlace, { runId, failure }: OperatorRun): Promise<void> {
+async function printStack(client: OperatorClient, place: RunPlace, run: OperatorRun): Promise<void> {
+  const { runId, failure } = run
   if (failure === null) return printEmpty(`No event tells an error. \`tacho runs show ${runId}\` shows all.`)
-  const { text } = answered(
-    client.url,
-    await client.whole.readEvent({ params: { ...place, eventId: failure.eventId } }),
-  )
-  const { eventType, label, payload } = JSON.parse(text) as ToldEvent
-  const told = failureOf({ eventType, label, payload })
+  const told = await toldFailure(client, place, run)
   printLine(toned('red', printable(failureLine(told ?? failure, { kind: failure.place, name: failure.name }))))
-  for (const cause of told?.causes ?? []) printLine(`  because ${printable(failureLine(cause, null))}`)
+  for (const line of causeLines(told ?? { causes: [] })) printLine(`  ${printable(line)}`)
   const stack = told?.stack ?? 'No stack was recorded.'
   for (const line of stack.split(/\r?\n/)) printLine(printable(line))
+}
+
+/** The failure as its event tells it, with causes and stack. */
+async function toldFailure(client: OperatorClient, place: RunPlace, { failure }: OperatorRun): Promise<Failure | null> {
+  if (failure === null) return null
+  const params = { ...place, eventId: failure.eventId }
+  const { text } = answered(client.url, await client.whole.readEvent({ params }))
+  return failureOf(JSON.parse(text) as ToldEvent)
 }
 
 function arrivedLine({ completeness }: OperatorRun): string {

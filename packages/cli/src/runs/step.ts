@@ -1,6 +1,6 @@
 /** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
 import type { EventRow } from '@tacho/contract/event.ts'
-import { failureLine, failureOf, type Failure } from '@tacho/contract/failure.ts'
+import { failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/failure.ts'
 import { duration, money } from '@tacho/contract/format.ts'
 import {
   contentText,
@@ -32,7 +32,7 @@ const MARKS = new Map<Tone | null, string>([
   ['amber', '!'],
 ])
 const SINCE_WIDTH = 10
-const KIND_WIDTH = 7
+const KIND_WIDTH = 10
 const TOOK_WIDTH = 9
 const COST_WIDTH = 8
 /** Characters of each input, output and answer. */
@@ -105,7 +105,9 @@ function stepText({ eventType, label }: EventRow, payload: Json): string {
       return policyText(label, payload)
     case 'SESSION_OUTCOME': {
       const status = textAt(payload, 'status')
-      return status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
+      const said = status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
+      const why = whyCancelled(eventType, payload)
+      return why === null ? said : `${said}: ${why}`
     }
     default:
       return label

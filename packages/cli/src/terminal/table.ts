@@ -19,10 +19,14 @@ export interface Column {
 }
 
 const GAP = '  '
-/** A column that is cut keeps this many cells. */
-const LEAST_WIDTH = 8
-/** Optional columns are left out before another gets fewer cells than this. */
-const GOOD_WIDTH = 14
+interface Least {
+  sentence: number
+  other: number
+}
+
+/** Cells that columns keep, from wide to narrow: a sentence needs more than an id or a name to say something. */
+const GOOD: Least = { sentence: 42, other: 14 }
+const STEPS: readonly Least[] = [GOOD, { sentence: 33, other: 11 }, { sentence: 16, other: 8 }]
 
 /** The lines of each page of a table. A column grows when a later row needs it and there is room. */
 export function tablePages(columns: readonly Column[], look: Look): (rows: string[][]) => string[] {
@@ -79,19 +83,16 @@ export function shownTime(text: string, { width, isExact, now }: Look): string {
   return Number.isNaN(time) ? text : relative(time, now)
 }
 
-function narrowed({ title, align, as }: Column, natural: number, size: number): number {
-  if (as === 'text') return Math.min(natural, 2 * size)
-  return align === 'right' || as !== undefined ? natural : Math.min(natural, Math.max(size, title.length))
+function narrowed({ title, align, as }: Column, natural: number, { sentence, other }: Least): number {
+  if (as === 'text') return Math.min(natural, sentence)
+  return align === 'right' || as !== undefined ? natural : Math.min(natural, Math.max(other, title.length))
 }
 
 /** All columns, or without the last optional ones while the rest has no room. */
 function columnsWithRoom(columns: readonly Column[], natural: readonly number[], { width }: Look): number[] {
   const places = columns.map((_, at) => at)
   const least = (): number =>
-    places.reduce(
-      (sum, at) => sum + narrowed(columns[at] ?? { title: '' }, natural[at] ?? 0, GOOD_WIDTH) + GAP.length,
-      0,
-    )
+    places.reduce((sum, at) => sum + narrowed(columns[at] ?? { title: '' }, natural[at] ?? 0, GOOD) + GAP.length, 0)
   while (width !== null && least() - GAP.length > width) {
     const optional = places.findLastIndex((at) => columns[at]?.isOptional)
     if (optional === -1) break
@@ -100,7 +101,7 @@ function columnsWithRoom(columns: readonly Column[], natural: readonly number[],
   return places
 }
 
-/** Narrows the widest column again and again. */
+/** Narrows the widest column again and again, a sentence only where the others have no more to give. */
 function fittingWidths(
   columns: readonly Column[],
   natural: readonly number[],
@@ -109,13 +110,15 @@ function fittingWidths(
 ): number[] {
   const widths = places.map((at) => natural[at] ?? 0)
   if (width === null) return widths
-  const least = places.map((at) => narrowed(columns[at] ?? { title: '' }, natural[at] ?? 0, LEAST_WIDTH))
   let excess = widths.reduce((sum, size) => sum + size + GAP.length, -GAP.length) - width
-  for (; excess > 0; excess--) {
-    const spare = widths.map((size, place) => (size > (least[place] ?? 0) ? size : 0))
-    const widest = spare.indexOf(Math.max(...spare))
-    if ((spare[widest] ?? 0) === 0) break
-    widths[widest] = (widths[widest] ?? 0) - 1
+  for (const step of STEPS) {
+    const least = places.map((at) => narrowed(columns[at] ?? { title: '' }, natural[at] ?? 0, step))
+    for (; excess > 0; excess--) {
+      const spare = widths.map((cells, place) => (cells > (least[place] ?? 0) ? cells : 0))
+      const widest = spare.indexOf(Math.max(...spare))
+      if ((spare[widest] ?? 0) === 0) break
+      widths[widest] = (widths[widest] ?? 0) - 1
+    }
   }
   return widths
 }

@@ -22,15 +22,15 @@ const line = (event: EventRow, payload: unknown, look = TERMINAL) => stepLine(ev
 test('a step says what it did, how long it took and what it cost, in one line as wide as the terminal', () => {
   const output = { content: 'Here it is', tool_calls: [{ function: { name: 'find', arguments: '{"id":7}' } }] }
   const model = line(row('LLM_CALL', 'chat', 420), { model: 'small-1', output, cost: 0.0031 })
-  assert.match(model, /^ +\+1\.2 s {2}Model {4}small-1: Here it is; asks for find .*… +420 ms +\$0\.0031$/)
+  assert.match(model, /^ +\+1\.2 s {2}Model {7}small-1: Here it is; asks for fi.*… +420 ms +\$0\.0031$/)
   assert.equal(widthOf(model), 80)
   assert.equal(widthOf(stepHead(TIMELINE, TERMINAL)[0] ?? ''), 80)
   assert.match(
     line(row('TOOL_CALL', 'find', 12), { toolName: 'find', input: { id: 7 }, output: 'ok' }),
     /find \{"id":7\} → ok/,
   )
-  assert.match(line(row('USER_INPUT', 'question'), { text: 'Where\nis  it?' }), /User {5}Where is it\?$/)
-  assert.match(line(row('CUSTOM', 'Something'), {}), /CUSTOM {3}Something$/)
+  assert.match(line(row('USER_INPUT', 'question'), { text: 'Where\nis  it?' }), /User {8}Where is it\?$/)
+  assert.match(line(row('CUSTOM', 'Something'), {}), /CUSTOM {6}Something$/)
 })
 
 test('what failed or was held back has a mark and a word', () => {
@@ -41,10 +41,13 @@ test('what failed or was held back has a mark and a word', () => {
   const input = { note: 'x'.repeat(250) }
   assert.match(line(row('TOOL_CALL', 'find'), { toolName: 'find', input, error: 'timeout' }), /find: timeout, .*…$/)
   assert.match(line(row('POLICY_DECISION', 'x'), { ...block, input }), /BLOCK refund by limit .*…$/)
-  assert.match(line(row('SESSION_OUTCOME', 'completed'), { status: 'COMPLETED' }), /Outcome {2}completed$/)
+  assert.match(line(row('SESSION_OUTCOME', 'completed'), { status: 'COMPLETED' }), /Outcome {5}completed$/)
+  assert.match(line(row('TOOL_START', 'find'), { toolName: 'find' }), /Tool start {2}find$/)
   const asked = { action: 'REQUIRE_APPROVAL', toolName: 'refund' }
   assert.match(line(row('POLICY_DECISION', 'x'), asked), /^! .* REQUIRE_APPROVAL refund$/)
-  assert.match(line(row('SESSION_OUTCOME', 'end'), { status: 'FAILED' }), /^✕ .*Outcome {2}FAILED: end$/)
+  assert.match(line(row('SESSION_OUTCOME', 'end'), { status: 'FAILED' }), /^✕ .*Outcome {5}FAILED: end$/)
+  const cancelled = { status: 'CANCELLED', error: 'SIGTERM: The process was ended by SIGTERM.' }
+  assert.match(line(row('SESSION_OUTCOME', 'cancelled'), cancelled), /cancelled: SIGTERM: The process .*…$/)
   for (const [type, payload, is] of [
     ['ERROR', {}, true],
     ['TOOL_CALL', { error: 'x' }, true],

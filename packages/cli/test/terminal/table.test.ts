@@ -58,6 +58,25 @@ test('in a pipe nothing is cut, shortened or relative; --utc keeps times exact o
   assert.match(tablePages(RUNS, exact)([row])[1] ?? '', /^2026-11-22T11:59:00\.000Z {2}COMPLETED/)
 })
 
+test('a sentence keeps its room: the others are cut or left out first', () => {
+  const columns: Column[] = [
+    { title: 'STARTED', as: 'time' },
+    { title: 'STATUS', as: 'word' },
+    { title: 'WHY', as: 'text' },
+    { title: 'RUN' },
+    { title: 'AGENT' },
+    { title: 'COST', align: 'right', isOptional: true },
+  ]
+  const started = new Date(NOW - 59 * 60_000).toISOString()
+  const why = 'TimeoutError in get_order: no answer after 5,000 ms for order 1007'
+  const row = [started, 'FAILED', why, 'r'.repeat(36), 'Support agent', '$0.0031']
+  const at = (width: number) => tablePages(columns, terminal(width))([row])[1] ?? ''
+  assert.match(at(80), /^59 m ago {2}FAILED {2}TimeoutError in get_order: no a.*… {2}r+…r+ {2}Supp/)
+  assert.match(at(100), /^59 m ago {2}FAILED {2}TimeoutError in get_order: no answer.*… /)
+  assert.ok(at(160).includes(`${why}  ${'r'.repeat(10)}`) && at(160).endsWith('$0.0031'))
+  for (const width of [60, 80, 100, 160]) assert.ok(widthOf(at(width)) <= width)
+})
+
 test('an optional column is left out where the others have no room, on all pages', () => {
   const row = ['2026-11-22T11:59:00.000Z', 'COMPLETED', 'r'.repeat(40), 'session', '1']
   const [wide, narrow] = [tablePages(RUNS, terminal(120)), tablePages(RUNS, terminal(45))]

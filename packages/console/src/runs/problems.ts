@@ -2,7 +2,7 @@
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../api.ts'
-import { failureLine, failureOf } from '@tacho/contract/failure.ts'
+import { failureLine, failureOf, whyCancelled } from '@tacho/contract/failure.ts'
 import { inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
 import { eventQuery, type Step } from './run-queries.ts'
 
@@ -138,6 +138,8 @@ function noteOf(eventType: string, label: string, payload: Json): string {
     const tool = textAt(payload, 'toolName')
     return tool === null || label.includes(tool) ? '' : `asks for ${tool}`
   }
+  const why = whyCancelled(eventType, payload)
+  if (why !== null) return inShort(why)
   if (eventType !== 'LLM_CALL') return ''
   const asked = messagesAt(payload, 'output').flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name))
   return asked.length === 0 ? '' : inShort(`asks for ${[...new Set(asked)].join(', ')}`)

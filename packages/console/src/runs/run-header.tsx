@@ -1,7 +1,9 @@
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { whyFailed } from '@tacho/contract/failure.ts'
+import { causeLines, failureOf, whyFailed } from '@tacho/contract/failure.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
@@ -12,6 +14,7 @@ import { compact, counted, duration, exact } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { RunMenu } from './run-menu.tsx'
+import { eventQuery } from './run-queries.ts'
 import { RunStatusChip } from './run-status.tsx'
 import { useWaitingFor } from './waiting.ts'
 
@@ -21,9 +24,11 @@ interface Props {
   onCompare: () => void
   /** Shows the step that tells the error. */
   onFailure: () => void
+  /** Why it was cancelled, if its end says so. */
+  cancelled: string | undefined
 }
 
-export function RunHeader({ run, onCompare, onFailure }: Props) {
+export function RunHeader({ run, onCompare, onFailure, cancelled }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const now = useNow()
@@ -56,6 +61,15 @@ export function RunHeader({ run, onCompare, onFailure }: Props) {
         <RunMenu place={place} run={run} />
       </div>
       <Why run={run} onFailure={onFailure} />
+      {run.status === 'CANCELLED' && cancelled !== undefined && (
+        <p
+          role="note"
+          aria-label="Why it was cancelled"
+          className="mt-1.5 rounded-lg bg-amber-wash px-3 py-2 text-amber"
+        >
+          <bdi className="font-medium [overflow-wrap:anywhere]">{cancelled}</bdi>
+        </p>
+      )}
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
           <Link
@@ -70,6 +84,11 @@ export function RunHeader({ run, onCompare, onFailure }: Props) {
           <Time at={run.startedAt} />
         </Fact>
         <Fact name="Length">{duration(runLength(run, now))}</Fact>
+        {run.status === 'RUNNING' && silence === null && (
+          <Fact name="Last event">
+            last event <Time at={run.lastEventAt} />
+          </Fact>
+        )}
         <Fact name="Steps">{counted(run.eventCount, 'step')}</Fact>
         <Arrived run={run} />
         <Fact name="Tokens">{compact(run.usage.totalTokens)} tokens</Fact>
@@ -100,7 +119,7 @@ function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
   if (why === null) return null
   const { failure } = run
   return (
-    <p role="note" aria-label="Why it failed" className="mt-1.5 rounded-lg bg-red-wash px-3 py-2 text-red">
+    <div role="note" aria-label="Why it failed" className="mt-1.5 rounded-lg bg-red-wash px-3 py-2 text-red">
       <span aria-hidden>✕ </span>
       <bdi className="font-medium [overflow-wrap:anywhere]">{why}</bdi>
       {run.closedByRuleAt !== null && (
@@ -114,8 +133,24 @@ function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
           {run.closedByRuleAt === null ? 'Show where' : 'Show its last error'}
         </button>
       )}
-    </p>
+      {failure !== null && run.closedByRuleAt === null && <Causes runId={run.runId} eventId={failure.eventId} />}
+    </div>
   )
+}
+
+/** The first cause is often what a person must mend. */
+function Causes({ runId, eventId }: { runId: string; eventId: string }) {
+  const { place } = route.useRouteContext()
+  const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
+  if (!data) return null
+  const { eventType, label, payload } = data.event
+  const failure = failureOf({ eventType, label, payload: isObject(payload) ? payload : {} })
+  const lines = failure === null ? [] : causeLines(failure)
+  return lines.map((line, index) => (
+    <p key={index} className="pl-4 text-sm [overflow-wrap:anywhere]">
+      <bdi>{line}</bdi>
+    </p>
+  ))
 }
 
 /** Nothing, while a run of a numbering client runs without gaps, or if its client does not number. */

@@ -39,7 +39,7 @@ const COLUMNS: Record<RunColumn, Column> = {
   started: { width: '5.5rem', cell: ({ startedAt }) => <Time at={startedAt} /> },
   length: { width: '5.5rem', right: true, cell: (run) => <Length run={run} /> },
   steps: { width: '5rem', right: true, wide: true, cell: ({ eventCount }) => number(eventCount) },
-  why: { width: 'minmax(8rem,2fr)', cell: (run) => <Why run={run} />, title: (run) => whyFailed(run) ?? '' },
+  why: { width: 'minmax(10rem,4fr)', cell: (run) => <Why run={run} />, title: (run) => whyFailed(run) ?? '' },
   errors: { width: '4rem', right: true, wide: true, cell: (run) => <Errors run={run} /> },
   tools: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ tools }) => tools) },
   models: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ models }) => models) },
@@ -61,7 +61,7 @@ interface Props {
 /** Windowed: what is out of sight is not in the page. */
 export function RunList({ items, columns, current }: Props) {
   const list = useRef<HTMLDivElement>(null)
-  const rowPx = window.matchMedia('(min-width: 40rem)').matches ? ROW_PX : NARROW_ROW_PX
+  const rowPx = window.matchMedia('(min-width: 64rem)').matches ? ROW_PX : NARROW_ROW_PX
   const rows = useWindowVirtualizer({
     count: items.length,
     estimateSize: () => rowPx,
@@ -72,7 +72,7 @@ export function RunList({ items, columns, current }: Props) {
   useEffect(() => {
     if (current >= 0) rows.scrollToIndex(current)
   }, [current, rows])
-  // Only from a tablet on; a phone wraps the cells of a row.
+  // A narrow window wraps the cells of a row: the reason of a failure would be out of sight.
   const gridTemplateColumns = columns.map((column) => COLUMNS[column].width).join(' ')
 
   return (
@@ -80,9 +80,9 @@ export function RunList({ items, columns, current }: Props) {
       role="table"
       aria-label="Runs"
       aria-rowcount={items.length + 1}
-      className="text-sm sm:overflow-x-auto sm:overflow-y-hidden"
+      className="text-sm lg:overflow-x-auto lg:overflow-y-hidden"
     >
-      <div role="rowgroup" className="hidden sm:block">
+      <div role="rowgroup" className="hidden lg:block">
         <div
           role="row"
           className="grid h-8 items-center gap-3 border-b border-line px-2 text-xs text-soft"
@@ -105,7 +105,7 @@ export function RunList({ items, columns, current }: Props) {
               role="row"
               aria-rowindex={index + 2}
               data-current={index === current}
-              className="absolute inset-x-0 flex h-20 flex-wrap content-center items-center gap-x-3 gap-y-0.5 border-b border-line px-2 hover:bg-hover data-[current=true]:bg-accent-wash sm:grid sm:h-9"
+              className="absolute inset-x-0 flex h-20 flex-wrap content-center items-center gap-x-3 gap-y-0.5 border-b border-line px-2 hover:bg-hover data-[current=true]:bg-accent-wash lg:grid lg:h-9"
               style={{ transform: `translateY(${start - rows.options.scrollMargin}px)`, gridTemplateColumns }}
             >
               {columns.map((column) => (
@@ -120,11 +120,11 @@ export function RunList({ items, columns, current }: Props) {
 }
 
 /** On a phone the run stands above the rest. */
-const PLACES: Partial<Record<RunColumn, string>> = { run: 'order-first w-full sm:order-none sm:w-auto', status: '' }
+const PLACES: Partial<Record<RunColumn, string>> = { run: 'order-first w-full lg:order-none lg:w-auto', status: '' }
 
 function Cell({ column, run }: { column: RunColumn; run: OperatorRun }) {
   const { right, wide, cell, title } = COLUMNS[column]
-  const look = `${right ? 'tabular sm:text-right' : ''} ${wide ? 'hidden sm:block' : ''}`
+  const look = `${right ? 'tabular lg:text-right' : ''} ${wide ? 'hidden lg:block' : ''}`
   const place = PLACES[column] ?? (right ? '' : 'text-soft')
   return (
     <span role="cell" title={title?.(run)} className={`min-w-0 truncate ${look} ${place}`}>

@@ -75,16 +75,17 @@ test('the page says what the tests of both languages prove', () => {
 
 A guarded tool gets exactly the input that the policies judged, that the approver saw, that is hashed and that is recorded: the
 validated input of the tool as plain JSON, taken immediately before its function runs. Each cell below is a test with the real
-framework. The tool writes down what it gets, and the test compares:
+framework. The tool writes down its input, and the test compares:
 
-- **guarded**: what the tool got is what was judged, hashed, approved and recorded. A blocked call does not run. A rejected call does not
+- **guarded**: the tool got exactly the input that was judged, hashed, approved and recorded. A blocked call does not run. A rejected call does not
   run, and nobody is asked again.
 - **refused**: it cannot be guarded, so the wrapper throws. With the option \`unguarded: 'allow'\` (Python: \`unguarded="allow"\`) the wrapper lets
   the tool through, and records that it runs unguarded: a diagnostic \`unguarded_tool\` and an AGENT_STEP event with \`isGuarded: false\`.
 - **no**: it cannot be guarded, and the wrapper does not see it. The list below each table says why.
 - –: the framework does not have it, or the integration does not touch it.
 
-This page is made from the results of the tests: run \`UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix\`.
+A generator in Python is refused everywhere: its body runs piece by piece after the call has returned, so a decision about the call would
+come before the work and not bound it. Let the tool return a list.
 
 ${languages
   .map((language) =>
@@ -97,9 +98,11 @@ ${languages
   .join('\n')}
 ## The rows
 
-| Row | What it means |
+| Row | Meaning |
 | --- | --- |
 ${ways.map((way) => `| ${way} | ${explained[way]} |`).join('\n')}
+
+The tests write this page: \`UPDATE_DOCS=1 npm test -- sdk-integrations/test/matrix\`.
 `
   if (process.env['UPDATE_DOCS']) writeFileSync(FILE, page)
   assert.ok(

@@ -10,7 +10,7 @@ body { margin: 0; background: var(--page); color: var(--ink); overflow-wrap: any
   font: .875rem/1.375rem system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif }
 main { max-width: 72rem; margin: 0 auto; padding: 2rem 1.25rem 4rem }
 p { margin: 0 }
-h1 { margin: .25rem 0 1.25rem; font-size: 1.3125rem; line-height: 1.75rem; font-weight: 600 }
+h1 { margin: .25rem 0 1rem; font-size: 1.3125rem; line-height: 1.75rem; font-weight: 600 }
 h2 { margin: 2rem 0 .5rem; font-size: 1.0625rem; line-height: 1.5rem; font-weight: 600 }
 .soft, dt, small, footer, time, .took { color: var(--soft) }
 .chip { display: inline-block; padding: 0 .5rem; border-radius: .375rem; font-size: .75rem; line-height: 1.25rem;
@@ -23,6 +23,7 @@ dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 1
 dt { font-size: .75rem; line-height: 1rem }
 dd { margin: 0 }
 .note { margin-top: 1rem; padding: .5rem .75rem; border-radius: .375rem; background: var(--amber-wash); color: var(--amber) }
+.why { margin-bottom: 1rem; padding: .5rem .75rem; border-radius: .375rem; font-weight: 500; background: var(--red-wash); color: var(--red) }
 ul, ol { margin: 0; padding: 0; list-style: none }
 ul li { padding: .625rem 0; border-top: 1px solid var(--line) }
 ol { border-bottom: 1px solid var(--line) }

@@ -12,7 +12,7 @@ import type { EventRowRead } from '../storage/events.ts'
 import { html, type Html } from './html.ts'
 import { isoTime } from './run.ts'
 import { RUN_PAGE_STYLE } from './run-page-style.ts'
-import { isErrorEvent } from '@tacho/contract/failure.ts'
+import { failureLine, failureOf, isErrorEvent, whyFailed } from '@tacho/contract/failure.ts'
 import { usageOf } from './usage.ts'
 
 export interface RunFile {
@@ -64,6 +64,7 @@ export function pageStart(file: RunFile, shown: { events: number; payloads: numb
         <header>
           <p class="soft">${file.workspace} / ${file.environment}</p>
           <h1><bdi>${run.runId}</bdi> ${chip(run.status, TONES.get(run.status))}</h1>
+          ${whyHtml(run, file.hasPayloads)}
           <dl>
             ${factsOf(file).map(
               ([name, value]) =>
@@ -115,6 +116,14 @@ export function pageEnd({ run, writtenAt, hasPayloads }: RunFile): string {
 </body>
 </html>
 `.text
+}
+
+/** A file without payloads has the class and the place of the error, not its message. */
+function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
+  const why = whyFailed(
+    hasPayloads || run.failure === null ? run : { ...run, failure: { ...run.failure, message: null } },
+  )
+  return why === null ? html`` : html`<p class="why"><span aria-hidden="true">✕ </span><bdi>${why}</bdi></p> `
 }
 
 /** One sentence for each thing that the file does not have. */
@@ -210,7 +219,7 @@ function approvalHtml(approval: OperatorApproval): Html {
 
 const HASH_DIGITS = 16
 
-/** What the conventions of payloads say about an event, in a line. */
+/** The facts of an event that follow the conventions of payloads, in a line. */
 function factLine({ eventType, label }: EventRowRead, data: Record<string, unknown>): Html[] {
   const text = (name: string) =>
     typeof data[name] === 'string' ? [data[name].slice(0, FACT_CHARS).toWellFormed()] : []
@@ -221,11 +230,12 @@ function factLine({ eventType, label }: EventRowRead, data: Record<string, unkno
     if (usage.totalTokens > 0) facts.push(`${number(usage.totalTokens)} tokens`)
     if (usage.costNanos > 0) facts.push(`cost ${number(usage.costNanos / 1e9)}`)
   }
-  if (eventType === 'TOOL_CALL') facts.push(...text('toolName'), ...text('error'))
+  if (eventType === 'TOOL_CALL') facts.push(...text('toolName'))
   if (eventType === 'POLICY_DECISION') facts.push(...text('action'), ...text('toolName'))
-  if (eventType === 'ERROR') facts.push(...text('message'))
   if (eventType === 'SESSION_OUTCOME') facts.push(...text('status'))
-  return facts.filter((fact) => fact !== label).map((fact) => html` <small><bdi>${fact}</bdi></small>`)
+  const failure = failureOf({ eventType, label, payload: data })
+  if (failure !== null) facts.push(failureLine(failure, null))
+  return facts.filter((fact) => fact !== label && fact !== '').map((fact) => html` <small><bdi>${fact}</bdi></small>`)
 }
 
 function number(value: number): string {

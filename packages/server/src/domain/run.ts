@@ -6,7 +6,7 @@ import type { OperatorRun, RunFailure } from '@tacho/contract/operator/run.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
-import { readFailure } from '../storage/failure.ts'
+import { failurePlace, readFailure } from '../storage/failure.ts'
 import { readTraits } from '../storage/traits.ts'
 import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
 import { toCompleteness } from './completeness.ts'
@@ -61,8 +61,9 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
 export function toRunFailure({ failure, failureMessage }: RunRow): RunFailure | null {
   const known = readFailure(failure, failureMessage)
   if (known === null) return null
-  const { errorClass, message, place, eventId } = known
-  return { errorClass, message, place: place.kind, name: place.name, eventId }
+  const { errorClass, message, eventId } = known
+  const { kind, name } = failurePlace(known)
+  return { errorClass, message, place: kind, name, eventId }
 }
 
 function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'policyIds' | 'promptVersionIds'> {

@@ -2,6 +2,7 @@
  * Why a run failed, in its row, so that lists of runs are cheap: the error of the outcome that closed it, or else the error
  * with the latest time, in whatever order they arrive. The message is content and has a column of its own: it goes with the payloads.
  */
+import { hash } from 'node:crypto'
 import type { FailedWith, FailurePlace } from '@tacho/contract/failure.ts'
 import { FAILURE_PLACES } from '@tacho/contract/words.ts'
 
@@ -14,33 +15,107 @@ export interface RunFailure extends EventFailure {
   time: number
   /** The outcome that closed the run tells it. */
   isFinal: boolean
+  /** The tools, models and steps that failed last, the latest first. */
+  failed: readonly FailedPlace[]
 }
 
-/** The failure that a run keeps of its own and of one that was just stored. */
+/** An outcome repeats the error of a tool, but does not name the tool. */
+interface FailedPlace {
+  time: number
+  errorClass: string | null
+  /** Of the message, which is content; null: there is none. */
+  mark: string | null
+  place: FailurePlace
+}
+
+const FAILED_PLACES = 4
+
+/** What the error of one event says about its run. */
+export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventId' | 'time' | 'isFinal'>): RunFailure {
+  const { errorClass, place } = failure
+  const isPlaced = place.name !== null && !at.isFinal
+  const failed = isPlaced ? [{ time: at.time, errorClass, mark: markOf(failure), place }] : []
+  return { ...failure, ...at, failed }
+}
+
+/** The failure that a run keeps of its own and of one that was just stored: in any order the same. */
 export function keptFailure(known: RunFailure | null, found: RunFailure): RunFailure {
-  if (known === null || found.isFinal) return found
-  if (known.isFinal || known.time > found.time) return known
-  return known.time === found.time && known.eventId > found.eventId ? known : found
+  if (known === null) return found
+  const failed = found.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...found.failed])
+  const kept = isLater(found, known) ? found : known
+  return kept === known && failed === known.failed ? known : { ...kept, failed }
+}
+
+function isLater(found: RunFailure, known: RunFailure): boolean {
+  if (found.isFinal || known.isFinal) return found.isFinal
+  return found.time > known.time || (found.time === known.time && found.eventId >= known.eventId)
+}
+
+/** Each place once for each error. */
+function latestPlaces(places: readonly FailedPlace[]): FailedPlace[] {
+  const texts = new Map(places.map((place) => [place, JSON.stringify(placeRow(place).slice(1))]))
+  const text = (place: FailedPlace): string => texts.get(place) ?? ''
+  const inOrder = places.toSorted((a, b) => b.time - a.time || (text(a) < text(b) ? -1 : 1))
+  return inOrder
+    .filter((one, at) => inOrder.findIndex((other) => text(other) === text(one)) === at)
+    .slice(0, FAILED_PLACES)
+}
+
+/** Where it happened: if its event does not say so, the tool, model or step that failed with the same error. */
+export function failurePlace(failure: RunFailure): FailurePlace {
+  const { errorClass, place } = failure
+  if (place.name !== null) return place
+  const mark = markOf(failure)
+  const isSame = (one: FailedPlace): boolean =>
+    mark === null
+      ? errorClass !== null && one.errorClass === errorClass
+      : one.mark === mark && (one.errorClass ?? errorClass) === (errorClass ?? one.errorClass)
+  const same = failure.failed.filter(isSame)
+  // Without its message, as after retention, the error may be that of another tool.
+  if (mark === null && same.length > 1) return place
+  return (same.find((one) => one.place.kind !== 'step') ?? same[0])?.place ?? place
+}
+
+const MARK_CHARS = 8
+
+function markOf({ message }: FailedWith): string | null {
+  return message === null ? null : hash('sha256', message, 'base64url').slice(0, MARK_CHARS)
 }
 
 /** Characters of its texts, about. */
-export function failureChars({ eventId, errorClass, message, place }: RunFailure): number {
-  const texts = [eventId, errorClass, message, place.name]
+export function failureChars({ eventId, errorClass, message, place, failed }: RunFailure): number {
+  const texts = [eventId, errorClass, message, place.name, ...failed.flatMap((one) => [one.errorClass, one.place.name])]
   return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0)
 }
 
 /** All but the message. */
 export function failureText(failure: RunFailure | null): string | null {
   if (failure === null) return null
-  const { eventId, time, isFinal, errorClass, place } = failure
+  const { eventId, time, isFinal, errorClass, place, failed } = failure
   const row: Row = [eventId, time, isFinal ? 1 : 0, errorClass, place.kind, place.name]
-  return JSON.stringify(row)
+  return JSON.stringify(failed.length === 0 ? row : [...row, failed.map(placeRow)])
+}
+
+function placeRow({ time, errorClass, mark, place }: FailedPlace): PlaceRow {
+  return [time, errorClass, mark, place.kind, place.name]
 }
 
 export function readFailure(text: string | null, message: string | null): RunFailure | null {
   if (text === null) return null
-  const [eventId, time, isFinal, errorClass, kind, name] = JSON.parse(text) as Row
-  return { eventId, time, isFinal: isFinal === 1, errorClass, message, place: { kind, name } }
+  const [eventId, time, isFinal, errorClass, kind, name, failed = []] = JSON.parse(text) as Row
+  return {
+    eventId,
+    time,
+    isFinal: isFinal === 1,
+    errorClass,
+    message,
+    place: { kind, name },
+    failed: failed.map(readPlace),
+  }
+}
+
+function readPlace([time, errorClass, mark, kind, name]: PlaceRow): FailedPlace {
+  return { time, errorClass, mark, place: { kind, name } }
 }
 
 type Row = [
@@ -50,10 +125,19 @@ type Row = [
   errorClass: string | null,
   kind: FailurePlace['kind'],
   name: string | null,
+  failed?: PlaceRow[],
+]
+
+type PlaceRow = [
+  time: number,
+  errorClass: string | null,
+  mark: string | null,
+  kind: FailurePlace['kind'],
+  name: string | null,
 ]
 
 const KINDS: readonly unknown[] = FAILURE_PLACES
-const FAILURE_CHARS = 4_096
+const FAILURE_CHARS = 16_384
 
 /** Whether a text from outside is one that `failureText` writes. */
 export function isFailureText(text: unknown): boolean {
@@ -61,18 +145,27 @@ export function isFailureText(text: unknown): boolean {
   if (text.length > FAILURE_CHARS) return false
   try {
     const row: unknown = JSON.parse(text)
-    if (!Array.isArray(row) || row.length !== 6) return false
-    const [eventId, time, isFinal, errorClass, kind, name] = row as unknown[]
-    const isText = (value: unknown) => value === null || typeof value === 'string'
-    const isFlag = isFinal === 0 || isFinal === 1
+    if (!Array.isArray(row) || row.length < 6 || row.length > 7) return false
+    const [eventId, time, isFinal, errorClass, kind, name, failed = []] = row as unknown[]
     return (
       typeof eventId === 'string' &&
       Number.isSafeInteger(time) &&
-      isFlag &&
+      (isFinal === 0 || isFinal === 1) &&
       KINDS.includes(kind) &&
-      [errorClass, name].every(isText)
+      [errorClass, name].every(isText) &&
+      Array.isArray(failed) &&
+      failed.length <= FAILED_PLACES &&
+      failed.every(isPlaceRow)
     )
   } catch {
     return false
   }
 }
+
+function isPlaceRow(row: unknown): boolean {
+  if (!Array.isArray(row) || row.length !== 5) return false
+  const [time, errorClass, mark, kind, name] = row as unknown[]
+  return Number.isSafeInteger(time) && KINDS.includes(kind) && [errorClass, mark, name].every(isText)
+}
+
+const isText = (value: unknown): boolean => value === null || typeof value === 'string'

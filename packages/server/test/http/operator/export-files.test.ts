@@ -137,7 +137,7 @@ test('the page of a run has outcome, tree, cost and issues; it says what it leav
     [...text.matchAll(/class="label"><bdi>([^<]+)/g)].map(([, label]) => label),
     ['outer', 'inner', 'circle', 'the end'],
   )
-  assert.doesNotMatch(text, /class="note"/)
+  assert.doesNotMatch(text, /class="note"|class="why"/)
 
   // Payloads of 8 MiB, and not one byte more.
   const large = { text: 'y'.repeat(LIMITS.payloadBytes - '{"text":""}'.length) }
@@ -163,6 +163,25 @@ test('the page of a run has outcome, tree, cost and issues; it says what it leav
   const long = await pageOf('long page')
   assert.match(long.text, /This file shows the first 10,000 of 10,001 events\./)
   assert.equal(long.text.match(/<li /g)?.length, LIMITS.runFileEvents)
+})
+
+test('the page of a failed run says why at its top; its message only with payloads', async () => {
+  const { service, apiKey } = source
+  const runId = 'why'
+  const error = { type: 'TimeoutError', message: 'no answer for ada' }
+  const call = { eventType: 'TOOL_CALL', payload: { toolName: 'get_order', error } }
+  const end = { eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED', error } }
+  const sent = [call, end].map((one, index) =>
+    event({ runId, eventId: `${index}`, timestamp: Date.now() + index, ...one }),
+  )
+  await service.record(sent, apiKey)
+  const whyIn = (text: string) => /<p class="why">.*?<bdi>([^<]*)<\/bdi>/s.exec(text)?.[1]
+  const whole = (await pageOf(runId, '?payloads=true')).text
+  assert.equal(whyIn(whole), 'TimeoutError in get_order: no answer for ada')
+  assert.match(whole, /<small><bdi>TimeoutError: no answer for ada</)
+  const { text } = await pageOf(runId)
+  assert.equal(whyIn(text), 'TimeoutError in get_order')
+  assert.doesNotMatch(text, /for ada<\/bdi><\/p>/)
 })
 
 test('a viewer reads the page of a run, of the own environment only', async () => {

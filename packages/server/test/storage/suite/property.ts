@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { type TokenParts, readUncosted, TOKEN_PARTS, type UncostedCalls } from '../../../src/storage/uncosted.ts'
@@ -40,7 +41,11 @@ const events = fc
         }),
         { nil: null },
       ),
-      failure: fc.option(fc.constantFrom('first', 'second').map((message) => sampleFailure({ message }))),
+      failure: fc.option(
+        fc
+          .record({ message: fc.constantFrom('first', 'second'), name: fc.constantFrom('a', 'b', 'c') })
+          .map(({ message, name }) => sampleFailure({ message, place: { kind: 'tool', name } })),
+      ),
       tool: fc.option(fc.constantFrom('a', 'b', 'c'), { nil: null }),
       version: fc.option(fc.constantFrom(...VERSIONS), { nil: null }),
     }),
@@ -165,22 +170,30 @@ function expected(sent: NewEvent[]) {
   }
 }
 
-/** The error of the outcome, or else the latest. */
+/** The error of the outcome, or else the latest; and the tools that failed before, the latest first. */
 function failureFields(list: NewEvent[]) {
   const failed = list.filter(({ failure }) => failure !== null)
   const later = (a: NewEvent, b: NewEvent) => a.time - b.time || (a.eventId < b.eventId ? -1 : 1)
   const kept = failed.find(({ outcome }) => outcome !== null) ?? failed.toSorted(later).at(-1)
   if (!kept?.failure) return { failure: null, failureMessage: null }
   const { eventId, time, failure, outcome } = kept
-  const failureRow = [
-    eventId,
-    time,
-    outcome === null ? 0 : 1,
-    failure.errorClass,
-    failure.place.kind,
-    failure.place.name,
-  ]
-  return { failure: JSON.stringify(failureRow), failureMessage: failure.message }
+  const { errorClass, place } = failure
+  const latest = new Map<string, number>()
+  for (const { outcome: end, failure: one, time: at } of failed) {
+    if (end !== null || !one) continue
+    const mark = hash('sha256', one.message ?? '', 'base64url').slice(0, 8)
+    const text = JSON.stringify([one.errorClass, mark, one.place.kind, one.place.name])
+    latest.set(text, Math.max(latest.get(text) ?? 0, at))
+  }
+  const places = [...latest]
+    .toSorted(([a, atA], [b, atB]) => atB - atA || (a < b ? -1 : 1))
+    .slice(0, 4)
+    .map(([text, at]) => [at, ...(JSON.parse(text) as unknown[])])
+  const failureRow = [eventId, time, outcome === null ? 0 : 1, errorClass, place.kind, place.name]
+  return {
+    failure: JSON.stringify(places.length === 0 ? failureRow : [...failureRow, places]),
+    failureMessage: failure.message,
+  }
 }
 
 /** They come in the order of arrival. */

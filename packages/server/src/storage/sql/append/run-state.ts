@@ -13,7 +13,7 @@ import type { NewEvent, RestoredRun } from '../../events.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from '../keys.ts'
-import { keptFailure, type RunFailure } from '../../failure.ts'
+import { foundFailure, keptFailure, type RunFailure } from '../../failure.ts'
 import { addTraits, NO_TRAITS } from '../../traits.ts'
 import { addUncosted, type RunCalls } from '../../uncosted.ts'
 import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
@@ -149,16 +149,11 @@ function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEven
   if (failure === null || (outcome !== null && !closes)) return
   const { errorClass, message, place } = failure
   const own = (text: string | null) => text && ownText(text)
-  const found: RunFailure = {
-    eventId: ownText(eventId),
-    time,
-    isFinal: closes,
-    errorClass: own(errorClass),
-    message: own(message),
-    place: { kind: place.kind, name: own(place.name) },
-  }
-  if (keptFailure(run.failure, found) !== found) return
-  run.failure = found
+  const ownFailure = { errorClass: own(errorClass), message: own(message), place: { ...place, name: own(place.name) } }
+  const found = foundFailure(ownFailure, { eventId: ownText(eventId), time, isFinal: closes })
+  const kept = keptFailure(run.failure, found)
+  if (kept === run.failure) return
+  run.failure = kept
   run.hasGrown = true
 }
 
