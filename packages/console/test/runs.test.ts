@@ -266,24 +266,6 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
-  test('a cancelled run says why; the list shows the reason of a failure in a narrow window', async () => {
-    const about = { eventType: 'SESSION_OUTCOME', label: 'end', timestamp: Date.now() - 1_000 }
-    const error = 'SIGTERM: The process was ended by SIGTERM.'
-    await tacho.service.record([
-      event({ ...about, runId: 'narrow-stopped', payload: { status: 'CANCELLED', error } }),
-      event({ ...about, runId: 'narrow-failed', payload: { status: 'FAILED', error: 'OrderError: no order 7' } }),
-    ])
-    const viewport = { width: 700, height: 800 }
-    const { page, close } = await tacho.open(`${tacho.home}/runs?q=narrow`, { viewport })
-    const reason = page.getByRole('row').filter({ hasText: 'narrow-failed' }).getByText('OrderError: no order 7')
-    await reason.waitFor()
-    const box = await reason.boundingBox()
-    assert.ok(box !== null && box.x + box.width <= viewport.width, JSON.stringify(box))
-    await page.getByRole('row').filter({ hasText: 'narrow-stopped' }).getByRole('link').click()
-    await page.getByRole('note', { name: 'Why it was cancelled' }).getByText(error).waitFor()
-    await close()
-  })
-
   test('a tool that started and never ended is a problem, in every view, once the run has ended', async () => {
     const call = (eventType: string, label: string, spanId: string) =>
       event({ runId: 'lost', eventType, label, spanId, payload: { toolName: label, input: { order: 7 } } })
@@ -438,6 +420,24 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.getByRole('option', { name: /^exact/ }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'exact' }).waitFor()
+    await close()
+  })
+
+  test('a cancelled run says why; the list shows the reason of a failure in a narrow window', async () => {
+    const about = { eventType: 'SESSION_OUTCOME', label: 'end', timestamp: Date.now() - 1_000 }
+    const error = 'SIGTERM: The process was ended by SIGTERM.'
+    await tacho.service.record([
+      event({ ...about, runId: 'narrow-stopped', payload: { status: 'CANCELLED', error } }),
+      event({ ...about, runId: 'narrow-failed', payload: { status: 'FAILED', error: 'OrderError: no order 7' } }),
+    ])
+    const viewport = { width: 700, height: 800 }
+    const { page, close } = await tacho.open(`${tacho.home}/runs?q=narrow`, { viewport })
+    const reason = page.getByRole('row').filter({ hasText: 'narrow-failed' }).getByText('OrderError: no order 7')
+    await reason.waitFor()
+    const box = await reason.boundingBox()
+    assert.ok(box !== null && box.x + box.width <= viewport.width, JSON.stringify(box))
+    await page.getByRole('row').filter({ hasText: 'narrow-stopped' }).getByRole('link').click()
+    await page.getByRole('note', { name: 'Why it was cancelled' }).getByText(error).waitFor()
     await close()
   })
 

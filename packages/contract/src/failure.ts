@@ -1,5 +1,7 @@
 /** The failure that an event tells: its error, and where it happened. Source: decision "Why a run failed". */
 import { fit } from './fit.ts'
+import { duration } from './format.ts'
+import { stalledMs, type ShownRun } from './stalled.ts'
 import type { FAILURE_PLACES } from './words.ts'
 
 export interface FailedWith {
@@ -32,17 +34,26 @@ export function failureLine({ errorClass, message }: FailedWith, place: FailureP
 
 const placed = (kind: FailurePlace['kind'], name: string) => (kind === 'model' ? `from ${name}` : `in ${name}`)
 
-interface EndedRun {
-  status: string
+interface EndedRun extends ShownRun {
   closedByRuleAt: string | null
   failure: (FailedWith & { place: FailurePlace['kind']; name: string | null }) | null
 }
 
 /** Why a run failed, in a line; null if it did not, or nobody knows. */
-export function whyFailed({ status, closedByRuleAt, failure }: EndedRun): string | null {
+export function whyFailed({
+  status,
+  closedByRuleAt,
+  failure,
+}: Pick<EndedRun, 'status' | 'closedByRuleAt' | 'failure'>): string | null {
   if (closedByRuleAt !== null) return WENT_SILENT
   if (status !== 'FAILED' || failure === null) return null
   return failureLine(failure, { kind: failure.place, name: failure.name }) || null
+}
+
+/** Why a person should look at a run, in a list: it failed, or it is silent. Null: nothing is known to be wrong. */
+export function whyLook(run: EndedRun, now: number): string | null {
+  const silence = stalledMs(run, now)
+  return silence === null ? whyFailed(run) : `no event for ${duration(silence)}`
 }
 
 /** In a line each, the nearest first: `because ConnectionRefusedError: …`. */

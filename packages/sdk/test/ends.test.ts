@@ -171,5 +171,5 @@ test('docs/sdk/delivery.md has these results', (t) => {
   if ([...rows.values()].flat().length < all || edgeRows.length < 5) return t.skip('Some ways were not tried.')
   const lines = [...rows].map(([key, cells]) => [key, ...cells].join(' '))
   assertDocumented('typescript', ['| Ends by | In | Without a spool | With a spool |', '|---|---|---|---|'], lines)
-  assertDocumented('edge', ['| Ends by | Recorded with | What arrives |', '|---|---|---|'], edgeRows)
+  assertDocumented('edge', ['| Ends by | Recorded with | Arrives |', '|---|---|---|'], edgeRows)
 })

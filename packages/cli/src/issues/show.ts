@@ -30,8 +30,7 @@ export async function showIssue(
   const agents = await taken(eachItem(client.listAffectedAgents, input), options.limit)
   const activity = await taken(eachItem(client.listIssueActivity, input), options.limit)
   if (options.json) return printJson({ issue, occurrences, recoveries, runs, agents, activity })
-  for (const line of [...head(issue), ...(await lastError(client, environmentId, occurrences.items[0]))])
-    printLine(line)
+  for (const line of [...head(issue), ...(await lastError(client, environmentId, occurrences.items))]) printLine(line)
   for (const group of issue.groups) for (const line of groupLines(group)) printLine(line)
   section('Detections', occurrences, occurrenceLine)
   section('Recoveries', recoveries, occurrenceLine)
@@ -75,10 +74,10 @@ function head(issue: Issue): string[] {
   ]
 }
 
-/** The error of the latest occurrence; nothing if no recorded event tells one. */
-async function lastError(client: OperatorClient, environmentId: string, record: IssueRecord | undefined) {
-  if (!record?.runId || !record.eventId || record.internalEventId === null) return []
-  const { runId, eventId } = record
+/** The error of the latest occurrence whose event is recorded; nothing if it tells none. */
+async function lastError(client: OperatorClient, environmentId: string, records: readonly IssueRecord[]) {
+  const { runId, eventId } = records.find(({ internalEventId }) => internalEventId !== null) ?? {}
+  if (!runId || !eventId) return []
   try {
     const event = await client.readEvent({ params: { environmentId, runId, eventId } })
     const failure = failureOf(event as ToldEvent)

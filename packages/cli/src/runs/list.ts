@@ -1,5 +1,5 @@
 /** `tacho runs list`: prints each page when it arrives. */
-import { whyFailed } from '@tacho/contract/failure.ts'
+import { whyFailed, whyLook } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
@@ -94,7 +94,7 @@ function runCells(run: OperatorRun, now: number): string[] {
   return [
     run.startedAt,
     [shownStatus(run, now), ...notesOf(run)].join(' '),
-    whyFailed(run) ?? '',
+    whyLook(run, now) ?? '',
     run.runId,
     run.agent.name,
     duration(runLength(run, now)),

@@ -10,10 +10,10 @@ import { useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
-/** The error of the latest occurrence, with its causes and its stack. Nothing if no recorded event tells one. */
+/** The error of the latest occurrence whose event is recorded, with its causes and its stack. Nothing if it tells none. */
 export function LastError({ environmentId, issueId }: { environmentId: string; issueId: string }) {
-  const latest = useOccurrences(environmentId, issueId).items[0]
-  if (!latest?.runId || !latest.eventId || latest.internalEventId === null) return null
+  const latest = useOccurrences(environmentId, issueId).items.find(({ internalEventId }) => internalEventId !== null)
+  if (!latest?.runId || !latest.eventId) return null
   return <ErrorOf environmentId={environmentId} runId={latest.runId} eventId={latest.eventId} at={latest.detectedAt} />
 }
 

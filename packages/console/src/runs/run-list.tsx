@@ -1,6 +1,6 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
-import { whyFailed } from '@tacho/contract/failure.ts'
+import { whyLook } from '@tacho/contract/failure.ts'
 import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
@@ -39,7 +39,7 @@ const COLUMNS: Record<RunColumn, Column> = {
   started: { width: '5.5rem', cell: ({ startedAt }) => <Time at={startedAt} /> },
   length: { width: '5.5rem', right: true, cell: (run) => <Length run={run} /> },
   steps: { width: '5rem', right: true, wide: true, cell: ({ eventCount }) => number(eventCount) },
-  why: { width: 'minmax(10rem,4fr)', cell: (run) => <Why run={run} />, title: (run) => whyFailed(run) ?? '' },
+  why: { width: 'minmax(10rem,4fr)', cell: (run) => <Why run={run} />, title: (run) => whyLook(run, Date.now()) ?? '' },
   errors: { width: '4rem', right: true, wide: true, cell: (run) => <Errors run={run} /> },
   tools: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ tools }) => tools) },
   models: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ models }) => models) },
@@ -154,8 +154,8 @@ function Length({ run }: { run: OperatorRun }) {
 }
 
 function Why({ run }: { run: OperatorRun }) {
-  const why = whyFailed(run)
-  return why === null ? null : <bdi className="text-red">{why}</bdi>
+  const why = whyLook(run, useNow())
+  return why === null ? null : <bdi className={run.status === 'FAILED' ? 'text-red' : 'text-amber'}>{why}</bdi>
 }
 
 function Errors({ run: { errorCount } }: { run: OperatorRun }) {

@@ -78,8 +78,15 @@ export function failureTitle(
     toolName !== undefined ? ` in ${toolName}` : model !== undefined ? ` from ${model}` : frame && ` in ${frame}`
   const subject = toolName ?? model ?? frame
   const what = type !== undefined ? `${type}${place ?? ''}` : subject ? `${subject} failed` : 'Error'
-  const why = message === undefined || cause === undefined ? (message ?? cause) : `${message} (${cause})`
-  return shortened(why === undefined ? what : `${what}: ${why}`, TITLE_CHARS)
+  const [text, root] = [spoken(message), spoken(cause)]
+  const why = text === null || root === null ? (text ?? root) : `${text} (${root})`
+  return shortened(why === null ? what : `${what}: ${why}`, TITLE_CHARS)
+}
+
+/** A template whose variable parts meet has one mark for them; one that is nothing but a mark says nothing. */
+function spoken(template: string | undefined): string | null {
+  const text = template?.replaceAll(/…[….]+/g, '…').replace(/: …$/, '')
+  return text === undefined || text === '…' ? null : text
 }
 
 function shortened(text: string, chars: number): string {

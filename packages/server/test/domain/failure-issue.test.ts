@@ -25,6 +25,13 @@ test('a title says what failed, where and why', () => {
     'get_order failed: no answer after …',
   )
   assert.equal(titleOf({ toolName: 'get_order' }), 'get_order failed')
+  const exit = { ...NO_ERROR, type: 'SystemExit', message: '3' }
+  assert.equal(titleOf({ kind: 'RUN_FAILED', error: exit }), 'SystemExit')
+  const missing = { ...timeout, causes: [{ type: 'KeyError', message: "'status'" }] }
+  assert.equal(
+    titleOf({ toolName: 'get_order', error: missing }),
+    'TimeoutError in get_order: no answer after … (KeyError)',
+  )
   assert.equal(
     titleOf({ kind: 'MODEL_FAILED', model: 'gpt-5', error: { ...timeout, type: 'openai.APITimeoutError' } }),
     'APITimeoutError from gpt-5: no answer after …',
