@@ -10,6 +10,9 @@ const UNIQUE_VIOLATION = '23505'
 /** Citus repeats the message of a failed COPY without its code, as an internal error. The message names the key of the shard. */
 const INTERNAL_ERROR = 'XX000'
 const KEY_OF_SHARD = /"\w+_pkey_\d+"/
+/** How libpq says that a connection is lost. Citus passes it on, as an internal error, when it loses one to a worker. */
+const LOST_WORKER =
+  /SSL SYSCALL error|invalid socket|server closed the connection|connection not open|could not (?:receive|send) data/
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
 /** The statement that failed is not known. Citus passes this on from a worker that lost its transaction. */
@@ -97,7 +100,9 @@ export function storageError(error: unknown): unknown {
   if (isNetworkError(error)) return unreachable(error)
   if (!(error instanceof DatabaseError)) return error
   const { code = '', message } = error
-  const isStores = STORE_CLASSES.includes(code.slice(0, 2)) || STORE_CODES.includes(code) || isRace(error)
+  const isLostWorker = code === INTERNAL_ERROR && LOST_WORKER.test(message)
+  const isStores =
+    STORE_CLASSES.includes(code.slice(0, 2)) || STORE_CODES.includes(code) || isRace(error) || isLostWorker
   if (!isStores) return error
   if (code === CANCELLED) return new StatementTimeout(`A statement took too long: ${message} (${code})`, error)
   return new StorageError(storageCode(code), `The database failed: ${message} (${code})`, error)

@@ -17,21 +17,30 @@ const failing = (statement: string) => async (client: PoolClient) => {
   await client.query('SELECT 1')
 }
 
-test('the first error of a transaction is the one that its caller gets', async () => {
+/** A statement that raises this error. */
+const raising = (code: string, message: string): string =>
+  `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${code}', MESSAGE = '${message}'; END $$`
+
+function connect() {
   const { config: address } = parseAddress(url())
-  const reachability = createReachability(() => undefined)
-  const connections = openConnections({ address, size: 1, timeouts: TIMEOUTS, reachability })
-  try {
-    for (const kind of ['transaction', 'snapshot'] as const) {
-      await assert.rejects(connections[kind](failing('SELECT 1 / 0')), { code: '22012' })
-      await assert.rejects(connections[kind](failing('SELECT no_such_column')), { code: '42703' })
-      const shutDown = "DO $$ BEGIN RAISE EXCEPTION 'worker down' USING ERRCODE = '57P03'; END $$"
-      await assert.rejects(connections[kind](failing(shutDown)), refusal('storage_unavailable'))
-      const { rows } = await connections[kind]((client) => client.query<{ one: number }>('SELECT 1 AS one'))
-      assert.deepEqual(rows, [{ one: 1 }])
-    }
-  } finally {
-    await connections.end()
+  const connections = openConnections({
+    address,
+    size: 1,
+    timeouts: TIMEOUTS,
+    reachability: createReachability(() => undefined),
+  })
+  return Object.assign(connections, { [Symbol.asyncDispose]: () => connections.end() })
+}
+
+test('the first error of a transaction is the one that its caller gets', async () => {
+  await using connections = connect()
+  for (const kind of ['transaction', 'snapshot'] as const) {
+    await assert.rejects(connections[kind](failing('SELECT 1 / 0')), { code: '22012' })
+    await assert.rejects(connections[kind](failing('SELECT no_such_column')), { code: '42703' })
+    const shutDown = failing(raising('57P03', 'worker down'))
+    await assert.rejects(connections[kind](shutDown), refusal('storage_unavailable'))
+    const { rows } = await connections[kind]((client) => client.query<{ one: number }>('SELECT 1 AS one'))
+    assert.deepEqual(rows, [{ one: 1 }])
   }
 })
 
@@ -43,4 +52,11 @@ test('a failed transaction whose first error is unknown may be tried again', asy
     })
     assert.deepEqual(await append(storage, env, event()), ['stored'])
   })
+})
+
+test('a connection that Citus lost to a worker is unavailable storage, another internal error is not', async () => {
+  await using connections = connect()
+  const lost = failing(raising('XX000', 'SSL SYSCALL error: EOF detected'))
+  await assert.rejects(connections.transaction(lost), refusal('storage_unavailable'))
+  await assert.rejects(connections.transaction(failing(raising('XX000', 'cache lookup failed'))), { code: 'XX000' })
 })
