@@ -13,8 +13,13 @@ export interface Subject {
   refresh(): Promise<void>
   configuration(): Promise<SeenConfiguration>
   /** Calls a guarded tool. */
-  /** `input`: what the tool got. */
-  call(call: GuardedCall): Promise<{ ran: boolean; code?: string; input?: unknown }>
+  call(call: GuardedCall): Promise<Called>
+  /** What another process needs to continue the run. */
+  handle(): Promise<object>
+  /** Continues a waiting call with the arguments in the handle. */
+  proceed(call: { approvalId: string; toolName: string }): Promise<Called>
+  /** Another process with a client id of its own, which resumes the run. */
+  next(handle: object): Promise<Subject>
   /** Changes the input object of a call while it waits. */
   changeInput(callId: string, input: object): Promise<void>
   /** Reports an issue record. */
@@ -25,12 +30,22 @@ export interface Subject {
   output(): string
 }
 
+/** `input`: what the tool got. `approvalId`: of a pending call. */
+export interface Called {
+  ran: boolean
+  code?: string
+  input?: unknown
+  approvalId?: string
+}
+
 export interface GuardedCall {
   /** Identifies the call for `changeInput`. */
   callId: string
   toolName: string
   input: object
   approvalTimeoutMs: number
+  /** How long the process waits before the call is pending. Default: until the approval's end. */
+  approvalWaitMs?: number
 }
 
 export interface SeenConfiguration {

@@ -25,30 +25,38 @@ const FLUSH_MS = 20_000
 /** Runs one rule with a new client and service. The key must not appear in anything the adapter wrote. */
 export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
   const service = await startScriptedService()
-  const client = randomUUID()
   const apiKey = `key-${randomBytes(16).toString('hex')}`
-  const subject: Subject = {
-    service,
-    clientId: `conformance-${client}`,
-    apiKey,
-    record: (event = {}) => adapter.send('record', { client, event }),
-    flush: (timeoutMs = FLUSH_MS) => adapter.send('flush', { client, timeoutMs }),
-    refresh: () => adapter.send('refresh', { client }),
-    configuration: () => adapter.send('configuration', { client }),
-    call: (call) => adapter.send('call', { client, ...call }),
-    changeInput: (callId, input) => adapter.send('changeInput', { client, callId, input }),
-    report: (record) => adapter.send('report', { client, record }),
-    counters: () => adapter.send('counters', { client }),
-    output: () => adapter.output(),
+  const clients: string[] = []
+
+  async function start(handle?: object): Promise<Subject> {
+    const client = randomUUID()
+    const clientId = `conformance-${client}`
+    await adapter.send('start', { client, baseUrl: service.url, apiKey, clientId, ...(handle && { handle }) })
+    clients.push(client)
+    return {
+      service,
+      clientId,
+      apiKey,
+      record: (event = {}) => adapter.send('record', { client, event }),
+      flush: (timeoutMs = FLUSH_MS) => adapter.send('flush', { client, timeoutMs }),
+      refresh: () => adapter.send('refresh', { client }),
+      configuration: () => adapter.send('configuration', { client }),
+      call: (call) => adapter.send('call', { client, ...call }),
+      handle: () => adapter.send('handle', { client }),
+      proceed: (call) => adapter.send('proceed', { client, ...call }),
+      next: start,
+      changeInput: (callId, input) => adapter.send('changeInput', { client, callId, input }),
+      report: (record) => adapter.send('report', { client, record }),
+      counters: () => adapter.send('counters', { client }),
+      output: () => adapter.output(),
+    }
   }
   let timeout: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timeout = setTimeout(() => reject(new Error(`the rule took longer than ${RULE_MS} ms`)), RULE_MS)
   })
   try {
-    const { clientId } = subject
-    await adapter.send('start', { client, baseUrl: service.url, apiKey, clientId })
-    await Promise.race([rule.run(subject), late])
+    await Promise.race([start().then((subject) => rule.run(subject)), late])
     if (adapter.output().includes(apiKey)) return { ok: false, problem: 'the API key is in the output of the adapter' }
     return { ok: true }
   } catch (error) {
@@ -57,6 +65,6 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
     clearTimeout(timeout)
     // Close the service first: a client that cannot deliver must not delay the next rule.
     await service.close()
-    await adapter.send('stop', { client }).catch(() => undefined)
+    for (const client of clients) await adapter.send('stop', { client }).catch(() => undefined)
   }
 }

@@ -1,5 +1,6 @@
 /** The run and the span that the host's code is currently in. */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { OpenCall, RunState } from './run-state.ts'
 
 /** What all events of a run share. */
 export interface RunScope {
@@ -16,6 +17,9 @@ export interface RunScope {
   readonly recorder: Recorder
   /** Added to each event payload that lacks the key. */
   readonly annotations: Map<string, unknown>
+  readonly state: RunState
+  /** In whose name approvals are requested. */
+  readonly approvalClientId: string
   /** What other processes used of the run, as the host gave it. */
   readonly usedBefore?: unknown
 }
@@ -44,6 +48,8 @@ export function childSpan(spanId: string, parent: Span): Span {
 export interface Context {
   readonly scope: RunScope
   readonly span: Span
+  /** The call that a host continues here: its approval counts for this call only. */
+  readonly continues?: OpenCall
 }
 
 /** One per client, because clients do not share runs. */

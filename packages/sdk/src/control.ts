@@ -6,7 +6,6 @@ import type { Core } from './core.ts'
 import { Guard } from './guard/guard.ts'
 import type { GuardDefaults } from './guard/rules.ts'
 import { IssueRecords } from './issue-records.ts'
-import type { RunUsages } from './run-usage.ts'
 
 export interface ControlOptions {
   readonly configuration: ConfigurationOptions
@@ -23,7 +22,6 @@ export interface Control {
 
 export function createControl(
   core: Core,
-  usages: RunUsages,
   { configuration, guard }: ControlOptions,
   issues: IssueRecords = new IssueRecords(core),
 ): Control {
@@ -37,7 +35,7 @@ export function createControl(
     issues,
     guard: () =>
       (loading ??= import('./policies.ts').then(
-        (engine) => new Guard({ core, configuration: source, issues, usages, engine, defaults: guard }),
+        (engine) => new Guard({ core, configuration: source, issues, engine, defaults: guard }),
         (error: unknown) => {
           loading = undefined
           throw error

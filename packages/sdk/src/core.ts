@@ -10,6 +10,8 @@ import { fieldsOf, readSafely } from './json.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
 import { noteDrop } from './queue.ts'
+import type { SharedStates } from './run-state.ts'
+import { createRunUsages, type RunUsages } from './run-usage.ts'
 import { hostRuntime, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
@@ -35,6 +37,9 @@ export interface Core {
   readonly sender: Sender
   /** Runs that the end of the process ends: not those that another process continues. */
   readonly openRuns: Map<Endable, OpenRun>
+  readonly usages: RunUsages
+  /** States of runs that another process may continue, or this one again. */
+  readonly sharedStates: SharedStates
   /** Delivers before it returns, within a bound: for a process that ends. */
   readonly deliverNow: (timeoutMs: number) => void
   /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
@@ -98,6 +103,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const sender = new Sender(settings, deliver, runtime, diagnostics)
   const prepared = written ? undefined : prepare()
   const observers = new Set<Observer>()
+  // From the beginning, because usage before the run's first guarded call counts too.
+  const usages = createRunUsages({ observers, runtime })
   let isHandedOver = false
   if (!settings.enabled) sender.close('disabled')
 
@@ -212,6 +219,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     context,
     sender,
     openRuns: new Map(),
+    usages,
+    sharedStates: new Map(),
     deliverNow,
   }
   return { ...parts, record, observers, opened }

@@ -11,7 +11,7 @@ export type { Configuration, DeployedPolicy, DeployedPrompt } from './configurat
 export type { Prompt, VariablesOf } from './configuration/prompt.ts'
 export type { ConfigurationOptions } from './configuration/options.ts'
 export type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
-export { ToolBlockedError, type BlockCode, type BlockFacts } from './guard/blocked.ts'
+export { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './guard/blocked.ts'
 export type { BudgetOptions, Detection, DetectorAction, LoopOptions } from './guard/detectors.ts'
 export type {
   Action,

@@ -5,7 +5,6 @@ import type { RunScope } from './context.ts'
 import type { Control, ControlOptions } from './control.ts'
 import { attempt, type Core } from './core.ts'
 import type { IssueRecords, IssueReport } from './issue-records.ts'
-import { createRunUsages, type RunUsages } from './run-usage.ts'
 
 const READY_MS = 5_000
 const NOTHING: ConfigurationState = { current: null, ageMs: null, source: null }
@@ -13,7 +12,6 @@ const NOTHING: ConfigurationState = { current: null, ageMs: null, source: null }
 export class LazyControl {
   readonly #core: Core
   readonly #options: ControlOptions
-  readonly #usages: RunUsages
   #loading: Promise<Control> | undefined
   #isClosed = false
   /** In a process, they take reports at once: it may end at any time. */
@@ -24,8 +22,6 @@ export class LazyControl {
   constructor(core: Core, options: ControlOptions) {
     this.#core = core
     this.#options = options
-    // Count from the beginning, because usage before the run's first guarded call counts too.
-    this.#usages = createRunUsages(core)
     this.#own = hostProcess?.openIssues(core)
   }
 
@@ -37,7 +33,7 @@ export class LazyControl {
   load(): Promise<Control> {
     return (this.#loading ??= Promise.all([import('./control.ts'), this.#core.prepared]).then(
       ([{ createControl }]) => {
-        const control = createControl(this.#core, this.#usages, this.#options, this.#own)
+        const control = createControl(this.#core, this.#options, this.#own)
         if (this.#isClosed) control.close()
         return (this.loaded = control)
       },

@@ -9,21 +9,26 @@ export interface Part {
   readonly context: Context
   /** Ends the run, if it is one of its own. `failure`: what ended it. */
   end(status: Outcome, failure?: Failure): void
+  /** Another process, or a later call, ends the run, if it is one of its own. */
+  leave(): void
 }
+
+const NOT_OWN = { end: () => undefined, leave: () => undefined }
 
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
 export function beginPart(core: Core, parent = core.context.getStore(), options: RunOptions = {}): Part {
   if (parent) {
     const context = { scope: parent.scope, span: childSpan(core.ids.span(), parent.span) }
-    return { core, context, end: () => undefined }
+    return { core, context, ...NOT_OWN }
   }
   const scope = createScope(core, options)
   const end = (status: Outcome, failure?: Failure) =>
     void core.record(scope, { type: 'SESSION_OUTCOME', label: status.toLowerCase(), payload: { status, ...failure } })
-  return { core, context: { scope, span: scope.span }, end }
+  const leave = () => void core.record(scope, { type: 'AGENT_STEP', label: 'left the run', isLast: true })
+  return { core, context: { scope, span: scope.span }, end, leave }
 }
 
 /** The current span itself. Outside a run, the span of a new run. */
 export function enclosingPart(core: Core, context = core.context.getStore(), options?: RunOptions): Part {
-  return context ? { core, context, end: () => undefined } : beginPart(core, undefined, options)
+  return context ? { core, context, ...NOT_OWN } : beginPart(core, undefined, options)
 }

@@ -1,7 +1,8 @@
 /** What each run has used so far, counted as its events are recorded. */
 import type { RunScope } from './context.ts'
-import type { Core } from './core.ts'
 import type { Draft } from './event.ts'
+import type { RunState } from './run-state.ts'
+import type { Runtime } from './runtime.ts'
 
 export interface RunUsage {
   toolCalls: number
@@ -9,35 +10,41 @@ export interface RunUsage {
   cost: number
   /** Calls that were counted when they were admitted, by tool: their TOOL_CALL events are not counted again. */
   readonly admitted: Map<string, number>
-  /** When this process first saw the run, in milliseconds. */
-  readonly since: number
+  /** When the run began, in milliseconds, without the time between its processes. */
+  since: number
 }
 
 export interface RunUsages {
-  of(scope: RunScope): RunUsage
+  of(scope: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage
+  /** Another process of the run says that so much was used. */
+  atLeast(scope: RunScope, used: unknown): void
   /** Counts a call that may run: budgets bind the calls beside it. */
   admit(scope: RunScope, toolName: string): void
 }
 
 const TOOLS_MAX = 1_000
 
-/** Keyed weakly, so nothing outlives the run. */
-export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' | 'runtime'>): RunUsages {
-  const usages = new WeakMap<RunScope, RunUsage>()
-  function of(scope: RunScope): RunUsage {
-    let usage = usages.get(scope)
+interface Parts {
+  readonly observers: Set<(scope: RunScope, draft: Draft) => void>
+  readonly runtime: Pick<Runtime, 'now'>
+}
+
+/** Keyed weakly by the state of a run, so nothing outlives it. */
+export function createRunUsages({ observers, runtime }: Parts): RunUsages {
+  const usages = new WeakMap<RunState, RunUsage>()
+  function of({ state, usedBefore }: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage {
+    let usage = usages.get(state)
     if (!usage) {
-      const { toolCalls, totalTokens, cost } = Object(scope.usedBefore) as Record<string, unknown>
-      usage = {
-        toolCalls: Math.floor(amount(toolCalls)),
-        totalTokens: Math.floor(amount(totalTokens)),
-        cost: amount(cost),
-        admitted: new Map(),
-        since: runtime.now(),
-      }
-      usages.set(scope, usage)
+      usage = { ...usedOf(usedBefore, runtime.now()), admitted: new Map() }
+      usages.set(state, usage)
     }
     return usage
+  }
+  function atLeast(scope: RunScope, used: unknown): void {
+    const usage = of(scope)
+    const other = usedOf(used, runtime.now())
+    for (const name of ['toolCalls', 'totalTokens', 'cost'] as const) usage[name] = Math.max(usage[name], other[name])
+    usage.since = Math.min(usage.since, other.since)
   }
   function admit(scope: RunScope, toolName: string): void {
     const usage = of(scope)
@@ -48,7 +55,17 @@ export function createRunUsages({ observers, runtime }: Pick<Core, 'observers' |
     if (oldest !== undefined) admitted.delete(oldest)
   }
   observers.add((scope, draft) => count(of(scope), draft))
-  return { of, admit }
+  return { of, atLeast, admit }
+}
+
+function usedOf(used: unknown, now: number) {
+  const { toolCalls, totalTokens, cost, seconds } = Object(used) as Record<string, unknown>
+  return {
+    toolCalls: Math.floor(amount(toolCalls)),
+    totalTokens: Math.floor(amount(totalTokens)),
+    cost: amount(cost),
+    since: now - amount(seconds) * 1_000,
+  }
 }
 
 function count(usage: RunUsage, { type, payload }: Draft): void {

@@ -1,4 +1,4 @@
-import { childSpan, type RunScope, type Span } from './context.ts'
+import { childSpan, type Context, type RunScope, type Span } from './context.ts'
 import { attempt, type Core } from './core.ts'
 import { untilEnd, type Failure } from './ending.ts'
 import { scopeJson, type Draft, type EventType } from './event.ts'
@@ -6,6 +6,7 @@ import { exceptionOf } from './exception.ts'
 import { errorText, fieldsOf, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Payload } from './payload.ts'
+import { carriedState, createRunState, resumedState, type CarriedState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
 import { cutText } from './text.ts'
 
@@ -26,11 +27,14 @@ export interface RunOptions {
   /** The parent span of this part of the run, in the process that began the run. */
   parentSpanId?: string | undefined
   /** What other processes used of the run: policies and budgets count it too. Costs in US dollars. */
-  usedBefore?: { toolCalls?: number; totalTokens?: number; cost?: number } | undefined
+  usedBefore?: { toolCalls?: number; totalTokens?: number; cost?: number; seconds?: number } | undefined
 }
 
-/** What another process needs to continue a run: plain JSON. */
-export interface RunHandle {
+/**
+ * What another process needs to continue a run: plain JSON, the same in every SDK. It holds the arguments of calls that wait
+ * for a person, unmasked: keep it where you keep your conversations.
+ */
+export interface RunHandle extends CarriedState {
   readonly runId: string
   readonly sessionId?: string | undefined
   readonly agentId?: string | undefined
@@ -163,8 +167,7 @@ export class Run {
   /** What another process needs to continue this run with `tacho.resume`. */
   toHandle(): RunHandle {
     this.#core.openRuns.delete(this)
-    const { runId, sessionId, agentId, agentName } = this.#scope
-    return { runId, sessionId, agentId, agentName, parentSpanId: this.#span().spanId }
+    return handleOf(this.#core, { scope: this.#scope, span: this.#span() })
   }
 
   /** Records the outcome once; later calls do nothing. */
@@ -184,6 +187,12 @@ export class Run {
     this.end(status, { error, exception: exceptionOf(error) })
   }
 
+  /** @internal Another process, or a later call in this one, continues and ends it. */
+  handOver(): void {
+    this.#core.openRuns.delete(this)
+    this.leave()
+  }
+
   /** Says that this process records nothing more of the run, which another one ends: without that, nobody knows if its last events arrived. */
   leave(): string | undefined {
     return this.#add(() => ({ type: 'AGENT_STEP', label: 'left the run', isLast: true }))
@@ -199,22 +208,30 @@ export class Run {
   }
 }
 
+export function handleOf(core: Core, { scope, span: { spanId: parentSpanId } }: Context): RunHandle {
+  const { runId, sessionId, agentId, agentName } = scope
+  const { toolCalls, totalTokens, cost, since } = core.usages.of(scope)
+  const seconds = Math.max(0, core.runtime.now() - since) / 1_000
+  const state = carriedState(core.sharedStates, scope, { toolCalls, totalTokens, cost, seconds })
+  return { runId, sessionId, agentId, agentName, parentSpanId, ...state }
+}
+
 /** How a run ends that throws this. */
 export function outcomeOf(error: unknown): Outcome {
   return readSafely(() => error instanceof Error && error.name === 'AbortError', false) ? 'CANCELLED' : 'FAILED'
 }
 
 /** What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
-export function createScope(core: Core, given: RunOptions): RunScope {
+export function createScope(core: Core, given: RunOptions, handle?: RunHandle): RunScope {
   const { settings, ids, diagnostics } = core
   const options = readSafely(() => ({ ...given }), {})
 
   function text(
-    name: Exclude<keyof RunOptions, 'usedBefore'>,
+    name: Exclude<keyof (RunOptions & RunHandle), keyof Omit<CarriedState, 'clientId'> | 'usedBefore'>,
     byDefault: string | undefined,
     maxChars: number,
   ): string | undefined {
-    const value: unknown = options[name] ?? byDefault
+    const value: unknown = (options as Readonly<Record<string, unknown>>)[name] ?? byDefault
     if (value === undefined) return undefined
     const cut = typeof value === 'string' ? cutText(value, maxChars) : byDefault
     if (cut === value) return cut
@@ -228,7 +245,7 @@ export function createScope(core: Core, given: RunOptions): RunScope {
   const runId = runIdOf(core, options.runId)
   const { clientId, schemaVersion } = settings
   const spanId = ids.span()
-  return {
+  const scope = {
     runId,
     sessionId,
     agentId,
@@ -239,8 +256,18 @@ export function createScope(core: Core, given: RunOptions): RunScope {
     // Five characters: an event gets longer by 13 to 16 bytes.
     recorder: { id: spanId.slice(0, 5), count: 0 },
     annotations: new Map(),
+    state: handle
+      ? resumedState(
+          core.sharedStates,
+          runId,
+          readSafely((): CarriedState => ({ ...handle }), {}),
+        )
+      : createRunState(),
+    approvalClientId: (handle && text('clientId', clientId, LIMITS.clientIdChars)) ?? clientId,
     usedBefore: options.usedBefore,
   }
+  if (handle) core.usages.atLeast(scope, (options as CarriedState).used)
+  return scope
 }
 
 /** A run id that is too long is not cut, because two runs could become one. */

@@ -6,7 +6,7 @@ import { observeGenerator, type Failure } from './ending.ts'
 import { detached } from './detach.ts'
 import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
-import { ToolBlockedError } from './guard/blocked.ts'
+import { isPending, ToolBlockedError, usedBefore } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
 import type { Authorization, Call, CallDecision, GuardedCall, GuardOptions, GuardRules } from './guard/rules.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
@@ -80,7 +80,9 @@ export class Tacho {
       if (!observeGenerator(result, (step) => run.within(step), end)) end()
       return result
     } catch (error) {
-      run.fail(outcomeOf(error), { error })
+      // The run ends where the call is continued.
+      if (isPending(error)) run.handOver()
+      else run.fail(outcomeOf(error), { error })
       throw error
     }
   }
@@ -107,8 +109,8 @@ export class Tacho {
     return this.#open(options, 'started')
   }
 
-  #open(options: RunOptions, how?: OpenRun): Run {
-    const run = new Run(this.#core, createScope(this.#core, options))
+  #open(options: RunOptions, how?: OpenRun, handle?: RunHandle): Run {
+    const run = new Run(this.#core, createScope(this.#core, options, handle))
     const { openRuns } = this.#core
     if (how && this.#core.sender.isOpen) openRuns.set(run, how)
     const [oldest] = openRuns.keys()
@@ -118,7 +120,7 @@ export class Tacho {
 
   /** Continues a run that began elsewhere. Only one of its processes should call `end`. */
   resume(handle: RunHandle): Run {
-    return this.#open(handle)
+    return this.#open(handle, undefined, handle)
   }
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
@@ -173,6 +175,30 @@ export class Tacho {
     const context = this.#context
     const own = { ...call, input: detached(call.input) as Input }
     return (await this.#guard(own.name)).call(context, own)
+  }
+
+  /**
+   * Continues a call of the current run that waits for a person, with the arguments that were approved. `tool` is the wrapped
+   * tool. It runs once for an approval, in one of all processes, and only under the policy for which the person approved.
+   * @throws ToolBlockedError as the tool's own wrapper: `approval_pending` as long as no person has decided.
+   */
+  async continueCall<Args extends unknown[], T>(approvalId: string, tool: (...args: Args) => T): Promise<Awaited<T>> {
+    const context = this.#context
+    const call = context?.scope.state.openCalls.get(approvalId)
+    if (!context || !call) {
+      throw new TypeError(
+        `No call of the current run waits for the approval ${approvalId}: resume the handle that was made after the call.`,
+      )
+    }
+    if (call.inputHash === null) throw usedBefore(call.toolName, approvalId)
+    const { args, named } = call
+    if (!args || Object.keys(Object(named)).length > 0) {
+      throw new TypeError(
+        `The handle has no arguments of ${call.toolName} that can be used here: call the tool again yourself.`,
+      )
+    }
+    const own = detached(args) as Args
+    return await this.#core.context.run({ ...context, continues: call }, () => tool(...own))
   }
 
   /**

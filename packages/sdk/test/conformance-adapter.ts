@@ -1,6 +1,6 @@
 /** The TypeScript SDK behind the conformance kit's protocol (docs/sdk/conformance.md). */
 import { createInterface } from 'node:readline'
-import { Tacho, ToolBlockedError, type IssueReport, type Run } from '../src/index.ts'
+import { Tacho, ToolBlockedError, type GuardRules, type IssueReport, type Run, type RunHandle } from '../src/index.ts'
 
 interface Client {
   tacho: Tacho
@@ -18,6 +18,24 @@ interface Request {
 
 const clients = new Map<string, Client>()
 
+async function called(
+  { tacho, run }: Client,
+  name: string,
+  rules: GuardRules,
+  act: (tool: (taken: Record<string, unknown>) => Promise<unknown>) => Promise<unknown>,
+) {
+  let ran = false
+  let got: unknown
+  const tool = tacho.guard((taken: Record<string, unknown>) => ([ran, got] = [true, taken]), { name, ...rules })
+  try {
+    await run.within(() => act(tool))
+    return { ran, input: got }
+  } catch (error) {
+    if (error instanceof ToolBlockedError) return { ran, code: error.code, approvalId: error.approvalId }
+    throw error
+  }
+}
+
 const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> = {
   record({ run }, { event }) {
     type Given = { eventType?: string; label?: string; payload?: Record<string, unknown> }
@@ -34,21 +52,18 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
       policyIds: current?.policies.map(({ policyId }) => policyId) ?? [],
     }
   },
-  async call({ tacho, run, inputs }, { callId, toolName, input, approvalTimeoutMs }) {
-    let ran = false
-    let got: unknown
+  call({ run, inputs, ...client }, { callId, toolName, input, approvalTimeoutMs, approvalWaitMs }) {
     const given = input as Record<string, unknown>
     inputs.set(callId as string, given)
-    const rules = { name: toolName as string, approvalTimeoutMs: approvalTimeoutMs as number }
-    const tool = tacho.guard((taken: Record<string, unknown>) => ([ran, got] = [true, taken]), rules)
-    try {
-      await run.within(() => tool(given))
-      return { ran, input: got }
-    } catch (error) {
-      if (error instanceof ToolBlockedError) return { ran, code: error.code }
-      throw error
+    const rules = {
+      approvalTimeoutMs: approvalTimeoutMs as number,
+      ...(approvalWaitMs !== undefined && { approvalWaitMs: approvalWaitMs as number }),
     }
+    return called({ run, inputs, ...client }, toolName as string, rules, (tool) => tool(given))
   },
+  handle: ({ run }) => run.toHandle(),
+  proceed: (client, { approvalId, toolName }) =>
+    called(client, toolName as string, {}, (tool) => client.tacho.continueCall(approvalId as string, tool)),
   changeInput({ inputs }, { callId, input }) {
     const given = inputs.get(callId as string) ?? {}
     for (const key of Object.keys(given)) delete given[key]
@@ -66,12 +81,13 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
   },
 }
 
-function start({ client, baseUrl, apiKey, clientId }: Request): void {
+function start({ client, baseUrl, apiKey, clientId, handle }: Request): void {
   const options = { baseUrl: baseUrl as string, apiKey: apiKey as string, clientId: clientId as string }
   const guard = { loop: false } as const
   // Diagnostics go to stderr, where the kit searches for the key.
   const tacho = new Tacho({ ...options, guard, flushIntervalMs: 50, onDiagnostic: (said) => console.error(said) })
-  clients.set(client, { tacho, run: tacho.startRun({ agentName: 'conformance' }), inputs: new Map() })
+  const run = handle ? tacho.resume(handle as RunHandle) : tacho.startRun({ agentName: 'conformance' })
+  clients.set(client, { tacho, run, inputs: new Map() })
 }
 
 async function answer(request: Request): Promise<unknown> {

@@ -168,6 +168,8 @@ test('every code of a blocked tool is in the documentation', () => {
     approval_rejected: true,
     approval_expired: true,
     approval_timeout: true,
+    approval_pending: true,
+    approval_used: true,
     approval_unavailable: true,
     aborted: true,
     input_changed: true,

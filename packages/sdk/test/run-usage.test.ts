@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
 import type { RunScope } from '../src/context.ts'
 import type { Observer } from '../src/core.ts'
+import { createRunState } from '../src/run-state.ts'
 import { createRunUsages } from '../src/run-usage.ts'
 import { hostRuntime } from '../src/runtime.ts'
 
@@ -10,7 +11,7 @@ test("a run's tokens are counted under every name that the service counts", () =
   const observers = new Set<Observer>()
   const usages = createRunUsages({ observers, runtime: hostRuntime })
   const totalOf = (usage: unknown): number => {
-    const scope = {} as RunScope
+    const scope = { state: createRunState() } as RunScope
     for (const observe of observers) observe(scope, { type: 'LLM_CALL', label: 'call', payload: { usage } })
     return usages.of(scope).totalTokens
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import tacho
@@ -24,7 +25,8 @@ class _Client:
             # Diagnostics go to stderr, where the kit searches for the key.
             on_diagnostic=lambda said: print(said, file=sys.stderr),
         )
-        self.run = self.tacho.start_run(agent_name="conformance")
+        handle = request.get("handle")
+        self.run = self.tacho.resume(handle) if handle else self.tacho.start_run(agent_name="conformance")
         # Inputs of waiting calls, for `changeInput`.
         self.inputs: dict[str, dict[str, Any]] = {}
 
@@ -45,19 +47,38 @@ class _Client:
             "policyIds": [one.policy_id for one in current.policies] if current else [],
         }
 
-    def call(self, callId: str, toolName: str, input: dict[str, Any], approvalTimeoutMs: float, **_: Any) -> Any:
-        got: list[dict[str, Any]] = []
+    def call(
+        self,
+        callId: str,
+        toolName: str,
+        input: dict[str, Any],
+        approvalTimeoutMs: float,
+        approvalWaitMs: float | None = None,
+        **_: Any,
+    ) -> Any:
         self.inputs[callId] = input
+        wait = None if approvalWaitMs is None else approvalWaitMs / 1_000
+        rules = tacho.Rules(approval_timeout=approvalTimeoutMs / 1_000, approval_wait=wait)
+        return self._called(toolName, rules, lambda tool: tool(input))
 
-        @self.tacho.guard(name=toolName, rules=tacho.Rules(approval_timeout=approvalTimeoutMs / 1_000))
+    def handle(self, **_: Any) -> Any:
+        return self.run.to_handle()
+
+    def proceed(self, approvalId: str, toolName: str, **_: Any) -> Any:
+        return self._called(toolName, tacho.Rules(), lambda tool: self.tacho.continue_call(approvalId, tool))
+
+    def _called(self, name: str, rules: tacho.Rules, act: Callable[[Any], Any]) -> Any:
+        got: list[dict[str, Any]] = []
+
+        @self.tacho.guard(name=name, rules=rules)
         def tool(taken: dict[str, Any]) -> None:
             got.append(taken)
 
         try:
             with self.run.within():
-                tool(input)
+                act(tool)
         except tacho.ToolBlockedError as error:
-            return {"ran": bool(got), "code": error.code}
+            return {"ran": bool(got), "code": error.code, "approvalId": error.approval_id}
         return {"ran": bool(got), "input": got[0]}
 
     def changeInput(self, callId: str, input: dict[str, Any], **_: Any) -> Any:

@@ -6,6 +6,7 @@
  *
  * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
  */
+import { randomUUID } from 'node:crypto'
 import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
 import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
@@ -134,7 +135,8 @@ async function decide(
   onAllowed: (authorization: Authorization) => void,
 ): Promise<string> {
   const toolName = textOf(fields['tool_name']) ?? ''
-  const call = { toolName, input: fields['tool_input'] ?? {} }
+  // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
+  const call = { toolName, input: fields['tool_input'] ?? {}, key: randomUUID() }
   const refusals = rejected.read(sessionId)
   if (refusals) await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const revision = (): string | null => tacho.configuration.state.current?.revision ?? null

@@ -33,6 +33,10 @@ async function prepare({ service, refresh }: Subject, ask: Answer[], answers: An
 const transfer = (subject: Subject, approvalTimeoutMs = TIMEOUT_MS) =>
   subject.call({ callId: 'call', toolName: 'transfer', input: INPUT, approvalTimeoutMs })
 
+/** The same without a wait. */
+const pend = (subject: Subject) =>
+  subject.call({ callId: 'call', toolName: 'transfer', input: INPUT, approvalTimeoutMs: TIMEOUT_MS, approvalWaitMs: 0 })
+
 /** These answers mean no. */
 function refused(name: string, title: string, ask: Answer[], answers: Answer[], timeoutMs = 3_000): Rule {
   return {
@@ -138,6 +142,62 @@ export const approvalRules: Rule[] = [
       service.script('answer', answer('APPROVED'))
       const { ran, input } = await calling
       if (ran) assert.deepEqual(input, INPUT, 'the tool ran with another input')
+    },
+  },
+  {
+    id: 'approvals/pending',
+    title: 'A call that does not wait is pending, and does not poll',
+    async run(subject) {
+      await prepare(subject, [created], [refuse(500)])
+      const { ran, code, approvalId } = await pend(subject)
+      assert.deepEqual({ ran, code, approvalId }, { ran: false, code: 'approval_pending', approvalId: ID })
+      assert.equal(subject.service.requests('answer').length, 0, 'it polled')
+    },
+  },
+  {
+    id: 'approvals/next-process',
+    title: 'The next process asks with the same clientRequestId and client, and runs the tool with the approved input',
+    async run(subject) {
+      const { service, clientId } = subject
+      await prepare(subject, [created, json(201, approval('APPROVED'))], [])
+      await pend(subject)
+      const next = await subject.next(await subject.handle())
+      await next.refresh()
+      const { ran, input } = await next.proceed({ approvalId: ID, toolName: 'transfer' })
+      assert.deepEqual({ ran, input }, { ran: true, input: INPUT })
+      const asked = service.requests('ask')
+      assert.equal(asked.length, 2)
+      const [first, second] = asked.map(({ json: body }) => (body as Record<string, unknown>)['clientRequestId'])
+      assert.equal(first, second, 'another clientRequestId')
+      for (const { headers } of asked) assert.equal(headers['x-service-client-id'], clientId)
+    },
+  },
+  {
+    id: 'approvals/runs-once',
+    title: 'An approval that another process used does not let the tool run',
+    async run(subject) {
+      const { service } = subject
+      await prepare(subject, [created], [answer('APPROVED')])
+      const receipt = { recordId: '01900000-0000-7000-8000-0000000000dd', status: 'RECEIVED', isNew: false }
+      service.script('issue-records', json(202, receipt))
+      assert.equal((await transfer(subject)).ran, false, 'the tool ran')
+    },
+  },
+  {
+    id: 'approvals/new-policy',
+    title: 'An approval does not count for another version of the policy',
+    async run(subject) {
+      const { service } = subject
+      await prepare(subject, [created, json(201, approval('PENDING'))], [])
+      await pend(subject)
+      const newer = policy('ask', 'tool.name == "transfer"', 'REQUIRE_APPROVAL')
+      service.script('runtime-config', serve({ revision: 'r2', prompts: [], policies: [{ ...newer, version: '2' }] }))
+      const next = await subject.next(await subject.handle())
+      await next.refresh()
+      const { ran } = await pend(next)
+      assert.equal(ran, false)
+      const ids = service.requests('ask').map(({ json: body }) => (body as Record<string, unknown>)['clientRequestId'])
+      assert.equal(new Set(ids).size, 2, 'the same clientRequestId')
     },
   },
   refused('rejected', 'REJECTED means no', [created], [answer('REJECTED')]),

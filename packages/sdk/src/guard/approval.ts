@@ -7,16 +7,18 @@
  *    (backoff)        (pause of at least 1 s between requests)
  *   any --REJECTED, EXPIRED, another answer, the local deadline, the signal--> a refusal
  *
- * Only one path leads to `approved`; every other path is a refusal.
+ * Only one path leads to `approved`; every other path is a refusal. Several processes may ask for one call: each gets the same
+ * approval, and `claimApproval` lets one of them run the tool.
  */
 import type { StopSignal } from '../runtime.ts'
 import type { Core } from '../core.ts'
 import type { HttpResult, Reply } from '../http.ts'
-import { waitMs } from '../retry.ts'
+import { isReceipt } from '../issue-records.ts'
+import { waitMs as retryMs } from '../retry.ts'
 import { cutText } from '../text.ts'
 
 export interface ApprovalRequest {
-  /** One per protected call, the same in every retry. */
+  /** One per protected call, the same in every retry and every process. */
   readonly clientRequestId: string
   readonly runId: string | undefined
   readonly sessionId: string | undefined
@@ -31,8 +33,11 @@ export interface ApprovalRequest {
 
 export type ApprovalOutcome =
   | { readonly outcome: 'approved'; readonly approvalId: string; readonly decisionReason: string | null }
+  | { readonly outcome: 'pending'; readonly approvalId: string; readonly expiresAt: string | null }
   | {
       readonly outcome: 'rejected' | 'expired' | 'timeout' | 'unavailable' | 'aborted'
+      /** The request was over before this call asked: it is that of an earlier call. */
+      readonly isOld?: boolean
       /** Null when none was created. */
       readonly approvalId: string | null
       readonly decisionReason: string | null
@@ -40,7 +45,10 @@ export type ApprovalOutcome =
       readonly detail: string | null
     }
 
-type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' }>
+type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' | 'pending' }>
+
+/** Whether this process may run the tool. `used`: it ran, or another process runs it. */
+export type Claim = 'claimed' | 'used' | 'unavailable'
 
 /** Longest `wait` that the service accepts. */
 const WAIT_SECONDS_MAX = 30
@@ -52,32 +60,49 @@ const ANSWER_MS = 10_000
 const ID = /^\w[\w-]{0,254}$/
 /** A model reads the reason. */
 const REASON_CHARS = 2_000
+const TIME_CHARS = 40
+
+/** Of the record that only one process can create: the next ones get `isNew: false`. */
+const CLAIM_TYPE = 'APPROVAL_PENDING'
+const CLAIMS_MAX = 4
+const CLAIM_WAIT_MAX_MS = 5_000
 
 interface Approval {
   readonly id: string
   readonly status: string
+  readonly expiresAt: string | null
   readonly decisionReason: string | null
 }
 
-/**
- * @param onCreated is called once with the approval's id, before the first wait.
- * @param signal ends the wait with the answer `aborted`.
- */
+export interface Asking {
+  readonly request: ApprovalRequest
+  /** In whose name. The service shows an approval to no other client. */
+  readonly clientId: string
+  /** After this time, an undecided approval is pending. */
+  readonly waitMs: number
+  /** Called once, before the first wait. */
+  readonly onCreated: (approvalId: string, expiresAt: string | null) => void
+  /** Ends the wait with the answer `aborted`. */
+  readonly signal: StopSignal | undefined
+}
+
 export async function askApproval(
   core: Core,
-  request: ApprovalRequest,
-  onCreated: (approvalId: string) => void,
-  signal?: StopSignal,
+  { request, clientId, waitMs, onCreated, signal }: Asking,
 ): Promise<ApprovalOutcome> {
   const { runtime, settings } = core
+  const isPatient = waitMs >= request.timeoutMs
   // A timer, not the clock: a clock jump does not move the deadline. It keeps the process running because a caller
-  // waits.
+  // waits. A call that does not wait for a person waits for the request.
   const deadline = new AbortController()
-  const timer = runtime.timer(request.timeoutMs, () => deadline.abort(), true)
+  const end = () => deadline.abort()
+  const begun = runtime.now()
+  const most = isPatient ? request.timeoutMs : Math.max(waitMs, settings.requestTimeoutMs)
+  let timer = runtime.timer(most, end, true)
   const onAbort = () => deadline.abort()
   signal?.addEventListener('abort', onAbort, { once: true })
   if (signal?.aborted) deadline.abort()
-  const headers = { 'x-service-client-id': settings.clientId }
+  const headers = { 'x-service-client-id': clientId }
   let approvalId: string | null = null
   try {
     if (!settings.enabled) return refusal('unavailable', 'the client is disabled')
@@ -88,16 +113,22 @@ export async function askApproval(
     if (!first) return refusal('unavailable', `status ${created.status}`)
     let approval = first
     approvalId = approval.id
-    onCreated(approval.id)
+    onCreated(approval.id, approval.expiresAt)
+    if (!isPatient) {
+      timer.cancel()
+      timer = runtime.timer(Math.max(0, waitMs - Math.max(0, runtime.now() - begun)), end, true)
+      if (waitMs === 0) end()
+    }
     for (;;) {
       const { status, decisionReason } = approval
       if (status === 'APPROVED') return { outcome: 'approved', approvalId: approval.id, decisionReason }
       if (status === 'REJECTED') return { ...refusal('rejected', null), decisionReason }
-      if (status === 'EXPIRED') return refusal('expired', null)
+      if (status === 'EXPIRED') return { ...refusal('expired', null), isOld: approval === first }
       if (status !== 'PENDING') return refusal('unavailable', 'unknown status')
+      if (!isPatient && deadline.signal.aborted && !signal?.aborted) return pending(approval)
       const path = `/firewall-approvals/${encodeURIComponent(approval.id)}?wait=${WAIT_SECONDS_MAX}`
       const reply = await answered('GET', path, WAIT_SECONDS_MAX * 1_000 + ANSWER_MS)
-      if (!isReply(reply)) return reply
+      if (!isReply(reply)) return !isPatient && reply.outcome === 'timeout' ? pending(approval) : reply
       const next = reply.status === 200 ? readApproval(reply, request, approval.id) : null
       if (!next) return refusal('unavailable', `status ${reply.status}`)
       approval = next
@@ -109,6 +140,10 @@ export async function askApproval(
 
   function refusal(outcome: Refusal['outcome'], detail: string | null): Refusal {
     return { outcome, approvalId, decisionReason: null, detail }
+  }
+
+  function pending({ id, expiresAt }: Approval): ApprovalOutcome {
+    return { outcome: 'pending', approvalId: id, expiresAt }
   }
 
   /** The first answer that is not "try again". A refusal if none arrives before the deadline. */
@@ -140,7 +175,7 @@ export async function askApproval(
       if (reply.kind === 'reply') detail = `status ${reply.status}`
       else if (reply.reason !== 'aborted') detail = reply.message
       const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
-      await sleep(Math.max(interval, waitMs(++failures, retryAfter, runtime.now(), runtime.random())))
+      await sleep(Math.max(interval, retryMs(++failures, retryAfter, runtime.now(), runtime.random())))
     }
   }
 
@@ -156,6 +191,41 @@ export async function askApproval(
       }
       deadline.signal.addEventListener('abort', done, { once: true })
     })
+  }
+}
+
+/**
+ * Takes the approval for this process. The service stores a record once for a client and its id, and says to one request only
+ * that the record is new (interface: Issue record). The record is a recovery, which opens no issue.
+ */
+export async function claimApproval(core: Core, { clientId, request }: Asking, approvalId: string): Promise<Claim> {
+  const { runtime, settings } = core
+  const { runId, sessionId, agentId, policyId, toolName, inputHash } = request
+  const body = JSON.stringify({
+    sdkInstanceId: clientId,
+    clientRecordId: `run-${approvalId}`,
+    recordKind: 'RECOVERY',
+    detectionType: CLAIM_TYPE,
+    runId,
+    sessionId,
+    agentId: agentId ?? settings.agentId ?? settings.agentName,
+    policyId,
+    detectedAt: runtime.now(),
+    payload: { toolName },
+    evidence: { decision: 'APPROVED', approvalId, inputHash },
+  })
+  for (let failures = 0; ;) {
+    const timeoutMs = settings.requestTimeoutMs
+    const reply = await core.request('POST', '/issue-records', { body, timeoutMs })
+    if (reply.kind === 'reply' && reply.ok && isReceipt(reply.json)) {
+      // After a lost answer, the record may be this process's own. Nobody knows, so the tool does not run.
+      return (reply.json as { isNew?: unknown }).isNew === true ? 'claimed' : 'used'
+    }
+    if (reply.kind === 'reply' && !isTemporary(reply.status)) return 'unavailable'
+    if (++failures >= CLAIMS_MAX) return 'unavailable'
+    const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
+    const ms = Math.min(retryMs(failures, retryAfter, runtime.now(), runtime.random()), CLAIM_WAIT_MAX_MS)
+    await new Promise<void>((resolve) => void runtime.timer(ms, resolve, true))
   }
 }
 
@@ -185,6 +255,7 @@ function readApproval({ json }: Reply, request: ApprovalRequest, id: string | nu
   return {
     id: given['id'],
     status: given['status'],
+    expiresAt: typeof given['expiresAt'] === 'string' ? cutText(given['expiresAt'], TIME_CHARS) : null,
     decisionReason: typeof decisionReason === 'string' ? cutText(decisionReason, REASON_CHARS) : null,
   }
 }

@@ -1,3 +1,6 @@
+import { readSafely } from '../json.ts'
+import type { RunHandle } from '../run.ts'
+
 /** Why a guarded tool did not run. */
 export type BlockCode =
   /** A policy blocks the call. */
@@ -12,6 +15,10 @@ export type BlockCode =
   | 'approval_expired'
   /** No decision before the local deadline. */
   | 'approval_timeout'
+  /** No person has decided yet, and the call does not wait: see `pending`. */
+  | 'approval_pending'
+  /** The tool ran already under this approval, or a process ended before it did. */
+  | 'approval_used'
   /** The service could not be reached, or its answer was not understood. */
   | 'approval_unavailable'
   /** The caller aborted while waiting for the decision. */
@@ -40,6 +47,15 @@ export interface BlockFacts {
   readonly policyMessage: string | null
 }
 
+/** A call that waits for a person: plain JSON that you can return from a request, without any input. */
+export interface PendingCall {
+  readonly status: 'pending'
+  readonly approvalId: string
+  readonly toolName: string
+  /** ISO 8601; null if the service did not say. */
+  readonly expiresAt: string | null
+}
+
 /** A guarded tool did not run. You can give `modelText` to a model as the tool's answer; it holds no input values. */
 export class ToolBlockedError extends Error implements BlockFacts {
   override readonly name = 'ToolBlockedError'
@@ -52,11 +68,37 @@ export class ToolBlockedError extends Error implements BlockFacts {
   declare readonly reason: string | null
   declare readonly policyMessage: string | null
   readonly modelText: string
+  /** The call goes on after a person decides: see `tacho.continueCall`. Null unless `code` is approval_pending. */
+  readonly pending: PendingCall | null
+  readonly #handle: RunHandle | null
 
-  constructor(facts: BlockFacts, modelText: string) {
+  constructor(
+    facts: BlockFacts,
+    modelText: string,
+    pending: PendingCall | null = null,
+    handle: RunHandle | null = null,
+  ) {
     const why = facts.reason === null ? '' : `: ${facts.reason}`
     super(`The tool ${facts.toolName} was not run (${facts.code})${why}`)
     Object.assign(this, facts)
     this.modelText = modelText
+    this.pending = pending
+    this.#handle = handle
   }
+
+  /** What another process needs to continue the run of a pending call. No property, because it holds the arguments. */
+  toHandle(): RunHandle | null {
+    return this.#handle
+  }
+}
+
+export function isPending(error: unknown): boolean {
+  return readSafely(() => error instanceof ToolBlockedError && error.pending !== null, false)
+}
+
+/** A call that was continued twice in this process. */
+export function usedBefore(toolName: string, approvalId: string): ToolBlockedError {
+  const none = { inputHash: null, policyIds: [], decisionReason: null, reason: null, policyMessage: null }
+  const facts = { code: 'approval_used', toolName, approvalId, ...none } as const
+  return new ToolBlockedError(facts, `The tool ${toolName} was not run: it ran already under this approval.`)
 }

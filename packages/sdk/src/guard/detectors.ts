@@ -52,10 +52,12 @@ export interface LoopDetector {
   observe(toolName: string, inputHash: string): Detection | null
 }
 
-/** Remembers the last calls of one run. */
-export function createLoopDetector({ calls = 5, window = 20, action = 'WARN' }: LoopOptions): LoopDetector {
+/** Remembers the last calls of one run. @param recent those of other processes. */
+export function createLoopDetector(
+  { calls = 5, window = 20, action = 'WARN' }: LoopOptions,
+  recent: string[] = [],
+): LoopDetector {
   const threshold = Math.max(2, calls)
-  const recent: string[] = []
   const reported = new Set<string>()
   return {
     observe(toolName, inputHash) {

@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import { beginPart, enclosingPart, type Part } from '../part.ts'
 import { outcomeOf } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
+import { isPending } from './blocked.ts'
 import { CallRecord } from './call-record.ts'
 import { GuardedCall, type CallParts } from './guarded-call.ts'
 import { inputOfArguments, takeInput, type TakenCall } from './input.ts'
@@ -30,7 +31,7 @@ export class Guard {
   /** Decides and records. */
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
     const part = enclosingPart(this.#parts.core, context)
-    const { guarded, record } = this.#begin(part, takenOf(call, rules))
+    const { guarded, record } = this.#begin(part, takenOf(call, rules), context)
     const decision = await guarded.decide()
     if (!record.isEmpty) part.end('COMPLETED')
     return decision
@@ -47,13 +48,13 @@ export class Guard {
     signal: StopSignal | undefined,
   ): Promise<Authorization> {
     const part = enclosingPart(this.#parts.core, context)
-    const { guarded, record } = this.#begin(part, takenOf(call, rules, signal))
+    const { guarded, record } = this.#begin(part, takenOf(call, rules, signal), context)
     try {
       const { decision, approvalId } = await guarded.admit((admitted) => admitted)
       if (!record.isEmpty) part.end('COMPLETED')
       return { ...decision, approvalId }
     } catch (error) {
-      part.end(outcomeOf(error))
+      leaveOrEnd(part, error)
       throw error
     }
   }
@@ -61,7 +62,7 @@ export class Guard {
   /** One call of a wrapped tool. @param args nothing else holds them. */
   wrapped<Args extends unknown[], T>(
     context: Context | undefined,
-    { name, input, riskSignals, annotations, signal, ...rules }: GuardOptions<Args>,
+    { name, input, riskSignals, annotations, signal, key, ...rules }: GuardOptions<Args>,
     args: Args,
     act: () => T,
   ): Promise<Awaited<T>> {
@@ -74,6 +75,8 @@ export class Guard {
       rules,
       signal: signal?.(...args),
       readAgain: input && read,
+      key: key?.(...args),
+      args,
     }
     return this.#call(context, call, act)
   }
@@ -81,34 +84,40 @@ export class Guard {
   /** @throws ToolBlockedError if the call may not run; otherwise whatever it throws. */
   call<Input, T>(
     context: Context | undefined,
-    { name, input, call, hasDates, riskSignals = [], annotations, signal, ...rules }: GuardedCallOptions<Input, T>,
+    { name, input, call, hasDates, riskSignals = [], annotations, signal, key, ...rules }: GuardedCallOptions<Input, T>,
   ): Promise<Awaited<T>> {
-    const taken = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations, rules, signal }
-    return this.#call(context, taken, (given) => call(given as Input))
+    const facts = { toolName: name, input: takeInput(input, hasDates), riskSignals, annotations }
+    return this.#call(context, { ...facts, rules, signal, key, args: [input] }, (given) => call(given as Input))
   }
 
   async #call<T>(context: Context | undefined, call: TakenCall, act: (input: unknown) => T): Promise<Awaited<T>> {
     const part = beginPart(this.#parts.core, context)
     try {
-      const { guarded } = this.#begin(part, call)
+      const { guarded } = this.#begin(part, call, context)
       return await guarded.run(act, (failure) => part.end(failure ? outcomeOf(failure.error) : 'COMPLETED'))
     } catch (error) {
-      part.end(outcomeOf(error))
+      leaveOrEnd(part, error)
       throw error
     }
   }
 
-  #begin(part: Part, call: TakenCall): { guarded: GuardedCall; record: CallRecord } {
+  #begin(part: Part, call: TakenCall, context: Context | undefined): { guarded: GuardedCall; record: CallRecord } {
     const parts = { ...this.#parts, recoveries: this.#recoveries }
     const record = new CallRecord(parts, part.context, call)
-    return { guarded: new GuardedCall(this.#parts, this.#judge, part, call, record), record }
+    return { guarded: new GuardedCall(this.#parts, this.#judge, part, call, record, context?.continues), record }
   }
 }
 
 function takenOf(
-  { toolName, input, riskSignals = [], annotations }: Call,
+  { toolName, input, riskSignals = [], annotations, key }: Call,
   rules: GuardRules,
   signal?: StopSignal,
 ): TakenCall {
-  return { toolName, input: takeInput(input), riskSignals, annotations, rules, signal }
+  return { toolName, input: takeInput(input), riskSignals, annotations, rules, signal, key, args: [input] }
+}
+
+/** The run of a pending call ends where the call is continued. */
+function leaveOrEnd(part: Part, error: unknown): void {
+  if (isPending(error)) part.leave()
+  else part.end(outcomeOf(error))
 }

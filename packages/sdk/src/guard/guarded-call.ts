@@ -2,9 +2,10 @@
  * One guarded call, from its input to its result:
  *
  *   taken --policies, detectors--> ALLOW, WARN -------------------------------> admitted --start recorded--> running
- *      \                       \-> REQUIRE_APPROVAL --APPROVED--> decided again --^                             |
- *       \                                       \--everything else--> refused <--BLOCK                          |
- *        \-> BLOCK -------------------------------------------------^                  TOOL_CALL recorded <-----+
+ *      \                       \-> REQUIRE_APPROVAL --APPROVED, claimed--> decided again --^                    |
+ *       \                           ^  \--no decision yet--> pending          |  \--BLOCK--> refused            |
+ *        \                          +-----------another policy requires one---+                                |
+ *         \-> BLOCK, and everything else --> refused                           TOOL_CALL recorded <-----+
  *
  * Nothing between the last decision and "running" is asynchronous: no input, policy or budget can change there.
  */
@@ -12,12 +13,15 @@ import { detached } from '../detach.ts'
 import { observeGenerator, type Failure } from '../ending.ts'
 import type { IssueRecords } from '../issue-records.ts'
 import type { Part } from '../part.ts'
-import { askApproval, type ApprovalOutcome } from './approval.ts'
-import type { BlockCode, BlockFacts, ToolBlockedError } from './blocked.ts'
+import { handleOf } from '../run.ts'
+import { carriedArgs, closeCall, freeNumber, openCall, takeNumber, type OpenCall } from '../run-state.ts'
+import { askApproval, claimApproval, type ApprovalOutcome } from './approval.ts'
+import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './blocked.ts'
 import type { CallRecord } from './call-record.ts'
 import type { Detection } from './detectors.ts'
 import { takeInput, type TakenCall } from './input.ts'
 import type { Judge, JudgedCall, JudgeParts, Judgement } from './judgement.ts'
+import { modelText } from './model-text.ts'
 import type { CallDecision } from './rules.ts'
 import { snapshot } from './snapshot.ts'
 import type { Verdict } from './verdict.ts'
@@ -49,7 +53,13 @@ const APPROVAL_CODES = {
   timeout: 'approval_timeout',
   unavailable: 'approval_unavailable',
   aborted: 'aborted',
-} as const satisfies Record<Exclude<ApprovalOutcome['outcome'], 'approved'>, BlockCode>
+  used: 'approval_used',
+} as const satisfies Record<Exclude<Asked['outcome'], 'approved' | 'pending'>, BlockCode>
+
+/** `used`: the tool ran under this approval. */
+type Asked =
+  | ApprovalOutcome
+  | { readonly outcome: 'used'; readonly approvalId: string; readonly decisionReason: null; readonly detail: null }
 
 export class GuardedCall {
   readonly #parts: CallParts
@@ -59,9 +69,18 @@ export class GuardedCall {
   readonly #judged: JudgedCall
   readonly #snapshot: string | null
   readonly #record: CallRecord
+  /** The waiting call that the host continues with this one. */
+  readonly #continues: OpenCall | undefined
   #loop: Detection | null = null
 
-  constructor(parts: CallParts, judge: Judge, part: Part, call: TakenCall, record: CallRecord) {
+  constructor(
+    parts: CallParts,
+    judge: Judge,
+    part: Part,
+    call: TakenCall,
+    record: CallRecord,
+    continues: OpenCall | undefined,
+  ) {
     this.#parts = parts
     this.#judge = judge
     this.#part = part
@@ -71,6 +90,7 @@ export class GuardedCall {
     const { judged: input } = call.input
     const inputHash = input && this.#hash(input)
     this.#judged = { scope: part.context.scope, toolName, riskSignals, annotations, input, inputHash }
+    this.#continues = continues?.inputHash === inputHash ? continues : undefined
     this.#snapshot = input ? null : snapshot(call.input.given)
   }
 
@@ -91,21 +111,22 @@ export class GuardedCall {
    */
   async admit<T>(act: (admitted: Admitted) => T): Promise<Awaited<T>> {
     await this.#configured()
-    const judgement = this.#decide()
+    let judgement = this.#decide()
     const { decision } = judgement
     let approvalId: string | null = null
-    if (decision.action === 'REQUIRE_APPROVAL') {
+    for (let asked: string | null = null; judgement.decision.action === 'REQUIRE_APPROVAL';) {
+      const basis = basisOf(judgement)
+      if (basis === asked) break
       approvalId = await this.#approve(judgement)
-      await this.#parts.configuration.confirm(this.#waitMs)
-      // A person decided under the policies of then; a BLOCK of now holds.
-      this.#refuseIfBlocked(this.#judge.judge(this.#judged, this.#loop, this.#call.rules), approvalId)
-    } else {
-      this.#refuseIfBlocked(judgement, null)
-      this.#recordUnlessPlain(judgement)
+      asked = basis
+      // A person decided under the policies of then. A BLOCK of now holds, and another policy asks for itself.
+      judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
     }
+    this.#refuseIfBlocked(judgement, approvalId)
+    if (approvalId === null) this.#recordUnlessPlain(judgement)
     const change = this.#change()
     if (change) throw this.#refusal(judgement, change, { approvalId })
-    this.#parts.usages.admit(this.#judged.scope, this.#call.toolName)
+    this.#parts.core.usages.admit(this.#judged.scope, this.#call.toolName)
     return await act({ decision, approvalId })
   }
 
@@ -158,10 +179,8 @@ export class GuardedCall {
 
   /** The id of the approval. @throws ToolBlockedError unless a person approved. */
   async #approve(judgement: Judgement): Promise<string> {
-    const { core, defaults } = this.#parts
-    const { toolName, rules, signal } = this.#call
+    const { core } = this.#parts
     const { scope, inputHash } = this.#judged
-    const { verdict } = judgement
     if (inputHash === null) {
       this.#record.decision(judgement, null)
       throw this.#refusal(judgement, 'input_not_json')
@@ -171,35 +190,84 @@ export class GuardedCall {
       this.#record.decision(judgement, rejected.approvalId)
       throw this.#refusal(judgement, 'approval_rejected', rejected)
     }
+    const own = this.#call.key ?? this.#continues?.key
+    for (;;) {
+      const key = own ?? takeNumber(scope.state, inputHash)
+      const asked = await this.#ask(judgement, inputHash, key)
+      const { outcome, approvalId } = asked
+      // The next call with this input asks for itself once this approval is spent.
+      const isSpent = outcome === 'approved' || outcome === 'used' || outcome === 'expired' || outcome === 'timeout'
+      if (own === undefined && !isSpent) freeNumber(scope.state, inputHash, Number(key))
+      if (outcome === 'approved') return approvalId
+      if (outcome === 'pending') throw this.#pending(judgement, asked)
+      if (own === undefined && outcome === 'expired' && asked.isOld) continue
+      const { decisionReason, detail } = asked
+      if (outcome === 'rejected') this.#judge.reject(this.#judged, { approvalId, decisionReason })
+      if (detail !== null) {
+        const message = `A tool was not run because approval could not be requested: ${detail}.`
+        core.diagnostics.report('warning', 'approval_unavailable', message)
+      }
+      throw this.#refusal(judgement, APPROVAL_CODES[outcome], { approvalId, decisionReason })
+    }
+  }
+
+  /** Asks a person. `approved` only once for a request, in all processes. */
+  async #ask(judgement: Judgement, inputHash: string, key: number | string): Promise<Asked> {
+    const { core, defaults, engine, configuration } = this.#parts
+    const { toolName, rules, signal, args } = this.#call
+    const { scope } = this.#judged
+    const { runId, state, approvalClientId: clientId } = scope
+    const { policyId, policyVersion, reason } = judgement.verdict
     const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
     const request = {
-      clientRequestId: core.ids.uuid(),
-      runId: scope.runId,
+      // Every process finds the same request, and another version of the policy makes another one.
+      clientRequestId: engine.inputHash('approval', [runId, toolName, inputHash, policyId, policyVersion, key]),
+      runId,
       sessionId: scope.sessionId,
       agentId: scope.agentId,
-      policyId: verdict.policyId ?? undefined,
+      policyId: policyId ?? undefined,
       toolName,
       inputHash,
-      reason: verdict.reason === null ? undefined : core.writing().text(verdict.reason),
+      reason: reason === null ? undefined : core.writing().text(reason),
       timeoutMs: Math.round(Math.min(Math.max(timeoutMs, APPROVAL_TIMEOUT_MIN_MS), APPROVAL_TIMEOUT_MAX_MS)),
     }
     let isRecorded = false
-    const onCreated = (approvalId: string) => {
+    const onCreated = (approvalId: string, expiresAt: string | null) => {
       isRecorded = true
+      const isKnown = state.openCalls.has(approvalId)
+      const carried = this.#call.input.judged && carriedArgs(args)
+      openCall(state, { approvalId, toolName, inputHash, key, expiresAt, ...(carried && { args: carried }) })
       // Send the input at once: operators see it beside the approval.
-      this.#record.decision(judgement, approvalId)
+      if (!isKnown) this.#record.decision(judgement, approvalId)
       void core.sender.flush(core.settings.flushTimeoutMs)
     }
-    const outcome = await askApproval(core, request, onCreated, signal)
+    const waitMs = Math.max(0, rules.approvalWaitMs ?? defaults.approvalWaitMs ?? Infinity)
+    const asking = { request, clientId, waitMs, onCreated, signal }
+    const outcome = await askApproval(core, asking)
     if (!isRecorded) this.#record.decision(judgement, null)
-    if (outcome.outcome === 'approved') return outcome.approvalId
-    const { approvalId, decisionReason, detail } = outcome
-    if (outcome.outcome === 'rejected') this.#judge.reject(this.#judged, { approvalId, decisionReason })
-    if (detail !== null) {
-      const message = `A tool was not run because approval could not be requested: ${detail}.`
-      core.diagnostics.report('warning', 'approval_unavailable', message)
+    if (outcome.outcome === 'approved') await configuration.confirm(this.#waitMs)
+    const claim = outcome.outcome === 'approved' ? await claimApproval(core, asking, outcome.approvalId) : null
+    if (outcome.approvalId !== null && outcome.outcome !== 'pending' && claim !== 'unavailable') {
+      closeCall(state, outcome.approvalId, toolName)
     }
-    throw this.#refusal(judgement, APPROVAL_CODES[outcome.outcome], { approvalId, decisionReason })
+    if (claim === null || claim === 'claimed' || outcome.approvalId === null) return outcome
+    const none = { approvalId: outcome.approvalId, decisionReason: null }
+    if (claim === 'used') return { ...none, outcome: 'used', detail: null }
+    return { ...none, outcome: 'unavailable', detail: 'the service did not confirm that the tool runs once' }
+  }
+
+  /** No refusal: the call goes on after a person decides. */
+  #pending(
+    { decision, verdict }: Judgement,
+    { approvalId, expiresAt }: Extract<Asked, { outcome: 'pending' }>,
+  ): ToolBlockedError {
+    const { toolName } = this.#call
+    const { core, context } = this.#part
+    const pending: PendingCall = { status: 'pending', approvalId, toolName, expiresAt }
+    const { inputHash, policyIds, reason } = decision
+    const more = { approvalId, decisionReason: null, policyMessage: verdict.policyMessage }
+    const facts: BlockFacts = { code: 'approval_pending', toolName, inputHash, policyIds, reason, ...more }
+    return new ToolBlockedError(facts, modelText(facts), pending, handleOf(core, context))
   }
 
   #refuseIfBlocked(judgement: Judgement, approvalId: string | null): void {
@@ -257,6 +325,11 @@ export class GuardedCall {
     const { rules } = this.#call
     return rules.configurationWaitMs ?? this.#parts.defaults.configurationWaitMs ?? CONFIGURATION_WAIT_MS
   }
+}
+
+/** An approval counts for this version of the policy that required it, or for this detector. */
+function basisOf({ verdict: { cause, policyId, policyVersion } }: Judgement): string {
+  return JSON.stringify([cause, policyId, policyVersion])
 }
 
 function blockCodeOf({ verdict }: Judgement, { input }: TakenCall): BlockCode {

@@ -29,6 +29,10 @@ export interface TakenCall {
   readonly signal: StopSignal | undefined
   /** Reads the input again, where the tool could get another one than was taken. */
   readonly readAgain?: (() => unknown) | undefined
+  /** The caller's own key of the call. */
+  readonly key: string | undefined
+  /** What the host called, to be called again after a hand-over. */
+  readonly args: readonly unknown[]
 }
 
 /**

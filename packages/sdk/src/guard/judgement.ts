@@ -3,7 +3,7 @@ import type { RunScope } from '../context.ts'
 import type { ConfigurationSource } from '../configuration/source.ts'
 import type { Core } from '../core.ts'
 import type { Decision, Facts, Policy } from '../policies.ts'
-import type { RunUsages } from '../run-usage.ts'
+import type { RunState } from '../run-state.ts'
 import {
   createBudgetDetector,
   createLoopDetector,
@@ -22,7 +22,6 @@ export interface PolicyEngine {
 export interface JudgeParts {
   readonly core: Core
   readonly configuration: ConfigurationSource
-  readonly usages: RunUsages
   readonly engine: PolicyEngine
   readonly defaults: GuardDefaults
 }
@@ -64,7 +63,7 @@ const REJECTIONS_MAX = 1_000
 /** Remembers the detectors and the rejections of each run. */
 export class Judge {
   readonly #parts: JudgeParts
-  readonly #watches = new WeakMap<RunScope, Watch>()
+  readonly #watches = new WeakMap<RunState, Watch>()
 
   constructor(parts: JudgeParts) {
     this.#parts = parts
@@ -77,12 +76,12 @@ export class Judge {
 
   /** @param loop what `observe` returned. */
   judge(call: JudgedCall, loop: Detection | null, rules: GuardRules): Judgement {
-    const { core, configuration, usages, engine, defaults } = this.#parts
+    const { core, configuration, engine, defaults } = this.#parts
     const { scope, toolName, inputHash } = call
     const { current } = configuration.state
     const own = [...(defaults.policies ?? []), ...(rules.policies ?? [])]
     const policies = current ? (own.length > 0 ? [...current.policies, ...own] : current.policies) : own
-    const { toolCalls, totalTokens, cost, since } = usages.of(scope)
+    const { toolCalls, totalTokens, cost, since } = core.usages.of(scope)
     const seconds = (core.runtime.now() - since) / 1_000
     const budget = this.#watch(scope).budget.check({ toolCalls, totalTokens, cost, seconds })
     const detections = [loop, budget].filter((detection) => detection !== null)
@@ -123,16 +122,16 @@ export class Judge {
     return (rules.whenUnconfigured ?? defaults.whenUnconfigured ?? fallback) === 'allow'
   }
 
-  #watch(scope: RunScope): Watch {
-    let watch = this.#watches.get(scope)
+  #watch({ state }: RunScope): Watch {
+    let watch = this.#watches.get(state)
     if (!watch) {
       const { loop = {}, budget = {} } = this.#parts.defaults
       watch = {
-        loop: loop === false ? null : createLoopDetector(loop),
+        loop: loop === false ? null : createLoopDetector(loop, state.recentCalls),
         budget: createBudgetDetector(budget),
         rejections: new Map(),
       }
-      this.#watches.set(scope, watch)
+      this.#watches.set(state, watch)
     }
     return watch
   }

@@ -8,6 +8,9 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   approval_rejected: 'A person rejected this call. Do not try it again.',
   approval_expired: "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
   approval_timeout: "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
+  approval_pending: "This call waits for a person's approval. Do not make it again; tell the user that it waits.",
+  approval_used:
+    'It ran already with these arguments, under an approval of a person. Tell the user; if it must run again, ask them first.',
   approval_unavailable: "This call needs a person's approval, but it could not be requested. Tell the user; try later.",
   aborted: 'The call was cancelled before it was approved.',
   input_changed: 'The arguments changed after they were checked. Make the call again with the final arguments.',
@@ -17,7 +20,13 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
 }
 
 /** Codes that say nothing of the policy: another fault came first. */
-const OTHER_CODES: ReadonlySet<BlockCode> = new Set(['input_changed', 'input_not_json', 'aborted', 'guard_failed'])
+const OTHER_CODES: ReadonlySet<BlockCode> = new Set([
+  'input_changed',
+  'input_not_json',
+  'aborted',
+  'guard_failed',
+  'approval_used',
+])
 
 export function modelText({ code, toolName, decisionReason, policyMessage }: BlockFacts): string {
   const said = decisionReason ? ` They said: ${decisionReason}` : ''

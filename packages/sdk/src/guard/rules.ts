@@ -22,6 +22,11 @@ export interface GuardRules {
   configurationWaitMs?: number
   /** Longest wait for a person, in milliseconds, from 1,000 to 86,400,000. Default: 300,000. */
   approvalTimeoutMs?: number
+  /**
+   * Longest time that this process waits for a person, in milliseconds. After it, the call is pending: another process, or a
+   * later call, continues it. 0: do not wait. Default: approvalTimeoutMs.
+   */
+  approvalWaitMs?: number
 }
 
 export interface GuardDefaults extends GuardRules {
@@ -42,6 +47,11 @@ export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   annotations?: (...args: Args) => Readonly<Record<string, unknown>>
   /** Ends the wait for approval; then the tool does not run. */
   signal?: (...args: Args) => StopSignal | undefined
+  /**
+   * Tells this call apart from others of the run with the same input, for example the id of the model's tool call. One
+   * approval lets it run once, in all processes. Default: its number in the run.
+   */
+  key?: (...args: Args) => string
 }
 
 /** A call, and what runs it. */
@@ -66,6 +76,8 @@ export interface GuardedCall<Input, T> extends GuardRules {
   annotations?: Readonly<Record<string, unknown>> | undefined
   /** Ends the wait for approval; then the tool does not run. */
   signal?: StopSignal | undefined
+  /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
+  key?: string | undefined
 }
 
 /** A call that has not run yet. */
@@ -77,6 +89,8 @@ export interface Call {
   riskSignals?: readonly string[]
   /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
   annotations?: Readonly<Record<string, unknown>>
+  /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
+  key?: string | undefined
 }
 
 /** The decision about a call that may run. */

@@ -11,6 +11,7 @@ export interface Verdict {
   readonly policyIds: readonly string[]
   /** From the strictest policy; null if the decision does not come from a policy. */
   readonly policyId: string | null
+  readonly policyVersion: string | null
   /** A sentence without any input value; null if nothing matched. */
   readonly reason: string | null
   /** The decision comes from a policy whose condition failed. */
@@ -27,7 +28,7 @@ const CAUSES = { LOOP_DETECTED: 'loop', BUDGET_EXCEEDED: 'budget' } as const
 export function judge(decision: Decision, detections: readonly Detection[], isConfigured: boolean): Verdict {
   const { failures } = decision
   const policyIds = decision.matched.map(({ policyId }) => policyId)
-  const none = { policyIds, policyId: null, isFailure: false, failures, policyMessage: null }
+  const none = { policyIds, policyId: null, policyVersion: null, isFailure: false, failures, policyMessage: null }
   if (!isConfigured) {
     const reason = 'no policies are loaded yet, and this tool must not run without them'
     return { ...none, action: 'BLOCK', cause: 'not_configured', reason }
@@ -42,6 +43,7 @@ export function judge(decision: Decision, detections: readonly Detection[], isCo
     cause: first ? 'policy' : null,
     policyIds,
     policyId: first?.policyId ?? null,
+    policyVersion: first?.version ?? null,
     reason,
     isFailure: first?.failed ?? false,
     failures,

@@ -61,6 +61,7 @@ export class FakeService {
   /** True: every request fails as if the service were down. */
   isDown = false
   readonly #eventIds = new Set<string>()
+  readonly #recordIds = new Set<string>()
   #count = 0
 
   constructor(approver: Approver) {
@@ -101,9 +102,13 @@ export class FakeService {
     return reply(200, { success: true, accepted: events.length, retryableEventIds: [], rejectedEventIds: [] })
   }
 
-  #report(issue: RecordedIssue): FetchReply {
-    this.issues.push(issue)
-    return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew: true })
+  #report(issue: RecordedIssue & { sdkInstanceId: string }): FetchReply {
+    const key = JSON.stringify([issue.sdkInstanceId, issue.clientRecordId])
+    const isNew = !this.#recordIds.has(key)
+    this.#recordIds.add(key)
+    // A record that an approved call runs is no issue.
+    if (isNew && issue.detectionType !== 'APPROVAL_PENDING') this.issues.push(issue)
+    return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew })
   }
 
   async #configuration(known: string | undefined): Promise<FetchReply> {

@@ -24,7 +24,7 @@ from .delivery.diagnostics import Counters, Diagnostic
 from .delivery.issue_records import IssueRecordCounters, IssueReport
 from .delivery.sender import FlushResult
 from .delivery.transport import StopSignal
-from .guarding.blocked import BlockCode, ToolBlockedError
+from .guarding.blocked import BlockCode, PendingCall, ToolBlockedError
 from .guarding.decorator import guarded
 from .guarding.detectors import Budget, Detection, Loop
 from .guarding.rules import Action, Authorization, CallDecision, GuardDefaults, Rules
@@ -130,6 +130,7 @@ def guard(
     input: Callable[..., object] | None = None,
     risk_signals: Callable[..., Sequence[str]] | None = None,
     rules: Rules | None = None,
+    key: Callable[..., str] | None = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -141,9 +142,10 @@ def guard(
     input: Callable[..., object] | None = None,
     risk_signals: Callable[..., Sequence[str]] | None = None,
     rules: Rules | None = None,
+    key: Callable[..., str] | None = None,
 ) -> Any:
     """Decorates a tool: policies decide each call, and a person approves it if a policy requires that. See `Tacho.guard`."""
-    decorate = guarded(client, name, input, risk_signals, rules)
+    decorate = guarded(client, name, input, risk_signals, rules, key)
     return decorate if function is None else decorate(function)
 
 
@@ -179,6 +181,16 @@ async def arun_tool(
     return await client().arun_tool(tool_name, function, args, named, **options)
 
 
+def continue_call(approval_id: str, tool: Callable[..., T]) -> T:
+    """Continues a call of the current run that waits for a person. See `Tacho.continue_call`."""
+    return client().continue_call(approval_id, tool)
+
+
+async def acontinue_call(approval_id: str, tool: Callable[..., Awaitable[T]]) -> T:
+    """The same for asyncio."""
+    return await client().acontinue_call(approval_id, tool)
+
+
 def decide(
     tool_name: str, input: object = None, *, risk_signals: Sequence[str] = (), rules: Rules | None = None
 ) -> CallDecision:
@@ -200,9 +212,10 @@ def authorize(
     risk_signals: Sequence[str] = (),
     rules: Rules | None = None,
     stop: StopSignal | None = None,
+    key: str | None = None,
 ) -> Authorization:
     """Decides about a call, and waits for a person if a policy requires that. Runs nothing. See `Tacho.authorize`."""
-    return client().authorize(tool_name, input, risk_signals=risk_signals, rules=rules, stop=stop)
+    return client().authorize(tool_name, input, risk_signals=risk_signals, rules=rules, stop=stop, key=key)
 
 
 async def aauthorize(
@@ -212,9 +225,10 @@ async def aauthorize(
     risk_signals: Sequence[str] = (),
     rules: Rules | None = None,
     stop: StopSignal | None = None,
+    key: str | None = None,
 ) -> Authorization:
     """The same for asyncio."""
-    return await client().aauthorize(tool_name, input, risk_signals=risk_signals, rules=rules, stop=stop)
+    return await client().aauthorize(tool_name, input, risk_signals=risk_signals, rules=rules, stop=stop, key=key)
 
 
 def report_issue(report: IssueReport) -> str | None:
@@ -261,6 +275,7 @@ __all__ = [
     "Loop",
     "Masking",
     "Outcome",
+    "PendingCall",
     "Policy",
     "Prompt",
     "Rules",
@@ -271,6 +286,7 @@ __all__ = [
     "ToolBlockedError",
     "aauthorize",
     "acall_guarded",
+    "acontinue_call",
     "adecide",
     "aflush",
     "aready",
@@ -280,6 +296,7 @@ __all__ = [
     "call_guarded",
     "client",
     "configure",
+    "continue_call",
     "current_run",
     "decide",
     "flush",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from .configuration.prompt import Prompt, to_prompt
 from .configuration.source import RuntimeConfiguration
@@ -13,24 +13,18 @@ from .delivery import process_end
 from .delivery.diagnostics import Counters, Diagnostic
 from .delivery.issue_records import IssueRecordCounters, IssueRecords, IssueReport
 from .delivery.sender import FlushResult
-from .delivery.transport import StopSignal
-from .guarding.arguments import Arguments
-from .guarding.decorator import guarded
+from .guarding.calls import Calls
 from .guarding.guard import Guard
-from .guarding.guarded_call import Request, aauthorize_call, acall_tool, authorize_call, call_tool, decide_call
-from .guarding.rules import Authorization, CallDecision, GuardDefaults, Rules
+from .guarding.rules import GuardDefaults
 from .policy.compile import forget_lock
 from .recording.context import current_of, use_prompt
+from .recording.handle import resumed_scope
 from .recording.mask import Masking
 from .recording.payload import Capture, Payload
-from .recording.plain import read_safely
-from .recording.run import Run, RunBlock, begin_scope, create_scope, end_with_process
-
-F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
+from .recording.run import Run, RunBlock, begin_scope, end_with_process
 
 
-class Tacho:
+class Tacho(Calls):
     """A client of one environment. Recording never raises, never waits and never ends its host process."""
 
     configuration: RuntimeConfiguration
@@ -109,15 +103,7 @@ class Tacho:
 
     def resume(self, handle: Mapping[str, Any]) -> Run:
         """Continues a run that began elsewhere, from its `to_handle`. Only one of its processes should call `end`."""
-        names = {
-            "run_id": "runId",
-            "session_id": "sessionId",
-            "agent_id": "agentId",
-            "agent_name": "agentName",
-        }
-        names["parent_span_id"] = "parentSpanId"
-        given: dict[str, Any] = read_safely(lambda: {name: handle.get(key) for name, key in names.items()}, {})
-        return Run(self.core, create_scope(self.core, given))
+        return Run(self.core, resumed_scope(self.core, handle))
 
     def current_run(self) -> Run | None:
         """The innermost run around this call."""
@@ -151,178 +137,6 @@ class Tacho:
         deployed = next((prompt for prompt in prompts if prompt.name == name), None)
         use_prompt(self.core, deployed.version_id if deployed else None)
         return to_prompt(name, fallback, deployed)
-
-    @overload
-    def guard(self, function: F, /) -> F: ...
-
-    @overload
-    def guard(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        input: Callable[..., object] | None = None,
-        risk_signals: Callable[..., Sequence[str]] | None = None,
-        rules: Rules | None = None,
-    ) -> Callable[[F], F]: ...
-
-    def guard(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        input: Callable[..., object] | None = None,
-        risk_signals: Callable[..., Sequence[str]] | None = None,
-        rules: Rules | None = None,
-    ) -> Any:
-        """
-        Decorates a tool, a function or a coroutine function. Policies decide each call, the call is recorded, and a person
-        approves it first if a policy requires that. Raises ToolBlockedError if the tool may not run.
-
-        `name`: in policies, approvals and events; default: the function's. `input`: what conditions see as `tool.input`,
-        from the arguments; default: the arguments by name, or the only argument if it is a dict. `risk_signals`: names of
-        risks, for `risk.signals` in conditions.
-        """
-
-        decorate = guarded(lambda: self, name, input, risk_signals, rules)
-        return decorate if function is None else decorate(function)
-
-    def call_guarded(
-        self,
-        tool_name: str,
-        input: object,
-        act: Callable[[], T],
-        *,
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-        stop: StopSignal | None = None,
-    ) -> T:
-        """
-        Runs `act` as one guarded call of a tool, for tools that are no functions of yours. `input`: what conditions see, or a
-        function that reads it; it is read again before `act` runs, and must be the same. `stop` ends the wait for approval.
-        Raises ToolBlockedError if the tool may not run.
-        """
-        request = Request(tool_name, _reader(input), act, risk_signals, rules or Rules(), stop)
-        return cast(T, call_tool(self.guarding, request))
-
-    async def acall_guarded(
-        self,
-        tool_name: str,
-        input: object,
-        act: Callable[[], Awaitable[T]],
-        *,
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-        stop: StopSignal | None = None,
-    ) -> T:
-        """The same for asyncio: `act` returns an awaitable."""
-        request = Request(tool_name, _reader(input), act, risk_signals, rules or Rules(), stop)
-        return cast(T, await acall_tool(self.guarding, request))
-
-    def run_tool(
-        self,
-        tool_name: str,
-        function: Callable[..., Any],
-        args: Sequence[Any] = (),
-        named: Mapping[str, Any] | None = None,
-        *,
-        left_out: Collection[str] = (),
-        pauses: tuple[type[BaseException], ...] = (),
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-        stop: StopSignal | None = None,
-    ) -> Any:
-        """
-        Calls a function as one guarded call of a tool: for integrations, which call it where the framework calls the tool's
-        own function. Conditions see the arguments by name, and the function gets copies of these same values. `left_out`:
-        parameters that the framework fills, not the model. `pauses`: exceptions that are no failures. Raises
-        ToolBlockedError if the tool may not run; otherwise whatever the function raises.
-        """
-        bound = Arguments(function, args, named or {}, left_out)
-        return call_tool(
-            self.guarding,
-            Request(tool_name, bound.input, bound.call, risk_signals, rules or Rules(), stop, pauses),
-        )
-
-    async def arun_tool(
-        self,
-        tool_name: str,
-        function: Callable[..., Any],
-        args: Sequence[Any] = (),
-        named: Mapping[str, Any] | None = None,
-        *,
-        left_out: Collection[str] = (),
-        pauses: tuple[type[BaseException], ...] = (),
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-        stop: StopSignal | None = None,
-    ) -> Any:
-        """The same for asyncio. What the function returns is awaited if it can be."""
-        bound = Arguments(function, args, named or {}, left_out)
-        return await acall_tool(
-            self.guarding,
-            Request(tool_name, bound.input, bound.call, risk_signals, rules or Rules(), stop, pauses),
-        )
-
-    def decide(
-        self,
-        tool_name: str,
-        input: object = None,
-        *,
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-    ) -> CallDecision:
-        """
-        Decides about a call and records the decision, without running anything: for tools that `guard` cannot wrap. It
-        requests no approval; on REQUIRE_APPROVAL, the caller must. Waits for the first policies, at most two seconds.
-        """
-        given = rules or Rules()
-        self.guarding.prepare(given)
-        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
-
-    async def adecide(
-        self,
-        tool_name: str,
-        input: object = None,
-        *,
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-    ) -> CallDecision:
-        """The same for asyncio."""
-        given = rules or Rules()
-        await self.guarding.aprepare(given)
-        return decide_call(self.guarding, tool_name, _reader(input), risk_signals, given)
-
-    def authorize(
-        self,
-        tool_name: str,
-        input: object = None,
-        *,
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-        stop: StopSignal | None = None,
-    ) -> Authorization:
-        """
-        Decides about a call, records the decision, and waits for a person if a policy requires that, without running
-        anything: for tools that another program runs. Record the result with `tool_call`. `stop` ends the wait for approval.
-        Raises ToolBlockedError if the tool may not run.
-        """
-        request = Request(tool_name, _reader(input), _nothing, risk_signals, rules or Rules(), stop)
-        return authorize_call(self.guarding, request)
-
-    async def aauthorize(
-        self,
-        tool_name: str,
-        input: object = None,
-        *,
-        risk_signals: Sequence[str] = (),
-        rules: Rules | None = None,
-        stop: StopSignal | None = None,
-    ) -> Authorization:
-        """The same for asyncio."""
-        request = Request(tool_name, _reader(input), _nothing, risk_signals, rules or Rules(), stop)
-        return await aauthorize_call(self.guarding, request)
 
     def report_issue(self, report: IssueReport) -> str | None:
         """Queues an issue record: a detection, or the recovery from one. Returns at once."""
@@ -386,11 +200,3 @@ class Tacho:
         self._issues.reset()
         self.guarding.reset()
         self.configuration.reset()
-
-
-def _reader(input: object) -> Callable[[], object]:
-    return input if callable(input) else lambda: input
-
-
-def _nothing() -> None:
-    """What an authorized call runs: another program runs the tool."""

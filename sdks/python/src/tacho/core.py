@@ -20,6 +20,7 @@ from .recording.mask import Mask
 from .recording.open_runs import OpenRuns
 from .recording.payload import Payload, Payloads
 from .recording.plain import read_safely
+from .recording.run_state import SharedStates
 from .recording.text import well_formed
 
 
@@ -42,6 +43,7 @@ class Core:
         self.request: Request = request or self.connections.request
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
+        self.shared_states = SharedStates()
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
         self.sender = Sender(
             SenderSettings(

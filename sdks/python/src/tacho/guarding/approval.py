@@ -7,7 +7,8 @@ Asks people whether one call may run.
    (backoff)        (pause of at least 1 s between requests)
   any --REJECTED, EXPIRED, another answer, the local deadline, the signal--> a refusal
 
-Only one path leads to `approved`; every other path is a refusal.
+Only one path leads to `approved`; every other path is a refusal. Several processes may ask for one call: each gets the same
+approval, and `claim_approval` lets one of them run the tool.
 """
 
 from __future__ import annotations
@@ -37,16 +38,25 @@ _ANSWER_SECONDS = 10
 _ID = re.compile(r"\w[\w-]{0,254}\Z", re.ASCII)
 # A model reads the reason.
 _REASON_CHARS = 2_000
+_TIME_CHARS = 40
+# Of the record that only one process can create: the next ones get `isNew: false`.
+_CLAIM_TYPE = "APPROVAL_PENDING"
+_CLAIMS_MAX = 4
+_CLAIM_WAIT_MAX = 5.0
 
 
 @dataclass(frozen=True)
 class ApprovalOutcome:
-    outcome: Literal["approved", "rejected", "expired", "timeout", "unavailable", "aborted"]
+    outcome: Literal["approved", "pending", "rejected", "expired", "timeout", "unavailable", "aborted", "used"]
+    """`used`: approved, and the tool ran under it before."""
     approval_id: str | None
     """None when none was created."""
     decision_reason: str | None = None
     detail: str | None = None
     """For a diagnostic: how the service answered. Holds no content."""
+    expires_at: str | None = None
+    is_old: bool = False
+    """The request was over before this call asked: it is that of an earlier call."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class _Approval:
     id: str
     status: str
     decision_reason: str | None
+    expires_at: str | None
 
 
 class _Refused(Exception):
@@ -61,34 +72,78 @@ class _Refused(Exception):
         self.outcome = outcome
 
 
-def ask_approval(
-    core: Core,
-    request: dict[str, Json],
-    timeout: float,
-    on_created: Callable[[str], None],
-    stop: StopSignal,
-) -> ApprovalOutcome:
-    """
-    Waits for the decision, at most `timeout` seconds. `request`: the body of POST /firewall-approvals, with the same
-    `clientRequestId` in every retry. `on_created` is called once with the approval's id, before the first wait. `stop`
-    ends the wait with the outcome `aborted`.
-    """
-    asking = _Asking(core, request, time.monotonic() + timeout, stop)
+@dataclass(frozen=True)
+class Asking:
+    request: dict[str, Json]
+    """The body of POST /firewall-approvals, with the same `clientRequestId` in every retry and every process."""
+    client_id: str
+    """In whose name. The service shows an approval to no other client."""
+    timeout: float
+    wait: float
+    """After so many seconds, an undecided approval is pending."""
+    on_created: Callable[[str, str | None], None]
+    """Called once with the approval's id and its end, before the first wait."""
+    stop: StopSignal
+    """Ends the wait with the outcome `aborted`."""
+
+
+def ask_approval(core: Core, asking: Asking) -> ApprovalOutcome:
+    """Waits for the decision, at most `timeout` seconds."""
+    waiting = _Waiting(core, asking)
     try:
-        return asking.ask(on_created)
+        return waiting.ask()
     except _Refused as refused:
-        return replace(refused.outcome, approval_id=asking.approval_id)
+        return replace(refused.outcome, approval_id=waiting.approval_id)
 
 
-class _Asking:
-    def __init__(self, core: Core, request: dict[str, Json], deadline: float, stop: StopSignal) -> None:
+def claim_approval(core: Core, asking: Asking, approval_id: str) -> Literal["claimed", "used", "unavailable"]:
+    """
+    Takes the approval for this process. The service stores a record once for a client and its id, and says to one request only
+    that the record is new (interface: Issue record). The record is a recovery, which opens no issue. `used`: the tool ran, or
+    another process runs it.
+    """
+    settings, request = core.settings, asking.request
+    shared = {name: request.get(name) for name in ("runId", "sessionId", "policyId")}
+    record: dict[str, Json] = {
+        "sdkInstanceId": asking.client_id,
+        "clientRecordId": f"run-{approval_id}",
+        "recordKind": "RECOVERY",
+        "detectionType": _CLAIM_TYPE,
+        **{name: value for name, value in shared.items() if value is not None},
+        "agentId": request.get("agentId") or settings.agent_id or settings.agent_name,
+        "detectedAt": time.time_ns() // 1_000_000,
+        "payload": {"toolName": request["toolName"]},
+        "evidence": {"decision": "APPROVED", "approvalId": approval_id, "inputHash": request["inputHash"]},
+    }
+    body = dump(record).encode()
+    for failures in range(1, _CLAIMS_MAX + 1):
+        reply = core.request("POST", "/issue-records", body=body, timeout=settings.request_timeout)
+        if isinstance(reply, Reply) and reply.ok and isinstance(reply.json, dict) and "recordId" in reply.json:
+            # After a lost answer, the record may be this process's own. Nobody knows, so the tool does not run.
+            return "claimed" if reply.json.get("isNew") is True else "used"
+        if isinstance(reply, Reply) and not _is_temporary(reply.status):
+            return "unavailable"
+        retry_after = None if isinstance(reply, NoReply) else reply.header("retry-after")
+        if failures < _CLAIMS_MAX:
+            seconds = wait_seconds(failures, retry_after, time.time(), random.random())
+            time.sleep(min(seconds, _CLAIM_WAIT_MAX))
+    return "unavailable"
+
+
+class _Waiting:
+    def __init__(self, core: Core, asking: Asking) -> None:
         self._core = core
-        self._request = request
-        self._deadline = deadline
-        self._stop = stop
+        self._asking = asking
+        self._request = asking.request
+        self._stop = asking.stop
+        self._begun = time.monotonic()
+        self._is_patient = asking.wait >= asking.timeout
+        # A call that does not wait for a person waits for the request.
+        most = asking.timeout if self._is_patient else max(asking.wait, core.settings.request_timeout)
+        self._deadline = self._begun + most
         self.approval_id: str | None = None
 
-    def ask(self, on_created: Callable[[str], None]) -> ApprovalOutcome:
+    def ask(self) -> ApprovalOutcome:
         settings = self._core.settings
         if not settings.enabled:
             raise self._refusal("unavailable", "the client is disabled")
@@ -97,8 +152,11 @@ class _Asking:
         approval = self._read(created, None) if created.status == 201 else None
         if approval is None:
             raise self._refusal("unavailable", f"status {created.status}")
+        first = approval
         self.approval_id = approval.id
-        on_created(approval.id)
+        self._asking.on_created(approval.id, approval.expires_at)
+        if not self._is_patient:
+            self._deadline = self._begun + self._asking.wait
         path = f"/firewall-approvals/{approval.id}?wait={_WAIT_SECONDS_MAX}"
         while True:
             if approval.status == "APPROVED":
@@ -106,23 +164,30 @@ class _Asking:
             if approval.status == "REJECTED":
                 return ApprovalOutcome("rejected", approval.id, approval.decision_reason)
             if approval.status == "EXPIRED":
-                raise self._refusal("expired", None)
+                return ApprovalOutcome("expired", approval.id, is_old=approval is first)
             if approval.status != "PENDING":
                 raise self._refusal("unavailable", "unknown status")
-            reply = self._answered("GET", path, _WAIT_SECONDS_MAX + _ANSWER_SECONDS)
+            if not self._is_patient and time.monotonic() >= self._deadline and not self._stop.is_set:
+                return ApprovalOutcome("pending", approval.id, expires_at=approval.expires_at)
+            try:
+                reply = self._answered("GET", path, _WAIT_SECONDS_MAX + _ANSWER_SECONDS)
+            except _Refused as refused:
+                if self._is_patient or refused.outcome.outcome != "timeout":
+                    raise
+                return ApprovalOutcome("pending", approval.id, expires_at=approval.expires_at)
             following = self._read(reply, approval.id) if reply.status == 200 else None
             if following is None:
                 raise self._refusal("unavailable", f"status {reply.status}")
             approval = following
 
-    def _refusal(self, outcome: Literal["expired", "timeout", "unavailable", "aborted"], detail: str | None) -> _Refused:
+    def _refusal(self, outcome: Literal["timeout", "unavailable", "aborted"], detail: str | None) -> _Refused:
         return _Refused(ApprovalOutcome(outcome, None, None, detail))
 
     def _answered(self, method: str, path: str, timeout: float, body: bytes | None = None) -> Reply:
         """The first answer that is not "try again". Raises if none arrives before the deadline."""
         detail: str | None = None
         failures = 0
-        headers = {"x-service-client-id": self._core.settings.client_id}
+        headers = {"x-service-client-id": self._asking.client_id}
         while True:
             start = time.monotonic()
             left = self._deadline - start
@@ -169,7 +234,13 @@ class _Asking:
         # A decision has a time (interface: Firewall approval).
         if status == "APPROVED" and not given.get("decidedAt"):
             return None
-        return _Approval(id_, status, cut_text(reason, _REASON_CHARS) if isinstance(reason, str) else None)
+        expires_at = given.get("expiresAt")
+        return _Approval(
+            id_,
+            status,
+            cut_text(reason, _REASON_CHARS) if isinstance(reason, str) else None,
+            cut_text(expires_at, _TIME_CHARS) if isinstance(expires_at, str) else None,
+        )
 
 
 def _is_temporary(status: int) -> bool:

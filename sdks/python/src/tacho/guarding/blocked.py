@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 BlockCode = Literal[
     "policy",
@@ -11,6 +13,8 @@ BlockCode = Literal[
     "approval_rejected",
     "approval_expired",
     "approval_timeout",
+    "approval_pending",
+    "approval_used",
     "approval_unavailable",
     "aborted",
     "input_changed",
@@ -27,6 +31,9 @@ _MODEL_TEXTS: dict[str, str] = {
     "approval_rejected": "A person rejected this call. Do not try it again.",
     "approval_expired": "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
     "approval_timeout": "This call needs a person's approval and got none in time. Do not try it again; tell the user.",
+    "approval_pending": "This call waits for a person's approval. Do not make it again; tell the user that it waits.",
+    "approval_used": "It ran already with these arguments, under an approval of a person. "
+    "Tell the user; if it must run again, ask them first.",
     "approval_unavailable": "This call needs a person's approval, but it could not be requested. Tell the user; try later.",
     "aborted": "The call was cancelled before it was approved.",
     "input_changed": "The arguments changed after they were checked. Make the call again with the final arguments.",
@@ -36,7 +43,22 @@ _MODEL_TEXTS: dict[str, str] = {
 }
 
 # They say nothing of the policy: another fault came first.
-_OTHER_CODES = ("input_changed", "input_not_json", "aborted", "guard_failed")
+_OTHER_CODES = ("input_changed", "input_not_json", "aborted", "guard_failed", "approval_used")
+
+
+@dataclass(frozen=True)
+class PendingCall:
+    """A call that waits for a person: without any input, so that a request can return it. See `to_json`."""
+
+    approval_id: str
+    tool_name: str
+    expires_at: str | None
+    """ISO 8601; None if the service did not say."""
+
+    def to_json(self) -> dict[str, str | None]:
+        """The same in every SDK."""
+        names = {"approvalId": self.approval_id, "toolName": self.tool_name, "expiresAt": self.expires_at}
+        return {"status": "pending", **names}
 
 
 class ToolBlockedError(Exception):
@@ -55,6 +77,8 @@ class ToolBlockedError(Exception):
         decision_reason: str | None = None,
         reason: str | None = None,
         policy_message: str | None = None,
+        pending: PendingCall | None = None,
+        handle: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(f"The tool {tool_name} was not run ({code}){'' if reason is None else f': {reason}'}")
         self.code = code
@@ -70,5 +94,13 @@ class ToolBlockedError(Exception):
         said = f" They said: {decision_reason}" if decision_reason else ""
         self.policy_message = policy_message
         """What the policy says; None if it says nothing or something else held the call up."""
+        self.pending = pending
+        """The call goes on after a person decides: see `continue_call`. None unless `code` is approval_pending."""
+        # A closure, so that no printed error shows the arguments.
+        self._handle: Callable[[], dict[str, Any] | None] = lambda: handle
         rule = f" The policy says: {policy_message}" if policy_message and code not in _OTHER_CODES else ""
         self.model_text = f"The tool {tool_name} was not run. {_MODEL_TEXTS[code]}{rule}{said}"
+
+    def to_handle(self) -> dict[str, Any] | None:
+        """What another process needs to continue the run of a pending call."""
+        return self._handle()

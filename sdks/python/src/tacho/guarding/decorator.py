@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..recording.block import body_of
-from .arguments import Arguments, unpacked
+from .arguments import Arguments, is_method, unpacked
 from .guard import Guard
 from .guarded_call import Request, acall_tool, call_tool
 from .rules import Rules
@@ -25,6 +25,7 @@ def guarded(
     input_of: Callable[..., object] | None,
     signals_of: Callable[..., Sequence[str]] | None,
     rules: Rules | None,
+    key_of: Callable[..., str] | None = None,
 ) -> Callable[[Any], Any]:
     """The decorator. `client_of`: a decorator may be applied before the client is configured."""
 
@@ -40,7 +41,10 @@ def guarded(
             arguments = Arguments(tool, args, named)
             read = functools.partial(arguments.read, input_of) if input_of else arguments.own_input
             signals = arguments.read(signals_of) if signals_of else ()
-            return Request(tool_name, read, arguments.call, signals, rules or Rules())
+            key = arguments.read(key_of) if key_of else None
+            # The object of a method is not carried: the host continues the call with its own one.
+            given = args[1:] if is_method(tool) else args
+            return Request(tool_name, read, arguments.call, signals, rules or Rules(), key=key, args=given, named=named)
 
         if inspect.iscoroutinefunction(body):
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,16 +46,19 @@ class Detection:
 class LoopDetector:
     """Remembers the last calls of one run."""
 
-    def __init__(self, options: Loop) -> None:
+    def __init__(self, options: Loop, recent: list[str] | None = None) -> None:
+        """`recent`: those of other processes."""
         self._action = options.action
         self._threshold = max(2, options.calls)
-        self._recent: deque[str] = deque(maxlen=max(options.window, self._threshold))
+        self._most = max(options.window, self._threshold)
+        self._recent = [] if recent is None else recent
         self._reported: set[str] = set()
 
     def observe(self, tool_name: str, input_hash: str) -> Detection | None:
         """Counts this call. Returns whether it is a loop."""
         key = f"{input_hash} {tool_name}"
         self._recent.append(key)
+        del self._recent[: -self._most]
         times = self._recent.count(key)
         if times < self._threshold:
             return None

@@ -75,7 +75,7 @@ class Guard:
         """Forgets, in a forked process, locks that its parent may have held."""
         self.recoveries = Recoveries()
         # A signal handler may call a guarded tool while its thread holds the lock.
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def prepare(self, rules: Rules) -> None:
         """Waits for the first policies, within bounds."""
@@ -99,16 +99,13 @@ class Guard:
     def judge(self, scope: RunScope, call: Call, rules: Rules, *, admits: bool, before: Judged | None = None) -> Judged:
         """
         Decides, and counts the call in the same step if it may run, so that budgets bind calls that run at the same time.
-        `before`: the decision that a person approved; only a BLOCK is stricter than that.
+        `before`: the decision that a person approved. A BLOCK is stricter than that, and another policy asks for itself.
         """
         try:
             # Conditions and detectors call no code of the host.
-            with self._lock:
+            with self.lock:
                 judged = self._judge(scope, call, rules, before)
-                is_admitted = judged.decision.action in ("ALLOW", "WARN") or (
-                    before is not None and judged.decision.action != "BLOCK"
-                )
-                if admits and is_admitted:
+                if admits and (judged.decision.action in ("ALLOW", "WARN") or is_approved(judged, before)):
                     scope.usage.tool_calls += 1
         except Exception:
             raise ToolBlockedError("guard_failed", call.tool_name) from None
@@ -120,11 +117,12 @@ class Guard:
         return judged
 
     def watch_of(self, scope: RunScope) -> Watch:
-        with self._lock:
-            if not isinstance(scope.watch, Watch):
-                loop = self.defaults.loop
-                scope.watch = Watch(LoopDetector(loop) if loop else None, BudgetDetector(self.defaults.budget))
-            return scope.watch
+        with self.lock:
+            state, loop = scope.state, self.defaults.loop
+            if not isinstance(state.watch, Watch):
+                detector = LoopDetector(loop, state.recent_calls) if loop else None
+                state.watch = Watch(detector, BudgetDetector(self.defaults.budget))
+            return state.watch
 
     def _wait_of(self, rules: Rules) -> float:
         given = rules.configuration_wait
@@ -245,6 +243,11 @@ def _compile_policies(configuration: Configuration) -> None:
 
 def agent_of(scope: RunScope) -> str:
     return scope.agent_id or scope.agent_name
+
+
+def is_approved(judged: Judged, before: Judged | None) -> bool:
+    """Whether the approval of the decision before is what this one requires."""
+    return judged.decision.action == "REQUIRE_APPROVAL" and before is not None and judged.verdict.basis == before.verdict.basis
 
 
 def is_notable(judged: Judged) -> bool:

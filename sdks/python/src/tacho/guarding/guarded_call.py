@@ -2,8 +2,10 @@
 One guarded call: one object from its input to its result.
 
   taken --policies, detectors--> ALLOW, WARN: admitted ------------------------> started --> succeeded, failed, paused
-                            \\--> REQUIRE_APPROVAL --APPROVED, decided again-->/
-                            |                     \\--everything else--> refused
+                            \\--> REQUIRE_APPROVAL --APPROVED, claimed, decided again-->/
+                            |      ^      |  \\--no decision yet--> pending     |
+                            |      +------|--another policy requires one------+
+                            |             \\--everything else--> refused
                             \\--> BLOCK --------------------------------> refused
 
 The input is taken once. What policies judge, what is hashed, shown to people and recorded is this one value, and the tool
@@ -14,36 +16,23 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import Core
 from ..delivery.issue_records import IssueReport
 from ..delivery.transport import StopSignal
 from ..exact import exact_text
-from ..recording.context import RunScope, Span
-from ..recording.plain import Json
-from ..recording.run import Run, WithinBlock, begin_scope, failure_of, outcome_of
-from .approval import ApprovalOutcome, ask_approval
+from ..recording.context import RunScope, Span, current_of
+from ..recording.run import Run, WithinBlock, begin_scope, failure_of, is_pending, outcome_of
+from .approving import Approving
 from .blocked import BlockCode, ToolBlockedError
-from .guard import Guard, Rejection, agent_of, is_notable
+from .guard import Guard, agent_of, is_approved, is_notable
 from .in_thread import in_thread
 from .json_form import is_same
 from .judged import Judged, facts_of, form_of, reason_code_of, take
 from .rules import Authorization, CallDecision, Rules
-
-_APPROVAL_TIMEOUT = 300.0
-_APPROVAL_TIMEOUT_MIN = 1.0
-_APPROVAL_TIMEOUT_MAX = 86_400.0
-
-_APPROVAL_CODES: dict[str, BlockCode] = {
-    "rejected": "approval_rejected",
-    "expired": "approval_expired",
-    "timeout": "approval_timeout",
-    "unavailable": "approval_unavailable",
-    "aborted": "aborted",
-}
 
 
 @dataclass(frozen=True)
@@ -59,6 +48,11 @@ class Request:
     stop: StopSignal | None = None
     pauses: tuple[type[BaseException], ...] = ()
     """Exceptions that are no failures: the tool waits for something and runs again later."""
+    key: str | None = None
+    """The caller's own key of the call."""
+    args: Sequence[Any] = ()
+    """What the host called, to be called again after a hand-over."""
+    named: Mapping[str, Any] = field(default_factory=dict)
 
 
 def call_tool(guard: Guard, request: Request) -> Any:
@@ -70,7 +64,7 @@ def call_tool(guard: Guard, request: Request) -> Any:
     try:
         with around.within():
             guard.prepare(request.rules)
-            call = _GuardedCall(guard, around.scope, request)
+            call = _GuardedCall(guard, around, request)
             if call.must_ask():
                 call.ask(request.stop or StopSignal())
             call.start()
@@ -91,7 +85,7 @@ async def acall_tool(guard: Guard, request: Request) -> Any:
     try:
         with around.within():
             await guard.aprepare(request.rules)
-            call = _GuardedCall(guard, around.scope, request)
+            call = _GuardedCall(guard, around, request)
             if call.must_ask():
                 await call.wait_for_person(request.stop or StopSignal())
             call.start()
@@ -126,7 +120,7 @@ def authorize_call(guard: Guard, request: Request) -> Authorization:
     try:
         with around.within():
             guard.prepare(request.rules)
-            call = _GuardedCall(guard, around.scope, request)
+            call = _GuardedCall(guard, around, request)
             judged = call.judged
             if call.must_ask():
                 call.ask(request.stop or StopSignal())
@@ -144,7 +138,7 @@ async def aauthorize_call(guard: Guard, request: Request) -> Authorization:
     try:
         with around.within():
             await guard.aprepare(request.rules)
-            call = _GuardedCall(guard, around.scope, request)
+            call = _GuardedCall(guard, around, request)
             judged = call.judged
             if call.must_ask():
                 await call.wait_for_person(request.stop or StopSignal())
@@ -172,10 +166,11 @@ class _Around:
     """The run around a call, the current one or one of its own, and the call's span in it."""
 
     def __init__(self, core: Core) -> None:
-        current = core.current_scope()
+        current = current_of(core)
         self._core = core
         self._is_own = current is None
-        self.scope: RunScope = begin_scope(core, {}) if current is None else current
+        self.scope: RunScope = begin_scope(core, {}) if current is None else current.scope
+        self.continues = current.continues if current else None
         self._run = Run(core, self.scope)
         self._span = Span(core.ids.span(), core.span_of(self.scope).span_id)
 
@@ -183,7 +178,9 @@ class _Around:
         return WithinBlock(self._run, self._span)
 
     def end(self, error: BaseException | None) -> None:
-        if self._is_own:
+        if self._is_own and is_pending(error):
+            self._run._hand_over()
+        elif self._is_own:
             status = outcome_of(error)
             self._run.end(status, failure_of(status, error))
 
@@ -196,15 +193,20 @@ class _Around:
 
 
 class _GuardedCall:
-    def __init__(self, guard: Guard, scope: RunScope, request: Request) -> None:
+    def __init__(self, guard: Guard, around: _Around, request: Request) -> None:
+        scope = around.scope
         self._guard = guard
         self._scope = scope
         self._request = request
         self._call = take(_name(request.tool_name), request.read(), tuple(request.risk_signals))
-        self._approval_id: str | None = None
         self._start_id: str | None = None
         self._started = 0.0
+        self._approving = Approving(guard, scope, self._call, request, around.continues)
         self._judged = guard.judge(scope, self._call, request.rules, admits=True)
+
+    @property
+    def _approval_id(self) -> str | None:
+        return self._approving.approval_id
 
     @property
     def judged(self) -> Judged:
@@ -226,23 +228,16 @@ class _GuardedCall:
         if digest is None:
             guard.record_decision(scope, call, judged)
             raise self._refused(judged, "input_not_json")
-        watch = guard.watch_of(scope)
-        known = watch.rejected.get(digest)
-        if known is not None:
-            self._approval_id = known.approval_id
-            guard.record_decision(scope, call, judged, known.approval_id)
-            raise self._refused(judged, "approval_rejected", known.reason)
-        outcome = self._outcome(digest, stop)
-        self._approval_id = outcome.approval_id
-        if outcome.outcome == "rejected":
-            watch.reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))
-        if outcome.outcome != "approved" or outcome.approval_id is None:
-            raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
-        # What was deployed while the person decided holds too.
-        guard.configuration.refresh()
-        self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=judged)
-        if self._judged.decision.action == "BLOCK":
-            raise self._blocked(self._judged)
+        before: Judged | None = None
+        while before is None or not is_approved(self._judged, before):
+            before = self._judged
+            self._approving.approve(before, digest, stop)
+            # What was deployed while the person decided holds too, and another policy asks for itself.
+            self._judged = guard.judge(scope, call, self._request.rules, admits=True, before=before)
+            if self._judged.decision.action == "BLOCK":
+                raise self._blocked(self._judged)
+            if self._judged.decision.action != "REQUIRE_APPROVAL":
+                return
 
     async def wait_for_person(self, stop: StopSignal) -> None:
         """The same for asyncio."""
@@ -325,42 +320,6 @@ class _GuardedCall:
 
     def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
         return self._guard.refused(self._scope, self._call, judged, code, self._approval_id, decision_reason)
-
-    def _outcome(self, digest: str, stop: StopSignal) -> ApprovalOutcome:
-        guard, scope, call, judged = self._guard, self._scope, self._call, self._judged
-        core, verdict = guard.core, judged.verdict
-        given = self._request.rules.approval_timeout
-        given = guard.defaults.approval_timeout if given is None else given
-        timeout = _APPROVAL_TIMEOUT if given is None else given
-        bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
-        request: dict[str, Json] = {
-            "clientRequestId": core.ids.uuid(),
-            "runId": scope.run_id,
-            "sessionId": scope.session_id,
-            "agentId": scope.agent_id,
-            "policyId": verdict.policy_id,
-            "toolName": call.tool_name,
-            "inputHash": digest,
-            "reason": None if verdict.reason is None else core.mask.text(verdict.reason),
-            "timeoutMs": round(bounded * 1_000),
-        }
-        request = {name: value for name, value in request.items() if value is not None}
-        is_recorded = False
-
-        def on_created(approval_id: str) -> None:
-            nonlocal is_recorded
-            is_recorded = True
-            # Send the input at once: operators see it beside the approval.
-            guard.record_decision(scope, call, judged, approval_id)
-            core.sender.flush_soon()
-
-        outcome = ask_approval(core, request, timeout, on_created, stop)
-        if not is_recorded:
-            guard.record_decision(scope, call, judged)
-        if outcome.outcome != "approved" and outcome.detail is not None:
-            message = f"A tool was not run because approval could not be requested: {outcome.detail}."
-            core.diagnostics.report("warning", "approval_unavailable", message)
-        return outcome
 
 
 def _name(given: str) -> str:

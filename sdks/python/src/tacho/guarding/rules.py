@@ -26,6 +26,9 @@ class Rules:
     """Longest wait for the first policies, in seconds. Default: 2."""
     approval_timeout: float | None = None
     """Longest wait for a person, in seconds, from 1 to 86,400. Default: 300."""
+    approval_wait: float | None = None
+    """Longest time that this process waits for a person, in seconds. After it, the call is pending: another process, or a later
+    call, continues it. 0: do not wait. Default: `approval_timeout`."""
 
 
 @dataclass(frozen=True)

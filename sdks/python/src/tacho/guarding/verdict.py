@@ -23,10 +23,16 @@ class Verdict:
     """Policies that matched, strictest first."""
     policy_id: str | None
     """From the strictest policy; None if the decision does not come from a policy."""
+    policy_version: str | None
     reason: str | None
     """A sentence without any input value; None if nothing matched."""
     policy_message: str | None = None
     """What the policy of the decision says to the model; None if it says nothing."""
+
+    @property
+    def basis(self) -> tuple[Cause | None, str | None, str | None]:
+        """An approval counts for this version of the policy that required it, or for this detector."""
+        return self.cause, self.policy_id, self.policy_version
 
 
 def judge(decision: Decision, detections: Sequence[Detection], is_configured: bool) -> Verdict:
@@ -34,20 +40,19 @@ def judge(decision: Decision, detections: Sequence[Detection], is_configured: bo
     policy_ids = tuple(match.policy_id for match in decision.matched)
     if not is_configured:
         reason = "no policies are loaded yet, and this tool must not run without them"
-        return Verdict("BLOCK", "not_configured", policy_ids, None, reason)
+        return Verdict("BLOCK", "not_configured", policy_ids, None, None, reason)
     if decision.matched:
         first = decision.matched[0]
         failed = " (its condition failed)" if first.failed else ""
         strictest = (match.message for match in decision.matched if match.effect == decision.action)
         message = next(filter(None, strictest), None)
         reason = f'policy "{first.name}"{failed}{"" if message is None else f": {message}"}'
-        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, reason, message)
+        verdict = Verdict(decision.action, "policy", policy_ids, first.policy_id, first.version, reason, message)
     else:
-        verdict = Verdict(decision.action, None, policy_ids, None, None)
+        verdict = Verdict(decision.action, None, policy_ids, None, None, None)
     for found in detections:
         if ACTIONS.index(found.action) > ACTIONS.index(verdict.action):
             cause: Cause = "loop_detected" if found.type == "LOOP_DETECTED" else "budget_exceeded"
-            verdict = replace(
-                verdict, action=found.action, cause=cause, policy_id=None, reason=found.message, policy_message=None
-            )
+            none = {"policy_id": None, "policy_version": None, "policy_message": None}
+            verdict = replace(verdict, action=found.action, cause=cause, reason=found.message, **none)  # type: ignore[arg-type]
     return verdict

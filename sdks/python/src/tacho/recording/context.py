@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 
 from ..delivery.queue import Recorder
+from .run_state import OpenCall, RunState
 from .usage import RunUsage
 
 
@@ -29,7 +32,9 @@ class RunScope:
     """The shared event fields, as JSON without braces."""
     span: Span
     """Its root span."""
-    usage: RunUsage
+    state: RunState
+    approval_client_id: str
+    """In whose name approvals are requested."""
     recorder: Recorder
     annotations: dict[str, object] = field(default_factory=dict)
     """Added to each event payload that lacks the key."""
@@ -39,8 +44,10 @@ class RunScope:
     """Its outcome is recorded."""
     is_over: bool = False
     """No context has this run any more: it ended where the context of its beginning could not be reset."""
-    watch: object = None
-    """The detectors of this run, kept by the guard."""
+
+    @property
+    def usage(self) -> RunUsage:
+        return self.state.usage
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +59,8 @@ class Context:
     outer: Context | None
     prompt: tuple[str | None] | None = None
     """Version of the prompt that was asked for last in this context: tasks and spans do not share it. (None,): a fallback."""
+    continues: OpenCall | None = None
+    """The call that a host continues here: its approval counts for this call only."""
 
 
 CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
@@ -71,6 +80,17 @@ def enter(owner: object, scope: RunScope, span: Span, prompt: tuple[str | None] 
     if prompt is None and around is not None and around.scope is scope:
         prompt = around.prompt
     return CURRENT.set(Context(owner, scope, span, CURRENT.get(), prompt))
+
+
+@contextmanager
+def continuing(owner: object, call: OpenCall) -> Iterator[None]:
+    """The next guarded call in here is the waiting one."""
+    around = current_of(owner)
+    token = CURRENT.set(None if around is None else replace(around, continues=call, outer=CURRENT.get()))
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
 
 
 def use_prompt(owner: object, version_id: str | None) -> None:

@@ -9,19 +9,16 @@ from contextvars import Token
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..delivery.process_end import HowItEnds
-from ..delivery.queue import Recorder
 from ..exact import class_name, exact_text
-from ..limits import RUN_ID_CHARS, TEXT_CHARS
+from ..guarding.blocked import ToolBlockedError
 from .block import Block
 from .context import Context, RunScope, Span, enter
-from .event import scope_json
 from .exception import exception_details
+from .handle import handle_of
 from .payload import Payload
 from .plain import is_error, read_of_error, read_safely
 from .reserve import release_after
-from .sampling import is_sampled
-from .text import cut_text
-from .usage import RunUsage
+from .scope import create_scope
 
 if TYPE_CHECKING:
     from ..core import Core
@@ -130,13 +127,13 @@ class Run:
         """Makes this run the current one: a context manager, also for other threads. Records no outcome."""
         return WithinBlock(self)
 
-    def to_handle(self) -> dict[str, str]:
-        """What another process needs to continue this run with `resume`: plain JSON, the same in every SDK."""
-        scope = self._scope
-        self._core.open_runs.remove(scope)
-        handle = {"runId": scope.run_id, "sessionId": scope.session_id, "agentId": scope.agent_id}
-        handle |= {"agentName": scope.agent_name, "parentSpanId": self._span().span_id}
-        return {name: value for name, value in handle.items() if value is not None}
+    def to_handle(self) -> dict[str, Any]:
+        """
+        What another process needs to continue this run with `resume`: plain JSON, the same in every SDK. It holds the arguments
+        of calls that wait for a person, unmasked: keep it where you keep your conversations.
+        """
+        self._core.open_runs.remove(self._scope)
+        return handle_of(self._core, self._scope)
 
     def end(self, status: Outcome = "COMPLETED", payload: Payload | None = None) -> str | None:
         """Records the outcome once; later calls do nothing."""
@@ -148,6 +145,11 @@ class Run:
         facts = {**_fields(payload), **({"sampleRate": rate} if rate < 1 else {}), "status": status}
         label = read_safely(lambda: str(status).lower(), "outcome")
         return self.record("SESSION_OUTCOME", label, facts)
+
+    def _hand_over(self) -> None:
+        """Another process, or a later call in this one, continues and ends it."""
+        self._core.open_runs.remove(self._scope)
+        self.leave()
 
     def leave(self) -> str | None:
         """
@@ -265,8 +267,13 @@ class RunBlock(Block):
         self._tokens.append(run._enter(run._scope.span))
 
     def _finish(self, error: BaseException | None) -> None:
+        run = self._runs.pop()
+        # The run ends where the call is continued.
+        if is_pending(error):
+            run._hand_over()
+            return
         status = outcome_of(error)
-        self._runs.pop().end(status, failure_of(status, error))
+        run.end(status, failure_of(status, error))
 
     def __enter__(self) -> Run:
         super().__enter__()
@@ -274,6 +281,11 @@ class RunBlock(Block):
 
     async def __aenter__(self) -> Run:
         return self.__enter__()
+
+
+def is_pending(error: BaseException | None) -> bool:
+    """Whether it is the end of a call that waits for a person."""
+    return issubclass(type(error), ToolBlockedError) and read_safely(lambda: error.pending is not None, False)  # type: ignore[union-attr]
 
 
 def outcome_of(error: BaseException | None) -> Outcome:
@@ -307,50 +319,3 @@ def end_with_process(core: Core, scope: RunScope, how: HowItEnds) -> None:
         return
     status = outcome_of(how.cause)
     Run(core, scope).end(status, failure_of(status, how.cause))
-
-
-def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
-    """Faulty ids never lose a run: they are replaced or cut, and reported."""
-    settings = core.settings
-
-    def text(name: str, default: str | None) -> str | None:
-        value = options.get(name)
-        if value is None:
-            return default
-        given = exact_text(value)
-        cut = default if given is None else cut_text(given, TEXT_CHARS)
-        if given is None or cut != given:
-            message = f"{name} must be a text of at most {TEXT_CHARS} characters."
-            core.diagnostics.report("warning", "text_cut", message)
-        return cut
-
-    run_id = _run_id_of(core, options.get("run_id"))
-    session_id = text("session_id", None)
-    agent_id = text("agent_id", settings.agent_id)
-    agent_name = text("agent_name", settings.agent_name) or settings.agent_name
-    fields = {"clientId": settings.client_id, "runId": run_id, "sessionId": session_id, "agentId": agent_id}
-    span_id = core.ids.span()
-    return RunScope(
-        run_id=run_id,
-        session_id=session_id,
-        agent_id=agent_id,
-        agent_name=agent_name,
-        is_sampled=is_sampled(run_id, settings.sample_rate),
-        json=scope_json({**fields, "agentName": agent_name, "schemaVersion": settings.schema_version}),
-        span=Span(span_id, text("parent_span_id", None)),
-        usage=RunUsage(since=time.monotonic()),
-        recorder=Recorder(core.process, span_id),
-    )
-
-
-def _run_id_of(core: Core, given: object) -> str:
-    """A run id that is too long is not cut, because two runs could become one."""
-    if given is None:
-        return core.ids.uuid()
-    text = exact_text(given)
-    if text is not None and 0 < len(text) <= RUN_ID_CHARS:
-        return text
-    run_id = core.ids.uuid()
-    message = f"run_id must have 1 to {RUN_ID_CHARS} characters: the run is recorded as {run_id}."
-    core.diagnostics.report("error", "invalid_run_id", message)
-    return run_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,12 +15,19 @@ _TOOLS_MAX = 1_000
 @dataclass
 class RunUsage:
     since: float
-    """When this process first saw the run, by a monotonic clock in seconds."""
+    """When the run began, by a monotonic clock in seconds, without the time between its processes."""
     tool_calls: int = 0
     total_tokens: int = 0
     cost: float = 0.0
     authorized: dict[str, int] = field(default_factory=dict)
     """Calls that were counted when they were authorized, by tool: their TOOL_CALL events are not counted again."""
+
+    def at_least(self, tool_calls: object, total_tokens: object, cost: object, seconds: object) -> None:
+        """Another process of the run says that so much was used."""
+        self.tool_calls = max(self.tool_calls, int(_amount(tool_calls)))
+        self.total_tokens = max(self.total_tokens, int(_amount(total_tokens)))
+        self.cost = max(self.cost, _amount(cost))
+        self.since = min(self.since, time.monotonic() - _amount(seconds))
 
     def authorize(self, tool_name: str) -> None:
         self.authorized[tool_name] = self.authorized.get(tool_name, 0) + 1

@@ -82,6 +82,7 @@ class FakeService:
         self.prompts: Mapping[str, str] = {}
         self.is_down = False
         self._ids: set[tuple[str, str]] = set()
+        self._record_ids: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
     def request(
@@ -124,9 +125,14 @@ class FakeService:
         return _reply(200, {"success": True, "accepted": len(events), "retryableEventIds": [], "rejectedEventIds": []})
 
     def _report(self, issue: dict[str, Any]) -> Reply:
+        key = (issue["sdkInstanceId"], issue["clientRecordId"])
         with self._lock:
-            self.issues.append(RecordedIssue(**_fields(RecordedIssue, issue)))
-        return _reply(202, {"recordId": str(uuid.uuid4()), "status": "RECEIVED", "isNew": True})
+            is_new = key not in self._record_ids
+            self._record_ids.add(key)
+            # A record that an approved call runs is no issue.
+            if is_new and issue["detectionType"] != "APPROVAL_PENDING":
+                self.issues.append(RecordedIssue(**_fields(RecordedIssue, issue)))
+        return _reply(202, {"recordId": str(uuid.uuid4()), "status": "RECEIVED", "isNew": is_new})
 
     def _configuration(self, known: str | None) -> Reply:
         prompts = []

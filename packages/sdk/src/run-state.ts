@@ -1,0 +1,161 @@
+/** What a run has used and asked for, in all its processes: a handle carries it to the next one. */
+import { byteLength } from './text.ts'
+
+/** A call that waits for a person. */
+export interface OpenCall {
+  readonly approvalId: string
+  readonly toolName: string
+  readonly inputHash: string
+  /** Tells apart the calls of a run with this tool and input: their number, or the caller's own text. */
+  readonly key: number | string
+  /** ISO 8601; null if the service did not say. */
+  readonly expiresAt: string | null
+  /** What the tool was called with. Absent if it is not plain JSON, or too large for a handle. */
+  readonly args?: readonly unknown[]
+  /** Arguments by name, of a tool in Python. */
+  readonly named?: Readonly<Record<string, unknown>>
+}
+
+/** Shared by the scopes of a run in this process. */
+export interface RunState {
+  /** The last guarded calls, for loops: input hash and tool. */
+  readonly recentCalls: string[]
+  /** By approval. Null: this process saw its end. */
+  readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
+  /** Numbers of the calls with one input: those that wait now, and those whose approval is spent. */
+  readonly numbers: Map<string, Set<number>>
+}
+
+/** The part of a handle that holds the state. */
+export interface CarriedState {
+  /** The client in whose name approvals are requested: the service shows them to no other. */
+  readonly clientId?: string | undefined
+  readonly used?: { toolCalls?: number; totalTokens?: number; cost?: number; seconds?: number } | undefined
+  readonly recentCalls?: readonly string[] | undefined
+  /** How many approvals of an input are spent, by its hash. */
+  readonly spentApprovals?: Readonly<Record<string, number>> | undefined
+  /** Calls that wait for a person, with their arguments. */
+  readonly approvals?: readonly OpenCall[] | undefined
+}
+
+/** By run id. */
+export type SharedStates = Map<string, RunState>
+
+const RECENT_MAX = 100
+const OPEN_MAX = 100
+const INPUTS_MAX = 1_000
+const ARGS_BYTES_MAX = 65_536
+/** Runs of which handles were made or resumed, whose state this process still knows. */
+const SHARED_MAX = 1_000
+const HASH = /^[0-9a-f]{32,128}$/
+
+export function createRunState(): RunState {
+  return { recentCalls: [], openCalls: new Map(), numbers: new Map() }
+}
+
+/** The state of a run that began elsewhere, or in this process: then it is the same. */
+export function resumedState(sharedStates: SharedStates, runId: string, given: CarriedState): RunState {
+  const state = sharedStates.get(runId) ?? createRunState()
+  share(sharedStates, runId, state)
+  if (state.recentCalls.length === 0) state.recentCalls.push(...texts(given.recentCalls).slice(-RECENT_MAX))
+  for (const [inputHash, count] of Object.entries(Object(given.spentApprovals)).slice(-INPUTS_MAX)) {
+    const numbers = HASH.test(inputHash) && Number.isInteger(count) ? numbersOf(state, inputHash) : new Set()
+    for (let number = 0; number < Math.min(count as number, INPUTS_MAX); number++) numbers.add(number)
+  }
+  const open = Array.isArray(given.approvals) ? (given.approvals as unknown[]).slice(-OPEN_MAX) : []
+  for (const call of open.filter(isOpenCall)) {
+    if (!state.openCalls.has(call.approvalId)) state.openCalls.set(call.approvalId, call)
+  }
+  return state
+}
+
+/** @param used what it used so far, in all its processes. */
+export function carriedState(
+  sharedStates: SharedStates,
+  { runId, state, approvalClientId: clientId }: { runId: string; state: RunState; approvalClientId: string },
+  used: CarriedState['used'],
+): CarriedState {
+  share(sharedStates, runId, state)
+  const approvals = [...state.openCalls.values()].filter((call) => call.inputHash !== null)
+  const spent = [...state.numbers.keys()].flatMap((inputHash) => {
+    const count = spentOf(state, inputHash, approvals)
+    return count > 0 ? [[inputHash, count] as const] : []
+  })
+  return {
+    clientId,
+    used,
+    ...(state.recentCalls.length > 0 && { recentCalls: state.recentCalls.slice(-RECENT_MAX) }),
+    ...(spent.length > 0 && { spentApprovals: Object.fromEntries(spent.slice(-OPEN_MAX)) }),
+    ...(approvals.length > 0 && { approvals }),
+  }
+}
+
+/** How many numbers, from 0 on, no later call may have. */
+function spentOf({ numbers }: RunState, inputHash: string, waiting: readonly OpenCall[]): number {
+  const taken = new Set(numbers.get(inputHash))
+  for (const call of waiting) if (call.inputHash === inputHash) taken.delete(Number(call.key))
+  let count = 0
+  while (taken.has(count)) count++
+  return count
+}
+
+/** The lowest number that no other call with this input has. */
+export function takeNumber(state: RunState, inputHash: string): number {
+  const numbers = numbersOf(state, inputHash)
+  let number = 0
+  while (numbers.has(number)) number++
+  numbers.add(number)
+  return number
+}
+
+/** The next call with this input may have it. */
+export function freeNumber(state: RunState, inputHash: string, number: number): void {
+  state.numbers.get(inputHash)?.delete(number)
+}
+
+export function openCall(state: RunState, call: OpenCall): void {
+  state.openCalls.delete(call.approvalId)
+  state.openCalls.set(call.approvalId, call)
+  const [oldest] = state.openCalls.size > OPEN_MAX ? state.openCalls.keys() : []
+  if (oldest !== undefined) state.openCalls.delete(oldest)
+}
+
+export function closeCall(state: RunState, approvalId: string, toolName: string): void {
+  if (state.openCalls.has(approvalId)) state.openCalls.set(approvalId, { toolName, inputHash: null })
+}
+
+/** Arguments that a handle can hold. */
+export function carriedArgs(args: readonly unknown[] | undefined): readonly unknown[] | undefined {
+  const text = args && JSON.stringify(args)
+  return text !== undefined && byteLength(text) <= ARGS_BYTES_MAX ? (JSON.parse(text) as unknown[]) : undefined
+}
+
+function share(states: SharedStates, runId: string, state: RunState): void {
+  states.delete(runId)
+  states.set(runId, state)
+  const [oldest] = states.size > SHARED_MAX ? states.keys() : []
+  if (oldest !== undefined) states.delete(oldest)
+}
+
+function numbersOf({ numbers }: RunState, inputHash: string): Set<number> {
+  const known = numbers.get(inputHash) ?? new Set()
+  numbers.set(inputHash, known)
+  const [oldest] = numbers.size > INPUTS_MAX ? numbers.keys() : []
+  if (oldest !== undefined) numbers.delete(oldest)
+  return known
+}
+
+function texts(given: unknown): string[] {
+  return Array.isArray(given) ? given.filter((one): one is string => typeof one === 'string') : []
+}
+
+function isOpenCall(given: unknown): given is OpenCall {
+  const { approvalId, toolName, inputHash, key, args = [] } = Object(given) as Record<string, unknown>
+  return (
+    typeof approvalId === 'string' &&
+    typeof toolName === 'string' &&
+    HASH.test(String(inputHash)) &&
+    (typeof key === 'string' || Number.isInteger(key)) &&
+    Array.isArray(args)
+  )
+}

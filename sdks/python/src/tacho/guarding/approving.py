@@ -1,0 +1,152 @@
+"""What one call does to be approved: once for a request, in all processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..delivery.transport import StopSignal
+from ..policy.input_hash import input_hash
+from ..recording.context import RunScope
+from ..recording.handle import handle_of
+from ..recording.plain import Json
+from ..recording.run_state import OpenCall, carried_args
+from .approval import ApprovalOutcome, Asking, ask_approval, claim_approval
+from .blocked import BlockCode, PendingCall, ToolBlockedError
+from .guard import Guard, Rejection
+from .judged import Call, Judged
+
+if TYPE_CHECKING:
+    from .guarded_call import Request
+
+_APPROVAL_TIMEOUT = 300.0
+_APPROVAL_TIMEOUT_MIN = 1.0
+_APPROVAL_TIMEOUT_MAX = 86_400.0
+
+_APPROVAL_CODES: dict[str, BlockCode] = {
+    "rejected": "approval_rejected",
+    "expired": "approval_expired",
+    "timeout": "approval_timeout",
+    "unavailable": "approval_unavailable",
+    "aborted": "aborted",
+    "used": "approval_used",
+}
+# The next call with this input asks for itself: nobody can use this approval again.
+_SPENT = ("approved", "used", "expired", "timeout")
+
+
+class Approving:
+    approval_id: str | None = None
+    """The last one that was asked for."""
+
+    def __init__(self, guard: Guard, scope: RunScope, call: Call, request: Request, waiting: OpenCall | None) -> None:
+        """`waiting`: the call that the host continues."""
+        self._guard = guard
+        self._scope = scope
+        self._call = call
+        self._request = request
+        self._continues = waiting if waiting and waiting.input_hash == call.input_hash else None
+
+    def approve(self, judged: Judged, digest: str, stop: StopSignal) -> None:
+        """Raises ToolBlockedError unless a person approved, and no process used the approval before."""
+        guard, state = self._guard, self._scope.state
+        known = guard.watch_of(self._scope).rejected.get(digest)
+        if known is not None:
+            self.approval_id = known.approval_id
+            guard.record_decision(self._scope, self._call, judged, known.approval_id)
+            raise self._refused(judged, "approval_rejected", known.reason)
+        own = self._request.key or (self._continues.key if self._continues else None)
+        while True:
+            with guard.lock:
+                key = state.take_number(digest) if own is None else own
+            outcome = self._outcome(judged, digest, key, stop)
+            self.approval_id = outcome.approval_id
+            if own is None and outcome.outcome not in _SPENT:
+                with guard.lock:
+                    state.free_number(digest, int(key))
+            if outcome.outcome == "approved":
+                return
+            if outcome.outcome == "pending":
+                raise self._pending(judged, outcome)
+            if own is not None or not outcome.is_old:
+                break
+        if outcome.outcome == "rejected":
+            guard.watch_of(self._scope).reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))
+        raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
+
+    def _pending(self, judged: Judged, outcome: ApprovalOutcome) -> ToolBlockedError:
+        """No refusal: the call goes on after a person decides."""
+        name, decision = self._call.tool_name, judged.decision
+        return ToolBlockedError(
+            "approval_pending",
+            name,
+            input_hash=decision.input_hash,
+            policy_ids=decision.policy_ids,
+            approval_id=outcome.approval_id,
+            reason=decision.reason,
+            policy_message=judged.verdict.policy_message,
+            pending=PendingCall(str(outcome.approval_id), name, outcome.expires_at),
+            handle=handle_of(self._guard.core, self._scope),
+        )
+
+    def _outcome(self, judged: Judged, digest: str, key: int | str, stop: StopSignal) -> ApprovalOutcome:
+        """Asks a person. `approved` only once for a request, in all processes."""
+        guard, scope, call, rules = self._guard, self._scope, self._call, self._request.rules
+        core, verdict, state = guard.core, judged.verdict, scope.state
+        given = rules.approval_timeout
+        given = guard.defaults.approval_timeout if given is None else given
+        timeout = _APPROVAL_TIMEOUT if given is None else given
+        bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
+        waits = guard.defaults.approval_wait if rules.approval_wait is None else rules.approval_wait
+        basis = [scope.run_id, call.tool_name, digest, verdict.policy_id, verdict.policy_version, key]
+        request: dict[str, Json] = {
+            # Every process finds the same request, and another version of the policy makes another one.
+            "clientRequestId": input_hash("approval", basis),
+            "runId": scope.run_id,
+            "sessionId": scope.session_id,
+            "agentId": scope.agent_id,
+            "policyId": verdict.policy_id,
+            "toolName": call.tool_name,
+            "inputHash": digest,
+            "reason": None if verdict.reason is None else core.mask.text(verdict.reason),
+            "timeoutMs": round(bounded * 1_000),
+        }
+        request = {name: value for name, value in request.items() if value is not None}
+        is_recorded = False
+
+        def on_created(approval_id: str, expires_at: str | None) -> None:
+            nonlocal is_recorded
+            is_recorded = True
+            carried = carried_args(self._request.args, self._request.named)
+            args, named = carried or (None, {})
+            with guard.lock:
+                is_known = approval_id in state.open_calls
+                state.open(OpenCall(approval_id, call.tool_name, digest, key, expires_at, args, named))
+            # Send the input at once: operators see it beside the approval.
+            if not is_known:
+                guard.record_decision(scope, call, judged, approval_id)
+            core.sender.flush_soon()
+
+        wait = timeout if waits is None else max(0.0, waits)
+        asking = Asking(request, scope.approval_client_id, timeout, wait, on_created, stop)
+        outcome = ask_approval(core, asking)
+        if not is_recorded:
+            guard.record_decision(scope, call, judged)
+        claim = None
+        if outcome.outcome == "approved" and outcome.approval_id is not None:
+            guard.configuration.refresh()
+            claim = claim_approval(core, asking, outcome.approval_id)
+        if outcome.approval_id is not None and outcome.outcome != "pending" and claim != "unavailable":
+            with guard.lock:
+                state.close(outcome.approval_id)
+        if claim == "used":
+            return ApprovalOutcome("used", outcome.approval_id)
+        if claim == "unavailable":
+            detail = "the service did not confirm that the tool runs once"
+            outcome = ApprovalOutcome("unavailable", outcome.approval_id, None, detail)
+        if outcome.detail is not None:
+            message = f"A tool was not run because approval could not be requested: {outcome.detail}."
+            core.diagnostics.report("warning", "approval_unavailable", message)
+        return outcome
+
+    def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
+        return self._guard.refused(self._scope, self._call, judged, code, self.approval_id, decision_reason)

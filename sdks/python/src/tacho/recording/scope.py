@@ -1,0 +1,68 @@
+"""What the events of a run share, made from what a host gives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..delivery.queue import Recorder
+from ..exact import exact_text
+from ..limits import RUN_ID_CHARS, TEXT_CHARS
+from .context import RunScope, Span
+from .event import scope_json
+from .run_state import RunState
+from .sampling import is_sampled
+from .text import cut_text
+from .usage import RunUsage
+
+if TYPE_CHECKING:
+    from ..core import Core
+
+
+def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
+    """Faulty ids never lose a run: they are replaced or cut, and reported."""
+    settings = core.settings
+
+    def text(name: str, default: str | None) -> str | None:
+        value = options.get(name)
+        if value is None:
+            return default
+        given = exact_text(value)
+        cut = default if given is None else cut_text(given, TEXT_CHARS)
+        if given is None or cut != given:
+            message = f"{name} must be a text of at most {TEXT_CHARS} characters."
+            core.diagnostics.report("warning", "text_cut", message)
+        return cut
+
+    run_id = _run_id_of(core, options.get("run_id"))
+    session_id = text("session_id", None)
+    agent_id = text("agent_id", settings.agent_id)
+    agent_name = text("agent_name", settings.agent_name) or settings.agent_name
+    fields = {"clientId": settings.client_id, "runId": run_id, "sessionId": session_id, "agentId": agent_id}
+    span_id = core.ids.span()
+    return RunScope(
+        run_id=run_id,
+        session_id=session_id,
+        agent_id=agent_id,
+        agent_name=agent_name,
+        is_sampled=is_sampled(run_id, settings.sample_rate),
+        json=scope_json({**fields, "agentName": agent_name, "schemaVersion": settings.schema_version}),
+        span=Span(span_id, text("parent_span_id", None)),
+        state=RunState(RunUsage(since=time.monotonic())),
+        approval_client_id=settings.client_id,
+        recorder=Recorder(core.process, span_id),
+    )
+
+
+def _run_id_of(core: Core, given: object) -> str:
+    """A run id that is too long is not cut, because two runs could become one."""
+    if given is None:
+        return core.ids.uuid()
+    text = exact_text(given)
+    if text is not None and 0 < len(text) <= RUN_ID_CHARS:
+        return text
+    run_id = core.ids.uuid()
+    message = f"run_id must have 1 to {RUN_ID_CHARS} characters: the run is recorded as {run_id}."
+    core.diagnostics.report("error", "invalid_run_id", message)
+    return run_id
