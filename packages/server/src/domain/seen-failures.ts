@@ -17,19 +17,16 @@ export interface FailedEvent {
   promptVersionId: string | null
 }
 
-interface Told extends FailedEvent {
+export interface ToldFailure extends FailedEvent {
   rank: number
   isBare: boolean
 }
 
-/** In the order of the events. A failure that is only told again is left out. */
-export function seenFailures(events: readonly StoredEvent[]): FailedEvent[] {
-  const told = events.flatMap((event) => toldBy(event) ?? [])
-  return told.filter((one) => {
-    if (ofPolicy(one)) return false
-    if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)
-    return !told.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
-  })
+/** Whether the failure counts here. `told`: all failures that the events of the run tell. */
+export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boolean {
+  if (ofPolicy(one)) return false
+  if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)
+  return !told.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
 }
 
 /** From the most precise on. */
@@ -40,7 +37,8 @@ const KINDS = new Map<string, FailureKind>([
   ['ERROR', 'ERROR_RECORDED'],
 ])
 
-function toldBy(event: StoredEvent): Told | null {
+/** The failure that an event tells; null: none. */
+export function toldFailure(event: StoredEvent): ToldFailure | null {
   const payload = parsed(event.payload)
   const { eventType, label } = event
   const told = payload && failureOf({ eventType, label, payload })
@@ -93,12 +91,12 @@ function withoutStack(text: string): string {
 }
 
 /** A policy stopped the call. Clients report that as TOOL_BLOCKED. */
-function ofPolicy({ failure: { error } }: Told): boolean {
+function ofPolicy({ failure: { error } }: ToldFailure): boolean {
   return [error, ...error.causes].some(({ type }) => type?.split('.').at(-1) === 'ToolBlockedError')
 }
 
 /** Of two steps with the same error, the one that began last is inside the other. */
-function isMorePrecise(other: Told, one: Told): boolean {
+function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
   if (other.rank !== one.rank) return other.rank < one.rank
   return one.failure.kind !== 'TOOL_FAILED' &&
     one.failure.kind !== 'MODEL_FAILED' &&

@@ -3,10 +3,11 @@
  * stored the failure, or by the stalled rule. The records are decided at once. Webhooks are told once that a run failed, with
  * the end of that work.
  */
+import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../domain/failed-run.ts'
 import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
 import { canonicalFacts } from '../domain/issue.ts'
-import { seenFailures, type FailedEvent } from '../domain/seen-failures.ts'
+import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../domain/seen-failures.ts'
 import {
   readFailureSubject,
   type FailureStore,
@@ -30,6 +31,8 @@ export interface FindFailuresOptions {
 
 /** Runs at once; the workspaces take turns. */
 const SLOTS = 4
+/** In a transaction: a batch of events waits no longer for them than for another batch. */
+const FAILURES_AT_ONCE = 20
 
 export function findFailures({ storage, pages, owner, now, random }: FindFailuresOptions): WorkHandler {
   const hold = (item: WorkItem): WorkHold => ({ kind: 'find_failures', owner, items: [item] })
@@ -41,15 +44,18 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     const review = await storage.readFailures(environmentId, subject.run, subject.span)
     if (review === null) return null
     const { run, events } = review
-    const found = subject.span === null ? stalled(review) : seenFailures(events).map(ofEvent)
+    const found = subject.span === null ? stalled(review) : await failuresIn(events)
     const newId = () => uuidv7(now(), random)
     const failures = found.map((one): NewFailure => {
       return { ...one, id: newId(), decision: { ...one.decision, newIssueId: newId() } }
     })
-    const stored = failures.length === 0 ? 0 : await storage.recordFailures(environmentId, run.runId, failures, now())
-    // The others are known already, perhaps from a report.
-    const named = stored === failures.length ? [] : failures.flatMap(namedByMessage)
-    if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
+    for (let at = 0; at < failures.length; at += FAILURES_AT_ONCE) {
+      const some = failures.slice(at, at + FAILURES_AT_ONCE)
+      const stored = await storage.recordFailures(environmentId, run.runId, some, now())
+      // The others are known already, perhaps from a report.
+      const named = stored === some.length ? [] : some.flatMap(namedByMessage)
+      if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
+    }
     const news = subject.span === null || subject.span.ends ? failedRunNews(environmentId, run) : null
     return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
   }
@@ -71,6 +77,22 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     },
     giveUp: (item) => storage.finishWork(hold(item)),
   }
+}
+
+/** In turns of the event loop: a payload takes milliseconds to read, and so do the messages of a run to compare. */
+async function failuresIn(events: RunInReview['events']): Promise<Found[]> {
+  const told: ToldFailure[] = []
+  for (const event of events) {
+    const one = toldFailure(event)
+    if (one !== null) told.push(one)
+    await turn()
+  }
+  const found: Found[] = []
+  for (const one of told) {
+    if (isCounted(one, told)) found.push(ofEvent(one))
+    await turn()
+  }
+  return found
 }
 
 type Found = Omit<NewFailure, 'id' | 'decision'> & { decision: Omit<NewFailure['decision'], 'newIssueId'> }

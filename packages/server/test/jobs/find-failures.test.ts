@@ -3,6 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { IssueRecordDetail, IssueRecordPage } from '@tacho/contract/operator/issue-record.ts'
 import type { Issue, IssuePage } from '@tacho/contract/operator/issue.ts'
+import { findFailures } from '../../src/jobs/find-failures.ts'
+import type { StoredEvent } from '../../src/storage/events.ts'
+import type { RunInReview } from '../../src/storage/failures.ts'
 import { startOnBothEngines } from '../setup/both-engines.ts'
 import { eventually } from '../setup/eventually.ts'
 import { issueRecord, reviewed, submit } from '../setup/issue-service.ts'
@@ -284,4 +287,40 @@ test('a run that the stalled rule closed is an issue, unless its end arrives fir
       .toSorted(),
     ['SERVICE null shop-1 a', 'SERVICE null shop-1 b'],
   )
+})
+
+test('the events of a run are read in turns of the event loop, and their failures are stored a few at once', async () => {
+  const payload = JSON.stringify({ error: { type: 'Error', message: 'no answer' } })
+  const events = Array.from({ length: 50 }, (_, seq) => {
+    return { seq, eventId: `${seq}`, eventType: 'TOOL_CALL', label: 'a tool', agentName: 'a', time: seq, payload }
+  }) as unknown as StoredEvent[]
+  const stored: number[] = []
+  const storage = {
+    readFailures: async () => ({ run: { runId: 'run' }, events }) as unknown as RunInReview,
+    async recordFailures(_environment: string, _run: string, failures: unknown[]) {
+      stored.push(failures.length)
+      return failures.length
+    },
+    nameReported: async () => undefined,
+    finishWork: async () => 1,
+    tellOfRun: async () => true,
+  }
+  const pages = { urlOf: async () => null }
+  let turns = 0
+  const count = () => (counting = setImmediate(() => (turns++, count())))
+  let counting: NodeJS.Immediate | undefined
+  count()
+  const run = randomUUID()
+  const item = { environmentId: randomUUID(), subjectId: `${run}/0-50`, attempts: 1, lastError: null }
+  const handler = findFailures({
+    storage,
+    pages,
+    owner: 'node',
+    now: Date.now,
+    random: (bytes) => new Uint8Array(bytes),
+  })
+  await handler.perform([item], new AbortController().signal)
+  clearImmediate(counting)
+  assert.ok(turns >= 2 * events.length, `only ${turns} turns`)
+  assert.deepEqual(stored, [20, 20, 10])
 })

@@ -4,7 +4,7 @@
  * two models. They were written before the rule was measured.
  */
 import type { FailureKind, SeenFailure } from '../../../src/domain/failure-issue.ts'
-import { seenFailures } from '../../../src/domain/seen-failures.ts'
+import { toldFailure } from '../../../src/domain/seen-failures.ts'
 import type { StoredEvent } from '../../../src/storage/events.ts'
 
 export interface Frame {
@@ -591,7 +591,7 @@ function throughEvent({ kind, agent, toolName, model, error }: SeenFailure): See
     agentName: agent,
     parentSpanId: null,
   }
-  const [seen] = seenFailures([event as StoredEvent])
-  if (seen === undefined) throw new Error(`An event tells no failure: ${event.payload}`)
+  const seen = toldFailure(event as StoredEvent)
+  if (seen === null) throw new Error(`An event tells no failure: ${event.payload}`)
   return seen.failure
 }

@@ -96,13 +96,36 @@ export function failuresSuite(open: OpenStorage) {
       )
     })
 
-    test('an environment where everything fails queues 5,000 runs at once and 50 a second', () => {
+    test('of the outcomes that say FAILED, those are queued that end the run or are among its first errors', async () => {
+      const environmentId = await newEnvironment(storage())
+      const end = (at: number, given: object = {}) => outcome('FAILED', { time: NOON + at, ...given })
+      await append(storage(), environmentId, end(1), end(2), end(3, { failure: sampleFailure() }))
+      const errors = Array.from({ length: 100 }, () => event({ failure: sampleFailure(), time: NOON + 4 }))
+      await append(storage(), environmentId, ...errors)
+      for (const at of [5, 6]) await append(storage(), environmentId, end(at, { failure: sampleFailure() }))
+      const spans = (await queued(environmentId)).map((subject) => readFailureSubject(subject)?.span)
+      assert.deepEqual(
+        spans.toSorted((a, b) => (a?.from ?? 0) - (b?.from ?? 0)),
+        [
+          { from: NOON + 1, to: NOON + 3, ends: true },
+          { from: NOON + 4, to: NOON + 4 },
+        ],
+      )
+    })
+
+    test('an environment where everything fails queues 5,000 failures at once and 50 a second', () => {
       const budgets = failureBudgets()
       const runs = Array.from({ length: 6_000 }, (_, number) => newRun(newId(), number, 'run', newId(), NOON))
-      const failed = new Map(runs.map((run) => [run, { from: NOON, to: NOON }]))
+      const failed = new Map(runs.map((run) => [run, { from: NOON, to: NOON, failures: 1 }]))
       const counts = [0, 0, 10, 1_000_000].map((later) => budgets.within('one', failed, NOON + later * 1_000).size)
       assert.deepEqual(counts, [5_000, 0, 500, 5_000])
       assert.equal(budgets.within('other', failed, NOON).size, 5_000)
+      const each = new Map(runs.map((run) => [run, { from: NOON, to: NOON, failures: 90 }]))
+      assert.deepEqual(
+        [0, 0, 1, 2].map((later) => budgets.within('third', each, NOON + later * 1_000).size),
+        [56, 0, 1, 0],
+        'what the last run took more is taken from the seconds after it',
+      )
     })
 
     test('events are read that may tell a failure, with those before them', async () => {
@@ -125,6 +148,21 @@ export function failuresSuite(open: OpenStorage) {
       assert.equal(found?.run.runId, 'run')
       assert.equal(await storage().readFailures(environmentId, newId(), null), null)
       assert.equal(await storage().readFailures(newId(), id, null), null)
+    })
+
+    test('of the events before a failure, about a megabyte is read', async () => {
+      const environmentId = await newEnvironment(storage())
+      const large = JSON.stringify({ error: 'x'.repeat(250_000) })
+      const all = Array.from({ length: 30 }, (_, at) => event({ eventId: `${at}`, payload: large, time: NOON + at }))
+      for (const one of all) await append(storage(), environmentId, one)
+      const { id } = await runOf(storage(), environmentId)
+      const found = await storage().readFailures(environmentId, id, { from: NOON + 29, to: NOON + 29 })
+      assert.deepEqual(
+        found?.events.map(({ eventId }) => eventId),
+        ['25', '26', '27', '28', '29'],
+      )
+      const whole = await storage().readFailures(environmentId, id, { from: NOON, to: NOON + 29 })
+      assert.ok(whole && whole.events.length < 25, 'more than 4 MiB are read of a long time')
     })
 
     test('a failure counts once, however often and from how many nodes it is recorded', async () => {

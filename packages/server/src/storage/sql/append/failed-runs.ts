@@ -14,21 +14,26 @@ const FAILURES_OF_A_RUN = 100
 /** Clients report what they saw a moment before or after the event. */
 const SETTLE_MS = 2_000
 
-export type FailedRuns = Map<RunState, TimeSpan>
+export type FailedRuns = Map<RunState, FailedSpan>
 
-/** Notes an event that was just stored, after it changed its run. */
+interface FailedSpan extends TimeSpan {
+  failures: number
+}
+
+/** Notes an event that was just stored, after it changed its run. Later outcomes of an ended run count like its errors. */
 export function noteFailedRun(
   failed: FailedRuns,
   run: RunState,
   seq: number,
   { failure, outcome, time }: NewEvent,
 ): void {
-  const isFailure =
-    failure !== null && outcome === null ? (run.errorCount ?? 0) <= FAILURES_OF_A_RUN : outcome === 'FAILED'
-  if (!isFailure) return
-  const known: TimeSpan = failed.get(run) ?? { from: time, to: time }
-  const ends = known.ends ?? (outcome === 'FAILED' && run.closingSeq === seq)
-  failed.set(run, { from: Math.min(known.from, time), to: Math.max(known.to, time), ...(ends && { ends }) })
+  const isEnd = outcome === 'FAILED' && run.closingSeq === seq
+  const isError = failure !== null && (run.errorCount ?? 0) <= FAILURES_OF_A_RUN
+  if (!isEnd && !isError) return
+  const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
+  const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]
+  const ends = known.ends ?? isEnd
+  failed.set(run, { from, to, ...(ends && { ends }), failures: known.failures + 1 })
 }
 
 export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedRuns, now: number): Promise<void> {
@@ -44,9 +49,9 @@ export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedR
   )
 }
 
-/** Where every run fails, this many a second are looked at, and as many at once. The others are counted in no issue. */
-const RUNS_PER_SECOND = 50
-const RUNS_AT_ONCE = 5_000
+/** Where everything fails, runs with this many failures a second are looked at, and as many at once. The others are counted in no issue. */
+const FAILURES_PER_SECOND = 50
+const FAILURES_AT_ONCE = 5_000
 const ENVIRONMENTS_KEPT = 10_000
 
 /** Bounds the work and the records that one environment can cause. */
@@ -55,11 +60,17 @@ export function failureBudgets() {
   return {
     /** Those of the runs that are looked at. */
     within(environmentId: string, failed: FailedRuns, now: number): FailedRuns {
-      const { left, at } = budgets.get(environmentId) ?? { left: RUNS_AT_ONCE, at: now }
-      const grown = Math.min(RUNS_AT_ONCE, left + (Math.max(0, now - at) / 1_000) * RUNS_PER_SECOND)
-      const count = Math.min(failed.size, Math.floor(grown))
-      budgets.set(environmentId, { left: grown - count, at: now })
-      return count === failed.size ? failed : new Map([...failed].slice(0, count))
+      const { left, at } = budgets.get(environmentId) ?? { left: FAILURES_AT_ONCE, at: now }
+      let grown = Math.min(FAILURES_AT_ONCE, left + (Math.max(0, now - at) / 1_000) * FAILURES_PER_SECOND)
+      const within: FailedRuns = new Map()
+      for (const [run, span] of failed) {
+        if (grown < 1) break
+        // The last run may take more than is left: what is left grows from below zero then.
+        grown -= span.failures
+        within.set(run, span)
+      }
+      budgets.set(environmentId, { left: grown, at: now })
+      return within
     },
   }
 }

@@ -23,9 +23,11 @@ export const failuresActs = {
 
 /** The failure that an outcome repeats is among the newest events before it. */
 const EVENTS_BEFORE = 100
+const BYTES_BEFORE = 1_048_576
 /** Bounds of one look. */
 const EVENTS_READ = 2_000
 const EVENTS_KEPT = 200
+const BYTES_KEPT = 4 * 1_048_576
 const PAGE = { limit: 100, pageBytes: 1_048_576 }
 
 async function readFailures(
@@ -40,9 +42,12 @@ async function readFailures(
   const { from, to } = span ?? { from: lastEventAt, to: lastEventAt }
   const kept: StoredEvent[] = []
   let after = { time: Math.min(from, await beginning(sql, environmentId, uuid, to)), seq: 0 }
-  for (let count = 0; count < EVENTS_READ && kept.length < EVENTS_KEPT; count += PAGE.limit) {
+  let bytes = 0
+  for (let count = 0; count < EVENTS_READ && kept.length < EVENTS_KEPT && bytes < BYTES_KEPT; count += PAGE.limit) {
     const { rows, more } = await listEvents(sql, environmentId, uuid, { ...PAGE, after })
-    kept.push(...rows.filter((event) => event.time <= to && (span === null || mayFail(event))))
+    const failed = rows.filter((event) => event.time <= to && (span === null || mayFail(event)))
+    kept.push(...failed)
+    bytes += failed.reduce((sum, { payload }) => sum + payload.length, 0)
     const last = rows.at(-1)
     if (!more || last === undefined || last.time > to) break
     after = { time: last.time, seq: last.seq }
@@ -53,7 +58,9 @@ async function readFailures(
 async function beginning(sql: Sql, environmentId: string, run: string, to: number): Promise<number> {
   const page = { limit: EVENTS_BEFORE, order: 'latest', after: { time: to + 1, seq: 0 } } as const
   const { rows } = await listEventRows(sql, environmentId, run, page)
-  return rows.at(-1)?.time ?? to
+  let bytes = 0
+  const first = rows.findIndex(({ payloadBytes }) => (bytes += payloadBytes) > BYTES_BEFORE)
+  return rows.at(first)?.time ?? to
 }
 
 /** Without parsing: most events are no failure. */
