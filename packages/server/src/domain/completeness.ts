@@ -5,15 +5,19 @@ import type { Completeness, RecorderCompleteness } from '@tacho/contract/operato
 import {
   droppedBy,
   MOST_REASONS,
+  MOST_RECORDERS,
   readRecorders,
   recordedBy,
   type Drop,
   type Recorder,
 } from '../storage/completeness.ts'
 import type { RunRow } from '../storage/runs.ts'
+import { hasAtMost } from './text.ts'
 
 /** Anything else is as if it were absent: an event is never rejected for its number. */
 const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
+const NUMBER_MAX = 36 ** 7 - 1
+const RECORDER = /^[0-9a-z]{5}$/
 const REASON = /^[a-z_]{1,40}$/
 const DROPPED_MAX = 1_000_000_000
 
@@ -32,14 +36,38 @@ function dropsText(dropped: unknown): string | null {
   const drops: Drop[] = []
   for (const [reason, said] of Object.entries(dropped).slice(0, MOST_REASONS)) {
     const [count, lastAt] = Array.isArray(said) ? (said as unknown[]) : []
-    if (!REASON.test(reason) || !isCount(count, DROPPED_MAX) || !isCount(lastAt, LIMITS.detectedAtMaxMs)) continue
-    drops.push({ reason, count, lastAt })
+    if (isDrop(reason, count, lastAt)) drops.push({ reason, count, lastAt } as Drop)
   }
   return drops.length === 0 ? null : JSON.stringify(drops)
 }
 
+const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
+  typeof reason === 'string' &&
+  REASON.test(reason) &&
+  isCount(count, DROPPED_MAX) &&
+  isCount(lastAt, LIMITS.detectedAtMaxMs)
+
 const isCount = (value: unknown, max: number): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
+
+/** Whether recorders from outside are as events could have left them, in a run of as many events. */
+export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
+  const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
+    RECORDER.test(id) &&
+    clientId !== '' &&
+    hasAtMost(clientId, LIMITS.clientIdChars) &&
+    [highest, arrived, rejected].every((count) => isCount(count, NUMBER_MAX)) &&
+    dropped.length <= MOST_REASONS &&
+    dropped.every(({ reason, count, lastAt }) => isDrop(reason, count, lastAt))
+  const arrived = recorders.reduce((sum, recorder) => sum + recorder.arrived, 0)
+  const ids = new Set(recorders.map(({ id }) => id))
+  return (
+    recorders.length <= MOST_RECORDERS &&
+    ids.size === recorders.length &&
+    recorders.every(isRecorder) &&
+    arrived <= eventCount
+  )
+}
 
 export function toCompleteness(run: { recorders: string | null; eventCount: number }): Completeness {
   const recorders = readRecorders(run.recorders)

@@ -5,10 +5,11 @@ import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type Expor
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
-import { areRecorders, hasGaps, readRecorders } from '../storage/completeness.ts'
+import { hasGaps, readRecorders, recordersText, type Recorder } from '../storage/completeness.ts'
 import { readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isFailureText } from '../storage/failure.ts'
 import { isUncosted } from '../storage/uncosted.ts'
+import { areRecorders } from './completeness.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
 import { payloadSlices } from './json-slices.ts'
@@ -180,10 +181,12 @@ function addRun(parts: RestorePart[], line: ReadLine, index: number): string | n
   if (!areTraits(traits)) return 'has invalid traits'
   if (!isUncosted(uncosted) || !isStorableText(String(uncosted))) return 'has an invalid uncosted'
   if (!isFailureText(failure) || !isStorableText(String(failure))) return 'has an invalid failure'
-  if (!areRecorders(recorders) || !isStorableText(String(recorders))) return 'has invalid recorders'
-  const { id, runId, differingRetries } = facts as { id: string; runId: string; differingRetries: number }
+  const { id, runId, differingRetries, eventCount } = facts as Record<'id' | 'runId', string> &
+    Record<'differingRetries' | 'eventCount', number>
+  const known = recordersIn(recorders)
+  if (known === null || !areRecorders(known, eventCount)) return 'has invalid recorders'
   const countsErrors = facts['errorCount'] !== null
-  const counted = { recorders, hasGaps: hasGaps(readRecorders(recorders)) ? 1 : 0 }
+  const counted = { recorders: recordersText(known), hasGaps: hasGaps(known) ? 1 : 0 }
   const run = {
     id,
     runId,
@@ -193,6 +196,20 @@ function addRun(parts: RestorePart[], line: ReadLine, index: number): string | n
   }
   parts.push({ kind: 'run', run, events: [], line: index })
   return null
+}
+
+/** The line of the run says what arrived. */
+const NOT_COUNTED = { number: null, drops: null }
+
+/** Null: the text is none that `recordersText` writes. */
+function recordersIn(text: unknown): Recorder[] | null {
+  if (typeof text !== 'string') return text === null ? [] : null
+  try {
+    const recorders = readRecorders(text)
+    return recordersText(recorders) === text && isStorableText(text) ? recorders : null
+  } catch {
+    return null
+  }
 }
 
 function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): string | null {
@@ -219,6 +236,9 @@ function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): st
   const judged = judgeItems([item], () => ({ json: payload, levels }), context)
   const [event] = judged.events
   if (event === undefined) return `is not a valid event: ${judged.rejections[0]?.message ?? 'rejected'}`
-  part.events.push({ event: { ...event, spanId: own.spanId, parentSpanId: own.parentSpanId }, receivedAt })
+  part.events.push({
+    event: { ...event, ...NOT_COUNTED, spanId: own.spanId, parentSpanId: own.parentSpanId },
+    receivedAt,
+  })
   return null
 }

@@ -2,7 +2,6 @@
  * What a run knows about its recording. A recorder is an SDK instance in one run; it numbers its events from 1. The run keeps
  * counts for each recorder, as one text, so that an event costs no row and no statement.
  */
-import { LIMITS } from '@tacho/contract/limits.ts'
 
 /** What an event says about its recording. */
 export interface Numbering {
@@ -35,7 +34,7 @@ export interface Drop {
 
 export const RECORDER_CHARS = 5
 /** Events of further recorders count as not numbered. */
-const MOST_RECORDERS = 50
+export const MOST_RECORDERS = 50
 export const MOST_REASONS = 8
 
 /** Counts a stored event in place. Returns whether a recorder was added. */
@@ -141,8 +140,6 @@ export function recordersText(list: readonly Recorder[]): string | null {
 }
 
 type Row = [string, string, number, number, number, number, ...(string | number)[]]
-/** Place of the first drop in a row. */
-const DROPS_AT = 6
 
 export function readRecorders(text: string | null): Recorder[] {
   if (text === null) return []
@@ -152,26 +149,5 @@ export function readRecorders(text: string | null): Recorder[] {
       dropped.push({ reason: String(drops[at]), count: Number(drops[at + 1]), lastAt: Number(drops[at + 2]) })
     }
     return { id, clientId, highest, arrived, rejected, isDone: isDone === 1, dropped }
-  })
-}
-
-/** Whether a text from outside is one that `recordersText` writes. */
-export function areRecorders(text: unknown): text is string | null {
-  if (typeof text !== 'string') return text === null
-  try {
-    const rows: unknown = JSON.parse(text)
-    return Array.isArray(rows) && rows.length > 0 && rows.length <= MOST_RECORDERS && rows.every(isRow)
-  } catch {
-    return false
-  }
-}
-
-function isRow(row: unknown): boolean {
-  if (!Array.isArray(row) || row.length < DROPS_AT || (row.length - DROPS_AT) % 3 !== 0) return false
-  if (row.length > DROPS_AT + 3 * MOST_REASONS) return false
-  const isText = (at: number) => typeof row[at] === 'string' && row[at].length <= 2 * LIMITS.clientIdChars
-  return row.every((value, at) => {
-    const isReason = at >= DROPS_AT && (at - DROPS_AT) % 3 === 0
-    return at < 2 || isReason ? isText(at) : Number.isSafeInteger(value) && Number(value) >= 0
   })
 }

@@ -276,6 +276,49 @@ test('each kind of line has the limits of the API that takes the same values', (
   for (const [type, change, reason] of refused) assert.match(faultOf({ ...first(type), ...change }) ?? '', reason)
 })
 
+test('an import brings only what events could have left of a recording: else a list of runs fails, or a run looks complete', () => {
+  const run = ofType(whole, 'run')[0] ?? assert.fail('no run')
+  const faultOf = (recorders: unknown, eventCount: number): string | null => {
+    const line = {
+      ...run,
+      eventCount,
+      recorders: typeof recorders === 'string' ? recorders : JSON.stringify(recorders),
+    }
+    const read = readRestore([linesOf(whole)[0] ?? '', JSON.stringify(line)], source.workspaceId)
+    return 'line' in read ? read.message : null
+  }
+  const row = ['abcde', 'client', 5, 3, 1, 1, 'queue_full', 1, 1_790_000_000_000]
+  const changed = (at: number, value: unknown): unknown[] => row.map((one, index) => (index === at ? value : one))
+  assert.equal(faultOf([row], 3), null)
+  assert.equal(faultOf([row, changed(0, 'other')], 6), null)
+  const wrong: Record<string, unknown> = {
+    'a time that is no date': [changed(8, 9_000_000_000_000_000)],
+    'a negative count': [changed(7, -1)],
+    'a huge count': [changed(7, 2 ** 53 - 1)],
+    'a fraction': [changed(3, 0.5)],
+    'a huge number': [changed(2, 2 ** 53 - 1)],
+    'a text for a number': [changed(2, '5')],
+    'half done': [changed(5, 2)],
+    'an id of any event': [changed(0, '')],
+    'a long id': [changed(0, 'abcdef')],
+    'a reason that is no word': [changed(6, 'A')],
+    'no client': [changed(1, '')],
+    'one recorder twice': [row, row],
+    'too many recorders': Array.from({ length: 51 }, (_, n) => ['abcde', 'c', n, 0, 0, 0]),
+    'too many reasons': [
+      [...row.slice(0, 6), ...Array.from({ length: 9 }, (_, n) => ['r'.repeat(n + 1), 1, 1]).flat()],
+    ],
+    'another form': '[["abcde", "client", 5, 3, 1, 1]]',
+    'no recorder': [],
+    'no list': {},
+    'no JSON': '[[',
+  }
+  for (const [name, recorders] of Object.entries(wrong)) {
+    assert.equal(faultOf(recorders, 100), 'has invalid recorders', name)
+  }
+  assert.equal(faultOf([row], 2), 'has invalid recorders', 'more arrived than the run has')
+})
+
 test('an import neither reads nor changes a prompt of another workspace', async () => {
   const { service } = source
   const target = { service, ...(await service.newTenant('another')) }
