@@ -85,6 +85,8 @@ let hostName: string | undefined
 /** Deno asks for a permission, so only who uses a spool needs it. */
 const host = () => (hostName ??= hostname().replace(/[^\w-]/g, '-'))
 const { O_APPEND, O_RDWR } = fs.constants
+/** How a segment's name begins: host, number and start of its process, and an id. Other files in the folder are the user's own. */
+const NAME = /^[\w-]*\.\d{1,10}\.\d{1,16}\.[\w-]+$/
 /** Windows does not have it. */
 const NO_LINKS = (fs.constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 
@@ -246,7 +248,9 @@ class Spool<Fields> implements Keeper {
   /** The segment of a dead process, now ours. Leaves everything else in the folder alone. */
   #takeOver(name: string): Segment | undefined {
     const file = path.join(this.#folder, name)
-    if (!name.endsWith(this.#user.suffix) || owned.has(file) || this.#hasFailed) return undefined
+    const { suffix } = this.#user
+    const isSegment = name.endsWith(suffix) && NAME.test(name.slice(0, -suffix.length))
+    if (!isSegment || owned.has(file) || this.#hasFailed) return undefined
     try {
       // Only plain files: a link or a pipe in a shared folder could name anything.
       const stats = fs.lstatSync(file)

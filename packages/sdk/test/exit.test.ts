@@ -292,6 +292,28 @@ test('a spool ignores files that are too large or belong to another user', async
   assert.equal(left.length, isRoot ? 2 : 1)
 })
 
+test('a spool leaves every file alone that no SDK wrote, whatever its ending', async (t) => {
+  const server = await serve(t)
+  const spool = temporaryFolder(t)
+  const names = [
+    'calendar.events',
+    'github.issues',
+    'a.b.c.d.events',
+    '.1.events',
+    'host.1.1.events',
+    'host.1.1.an id.events',
+  ]
+  for (const name of names) {
+    writeFileSync(path.join(spool, name), '{"eventId":"e","eventType":"X","label":"l"}\n')
+    utimesSync(path.join(spool, name), new Date(0), new Date(0))
+  }
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, spool, onDiagnostic: () => undefined })
+  await tacho.ready()
+  await tacho.shutdown()
+  assert.equal(tacho.counters().recovered, 0)
+  assert.deepEqual(readdirSync(spool).sort(), names.sort())
+})
+
 test('many tiny lines do not block the host at the start, and fill at most half of the queue', async (t) => {
   const server = await serve(t, status(503))
   const spool = temporaryFolder(t)

@@ -304,6 +304,18 @@ def test_only_plain_files_of_this_user_are_read_and_a_repeated_event_is_sent_onc
     assert {name.name.split(".")[3] for name in spool.glob("elsewhere.*")} == left
 
 
+def test_every_file_that_no_sdk_wrote_is_left_alone_whatever_its_ending(make: Make, tmp_path: Path) -> None:
+    names = ["calendar.events", "github.issues", "a.b.c.d.events", ".1.events", "host.1.1.events", "host.1.1.an id.events"]
+    for name in names:
+        (tmp_path / name).write_text(line("e"))
+        os.utime(tmp_path / name, (0, 0))
+    client = make(spool=str(tmp_path))
+    assert client.tacho.ready(120)
+    client.tacho.shutdown(120)
+    assert client.tacho.counters().recovered == 0
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
+
+
 def test_what_dead_processes_left_fills_at_most_half_of_the_queue(make: Make, service: Service, tmp_path: Path) -> None:
     service.script("/events/batch", refuse(503))
     plant(tmp_path, "tiny", "".join("x\n" if n % 2 == 0 else f'{{"eventId":"{n}","eventType":"X"}}\n' for n in range(30_000)))

@@ -11,6 +11,8 @@ import time
 _STALE_SECONDS = 60.0
 # Two start times measured for one process differ by less.
 _START_SPREAD_MS = 5_000
+# How a segment's name begins: host, number and start of its process, and an id. Other files in the folder are the user's own.
+_NAME = re.compile(r"[\w-]*\.\d{1,10}\.\d{1,16}\.[\w-]+", re.ASCII)
 
 
 class Process:
@@ -32,6 +34,10 @@ class Process:
 
 
 PROCESS = Process()
+
+
+def is_segment(name: str, suffix: str) -> bool:
+    return name.endswith(suffix) and _NAME.fullmatch(name[: -len(suffix)]) is not None
 
 
 def is_ours(status: os.stat_result) -> bool:

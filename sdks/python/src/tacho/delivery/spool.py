@@ -23,7 +23,7 @@ from ..recording.ids import Ids
 from . import process_end
 from .diagnostics import Diagnostics
 from .lock import QueueLock
-from .segment_owner import PROCESS, is_orphan, is_ours
+from .segment_owner import PROCESS, is_orphan, is_ours, is_segment
 from .worker import Worker
 
 T = TypeVar("T")
@@ -288,7 +288,7 @@ class Keeper:
     def _take_over(self, name: str) -> _Segment | None:
         """The segment of a dead process, now ours. Leaves everything else in the folder alone."""
         file = os.path.join(self._spool.folder, name)
-        if not name.endswith(self._user.suffix) or file in PROCESS.owned:
+        if not is_segment(name, self._user.suffix) or file in PROCESS.owned:
             return None
         try:
             # Only plain files: a link or a pipe in a shared folder could name anything.
