@@ -9,6 +9,7 @@ const FILES_PER_PROCESS = 8
 /** Files that change or measure their process. */
 const ALONE = [
   'packages/sdk-integrations/', // instruments modules
+  'packages/sdk/test/masking-part', // loads the SDK as on an edge platform
   'packages/server/test/storage/sqlite/cache-memory', // measures the heap
   'packages/guards/test/same-decisions', // sets an environment variable, as does the next
   'packages/sdk-conformance/test/python',

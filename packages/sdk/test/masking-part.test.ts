@@ -1,0 +1,88 @@
+/** On an edge platform, the part that masks is loaded beside the host's code: slowly, or not at all. Nothing leaves unmasked. */
+import assert from 'node:assert/strict'
+import { registerHooks } from 'node:module'
+import { test, type TestContext } from 'node:test'
+import { startScriptedServer, type ScriptedServer } from './scripted-server.ts'
+
+/** Of the next import of the part. */
+let part: 'at once' | 'later' | 'never' = 'at once'
+let imports = 0
+const arrived = Promise.withResolvers<void>()
+Object.assign(globalThis, { partArrived: arrived.promise })
+registerHooks({
+  resolve(specifier, context, next) {
+    // As package.json chooses it where no process ends.
+    if (specifier === '#process') return next(new URL('../src/process/none.ts', import.meta.url).href, context)
+    const found = next(specifier, context)
+    if (specifier !== './writing.ts' || part === 'at once') return found
+    if (part === 'never') throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
+    return { ...found, url: `${found.url}?later=${imports++}` }
+  },
+  load(url, context, next) {
+    if (!url.includes('?later=')) return next(url, context)
+    const real = JSON.stringify(url.slice(0, url.indexOf('?')))
+    const source = `await globalThis.partArrived; export const { createWriting } = await import(${real})`
+    return { format: 'module', source, shortCircuit: true }
+  },
+})
+const { Tacho } = await import('../src/index.ts')
+
+const SECRETS = ['hunter2hunter2', 'sk-AbCdEf0123456789AbCdEf', 'ghp_0123456789abcdefghij', 'AKIAIOSFODNN7EXAMPLE']
+const [password, key, token, access] = SECRETS as [string, string, string, string]
+
+/** Secrets in every place that is masked. */
+function recordSecrets(tacho: InstanceType<typeof Tacho>): void {
+  const run = tacho.startRun({ runId: 'secret' })
+  const input = { password, nested: [{ apiKey: key }] }
+  run.userInput(`my key is ${key}`)
+  run.toolCall({ toolName: `call ${token}`, input, error: new Error(`login failed: password=${password}`) })
+  run.llmCall({ model: access, output: JSON.stringify({ text: `token: ${token}` }) })
+  run.error(new Error(`denied for ${access}`, { cause: new Error(`Authorization: Bearer ${key}`) }))
+  run.record('CUSTOM', `label ${access}`, { [`at ${token}`]: 1, long: `${'x '.repeat(500_000)}${key}` })
+  // The value that was recorded is the one that is masked.
+  input.password = 'changed'
+  run.end('FAILED', { error: `${token} expired` })
+}
+
+async function edge(
+  t: TestContext,
+): Promise<{ server: ScriptedServer; tacho: InstanceType<typeof Tacho>; codes: string[] }> {
+  const server = await startScriptedServer()
+  t.after(server.close)
+  const codes: string[] = []
+  const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, onDiagnostic: ({ code }) => codes.push(code) })
+  return { server, tacho, codes }
+}
+
+function assertMasked(server: ScriptedServer): void {
+  const sent = JSON.stringify(server.events())
+  for (const secret of SECRETS) assert.ok(!sent.includes(secret), `${secret} left the process`)
+}
+
+test('events wait for a part that is slow to load, and leave masked', async (t) => {
+  part = 'later'
+  const { server, tacho } = await edge(t)
+  recordSecrets(tacho)
+  // Many turns of the event loop, and a flush that does not wait for it.
+  assert.equal((await tacho.flush(50)).left, 6)
+  assert.deepEqual(server.batches, [])
+  arrived.resolve()
+  await tacho.shutdown(60_000)
+  assert.equal(tacho.counters().accepted, 6)
+  assertMasked(server)
+  assert.match(JSON.stringify(server.events()), /login failed/, 'the rest is there')
+})
+
+test('without the part, events are delivered, and nothing of what they hold', async (t) => {
+  part = 'never'
+  const { server, tacho, codes } = await edge(t)
+  recordSecrets(tacho)
+  await tacho.shutdown(60_000)
+  assert.equal(tacho.counters().accepted, 6)
+  assertMasked(server)
+  assert.deepEqual(
+    [...new Set(server.events().map(({ label, payload }) => JSON.stringify([label, payload])))],
+    ['["[masked:error]",{"masked":"[masked:error]"}]'],
+  )
+  assert.ok(codes.includes('masking_failed'))
+})
