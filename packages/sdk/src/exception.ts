@@ -1,6 +1,6 @@
 /** What is recorded of the error that ended a run: its class, message, causes and stack, each bounded. */
 import { errorText, readSafely } from './json.ts'
-import { shortened } from './text.ts'
+import { shortenedAtWord } from './text.ts'
 
 const MESSAGE_CHARS = 4_096
 /** The newest calls come first. */
@@ -18,7 +18,7 @@ export function exceptionOf(thrown: unknown): Facts & { stack?: string; causes?:
   const causes = causesOf(thrown).map(factsOf)
   return {
     ...factsOf(thrown),
-    ...(typeof stack === 'string' && { stack: shortened(stack, STACK_CHARS) }),
+    ...(typeof stack === 'string' && { stack: shortenedAtWord(stack, STACK_CHARS) }),
     ...(causes.length > 0 && { causes }),
   }
 }
@@ -26,9 +26,13 @@ export function exceptionOf(thrown: unknown): Facts & { stack?: string; causes?:
 function factsOf(thrown: unknown): Facts {
   const facts = () => {
     const { name, message } = thrown as Error
-    return typeof message === 'string' ? { type: String(name), message: shortened(message, MESSAGE_CHARS) } : undefined
+    return typeof message === 'string'
+      ? { type: String(name), message: shortenedAtWord(message, MESSAGE_CHARS) }
+      : undefined
   }
-  return readSafely(facts, undefined) ?? { type: typeof thrown, message: shortened(errorText(thrown), MESSAGE_CHARS) }
+  return (
+    readSafely(facts, undefined) ?? { type: typeof thrown, message: shortenedAtWord(errorText(thrown), MESSAGE_CHARS) }
+  )
 }
 
 function causesOf(thrown: unknown): unknown[] {

@@ -1,5 +1,5 @@
 /** Makes plain JSON from any value a host passes. */
-import { byteLength, shortened } from './text.ts'
+import { byteLength, shortenedAtWord } from './text.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
@@ -114,7 +114,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   function copyText(text: string): string {
     const room = text.length > TEXT_MAX ? 0 : Math.max(0, READ_MAX - chars)
     chars += text.length
-    return shortened(text, room)
+    return shortenedAtWord(text, room)
   }
 
   function copyObject(source: object): Json | undefined {

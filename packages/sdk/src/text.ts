@@ -13,6 +13,17 @@ export function shortened(text: string, units: number): string {
   return text.length <= units ? text : `${text.slice(0, units)}… [cut: ${text.length - units} characters]`
 }
 
+/** Longer words are cut. */
+const WORD_UNITS = 256
+
+/** The same between words: masking, which follows, does not know half a credential. */
+export function shortenedAtWord(text: string, units: number): string {
+  if (text.length <= units) return text
+  const sure = Math.max(0, units - WORD_UNITS)
+  const kept = text.slice(0, sure) + text.slice(sure, units).replace(/\S+$/, '')
+  return `${kept}… [cut: ${text.length - kept.length} characters]`
+}
+
 /** Replaces half surrogate pairs and NUL by the replacement character. */
 export function wellFormed(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed()

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createDiagnostics } from '../src/diagnostics.ts'
+import { exceptionOf } from '../src/exception.ts'
+import { snapshotOf } from '../src/json.ts'
 import type { MaskingOptions } from '../src/mask.ts'
 import { createPayloadCapture, type Payload } from '../src/payload.ts'
 import { createWriting } from '../src/writing.ts'
@@ -261,4 +263,21 @@ test('an error in masking masks everything and is reported', () => {
   })
   assert.equal(write({ text: 'secret plan' }), '{"masked":"[masked:error]"}')
   assert.deepEqual(codes, ['masking_failed'])
+})
+
+test('a text that is cut before masking holds no part of a credential', () => {
+  const address = 'https://user:hunter2@'
+  for (let missing = 1; missing < 12; missing++) {
+    const until = (units: number) =>
+      `${'word '.repeat(units / 5).slice(0, units - address.length + missing - 1)} ${address}host`
+    const { message, stack = '', causes } = exceptionOf(new Error(until(4_096), { cause: new Error(until(4_096)) }))
+    const long = new Error('late')
+    long.stack = until(16_384)
+    const texts = [message, causes?.[0]?.message ?? '', exceptionOf(long).stack ?? '']
+    texts.push(String(snapshotOf({ n: 1n, text: until(2_097_152) }, 200).write().text))
+    for (const text of texts)
+      assert.ok(/… \[cut: \d+ characters\]/.test(text) && !text.includes('user'), text.slice(-80))
+    assert.ok(stack.includes('hunter2'), 'what is whole is masked later')
+  }
+  assert.equal(exceptionOf(new Error('x'.repeat(5_000))).message, `${'x'.repeat(3_840)}… [cut: 1160 characters]`)
 })

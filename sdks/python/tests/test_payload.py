@@ -16,6 +16,7 @@ from tacho.delivery.diagnostics import Diagnostics
 from tacho.recording.exception import exception_details
 from tacho.recording.mask import Mask, Masking
 from tacho.recording.payload import Capture, Payloads
+from tacho.recording.plain import to_plain
 
 KIB256 = 262_144
 
@@ -221,3 +222,12 @@ def test_an_exception_is_bounded_and_cut_between_words() -> None:
     assert "causes" not in exception_details(ValueError())
     long = str(exception_details(ValueError("one two " * 10_000))["stack"])
     assert 16_000 < len(long) <= 16_384 + 40 and "… [cut: " in long
+
+
+def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> None:
+    address = "https://user:hunter2@"
+    for missing in range(1, 12):
+        words = "word " * 500_000
+        begin = words[: 2_097_152 - len(address) + missing]
+        text = str(to_plain({"first": "", "text": f"{begin[:-1]} {address}host"}, 200).value["text"])
+        assert "user" not in text and "… [cut: " in text

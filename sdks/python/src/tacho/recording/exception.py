@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Iterator
 from typing import Any
 
 from ..exact import class_name
-from .plain import read_of_error
+from .plain import cut_at_words, read_of_error
 
 _MESSAGE_CHARS = 4_096
 # The stack names the newest call last, so more of its end is kept.
@@ -36,7 +35,7 @@ def exception_classes(details: object) -> dict[str, object]:
 
 def _facts(error: BaseException) -> dict[str, object]:
     message = read_of_error(lambda: str.__str__(str(error)), "[unreadable]")
-    return {"type": read_of_error(lambda: _type_of(error), class_name(error)), "message": _cut(message, _MESSAGE_CHARS, 0)}
+    return {"type": read_of_error(lambda: _type_of(error), class_name(error)), "message": cut_at_words(message, _MESSAGE_CHARS, 0)}
 
 
 def _type_of(error: BaseException) -> str:
@@ -65,13 +64,4 @@ def _read(name: str, error: BaseException) -> Any:
 
 def _stack(error: BaseException) -> str:
     told = traceback.TracebackException(type(error), error, _read("__traceback__", error), limit=-_FRAMES)
-    return _cut("".join(told.format()), _STACK_HEAD_CHARS, _STACK_TAIL_CHARS)
-
-
-def _cut(text: str, head: int, tail: int) -> str:
-    """Cuts between words: masking, which follows, does not know half a credential."""
-    if len(text) <= head + tail:
-        return text
-    begin = re.sub(r"\S{1,256}\Z", "", text[:head])
-    end = re.sub(r"\A\S{1,256}", "", text[len(text) - tail :])
-    return f"{begin}… [cut: {len(text) - len(begin) - len(end)} characters]{end}"
+    return cut_at_words("".join(told.format()), _STACK_HEAD_CHARS, _STACK_TAIL_CHARS)

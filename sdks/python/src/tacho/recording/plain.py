@@ -21,6 +21,8 @@ _COPIED_VALUES = 131_072
 _READ_CHARS = 2_097_152
 # Most fields that can fit in a payload: each takes six bytes, such as `"a":1,`.
 FIELDS_MAX = 43_690
+# Longer words are cut.
+_WORD_CHARS = 256
 # A longer int is slow to write, and no JSON reader keeps it.
 _INT_BITS = 4_096
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
@@ -49,6 +51,16 @@ def to_plain(value: object, max_levels: int) -> Plain:
     is_cut = copy.values >= _COPIED_VALUES or copy.chars > _READ_CHARS
     fields: dict[str, Json] = plain if isinstance(plain, dict) else {"value": plain}  # type: ignore[dict-item]
     return Plain(fields, is_cut, copy.bytes + 4 * copy.values)
+
+
+def cut_at_words(text: str, head: int, tail: int = 0) -> str:
+    """Cuts between words: masking, which follows, does not know half a credential."""
+    if len(text) <= head + tail:
+        return text
+    sure, last = max(0, head - _WORD_CHARS), len(text) - tail
+    begin = text[:sure] + re.sub(r"\S+\Z", "", text[sure:head])
+    end = re.sub(r"\A\S+", "", text[last : last + _WORD_CHARS]) + text[last + _WORD_CHARS :]
+    return f"{begin}… [cut: {len(text) - len(begin) - len(end)} characters]{end}"
 
 
 def well_formed_json(plain: dict[str, Json]) -> tuple[dict[str, Json], str]:
@@ -134,7 +146,7 @@ class _Copy:
         text = given if type(given) is str else str.__str__(given)  # The `str` of a host's object may be a subclass.
         room = max(0, _READ_CHARS - self.chars)
         self.chars += len(text)
-        kept = text if len(text) <= room else f"{text[:room]}… [cut: {len(text) - room} characters]"
+        kept = text if len(text) <= room else cut_at_words(text, room)
         self.bytes += len(kept) if kept.isascii() else len(kept.encode("utf-8", "surrogatepass"))
         return kept
 
