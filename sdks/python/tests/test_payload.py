@@ -226,7 +226,7 @@ def test_an_exception_is_bounded_and_cut_between_words() -> None:
 
 def test_a_text_that_is_cut_before_masking_holds_no_part_of_a_credential() -> None:
     address = "https://user:hunter2@"
-    for missing in range(1, 12):
+    for missing in range(-12, 20):
         words = "word " * 500_000
         begin = words[: 2_097_152 - len(address) + missing]
         text = str(to_plain({"first": "", "text": f"{begin[:-1]} {address}host"}, 200).value["text"])
