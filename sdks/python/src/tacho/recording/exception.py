@@ -35,7 +35,10 @@ def exception_classes(details: object) -> dict[str, object]:
 
 def _facts(error: BaseException) -> dict[str, object]:
     message = read_of_error(lambda: str.__str__(str(error)), "[unreadable]")
-    return {"type": read_of_error(lambda: _type_of(error), class_name(error)), "message": cut_at_words(message, _MESSAGE_CHARS, 0)}
+    return {
+        "type": read_of_error(lambda: _type_of(error), class_name(error)),
+        "message": cut_at_words(message, _MESSAGE_CHARS, 0),
+    }
 
 
 def _type_of(error: BaseException) -> str:
