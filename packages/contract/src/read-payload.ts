@@ -20,7 +20,7 @@ export interface Message {
   toolCalls: { name: string; input: unknown }[]
 }
 
-/** Chat messages in the shapes of OpenAI and Anthropic. */
+/** Chat messages in the shapes of our integrations, OpenAI, Anthropic and the AI SDK. */
 export function messagesAt(payload: Json, key: string): Message[] {
   const value = Object.hasOwn(payload, key) ? payload[key] : undefined
   const list = Array.isArray(value) ? value : [value]
@@ -31,7 +31,7 @@ function messageOf(value: unknown): Message | null {
   if (typeof value === 'string') return { role: 'assistant', text: value, toolCalls: [] }
   if (!isObject(value)) return null
   const content = value['content'] ?? value['text']
-  const toolCalls = [...openAiCalls(value['tool_calls']), ...anthropicCalls(content)]
+  const toolCalls = [...listedCalls(value['toolCalls'] ?? value['tool_calls']), ...anthropicCalls(content)]
   const text = contentText(content)
   return text === '' && toolCalls.length === 0 ? null : { role: textAt(value, 'role') ?? 'assistant', text, toolCalls }
 }
@@ -46,12 +46,12 @@ export function contentText(content: unknown): string {
     .join('\n')
 }
 
-function openAiCalls(value: unknown): Message['toolCalls'] {
+function listedCalls(value: unknown): Message['toolCalls'] {
   if (!Array.isArray(value)) return []
   return value.filter(isObject).flatMap((call) => {
     const made = isObject(call['function']) ? call['function'] : call
-    const name = textAt(made, 'name')
-    return name === null ? [] : [{ name, input: parsed(made['arguments']) }]
+    const name = textAt(made, 'name') ?? textAt(made, 'toolName')
+    return name === null ? [] : [{ name, input: parsed(made['arguments'] ?? made['input']) }]
   })
 }
 
