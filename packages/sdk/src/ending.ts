@@ -1,15 +1,18 @@
-/** When the work of a call ends. Generators and lazy thenables, such as query builders, work only after they are returned. */
+/** When the work of a call ends. Generators, streams and lazy thenables, such as query builders, work only after they are returned. */
 import { readSafely } from './json.ts'
 
 export type Failure = { readonly error: unknown }
-type End = (failure?: Failure) => void
+/** The work closes when the promise, if any, resolves. `isCancelled`: its reader left. */
+export type End = (failure?: Failure, isCancelled?: boolean) => Promise<unknown> | void
 /** Runs the work in its context. */
-type Within = <R>(act: () => R) => R
+export type Within = <R>(act: () => R) => R
 type Method = (...given: unknown[]) => unknown
 type Work = Record<string, unknown>
 
 // oxlint-disable-next-line unicorn/no-thenable
 const THEN = 'then'
+/** Of any realm. Other methods may begin lazy work: OpenAI's promises read the answer when they are awaited. */
+const NATIVE_THEN = /^function then\(\) \{\s*\[native code\]/
 
 /** Calls `act` in its context, and returns or throws what it does. Calls `end` once: when the work ends. */
 export function untilEnd<T>(act: () => T, within: Within, end: End): T {
@@ -17,70 +20,89 @@ export function untilEnd<T>(act: () => T, within: Within, end: End): T {
   try {
     result = within(act)
   } catch (error) {
-    end({ error })
+    void end({ error })
     throw error
   }
   // Return the host's own object, so that the host never depends on ours.
   const work = result as Work
-  if (result instanceof Promise) {
-    result.then(
-      () => end(),
-      (error: unknown) => end({ error }),
-    )
-  } else if (!readSafely(() => observeGenerator(work, within, end) || observeThen(work, within, end), false)) end()
+  if (!readSafely(() => observeGenerator(work, within, end) || observeThen(work, within, end), false)) void end()
   return result
 }
 
 /** False if it is no generator. Otherwise calls `end` with its last step. @param onItem receives each yielded value. */
 export function observeGenerator(given: unknown, within: Within, end: End, onItem?: (value: unknown) => void): boolean {
-  if (!Object.prototype.toString.call(given).endsWith('Generator]')) return false
-  const work = given as Work
+  const isGenerator = Object.prototype.toString.call(given).endsWith('Generator]')
+  if (isGenerator) observeSteps(given as Work, within, end, onItem)
+  return isGenerator
+}
+
+/** Whether its work may go on after it is returned: a stream, a Response, an async iterable. */
+export function isStreamed(given: unknown): boolean {
+  return readSafely(() => {
+    const {
+      body,
+      getReader,
+      [Symbol.asyncIterator]: iterate,
+    } = given as { body?: Work } & Partial<AsyncIterable<unknown>> & Work
+    return [body?.['getReader'], getReader, iterate].some((method) => typeof method === 'function')
+  }, false)
+}
+
+/** Calls `end` with the last step of a generator or an iterator. */
+export function observeSteps(work: Work, within: Within, end: End, onItem?: (value: unknown) => void): void {
   const { finish, failed } = once(end)
   const settled = (step: unknown) => {
     const { done, value } = step as IteratorResult<unknown>
-    if (done) finish()
-    else onItem?.(value)
-    return step
+    if (!done) onItem?.(value)
+    return done ? finish() : undefined
   }
   for (const name of ['next', 'return', 'throw']) {
-    const method = work[name] as Method
+    const method = work[name]
+    if (typeof method !== 'function') continue
     work[name] = (...given: unknown[]) => {
       try {
-        const step = within(() => Reflect.apply(method, work, given))
-        return step instanceof Promise ? step.then(settled, failed) : settled(step)
+        const step = within(() => Reflect.apply(method, work, given) as unknown)
+        if (step instanceof Promise) return step.then(async (made) => (await settled(made), made), failed)
+        void settled(step)
+        return step
       } catch (error) {
         return failed(error)
       }
     }
   }
-  return true
 }
 
-/** False if it is no thenable. Waits for the host's `then`: calling it here could do the work twice. */
+/** False if it is no thenable. Otherwise waits for the host's `then`: calling it here could begin the work, or do it twice. */
 function observeThen(work: Work, within: Within, end: End): boolean {
   const then = work?.[THEN] as Method
   if (typeof then !== 'function') return false
   const { finish, failed } = once(end)
+  if (NATIVE_THEN.test(Function.prototype.toString.call(then))) {
+    Reflect.apply(then, work, [() => void finish(), (error: unknown) => void finish({ error })])
+    return true
+  }
   work[THEN] = (onValue?: Method, onError?: Method) =>
     within(() =>
       Reflect.apply(then, work, [
-        (value: unknown) => (finish(), onValue ? onValue(value) : value),
-        (error: unknown) => (finish({ error }), onError ? onError(error) : failed(error)),
+        (value: unknown) => (void finish(), onValue ? onValue(value) : value),
+        (error: unknown) => (void finish({ error }), onError ? onError(error) : failed(error)),
       ]),
     )
   return true
 }
 
-function once(end: End): { finish: End; failed(error: unknown): never } {
+/** `finish` calls `end` the first time. */
+export function once(end: End): { finish: End; failed(error: unknown): never } {
   let isEnded = false
-  const finish: End = (failure) => {
-    if (!isEnded) end(failure)
+  const finish: End = (...how) => {
+    if (isEnded) return
     isEnded = true
+    return end(...how)
   }
   return {
     finish,
     failed(error) {
-      finish({ error })
+      void finish({ error })
       throw error
     },
   }

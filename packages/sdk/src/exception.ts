@@ -7,6 +7,15 @@ const MESSAGE_CHARS = 4_096
 const STACK_CHARS = 16_384
 const CAUSES = 10
 
+/** OpenAI's and Anthropic's error has no name of its own; Next.js throws the last one when a reader leaves. */
+const ABORTS = /^(?:AbortError|APIUserAbortError|ResponseAborted)$/
+
+/** Whether the host or a user stopped the work. */
+export function isAbort(thrown: unknown): boolean {
+  const names = () => [(thrown as Error).name, (thrown as Error).constructor.name]
+  return readSafely(names, []).some((name) => ABORTS.test(name))
+}
+
 interface Facts {
   readonly type: string
   readonly message: string

@@ -73,6 +73,7 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
       return value.toJSON()
     }
     if (value instanceof String || value instanceof Number || value instanceof Boolean) return value.valueOf()
+    if (isHidden(value)) throw TOO_LARGE
     const fields: Record<string, unknown> = {}
     for (const key of Object.keys(value)) {
       spend(key.length + READ_MAX / FIELDS_MAX)
@@ -85,6 +86,25 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
   const value = copy(payload, maxLevels)
   if (value === undefined) throw TOO_LARGE
   return { value, bytes }
+}
+
+/** Whether JSON would show nothing of it: a Map, Headers, a Response. Not an object of the host's own class. */
+function isHidden(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return false
+  const kind = kindOf(value)
+  if (kind === 'Error') return true
+  return !/^(?:Object|String|Number|Boolean)$/.test(kind) && Object.keys(value).length === 0
+}
+
+const kindOf = (value: object): string => Object.prototype.toString.call(value).slice(8, -1)
+
+/** Instead of its content, which JSON cannot express. */
+function markOf(value: object): string {
+  const kind = kindOf(value)
+  const { size, byteLength: bytes = size } = value as { size?: unknown; byteLength?: unknown }
+  if (/^(?:Blob|File|(?:Shared)?ArrayBuffer)$/.test(kind)) return `[binary: ${String(bytes)} bytes]`
+  return typeof size === 'number' ? `[${kind}: ${size} entries]` : `[${kind}]`
 }
 
 /** The text of a copy without what JSON cannot express, limited in depth, values and characters. */
@@ -122,10 +142,11 @@ function copied(value: unknown, maxLevels: number): JsonText {
     if (ancestors.size >= maxLevels) return '[cut: nested too deeply]'
     ancestors.add(source)
     try {
-      if (source instanceof Error) return { name: copyText(source.name), message: copyText(source.message) }
+      if (isError(source)) return { name: copyText(source.name), message: copyText(source.message) }
       if (ArrayBuffer.isView(source)) return `[binary: ${source.byteLength} bytes]`
       const { toJSON } = source as { toJSON?: unknown }
       if (typeof toJSON === 'function') return copyValue((toJSON as () => unknown).call(source))
+      if (isHidden(source)) return markOf(source)
       return Array.isArray(source) ? copyList(source) : copyFields(source)
     } catch {
       return '[unreadable]'
@@ -176,12 +197,14 @@ export function joined(...sources: readonly unknown[]): Record<string, unknown> 
   return Object.fromEntries(sources.flatMap(fieldsOf))
 }
 
+/** Also of another realm, such as that of a test runner. */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || /^(?:Error|DOMException)$/.test(kindOf(value as object))
+}
+
 /** Any thrown value as one text. */
 export function errorText(error: unknown): string {
-  return readSafely(
-    () => (error instanceof Error ? `${error.name}: ${error.message}` : String(error)),
-    'unreadable error',
-  )
+  return readSafely(() => (isError(error) ? `${error.name}: ${error.message}` : String(error)), 'unreadable error')
 }
 
 /** What `read` returns, or `otherwise` if it throws: a getter or proxy of the host can. */

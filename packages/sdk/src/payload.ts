@@ -1,6 +1,6 @@
 /** Captures what a host records: reduced to metadata if configured. writing.ts makes its JSON text. */
 import { exceptionOf } from './exception.ts'
-import { errorText, fieldsOf, joined, readSafely, snapshotOf } from './json.ts'
+import { errorText, fieldsOf, isError, joined, readSafely, snapshotOf } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Settings } from './options.ts'
 import type { Writing } from './writing.ts'
@@ -17,7 +17,7 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
 )
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
-/** A payload as it was when it was captured. */
+/** @internal A payload as it was when it was captured. */
 export interface Captured {
   /** About as many bytes as its JSON text has. */
   readonly bytes: number
@@ -25,11 +25,12 @@ export interface Captured {
   write(maxBytes?: number): string
 }
 
+/** @internal */
 export type PayloadCapture = (payload: Payload | undefined) => Captured
 
 const EMPTY: Captured = { bytes: 2, write: () => '{}' }
 
-/** Captures at once, and masks later. */
+/** @internal Captures at once, and masks later. */
 export function createPayloadCapture(
   { capture, metadataKeys }: Pick<Settings, 'capture' | 'metadataKeys'>,
   writing: () => Writing,
@@ -44,7 +45,7 @@ export function createPayloadCapture(
   function chosen(payload: Payload): unknown {
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
-    const isThrown = readSafely(() => error instanceof Error, true)
+    const isThrown = readSafely(() => isError(error), true)
     const facts = isThrown
       ? joined(payload, { error: errorText(error), exception: payload['exception'] ?? exceptionOf(error) })
       : payload
@@ -64,7 +65,7 @@ export function createPayloadCapture(
   }
 }
 
-/** The class of an error; its message could quote content. */
+/** @internal The class of an error; its message could quote content. */
 export function nameOf(error: unknown): string {
   return readSafely(() => String((error as Error).name), 'unreadable error')
 }

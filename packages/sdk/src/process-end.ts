@@ -17,6 +17,8 @@ export interface Ending {
   endRuns(status: 'FAILED' | 'CANCELLED', failure: Failure, isFailed: boolean): void
   /** Delivers before it returns. @param spentMs what other clients took of the time. */
   deliverNow(spentMs: number): void
+  /** So many clients are open at once that the host seems to create one for each request. */
+  warn(clients: number): void
 }
 
 type Listener = (given: unknown) => void
@@ -35,6 +37,9 @@ const SIGNALS = ['SIGTERM', 'SIGINT']
 /** A process group and its parent may pass on the same signal. */
 const SAME_SIGNAL_MS = 1_000
 
+/** Each client keeps its queue, its timers and its policies until its shutdown. */
+const CLIENTS_MAX = 20
+
 /** One listener for all clients of a process. */
 const endings = new Set<Ending>()
 const listening = new Map<string, Listener>()
@@ -46,6 +51,7 @@ let signalled: { readonly signal: string; readonly at: number } | undefined
 export function endRunsAtEnd(ending: Ending): () => void {
   const { process: host } = globalThis as unknown as { process: HostProcess }
   endings.add(ending)
+  if (endings.size === CLIENTS_MAX) ending.warn(CLIENTS_MAX)
   listen(host, 'beforeExit', onBeforeExit)
   listen(host, 'uncaughtExceptionMonitor', (error) => (thrown = { error }))
   listen(host, 'exit', onExit)

@@ -2,8 +2,8 @@ import { childSpan, type Context, type RunScope, type Span } from './context.ts'
 import { attempt, type Core } from './core.ts'
 import { untilEnd, type Failure } from './ending.ts'
 import { scopeJson, type Draft, type EventType } from './event.ts'
-import { exceptionOf } from './exception.ts'
-import { errorText, fieldsOf, joined, readSafely } from './json.ts'
+import { exceptionOf, isAbort } from './exception.ts'
+import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 import type { Payload } from './payload.ts'
 import { carriedState, createRunState, resumedState, type CarriedState } from './run-state.ts'
@@ -27,7 +27,14 @@ export interface RunOptions {
   /** The parent span of this part of the run, in the process that began the run. */
   parentSpanId?: string | undefined
   /** What other processes used of the run: policies and budgets count it too. Costs in US dollars. */
-  usedBefore?: { toolCalls?: number; totalTokens?: number; cost?: number; seconds?: number } | undefined
+  usedBefore?:
+    | {
+        toolCalls?: number | undefined
+        totalTokens?: number | undefined
+        cost?: number | undefined
+        seconds?: number | undefined
+      }
+    | undefined
 }
 
 /**
@@ -45,12 +52,14 @@ export interface RunHandle extends CarriedState {
 
 /** Payload of LLM_CALL. Other keys are recorded too. */
 export interface LlmCall {
-  model?: string
+  model?: string | undefined
   /** Milliseconds. */
-  latency?: number
+  latency?: number | undefined
   /** In US dollars: a number from 0 to 1,000,000. */
-  cost?: number
-  usage?: { promptTokens?: number; completionTokens?: number; totalTokens?: number }
+  cost?: number | undefined
+  usage?:
+    | { promptTokens?: number | undefined; completionTokens?: number | undefined; totalTokens?: number | undefined }
+    | undefined
   messages?: unknown
   output?: unknown
   [key: string]: unknown
@@ -64,9 +73,9 @@ export interface ToolCall {
   /** An Error, or any text or JSON. */
   error?: unknown
   /** Milliseconds. */
-  latency?: number
-  inputHash?: string
-  approvalId?: string
+  latency?: number | undefined
+  inputHash?: string | undefined
+  approvalId?: string | undefined
   [key: string]: unknown
 }
 
@@ -78,7 +87,7 @@ export class Run {
   readonly #scope: RunScope
   #isEnded = false
 
-  /** Created by `Tacho`. */
+  /** @internal Created by `Tacho`. */
   constructor(core: Core, scope: RunScope) {
     this.#core = core
     this.#scope = scope
@@ -115,9 +124,9 @@ export class Run {
   /** An error: `payload.message`, and `payload.code` if the error has a code. */
   error(error: unknown, payload?: Payload): string | undefined {
     return this.#add(() => {
-      const { name, message } = error instanceof Error ? error : { name: 'error', message: errorText(error) }
+      const { name, message } = isError(error) ? error : { name: 'error', message: errorText(error) }
       const code = (error as { code?: unknown } | null | undefined)?.code
-      const exception = error instanceof Error && { exception: exceptionOf(error) }
+      const exception = isError(error) && { exception: exceptionOf(error) }
       const facts = joined({ message }, code !== undefined && { code }, exception, payload)
       return { type: 'ERROR', label: name, payload: facts }
     })
@@ -208,6 +217,7 @@ export class Run {
   }
 }
 
+/** @internal */
 export function handleOf(core: Core, { scope, span: { spanId: parentSpanId } }: Context): RunHandle {
   const { runId, sessionId, agentId, agentName } = scope
   const { toolCalls, totalTokens, cost, since } = core.usages.of(scope)
@@ -216,12 +226,12 @@ export function handleOf(core: Core, { scope, span: { spanId: parentSpanId } }: 
   return { runId, sessionId, agentId, agentName, parentSpanId, ...state }
 }
 
-/** How a run ends that throws this. */
+/** @internal How a run ends that throws this. */
 export function outcomeOf(error: unknown): Outcome {
-  return readSafely(() => error instanceof Error && error.name === 'AbortError', false) ? 'CANCELLED' : 'FAILED'
+  return isAbort(error) ? 'CANCELLED' : 'FAILED'
 }
 
-/** What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
+/** @internal What the events of a run share. Faulty ids never lose a run: they are replaced or cut, and reported. */
 export function createScope(core: Core, given: RunOptions, handle?: RunHandle): RunScope {
   const { settings, ids, diagnostics } = core
   const options = readSafely(() => ({ ...given }), {})

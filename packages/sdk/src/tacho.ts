@@ -2,7 +2,7 @@ import { host as hostProcess } from '#process'
 import { toPrompt, type Prompt, type VariablesOf } from './configuration/prompt.ts'
 import type { Context, RunScope } from './context.ts'
 import { attempt, createCore, type Core, type OpenRun } from './core.ts'
-import { observeGenerator, type Failure } from './ending.ts'
+import { isStreamed, observeGenerator, type Failure } from './ending.ts'
 import { detached } from './detach.ts'
 import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
@@ -35,7 +35,9 @@ export class Tacho {
     return tacho.#core
   }
 
-  /** `runtime` is for tests: another clock, network or source of randomness. */
+  constructor(options?: TachoOptions)
+  /** @internal For our tests: another clock, network or source of randomness. */
+  constructor(options?: TachoOptions, runtime?: Runtime)
   constructor(options: TachoOptions = {}, runtime: Runtime = hostRuntime) {
     const core = createCore(options, runtime)
     this.#core = core
@@ -52,6 +54,10 @@ export class Tacho {
       deliverNow: (spentMs) => {
         if (!this.#isGivenUp) core.deliverNow(core.settings.flushTimeoutMs - spentMs)
       },
+      warn(clients) {
+        const message = `${clients} clients are open. Create one for the process, or call shutdown on each.`
+        core.diagnostics.report('warning', 'clients_open', message)
+      },
     })
   }
 
@@ -67,41 +73,58 @@ export class Tacho {
 
   /**
    * Runs `act` as one agent execution. Records the outcome when it ends: COMPLETED, FAILED if it throws, CANCELLED if
-   * it throws an AbortError. Returns or throws what `act` returns or throws.
+   * it throws an AbortError. Returns or throws what `act` returns or throws. A run that returns a generator, a stream, a
+   * Response or an async iterable ends when its body does.
    */
-  async run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>> {
-    const run = this.#open(options, 'own')
-    try {
-      const result = await run.within(async () => await act(run))
-      const end = (failure?: Failure) => {
-        if (failure) run.fail(outcomeOf(failure.error), failure)
-        else run.end()
-      }
-      if (!observeGenerator(result, (step) => run.within(step), end)) end()
-      return result
-    } catch (error) {
-      // The run ends where the call is continued.
-      if (isPending(error)) run.handOver()
-      else run.fail(outcomeOf(error), { error })
-      throw error
-    }
+  run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>> {
+    return this.#act(options, act, () => undefined)
   }
 
   /**
-   * The same for serverless functions. Delivers before it returns, or passes the delivery to `waitUntil` and returns at
-   * once. `waitUntil` may be given per run, because Cloudflare creates one for each request.
+   * The same for serverless functions. Delivers before it returns, or before a streamed body closes. With `waitUntil`, the
+   * platform waits for the delivery instead. It may be given per run, because Cloudflare creates one for each request.
    */
-  async withRun<T>(
-    { waitUntil, ...options }: RunOptions & { waitUntil?: (promise: Promise<unknown>) => void },
+  withRun<T>(
+    { waitUntil, ...options }: RunOptions & { waitUntil?: ((promise: Promise<unknown>) => void) | undefined },
     act: (run: Run) => T,
   ): Promise<Awaited<T>> {
-    try {
-      return await this.run(options, act)
-    } finally {
-      const delivered = this.flush()
-      if (waitUntil) attempt(() => waitUntil(delivered))
-      else if (!this.#core.settings.waitUntil) await delivered
+    let deliver: () => void = () => undefined
+    const delivered = new Promise<void>((resolve) => (deliver = resolve)).then(() => this.flush())
+    if (waitUntil) attempt(() => waitUntil(delivered))
+    const isAwaited = !waitUntil && !this.#core.settings.waitUntil
+    return this.#act(options, act, () => {
+      deliver()
+      return isAwaited ? delivered : undefined
+    })
+  }
+
+  /** @param afterEnd is called when the run has ended. The result closes when its promise, if any, resolves. */
+  async #act<T>(
+    options: RunOptions,
+    act: (run: Run) => T,
+    afterEnd: () => Promise<unknown> | undefined,
+  ): Promise<Awaited<T>> {
+    const run = this.#open(options, 'own')
+    const within = <R>(step: () => R): R => run.within(step)
+    const end = (failure?: Failure, isCancelled = false) => {
+      // The run ends where the call is continued.
+      if (failure && isPending(failure.error)) run.handOver()
+      else if (failure) run.fail(isCancelled ? 'CANCELLED' : outcomeOf(failure.error), failure)
+      else run.end(isCancelled ? 'CANCELLED' : 'COMPLETED')
+      return afterEnd()
     }
+    let result: Awaited<T>
+    try {
+      result = await within(async () => await act(run))
+    } catch (error) {
+      await end({ error })
+      throw error
+    }
+    if (observeGenerator(result, within, end)) return result
+    const streamed = isStreamed(result) && (await import('./streamed-result.ts').catch(() => undefined))
+    if (streamed) return (await streamed.observeResult(result, within, end)) as Awaited<T>
+    await end()
+    return result
   }
 
   /** Begins a run without a callback. Call its `end`, or the run stays RUNNING. */

@@ -243,10 +243,15 @@ test('each run records one outcome, which says how it ended', async () => {
     { name: 'AbortError' },
   )
   await tacho.run({}, (run) => void run.end('CANCELLED'))
+  class APIUserAbortError extends Error {}
+  await assert.rejects(
+    tacho.run({}, () => Promise.reject(new APIUserAbortError('aborted'))),
+    APIUserAbortError,
+  )
   const payloads = (await events()).map(({ payload }) => payload as { exception?: { type: string } })
   assert.deepEqual(
     payloads.map(({ exception }) => exception?.type),
-    [undefined, 'RangeError', 'AbortError', undefined],
+    [undefined, 'RangeError', 'AbortError', undefined, 'Error'],
   )
   const outcomes = payloads.map(({ exception: _, ...outcome }) => outcome)
   assert.deepEqual(outcomes, [
@@ -254,6 +259,7 @@ test('each run records one outcome, which says how it ended', async () => {
     { error: 'RangeError: own', status: 'FAILED' },
     { error: 'AbortError: stop', status: 'CANCELLED' },
     { status: 'CANCELLED' },
+    { error: 'Error: aborted', status: 'CANCELLED' },
   ])
 })
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { createDiagnostics } from '../src/diagnostics.ts'
 import { exceptionOf } from '../src/exception.ts'
@@ -200,6 +201,52 @@ test('errors and binary data inside a payload are readable, and toJSON is called
     own: { calls: 1 },
     when: '1970-01-01T00:00:00.000Z',
   })
+})
+
+test('values that hide what they hold have a mark, also inside an object of a class', () => {
+  class Order {
+    readonly id = 1
+    readonly lines = new Map([['a', 1]])
+  }
+  class Own {
+    get [Symbol.toStringTag]() {
+      return 'Own'
+    }
+    readonly seen = true
+  }
+  const hidden = {
+    map: new Map([[1, 2]]),
+    set: new Set([1, 2]),
+    headers: new Headers({ a: 'b' }),
+    response: new Response('text'),
+    blob: new Blob(['four']),
+    buffer: new ArrayBuffer(5),
+    promise: Promise.resolve(1),
+    form: new URLSearchParams('a=b'),
+    order: new Order(),
+    own: new Own(),
+    boxed: Object(1) as number,
+    none: {},
+    foreign: runInNewContext('new RangeError("far")') as Error,
+    far: runInNewContext('({ plain: new Map() })') as object,
+  }
+  assert.deepEqual(written(hidden), {
+    map: '[Map: 1 entries]',
+    set: '[Set: 2 entries]',
+    headers: '[Headers]',
+    response: '[Response]',
+    blob: '[binary: 4 bytes]',
+    buffer: '[binary: 5 bytes]',
+    promise: '[Promise]',
+    form: '[URLSearchParams: 1 entries]',
+    order: { id: 1, lines: '[Map: 1 entries]' },
+    own: { seen: true },
+    boxed: {},
+    none: {},
+    foreign: { name: 'RangeError', message: 'far' },
+    far: { plain: '[Map: 0 entries]' },
+  })
+  assert.deepEqual(written({ error: hidden.foreign })['error'], 'RangeError: far')
 })
 
 test('a key named __proto__ is recorded like any other, also when its payload is masked or shortened', () => {

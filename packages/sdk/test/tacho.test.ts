@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import { Tacho } from '../src/index.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 import { startScriptedServer } from './scripted-server.ts'
@@ -136,4 +137,46 @@ test('a run of a generator ends with its last step: completed, failed, or left e
   })
   assert.deepEqual(left, ['AGENT_STEP begun', 'SESSION_OUTCOME completed'])
   assert.deepEqual(await play(async () => undefined), [])
+})
+
+test("a span lasts as long as another realm's promise, and a lazy promise begins once, when it is awaited", async () => {
+  const failures: unknown[] = []
+  let begun = 0
+  class Lazy extends Promise<number> {
+    #promise: Promise<number> | undefined
+    constructor() {
+      super((resolve) => resolve(0))
+    }
+    // oxlint-disable-next-line unicorn/no-thenable
+    override then<A = number, B = never>(
+      onValue?: ((value: number) => A | PromiseLike<A>) | null,
+      onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+    ) {
+      this.#promise ??= Promise.resolve(++begun)
+      return this.#promise.then(onValue, onError)
+    }
+    static override get [Symbol.species]() {
+      return Promise
+    }
+  }
+  const fake = fakeTacho()
+  await fake.tacho.run({}, async (run) => {
+    const foreign = runInNewContext('Promise.reject(new RangeError("foreign"))') as Promise<never>
+    // Not awaited in between: its end alone must be seen.
+    const same = run.span('foreign', () => foreign)
+    assert.equal(same, foreign)
+    await same.catch((error: unknown) => failures.push(error))
+    const lazy = run.span('lazy', () => new Lazy())
+    assert.equal(begun, 0)
+    assert.deepEqual([await lazy, await lazy], [1, 1])
+  })
+  const events = await fake.events()
+  await fake.close()
+  assert.equal(failures.length, 1)
+  const spans = events.filter(({ eventType }) => eventType === 'AGENT_STEP')
+  assert.deepEqual(
+    spans.map(({ label }) => label),
+    ['foreign', 'lazy'],
+  )
+  assert.match(String(spans[0]?.payload['error']), /foreign/)
 })

@@ -2,7 +2,7 @@
 import type { Context } from '../context.ts'
 import type { Core } from '../core.ts'
 import type { IssueRecords, IssueReport } from '../issue-records.ts'
-import { readSafely } from '../json.ts'
+import { isError, readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import { ToolBlockedError, type BlockFacts } from './blocked.ts'
 import type { Detection } from './detectors.ts'
@@ -76,7 +76,7 @@ export class CallRecord {
   }
 
   failure(error: unknown): void {
-    const thrown = readSafely(() => (error instanceof Error ? error : String(error)), 'unreadable error')
+    const thrown = readSafely(() => (isError(error) ? error : String(error)), 'unreadable error')
     const eventId = this.#end({ error: thrown })
     const payload = { toolName: this.#call.toolName, reasonCode: reasonCodeOf(error) }
     this.#trouble({ detectionType: 'TOOL_FAILED', payload, eventId })

@@ -1,6 +1,7 @@
 /** Records one model call of a framework as an LLM_CALL in a span of its own. Nothing here throws into the host. */
 import type { Context } from '../context.ts'
 import { attempt } from '../core.ts'
+import { isAbort } from '../exception.ts'
 import { readSafely } from '../json.ts'
 import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
@@ -71,8 +72,7 @@ export class ModelCall {
 
   /** `result` is what arrived before. An abort ends the call as aborted. */
   fail(error: unknown, result: () => ModelResult = () => ({})): void {
-    const name = readSafely(() => String((error as Error).name), 'error')
-    if (/abort/i.test(name)) return this.abort(result)
+    if (isAbort(error)) return this.abort(result)
     this.#record('FAILED', result, { error })
   }
 

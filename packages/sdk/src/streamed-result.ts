@@ -1,0 +1,123 @@
+/** A stream, a Response or an async iterable that a run returns: the run ends when its body does. Loaded only for these. */
+import { observeSteps, once, type End, type Within } from './ending.ts'
+import { readSafely } from './json.ts'
+
+/** Parts of the web's streams and of Node's, without their types: hosts without them compile this too. */
+interface Reader {
+  read(): Promise<{ done: boolean; value?: unknown }>
+  cancel(reason?: unknown): Promise<void>
+}
+interface WebStream {
+  readonly locked: boolean
+  getReader(): Reader
+  cancel(reason?: unknown): Promise<void>
+}
+interface Controller {
+  enqueue(value: unknown): void
+  close(): void
+}
+interface WebResponse {
+  readonly body: WebStream
+  readonly url: string
+  readonly constructor: Make
+}
+interface NodeStream {
+  readonly destroyed: boolean
+  readonly readableEnded: boolean
+  readonly errored?: unknown
+  on(event: 'end' | 'close', listener: () => void): unknown
+}
+type Make = new (...given: unknown[]) => unknown
+type Globals = Record<'ReadableStream' | 'Response', Make>
+type Iterate = (...given: unknown[]) => Record<string, unknown>
+type Iterable = Record<symbol, Iterate>
+
+/** The result for the host: itself, or the same with an observed body. Calls `end` once, at once if nothing can be observed. */
+export async function observeResult(given: unknown, within: Within, onEnd: End): Promise<unknown> {
+  const { finish: end } = once(onEnd)
+  const observed = readSafely(() => {
+    if (isWebStream(given)) return observedStream(given, within, end)
+    if (isResponse(given)) return observedResponse(given, within, end)
+    if (isNodeStream(given)) return observeNodeStream(given, end)
+    return observeIterable(given, within, end)
+  }, undefined)
+  if (observed === undefined) await end()
+  return observed ?? given
+}
+
+function isWebStream(given: unknown): given is WebStream {
+  return typeof (given as Partial<WebStream>).getReader === 'function'
+}
+
+function isResponse(given: unknown): given is WebResponse {
+  const { body, status, headers } = given as { body?: unknown; status?: unknown; headers?: { get?: unknown } }
+  return typeof status === 'number' && typeof headers?.get === 'function' && isWebStream(body)
+}
+
+function isNodeStream(given: unknown): given is NodeStream {
+  const { pipe, on } = given as { pipe?: unknown; on?: unknown }
+  return typeof pipe === 'function' && typeof on === 'function'
+}
+
+/** The same stream, read no faster than the host reads. Undefined if another reader has it. */
+function observedStream(stream: WebStream, within: Within, end: End): unknown {
+  if (stream.locked) return undefined
+  let reader: Reader | undefined
+  const source = {
+    async pull(controller: Controller) {
+      try {
+        const { done, value } = await within(() => (reader ??= stream.getReader()).read())
+        if (!done) return controller.enqueue(value)
+      } catch (error) {
+        await end({ error })
+        throw error
+      }
+      await end()
+      controller.close()
+    },
+    async cancel(reason: unknown) {
+      // First: a read under way ends as if the stream had ended.
+      const ended = end(reason === undefined ? undefined : { error: reason }, true)
+      await within(() => (reader ?? stream).cancel(reason))
+      await ended
+    },
+  }
+  // Nothing is read before the host reads.
+  return new (globalThis as unknown as Globals).ReadableStream(source, { highWaterMark: 0 })
+}
+
+/** Of the same class, if its constructor is like that of Response. */
+function observedResponse(response: WebResponse, within: Within, end: End): unknown {
+  const body = observedStream(response.body, within, end)
+  if (body === undefined) return undefined
+  const { Response } = globalThis as unknown as Globals
+  const same = readSafely(() => new response.constructor(body, response) as Partial<WebResponse>, undefined)
+  const made = same?.body ? same : new Response(body, response)
+  Object.defineProperty(made, 'url', { value: response.url, configurable: true })
+  return made
+}
+
+/** By its events: listeners of errors would change what an error does to the process. */
+function observeNodeStream(stream: NodeStream, end: End): unknown {
+  if (stream.destroyed || stream.readableEnded) return undefined
+  stream.on('end', () => void end())
+  stream.on('close', () => void end(stream.errored ? { error: stream.errored } : undefined, !stream.errored))
+  return stream
+}
+
+/** Throws if it cannot be changed. */
+function observeIterable(given: unknown, within: Within, end: End): unknown {
+  const observe = (steps: Record<string, unknown>) => {
+    // Without it, nothing would say that the host left the loop.
+    steps['return'] ??= async (value: unknown) => ({ done: true, value })
+    observeSteps(steps, within, end)
+    return steps
+  }
+  const work = given as Iterable
+  const iterate = work[Symbol.asyncIterator]
+  if (!iterate) return undefined
+  // It may be its own iterator, which a host may use without a loop.
+  if (typeof (given as Partial<AsyncIterator<unknown>>).next === 'function') observe(given as Record<string, unknown>)
+  else work[Symbol.asyncIterator] = (...how) => observe(within(() => Reflect.apply(iterate, given, how)))
+  return given
+}
