@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { guardTools, recordModel } from '@tacho/sdk/ai'
-import { generateText, isStepCount, streamText, tool } from 'ai'
+import { fakeTacho } from '@tacho/sdk/testing'
+import { generateText, isStepCount, streamText, tool, type LanguageModel } from 'ai'
 import { z } from 'zod'
 import { assertScene, DONE, onlyCall, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
 
@@ -132,4 +133,14 @@ test('hostile values of a provider never reach the host as an error, and a call 
     runs.map(({ status }) => status),
     ['COMPLETED', 'COMPLETED'],
   )
+})
+
+test('any LanguageModel is taken; the name of a gateway model stays a name, with a warning', async () => {
+  const codes: string[] = []
+  const { tacho, close } = fakeTacho({ onDiagnostic: ({ code }) => codes.push(code) })
+  const models: LanguageModel[] = [createOpenAI({ apiKey: 'key' })('gpt-5'), 'openai/gpt-5']
+  const [, name] = models.map((model): LanguageModel => recordModel(model, tacho))
+  assert.equal(name, 'openai/gpt-5')
+  assert.deepEqual(codes, ['model_not_recorded'])
+  await close()
 })

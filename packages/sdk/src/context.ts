@@ -1,5 +1,6 @@
 /** The run and the span that the host's code is currently in. */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { readSafely } from './json.ts'
 import type { OpenCall, RunState } from './run-state.ts'
 
 /** What all events of a run share. */
@@ -68,4 +69,7 @@ type Snapshot = () => <T>(act: () => T) => T
  * Calls `act` in the context of the import. The SDK's background work is no part of the request in which a host first
  * uses it: its requests would be in that request's trace for ever, and Next.js forbids clocks while it prerenders.
  */
-export const outside = (AsyncLocalStorage as { snapshot?: Snapshot }).snapshot?.() ?? (<T>(act: () => T): T => act())
+export const outside =
+  // Some edge runtimes have a stub that throws.
+  readSafely(() => (AsyncLocalStorage as { snapshot?: Snapshot }).snapshot?.(), undefined) ??
+  (<T>(act: () => T): T => act())

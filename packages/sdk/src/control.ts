@@ -1,5 +1,5 @@
 /** What a client needs to control agents. Loaded on first use, so that a client that only records stays small. */
-import { createDiskCache } from './configuration/disk-cache.ts'
+import { host as hostProcess } from '#process'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import { ConfigurationSource } from './configuration/source.ts'
 import type { Core } from './core.ts'
@@ -27,7 +27,8 @@ export function createControl(
 ): Control {
   const { cacheFile } = configuration
   const warn = (message: string) => core.diagnostics.report('warning', 'configuration_not_kept', message)
-  const cache = cacheFile === undefined ? undefined : createDiskCache(cacheFile, core.sign, warn)
+  const cache = cacheFile === undefined ? undefined : hostProcess?.createDiskCache(cacheFile, core.sign, warn)
+  if (cacheFile !== undefined && !cache) warn('configuration.cacheFile has no effect: there are no files here.')
   const source = new ConfigurationSource(core, configuration, cache)
   let loading: Promise<Guard> | undefined
   return {

@@ -51,6 +51,7 @@ export interface Counters {
 /** A code that recurs is reported at once, then at most once in this interval. */
 const REPEAT_MS = 10_000
 
+/** @internal */
 export interface Diagnostics {
   report(level: DiagnosticLevel, code: string, message: string): void
   count(name: Exclude<keyof Counters, 'dropped' | 'queued' | 'queuedBytes'>, by?: number): void
@@ -58,7 +59,7 @@ export interface Diagnostics {
   counters(queue: { queued: number; queuedBytes: number }): Counters
 }
 
-/** Without a host listener, each code is written to the console once, except information. */
+/** @internal Without a host listener, each code is written to the console once, except information. */
 export function createDiagnostics(onDiagnostic: OnDiagnostic | undefined, { now }: Pick<Runtime, 'now'>): Diagnostics {
   const received = { recorded: 0, recovered: 0, shortened: 0 }
   const delivered = { accepted: 0, rejected: 0, retried: 0, requests: 0, failedRequests: 0 }

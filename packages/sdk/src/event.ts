@@ -21,6 +21,7 @@ export type EventType =
   // Keeps the names above in editor completions.
   | (string & {})
 
+/** @internal */
 export interface Draft {
   readonly type: EventType
   readonly label: string
@@ -35,6 +36,7 @@ export interface Draft {
   readonly isLast?: boolean
 }
 
+/** @internal */
 export interface EventParts {
   readonly scope: RunScope
   readonly span: Span
@@ -51,8 +53,10 @@ export interface EventParts {
 const FIELDS_BYTES = 400
 
 const OUTCOME = 'SESSION_OUTCOME'
+/** @internal */
 export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION'])
 
+/** @internal */
 export function makeEvent(
   { type, label, eventId, isLast = type === OUTCOME }: Draft,
   parts: EventParts,
@@ -73,7 +77,7 @@ export function makeEvent(
   return new QueuedEvent(identity, write, payload.bytes + FIELDS_BYTES)
 }
 
-/** The fields that all events of a run share. */
+/** @internal The fields that all events of a run share. */
 export function scopeJson(fields: {
   clientId: string
   runId: string

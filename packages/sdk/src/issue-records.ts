@@ -22,7 +22,7 @@ import { byteLength, cutText, wellFormed } from './text.ts'
 import { LIMITS } from './limits.ts'
 import type { Ids } from './uuid.ts'
 
-/** The part of a client that this needs. */
+/** @internal The part of a client that this needs. */
 export interface IssueParts {
   readonly settings: Settings
   readonly runtime: Runtime
@@ -38,7 +38,7 @@ export type RecordKind = 'DETECTION' | 'RECOVERY'
 /** A detection or a recovery. Keep the names of detectors and tools stable, because the service groups by them. */
 export interface IssueReport {
   /** Default: DETECTION. */
-  recordKind?: RecordKind
+  recordKind?: RecordKind | undefined
   /** For example TOOL_BLOCKED, TOOL_FAILED, LOOP_DETECTED, BUDGET_EXCEEDED, or your own. */
   detectionType: string
   policyId?: string | undefined
@@ -78,6 +78,7 @@ interface Queued extends Kept {
   attempts: number
 }
 
+/** @internal */
 export class IssueRecords {
   /** Resolves when the spool, if any, has returned the records it kept. */
   opened: Promise<unknown> | undefined
@@ -296,7 +297,7 @@ export class IssueRecords {
 /** 401 and 403 of a proxy say nothing about the record. */
 const TEMPORARY: ReadonlySet<number> = new Set([401, 403, 408, 429])
 
-/** A 2xx from something else, such as a proxy's page, confirms nothing. */
+/** @internal A 2xx from something else, such as a proxy's page, confirms nothing. */
 export function isReceipt(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'recordId' in json
 }

@@ -9,6 +9,7 @@ import type { IssueRecords, IssueReport } from './issue-records.ts'
 const READY_MS = 5_000
 const NOTHING: ConfigurationState = { current: null, ageMs: null, source: null }
 
+/** @internal */
 export class LazyControl {
   readonly #core: Core
   readonly #options: ControlOptions
@@ -86,6 +87,7 @@ export class LazyControl {
 export class RuntimeConfiguration {
   readonly #control: LazyControl
 
+  /** @internal */
   constructor(control: LazyControl) {
     this.#control = control
   }

@@ -24,23 +24,24 @@ import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
 export interface MaskingOptions {
   /** Values under names such as `password` or `apiKey`, and well-known forms of secrets in texts. Default: true. */
-  credentials?: boolean
+  credentials?: boolean | undefined
   /** E-mail addresses. Default: false. */
-  email?: boolean
+  email?: boolean | undefined
   /** Payment card numbers with a valid checksum (Luhn). Default: false. */
-  cardNumber?: boolean
+  cardNumber?: boolean | undefined
   /** Phone numbers: international ones, and ten digits in groups. Default: false. */
-  phone?: boolean
+  phone?: boolean | undefined
   /** International bank account numbers with a valid checksum. Default: false. */
-  iban?: boolean
+  iban?: boolean | undefined
   /** More names whose values are masked. Case, `-`, `_`, `.` and spaces make no difference. */
-  keys?: readonly string[]
+  keys?: readonly string[] | undefined
   /** More patterns whose matches are masked. They run on whole texts, so keep them linear. */
-  patterns?: readonly RegExp[]
+  patterns?: readonly RegExp[] | undefined
   /** Called with each remaining text; returns the text to record. If it throws, everything is masked. */
-  custom?: (text: string) => string
+  custom?: ((text: string) => string) | undefined
 }
 
+/** @internal */
 export interface Mask {
   /** Masks one text. @throws whatever `custom` throws. */
   text(text: string): string
@@ -55,7 +56,7 @@ const PHONE = /(?<![\w.])(?:(?:\+|00)[1-9](?:[ \u00a0\u202f()./-]{0,2}\d){6,14}|
 
 let checksum: typeof Checksum | undefined
 
-/** Without it, every run of groups is masked whole. */
+/** @internal Without it, every run of groups is masked whole. */
 export async function loadChecksum(): Promise<void> {
   checksum ??= await import('./checksum.ts')
 }
@@ -76,6 +77,7 @@ const replacing =
   (text) =>
     text.replace(pattern, mark)
 
+/** @internal */
 export function createMask(options: MaskingOptions): Mask {
   const { credentials = true, keys = [], patterns = [], custom } = options
   const names = new Set(keys.map(plainName))

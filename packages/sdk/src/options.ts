@@ -17,50 +17,50 @@ export interface TachoOptions {
   /** Stable id of this installation, at most 120 characters. Default: TACHO_CLIENT_ID, else random for each process. */
   clientId?: string | undefined
   /** False records nothing. Default: true. */
-  enabled?: boolean
+  enabled?: boolean | undefined
   /** Agent of runs that name no agent. Default: "agent". */
-  agentName?: string
+  agentName?: string | undefined
   /** Agent id of runs that give no id. */
-  agentId?: string
+  agentId?: string | undefined
   /** Version of your payload conventions, sent with every event. */
-  schemaVersion?: string
+  schemaVersion?: string | undefined
   /** `metadata-only` leaves out all content. Default: full. */
-  capture?: Capture
+  capture?: Capture | undefined
   /** Payload keys that metadata-only keeps in addition to the standard ones. */
-  metadataKeys?: readonly string[]
+  metadataKeys?: readonly string[] | undefined
   /** What is masked before an event exists. Default: credentials. */
-  masking?: MaskingOptions
+  masking?: MaskingOptions | undefined
   /** Share of the runs that is recorded, from 0 to 1. Outcomes and policy decisions are always recorded. Default: 1. */
-  sampleRate?: number
+  sampleRate?: number | undefined
   /** Most events in the queue. Default: 20,000. */
-  maxQueuedEvents?: number
+  maxQueuedEvents?: number | undefined
   /** Most UTF-8 bytes in the queue. Default: 32 MiB. */
-  maxQueuedBytes?: number
+  maxQueuedBytes?: number | undefined
   /** Longest time, in milliseconds, that an event waits for its batch to fill. Default: 1,000. */
-  flushIntervalMs?: number
+  flushIntervalMs?: number | undefined
   /** Timeout of one request including its answer, in milliseconds. Default: 10,000. */
-  requestTimeoutMs?: number
+  requestTimeoutMs?: number | undefined
   /** Longest wait of `flush`, and of a process that ends, in milliseconds. Default: 5,000. */
-  flushTimeoutMs?: number
+  flushTimeoutMs?: number | undefined
   /** `auto` compresses large batches, unless the service is on this machine. Default: auto. */
-  compression?: 'auto' | 'never'
+  compression?: 'auto' | 'never' | undefined
   /** A folder that keeps events until delivery, so that they survive the end of the process (Node, Bun, Deno). */
-  spool?: string
+  spool?: string | undefined
   /** Deliver queued events on SIGTERM and SIGINT before the process ends. Default: true. */
-  flushOnSignals?: boolean
+  flushOnSignals?: boolean | undefined
   /** Keeps a serverless function running until a promise ends. */
-  waitUntil?: (promise: Promise<unknown>) => void
+  waitUntil?: ((promise: Promise<unknown>) => void) | undefined
   /** How prompts and policies are refreshed and cached. */
-  configuration?: ConfigurationOptions
+  configuration?: ConfigurationOptions | undefined
   /** How guarded calls are decided. */
-  guard?: GuardDefaults
+  guard?: GuardDefaults | undefined
   /** Called when something goes wrong. Without it, the console shows each warning once. */
-  onDiagnostic?: OnDiagnostic
+  onDiagnostic?: OnDiagnostic | undefined
   /** Replaces the global fetch. */
-  fetch?: Fetch
+  fetch?: Fetch | undefined
 }
 
-/** The checked options, with every default filled in. Holds no key. */
+/** @internal The checked options, with every default filled in. Holds no key. */
 export interface Settings {
   readonly enabled: boolean
   readonly baseUrl: string
@@ -83,6 +83,7 @@ export interface Settings {
   readonly waitUntil: ((promise: Promise<unknown>) => void) | undefined
 }
 
+/** @internal */
 export interface Resolved {
   readonly settings: Settings
   readonly apiKey: string
@@ -111,7 +112,7 @@ function isTexts(value: unknown): value is string[] {
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * Fills in defaults. Never throws. A faulty option is reported and gets its default; a faulty privacy option gets the
+ * @internal Fills in defaults. Never throws. A faulty option is reported and gets its default; a faulty privacy option gets the
  * strictest choice. Without a usable key or address the client is disabled.
  */
 export function resolveOptions(options: TachoOptions, environment: Environment, newId: () => string): Resolved {

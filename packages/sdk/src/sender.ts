@@ -28,13 +28,14 @@ export interface FlushResult {
   readonly left: number
 }
 
+/** @internal */
 export interface SenderSettings extends Bounds {
   readonly baseUrl: string
   readonly flushIntervalMs: number
   readonly requestTimeoutMs: number
 }
 
-/** Sends a batch, within `requestTimeoutMs`. */
+/** @internal Sends a batch, within `requestTimeoutMs`. */
 export type Deliver = (batch: readonly QueuedEvent[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
@@ -53,6 +54,7 @@ interface Flush {
   end(): void
 }
 
+/** @internal */
 export class Sender {
   readonly #settings: SenderSettings
   readonly #deliverBatch: Deliver

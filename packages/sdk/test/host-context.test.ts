@@ -83,3 +83,39 @@ test('a setImmediate that throws, as in an edge runtime, is not used', async () 
     hostRuntime.soon(() => console.log('called'))`
   assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', child]).toString(), 'called\n')
 })
+
+/** Runs `code` in a process of its own, with a module that it imports as `url`. */
+const outputOf = (module: string, code: string) =>
+  execFileSync(process.execPath, ['--input-type=module', '-e', code], {
+    env: { ...process.env, MODULE: new URL(`../src/${module}`, import.meta.url).href },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  }).toString()
+
+test('what an edge runtime refuses reaches neither the import nor the client', () => {
+  const output = outputOf(
+    'index.ts',
+    `import { AsyncLocalStorage } from 'node:async_hooks'
+    const refuse = () => { throw new Error('not here') }
+    AsyncLocalStorage.snapshot = refuse
+    crypto.getRandomValues = refuse
+    const { Tacho } = await import(process.env.MODULE)
+    const tacho = new Tacho({ apiKey: 'key', fetch: refuse, flushTimeoutMs: 0, onDiagnostic: () => {} })
+    console.log(await tacho.withRun({}, (run) => run.runId.length))
+    process.exit()`,
+  )
+  assert.equal(output, '36\n')
+})
+
+test('twenty open clients are one warning', () => {
+  const output = outputOf(
+    'index.ts',
+    `const { Tacho } = await import(process.env.MODULE)
+    const open = (said = ({ code }) => console.log(code)) => new Tacho({ apiKey: 'key', onDiagnostic: said })
+    for (let client = 0; client < 18; client++) open()
+    await open().shutdown()
+    open()
+    console.log('the twentieth')
+    for (let client = 0; client < 5; client++) open()`,
+  )
+  assert.equal(output, 'the twentieth\nclients_open\n')
+})

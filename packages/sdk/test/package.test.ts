@@ -1,7 +1,8 @@
 /** The published package, in an empty project. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -96,13 +97,15 @@ test('publint and are-the-types-wrong find nothing', async () => {
   )
   const result = await checkPackage(createPackageFromTarballData(new Uint8Array(data)))
   assert.ok(result.types)
-  // The package is ESM on purpose; Node 10 does not support `exports`.
-  const known = ['CJSResolvesToESM', 'NoResolution']
-  const problems = result.problems.filter(({ kind, ...problem }) => {
-    const old = 'resolutionKind' in problem && problem.resolutionKind === 'node10'
-    return !(known.includes(kind) && (kind === 'CJSResolvesToESM' || old))
-  })
-  assert.deepEqual(problems, [])
+  assert.deepEqual(result.problems, [])
+})
+
+test('the declarations name none of our internals', () => {
+  const dist = path.join(folder, 'package/dist')
+  for (const file of globSync('**/*.d.{ts,cts}', { cwd: dist })) {
+    assert.doesNotMatch(file, /(?:^|\/)(?:core|queue|spool|part|host|control|policies|node)\.d/)
+    assert.doesNotMatch(readFileSync(path.join(dist, file), 'utf8'), /\b(?:Runtime|Core|Settings|RunScope)\b/, file)
+  }
 })
 
 test('it has no dependencies', () => {
@@ -133,38 +136,91 @@ await fake.close()
 console.log(JSON.stringify({ answer, sent, blocked }))
 `
 
-test('an empty project installs, compiles and runs it', async (t) => {
+/** What hosts pass whose types differ from one another. Compiled, never run. */
+const TYPES = `
+import { Tacho, type TachoOptions } from '@tacho/sdk'
+
+const given: { enabled: boolean | undefined; agentName: string | undefined } = { enabled: undefined, agentName: undefined }
+const options: TachoOptions[] = [
+  given,
+  { fetch: globalThis.fetch },
+  { fetch: async () => new Response('{}') },
+  { fetch: async (url, { body }) => ({ status: url === '' ? 200 : body.length, headers: new Headers(), body: null }) },
+  { fetch: (url: string, init: RequestInit) => fetch(url, init) },
+]
+export const clients: Tacho[] = options.map((options) => new Tacho(options))
+`
+
+/** TypeScript 5.6, which are-the-types-wrong brings. */
+const OLD = createRequire(createRequire(import.meta.url).resolve('@arethetypeswrong/core')).resolve(
+  'typescript/bin/tsc',
+)
+const NEW = path.join(ROOT, 'node_modules/.bin/tsc')
+/** The projects in which the declarations compile without `skipLibCheck`. */
+const PROJECTS = [
+  { title: 'ESM', tsc: NEW, file: 'main.ts', flags: ['--module', 'nodenext'] },
+  { title: 'CommonJS', tsc: NEW, file: 'main.cts', flags: ['--module', 'nodenext'] },
+  { title: 'a bundler', tsc: NEW, file: 'main.ts', flags: ['--module', 'preserve', '--moduleResolution', 'bundler'] },
+  { title: 'ESM of TypeScript 5.6', tsc: OLD, file: 'main.ts', flags: ['--module', 'node16'] },
+  { title: 'CommonJS of TypeScript 5.6', tsc: OLD, file: 'main.cts', flags: ['--module', 'node16'] },
+  {
+    title: 'CommonJS with node10 of TypeScript 5.6',
+    tsc: OLD,
+    file: 'main.cts',
+    flags: ['--module', 'commonjs', '--moduleResolution', 'node10'],
+  },
+]
+// The types of neither Node nor a browser.
+const STRICT = ['--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', 'false', '--target', 'es2022']
+const NO_TYPES = ['--lib', 'es2022', '--typeRoots', 'none']
+const run = async (cwd: string, command: string, ...args: string[]): Promise<string> => {
+  const env = { ...process.env, PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}` }
+  // Asynchronous, because the service runs in this process.
+  return (
+    await promisify(execFile)(command, args, { cwd, env }).catch(({ stdout, stderr }) => {
+      throw new Error(`${stdout}${stderr}`)
+    })
+  ).stdout
+}
+
+test('an empty project installs it, and compiles and runs it in every way', async (t) => {
   const server = await startScriptedServer()
   t.after(server.close)
   const project = path.join(folder, 'project')
   mkdirSync(project)
   writeFileSync(path.join(project, 'package.json'), JSON.stringify({ name: 'empty', private: true, type: 'module' }))
   writeFileSync(path.join(project, 'main.ts'), PROGRAM)
-  const env = { ...process.env, PATH: `${path.join(ROOT, 'node_modules/.bin')}${path.delimiter}${process.env['PATH']}` }
-  // Asynchronous, because the service runs in this process.
-  const run = async (command: string, ...args: string[]): Promise<string> =>
-    (await promisify(execFile)(command, args, { cwd: project, env })).stdout
-  await run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball)
-  // Check the declarations too, without the types of Node or a browser.
+  // CommonJS has no await at the top.
+  const [imports, body] = splitAtFirst(PROGRAM.trim(), '\n\n')
+  writeFileSync(path.join(project, 'main.cts'), `${imports}\nvoid (async () => {\n${body}\n})()\n`)
+  writeFileSync(path.join(project, 'types.ts'), TYPES)
+  await run(project, 'npm', 'install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball)
   writeFileSync(
     path.join(project, 'globals.d.ts'),
     'declare const process: { argv: string[] }; declare const console: { log(text: string): void }',
   )
-  const strict = [
-    '--strict',
-    '--exactOptionalPropertyTypes',
-    '--skipLibCheck',
-    'false',
-    '--lib',
-    'es2023',
-    '--types',
-    '',
-  ]
-  const tsc = path.join(ROOT, 'node_modules/.bin/tsc')
-  await run(process.execPath, tsc, '--module', 'nodenext', '--target', 'es2023', ...strict, 'main.ts', 'globals.d.ts')
-  const output = await run(process.execPath, 'main.js', server.url)
-  assert.deepEqual(JSON.parse(output), { answer: 42, sent: 2, blocked: true })
+  for (const { title, tsc, file, flags } of PROJECTS) {
+    await t.test(title, async () => {
+      const args = [tsc, ...STRICT, ...NO_TYPES, ...flags, file, 'globals.d.ts']
+      await run(project, process.execPath, ...args, '--outDir', 'out')
+      if (flags.includes('preserve')) return
+      const output = await run(project, process.execPath, `out/${file.replace('ts', 'js')}`, server.url)
+      assert.deepEqual(JSON.parse(output), { answer: 42, sent: 2, blocked: true })
+    })
+  }
+  const node = ['--types', 'node', '--typeRoots', path.join(ROOT, 'node_modules/@types'), '--lib', 'es2022']
+  for (const [tsc, types] of [
+    [NEW, node],
+    [NEW, ['--typeRoots', 'none', '--lib', 'es2022,dom']],
+    [OLD, ['--typeRoots', 'none', '--lib', 'es2022,dom']],
+  ] as const)
+    await run(project, process.execPath, tsc, ...STRICT, ...types, '--module', 'nodenext', '--noEmit', 'types.ts')
 })
+
+function splitAtFirst(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark)
+  return [text.slice(0, at), text.slice(at)]
+}
 
 test('the limits equal those of the contract', () => {
   for (const [name, limit] of Object.entries(LIMITS)) assert.equal(limit, CONTRACT[name as keyof typeof LIMITS], name)

@@ -43,7 +43,7 @@ const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentH
 const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
 
 /**
- * Checks every shape and the hash of every prompt. One fault rejects the whole configuration. Unknown fields are
+ * @internal Checks every shape and the hash of every prompt. One fault rejects the whole configuration. Unknown fields are
  * dropped.
  */
 export async function checkConfiguration(given: unknown): Promise<Checked> {

@@ -1,8 +1,8 @@
 export interface ConfigurationOptions {
   /** Time between two refreshes, plus or minus 20 %. From 1,000 to 86,400,000 ms. Default: 30,000. */
-  refreshMs?: number
+  refreshMs?: number | undefined
   /** A file that keeps the last valid configuration across restarts (Node, Bun, Deno). */
-  cacheFile?: string
+  cacheFile?: string | undefined
   /** Oldest file that is used, by the last time that the service confirmed it, in milliseconds. Default: no limit. */
-  cacheMaxAgeMs?: number
+  cacheMaxAgeMs?: number | undefined
 }

@@ -30,6 +30,7 @@ export interface Prompt<Variables> {
 
 const PLACEHOLDER = /\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}/g
 
+/** @internal */
 export function toPrompt<Variables extends Readonly<Record<string, string | number>>>(
   name: string,
   fallback: string,

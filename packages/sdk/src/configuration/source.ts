@@ -33,6 +33,7 @@ const HEADER_TEXT = /^[\x20-\x7e]+$/
 /** 500 policies and 4 MiB of prompts, even if every character is escaped. */
 const REPLY_BYTES_MAX = 32 * 1_048_576
 
+/** @internal */
 export class ConfigurationSource {
   readonly #core: Core
   readonly #refreshMs: number

@@ -5,24 +5,24 @@ export type DetectorAction = 'WARN' | 'REQUIRE_APPROVAL' | 'BLOCK'
 
 export interface LoopOptions {
   /** How many calls of one tool with the same input, including this one, make a loop. At least 2. Default: 5. */
-  calls?: number
+  calls?: number | undefined
   /** How many guarded calls of the run are examined. Default: 20. */
-  window?: number
+  window?: number | undefined
   /** Default: WARN. */
-  action?: DetectorAction
+  action?: DetectorAction | undefined
 }
 
 export interface BudgetOptions {
   /** Guarded tool calls of a run. */
-  toolCalls?: number
+  toolCalls?: number | undefined
   /** Tokens of the run's recorded model calls. */
-  totalTokens?: number
+  totalTokens?: number | undefined
   /** Cost of the run's recorded model calls. */
-  cost?: number
+  cost?: number | undefined
   /** Seconds since the run began. */
-  seconds?: number
+  seconds?: number | undefined
   /** Default: WARN. */
-  action?: DetectorAction
+  action?: DetectorAction | undefined
 }
 
 export const DETECTIONS = ['LOOP_DETECTED', 'BUDGET_EXCEEDED'] as const

@@ -12,46 +12,46 @@ export type LocalPolicy = Omit<DeployedPolicy, 'description'> & Partial<Pick<Dep
 /** Options for all tools (on the client) or one tool (on `guard`). */
 export interface GuardRules {
   /** Policies in your own code, in addition to the service's. */
-  policies?: readonly LocalPolicy[]
+  policies?: readonly LocalPolicy[] | undefined
   /**
    * What happens if no policies were ever loaded. `allow` runs the tool unchecked. Default: block; allow for a client with
    * `enabled: false`.
    */
-  whenUnconfigured?: 'allow' | 'block'
+  whenUnconfigured?: 'allow' | 'block' | undefined
   /** Longest wait for the first policies, in milliseconds. Default: 2,000. */
-  configurationWaitMs?: number
+  configurationWaitMs?: number | undefined
   /** Longest wait for a person, in milliseconds, from 1,000 to 86,400,000. Default: 300,000. */
-  approvalTimeoutMs?: number
+  approvalTimeoutMs?: number | undefined
   /**
    * Longest time that this process waits for a person, in milliseconds. After it, the call is pending: another process, or a
    * later call, continues it. 0: do not wait. Default: approvalTimeoutMs.
    */
-  approvalWaitMs?: number
+  approvalWaitMs?: number | undefined
 }
 
 export interface GuardDefaults extends GuardRules {
   /** Detects repeated calls with the same input in one run; false disables it. */
-  loop?: LoopOptions | false
+  loop?: LoopOptions | false | undefined
   /** The most one run may use. Default: no budget. */
-  budget?: BudgetOptions
+  budget?: BudgetOptions | undefined
 }
 
 export interface GuardOptions<Args extends unknown[]> extends GuardRules {
   /** Name of the tool in policies, approvals and events. Keep it stable. */
   name: string
   /** What conditions see as `tool.input`. Default: the only argument, or `{ args }` if that is not one plain object. */
-  input?: (...args: Args) => unknown
+  input?: ((...args: Args) => unknown) | undefined
   /** Names of risks, for `risk.signals` in conditions. */
-  riskSignals?: (...args: Args) => readonly string[]
+  riskSignals?: ((...args: Args) => readonly string[]) | undefined
   /** What the server of the tool says of it, for `tool.annotations` in conditions. */
-  annotations?: (...args: Args) => Readonly<Record<string, unknown>>
+  annotations?: ((...args: Args) => Readonly<Record<string, unknown>>) | undefined
   /** Ends the wait for approval; then the tool does not run. */
   signal?: (...args: Args) => StopSignal | undefined
   /**
    * Tells this call apart from others of the run with the same input, for example the id of the model's tool call. One
    * approval lets it run once, in all processes. Default: its number in the run.
    */
-  key?: (...args: Args) => string
+  key?: ((...args: Args) => string) | undefined
 }
 
 /** A call, and what runs it. */
@@ -69,7 +69,7 @@ export interface GuardedCall<Input, T> extends GuardRules {
    * For inputs that a schema made: a Date is judged, hashed, shown and recorded as its ISO text, and `call` gets a new Date
    * made of this text. Default: a Date cannot be read.
    */
-  hasDates?: boolean
+  hasDates?: boolean | undefined
   /** Names of risks, for `risk.signals` in conditions. */
   riskSignals?: readonly string[] | undefined
   /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
@@ -86,9 +86,9 @@ export interface Call {
   /** Plain JSON; null and undefined count as {}. */
   input?: unknown
   /** Names of risks that you detected, for `risk.signals` in conditions. */
-  riskSignals?: readonly string[]
+  riskSignals?: readonly string[] | undefined
   /** What the server of the tool says of it, for `tool.annotations` in conditions. A claim, not a fact. */
-  annotations?: Readonly<Record<string, unknown>>
+  annotations?: Readonly<Record<string, unknown>> | undefined
   /** Tells this call apart from others of the run with the same input. See `GuardOptions`. */
   key?: string | undefined
 }

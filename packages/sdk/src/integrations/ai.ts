@@ -5,7 +5,7 @@
 import { attempt } from '../core.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
-import type { Tacho } from '../tacho.ts'
+import { Tacho } from '../tacho.ts'
 import { fields, guarded, number, text, withFunction } from './host.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
@@ -21,9 +21,17 @@ export interface LanguageModel {
 /**
  * The same model; each of its calls is recorded as an LLM_CALL of the current run. Outside a run, each call becomes a run
  * of its own. Recording never changes or delays what the model returns or throws.
- * @param model a model object, for example `openai('gpt-5')`; the name of a gateway model cannot be recorded.
+ * @param model a model object, for example `openai('gpt-5')`. The name of a gateway model is returned as it is: its calls
+ * cannot be recorded, which a warning says.
  */
-export function recordModel<Model extends LanguageModel>(model: Model, tacho: Tacho): Model {
+export function recordModel<Model extends LanguageModel | string>(model: Model, tacho: Tacho): Model {
+  if (typeof model !== 'string') return recorded(model as Model & LanguageModel, tacho)
+  const message = `The calls of ${String(model)} are not recorded: pass a model object instead of its name.`
+  Tacho.coreOf(tacho).diagnostics.report('warning', 'model_not_recorded', message)
+  return model
+}
+
+function recorded<Model extends LanguageModel>(model: Model, tacho: Tacho): Model {
   const call = (options: unknown) =>
     new ModelCall(tacho, () => ({
       model: model.modelId,

@@ -56,7 +56,7 @@ const METHODS: readonly Method[] = [['messages'], ['beta', 'messages']].map((pat
   stream: () => new MessageStream(),
 }))
 
-/** Collects the events of one streamed message. */
+/** @internal Collects the events of one streamed message. */
 export class MessageStream implements Collector {
   isComplete = false
   #message: Fields = {}
@@ -96,7 +96,7 @@ export class MessageStream implements Collector {
   }
 }
 
-/** The answer of a whole message. */
+/** @internal The answer of a whole message. */
 export function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
   const output = Array.isArray(content) && content.length > 0 ? answerOf(content) : undefined
   return { model, usage: usageOf(fields(usage)), output, finishReason }

@@ -4,11 +4,11 @@ import { beginPart } from './host.ts'
 
 export interface WrapOptions {
   /** What happens to tools that cannot be guarded. Default: refuse, which throws a TypeError. `allow` records them. */
-  unguarded?: 'refuse' | 'allow'
+  unguarded?: 'refuse' | 'allow' | undefined
 }
 
 /**
- * The tool itself, which cannot be guarded; it is recorded that it runs unguarded.
+ * @internal The tool itself, which cannot be guarded; it is recorded that it runs unguarded.
  * @throws TypeError unless the host allows that.
  */
 export function unguarded<Tool>(

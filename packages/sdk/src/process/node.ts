@@ -1,4 +1,5 @@
 /** What a client needs of its process, there from its first call on. */
+import { createDiskCache } from '../configuration/disk-cache.ts'
 import { IssueRecords, type IssueParts } from '../issue-records.ts'
 import { endRunsAtEnd } from '../process-end.ts'
 import type { Sender } from '../sender.ts'
@@ -18,7 +19,7 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
   return issues
 }
 
-const parts = { endRunsAtEnd, spoolEvents, createWriting, deliverNow, openIssues, streamed }
+const parts = { createDiskCache, endRunsAtEnd, spoolEvents, createWriting, deliverNow, openIssues, streamed }
 
 export type HostProcess = typeof parts
 

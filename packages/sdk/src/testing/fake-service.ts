@@ -51,6 +51,7 @@ export type Approver = ApprovalAnswer | ((request: RequestedApproval) => Approva
 
 const STATUSES = { approve: 'APPROVED', reject: 'REJECTED', expire: 'EXPIRED' } as const
 
+/** @internal */
 export class FakeService {
   readonly events: RecordedEvent[] = []
   readonly issues: RecordedIssue[] = []

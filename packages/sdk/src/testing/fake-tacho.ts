@@ -12,11 +12,11 @@ import {
 
 export type FakeOptions = Omit<TachoOptions, 'apiKey' | 'baseUrl' | 'fetch'> & {
   /** The deployed policies. */
-  deployedPolicies?: readonly LocalPolicy[]
+  deployedPolicies?: readonly LocalPolicy[] | undefined
   /** Contents of the deployed prompts, by name. */
-  deployedPrompts?: Readonly<Record<string, string>>
+  deployedPrompts?: Readonly<Record<string, string>> | undefined
   /** How approval requests are decided. Default: reject. */
-  approvals?: Approver
+  approvals?: Approver | undefined
 }
 
 /** A run, built from its events. */
