@@ -1,0 +1,12 @@
+// A platform as AWS Lambda: it stops the process at once after each answer, and continues it for the next call.
+import process from 'node:process'
+import readline from 'node:readline'
+import { Tacho } from '@tacho/sdk'
+
+const tacho = new Tacho({ agentName: 'freeze', flushIntervalMs: 60_000, configuration: { refreshMs: 1_000 } })
+const refund = tacho.guard(async (amount) => `paid ${amount}`, { name: 'refund' })
+
+const handler = () => tacho.withRun({}, () => refund(100).catch(({ name }) => name))
+
+readline.createInterface({ input: process.stdin }).on('line', async () => console.log(await handler()))
+console.log('ready')

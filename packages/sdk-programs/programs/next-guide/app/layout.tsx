@@ -1,0 +1,5 @@
+export default ({ children }: { children: React.ReactNode }) => (
+  <html>
+    <body>{children}</body>
+  </html>
+)

@@ -1,0 +1,4 @@
+import { end, render } from './dist/entry.js'
+
+console.log(await render())
+await end()
