@@ -390,6 +390,7 @@ export function erasuresSuite(open: OpenStorage) {
         assert.equal(await told(), subject.kind === 'agent' ? 1 : 2, subject.kind)
         assert.equal(await tell(runs[0], 1), true)
         assert.equal(await told(), subject.kind === 'agent' ? 1 : 2, 'a run that is gone')
+        await storage().removeWebhook(env, webhookId, [])
       }
     })
 
