@@ -13,7 +13,20 @@ import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import type { Storage } from '../../src/storage/storage.ts'
 import { fillEveryTable } from './copy-sample.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
-import { append, batch, event, llmCall, newId, NOON, outcome, runOf, timelineOf } from '../storage/suite/sample.ts'
+import { newFailure } from '../storage/suite/failures.ts'
+import { issueRecord, reviewed } from '../storage/suite/issue-sample.ts'
+import {
+  append,
+  batch,
+  event,
+  llmCall,
+  newId,
+  NOON,
+  outcome,
+  runOf,
+  sampleFailure,
+  timelineOf,
+} from '../storage/suite/sample.ts'
 
 let databases: TestDatabases
 before(async () => {
@@ -145,6 +158,8 @@ test('a store with rows in every table arrives byte for byte in a database, and 
   for (const table of Object.keys(before)) assert.deepEqual(after[table], before[table], table)
 })
 
+const DROPS = JSON.stringify([{ reason: 'queue_full', count: 1, lastAt: NOON }])
+
 /** Runs of two environments with interleaved events, out of order and with an outcome in between. */
 async function record(storage: Storage): Promise<string[]> {
   const environments = [newId(), newId()]
@@ -153,11 +168,17 @@ async function record(storage: Storage): Promise<string[]> {
       const events = ['a', 'b', 'c'].flatMap((runId) => [
         event({ runId, time: NOON + ((round * 7) % 5), payload: `{"n": ${round}.0, "text": "ü\\u00fc"}` }),
         llmCall({ promptTokens: round, costNanos: 7 }, { runId, time: NOON - round, agentId: 'agent' }),
-        ...(round === 3 ? [outcome('FAILED', { runId, time: NOON })] : []),
+        ...(round === 3 ? [outcome('FAILED', { runId, time: NOON, failure: sampleFailure() })] : []),
+        ...(round === 4 ? [event({ runId, eventId: `late ${runId}`, number: 'abcde3', drops: DROPS })] : []),
       ])
       const rejections = [{ runId: 'a', eventId: `bad ${round}`, code: 'empty' as const, rejectedAt: NOON + round }]
       await storage.appendEvents(batch(environment, events, { rejections, receivedAt: NOON + round }))
     }
+  }
+  for (const environment of environments) {
+    await storage.recordFailures(environment, 'a', [newFailure({ eventId: 'f' })], NOON)
+    const reported = issueRecord(environment, { runId: 'a', eventId: 'f', detectionType: 'TOOL_FAILED' })
+    await reviewed(storage, reported)
   }
   return environments
 }
@@ -180,9 +201,13 @@ async function readAll(storage: Storage, environments: string[]) {
           return { byTime: byTime.map(withoutSeq), byArrival: byArrival.rows.map(withoutSeq), closing }
         }),
       )
+      const { rows: withGaps } = await storage.listRuns(environment, { hasGaps: true }, page)
+      const records = await storage.listIssueRecords(environment, {}, { limit: 10, before: null })
       return {
         runs,
         events,
+        withGaps,
+        records: records.rows,
         usage: (await storage.readUsage(environment, 0, 2 * NOON, { limit: 1_000, after: null })).rows,
       }
     }),
@@ -193,6 +218,18 @@ test('after a copy into a database clients read the same, and new events come af
   const [at, url] = [directory(t), await database(t)]
   const environments = await using(openSqlite(at), record)
   const before = await using(openSqlite(at), (storage) => readAll(storage, environments))
+  for (const { withGaps, records } of before) {
+    assert.deepEqual(
+      withGaps.map(({ runId, failure, recorders }) => [runId, failure !== null, recorders !== null]),
+      [
+        ['c', true, true],
+        ['b', true, true],
+        ['a', true, true],
+      ],
+    )
+    const [late, counted] = records
+    assert.deepEqual([counted?.origin, late?.origin, late?.sameAs], ['SERVICE', 'CLIENT', counted?.id])
+  }
   await copy({ from: `sqlite:${at}`, to: url, rowsPerBatch: 5 })
   await using(openPostgresStorage({ url }), async (storage) => {
     assert.deepEqual(await readAll(storage, environments), before)

@@ -22,6 +22,7 @@ import {
 import { testDatabases, type TestDatabases } from '../../setup/postgres-server.ts'
 import { readRestore } from '../../../src/domain/restore.ts'
 import { event, startService } from '../../setup/service.ts'
+import { workDone } from '../../setup/work-done.ts'
 import { refusalOf } from './contract.ts'
 
 let databases: TestDatabases
@@ -30,7 +31,16 @@ let whole: string
 before(async () => {
   databases = await testDatabases()
   const service = await startService({ webhookNetworks: '127.0.0.0/8' })
-  source = { service, ...(await filled(service)) }
+  const tenant = await filled(service)
+  source = { service, ...tenant }
+  const exception = { type: 'TimeoutError', message: 'no answer after 5 s' }
+  const call = { toolName: 'get_order', exception }
+  const failed = [
+    event({ runId: 'thrown', n: 'abcde2', eventType: 'TOOL_CALL', payload: call }),
+    event({ runId: 'thrown', n: 'abcde3.', eventType: 'SESSION_OUTCOME', payload: { status: 'FAILED' } }),
+  ]
+  assert.equal((await service.record(failed, tenant.apiKey)).body.accepted, 2)
+  await workDone(service, 'find_failures')
   whole = await exported(source)
 })
 after(async () => {
@@ -54,6 +64,7 @@ async function views({ service, environmentId }: Exported): Promise<string[]> {
     '/run-views',
     '/agents?archived=true',
   ]
+  paths.push(`/completeness?${range}&by=client`, `/completeness?${range}&by=agent`, '/runs/thrown', '/issue-records')
   paths.push(`/usage/points?${range}&step=day&by=agent`, `/usage/points?${range}&step=day&by=model`)
   const answers = await Promise.all(paths.map((path) => service.operator(`/environments/${environmentId}${path}`)))
   return answers.map(({ status, text }, index) => {
@@ -69,6 +80,10 @@ test(
   { timeout: 600_000 },
   async () => {
     const expected = await views(source)
+    // What the service found in the events: gaps, why a run failed, and the issue of it.
+    const said = ['"state":"GAPS"', '"reason":"queue_full"', '"errorClass":"TimeoutError"', '"origin":"SERVICE"']
+    for (const text of said) assert.ok(expected.join('').includes(text), text)
+    assert.match(expected.join(''), /"TimeoutError in get_order: no answer after …"/)
     let text = whole
     // From the embedded engine into itself: the import that is repeated, below.
     for (const engine of ['postgres', 'postgres', 'sqlite']) {

@@ -7,6 +7,7 @@ import type { NewEvent } from '../../../src/storage/events.ts'
 import type { NewIssueRecord } from '../../../src/storage/issue-records.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { ask, request } from './approval-sample.ts'
+import { newFailure } from './failures.ts'
 import { issueRecord, listAll, onlyIssue, reviewed } from './issue-sample.ts'
 import { eventEnvironment } from '../../../src/storage/sql/events.ts'
 import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
@@ -353,6 +354,40 @@ export function erasuresSuite(open: OpenStorage) {
       await erase(storage(), env, { kind: 'agent', subject: 'bot' })
       assert.equal((await details())[ofKept], erased)
       await storage().removeWebhook(env, webhookId, [])
+    })
+
+    test('takes what is known of gaps and failures: counts, the error, its issue, and the work that waits', async () => {
+      for (const subject of [
+        { kind: 'run', subject: 'gone' },
+        { kind: 'client', subject: 'erased client' },
+      ] as const) {
+        const env = await newEnvironment(storage())
+        const failure = sampleFailure({ message: 'erased message' })
+        const ids = { runId: 'gone', clientId: 'erased client' }
+        await append(
+          storage(),
+          env,
+          event({ ...ids, number: 'abcde3', failure, payload: '{"error":"erased message"}' }),
+          // Another client takes part.
+          event({ runId: 'gone', clientId: 'other', number: 'other2' }),
+          event({ runId: 'kept', clientId: 'other', number: 'other5' }),
+        )
+        const run = await runOf(storage(), env, 'gone')
+        assert.deepEqual([run.failureMessage, run.recorders?.includes('erased client')], ['erased message', true])
+        const found = newFailure({ clientId: 'erased client', eventId: 'f' })
+        assert.equal(await storage().recordFailures(env, 'gone', [found], NOON), 1)
+        await deleteAll(storage(), await erase(storage(), env, subject))
+        const { rows } = await storage().listRuns(env, { hasGaps: true }, { limit: 10, after: null })
+        assert.deepEqual(
+          rows.map(({ runId }) => runId),
+          ['kept'],
+        )
+        assert.ok(!JSON.stringify(rows).includes('erased'), subject.kind)
+        assert.equal(await storage().readFailures(env, run.id, null), null)
+        assert.deepEqual(await listAll(storage(), env), [])
+        const late = newFailure({ clientId: 'erased client', eventId: 'g' })
+        assert.equal(await storage().recordFailures(env, 'gone', [late], NOON), 0, 'a search under way')
+      }
     })
 
     test('takes messages about a run and about an alert of its agent, whatever is erased; none comes afterwards', async () => {
