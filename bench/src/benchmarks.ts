@@ -3,6 +3,7 @@ import type { Benchmark } from './benchmark.ts'
 import { acknowledgement } from './benchmarks/acknowledgement.ts'
 import { consolePages } from './benchmarks/console.ts'
 import { erasure } from './benchmarks/erasure.ts'
+import { failing } from './benchmarks/failing.ts'
 import { hook } from './benchmarks/hook.ts'
 import { host } from './benchmarks/host.ts'
 import { largeRun } from './benchmarks/large-run.ts'
@@ -20,7 +21,19 @@ import { start } from './benchmarks/start.ts'
 import { stored } from './benchmarks/stored.ts'
 import { workers } from './benchmarks/workers.ts'
 
-const ON_BOTH = [searched, packed, stored, reads, readsFull, retention, retentionFull, erasure, pressure, operations]
+const ON_BOTH = [
+  failing,
+  searched,
+  packed,
+  stored,
+  reads,
+  readsFull,
+  retention,
+  retentionFull,
+  erasure,
+  pressure,
+  operations,
+]
 
 export const BENCHMARKS: readonly Benchmark[] = [
   ingest.sqlite,

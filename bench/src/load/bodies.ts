@@ -37,7 +37,7 @@ function bodyTemplate(plot: Plot, body: number) {
   for (let index = 0; index < BATCH_EVENTS; index++) {
     const variable = variableOf(plot, body, index)
     const { isFirst, outcome } = partOf(plot.shape, body, index)
-    const event = eventText(stepAt(index, isFirst, outcome), variable)
+    const event = eventText(stepAt(index, isFirst, outcome, plot.failed), variable)
     text += `${index === 0 ? '[' : ','}${event}`
     const placeOf = (name: keyof Variable) => text.length - event.length + event.indexOf(variable[name])
     const [eventId, runId, sessionId] = [placeOf('eventId'), placeOf('runId'), placeOf('sessionId')]

@@ -40,12 +40,30 @@ const STEPS: readonly Step[] = [
   { type: 'TOOL_CALL', label: 'refund_order', payload: { toolName: 'refund_order', latency: 91, error: null } },
   { type: 'AGENT_STEP', label: 'Read the result', payload: { step: 'observe' } },
 ]
+/** As the SDKs record it. */
+const FAILED_CALL: Step = {
+  type: 'TOOL_CALL',
+  label: 'refund_order',
+  payload: {
+    toolName: 'refund_order',
+    latency: 3_000,
+    error: 'TimeoutError: no answer after 3000 ms',
+    exception: {
+      type: 'TimeoutError',
+      message: 'no answer after 3000 ms',
+      stack:
+        'TimeoutError: no answer after 3000 ms\n    at refundOrder (file:///app/tools/refund.ts:41:11)\n    at async main (file:///app/main.ts:9:3)',
+    },
+  },
+}
 const INPUT: Step = { type: 'USER_INPUT', label: 'Question', payload: { channel: 'chat' } }
 
-/** The kind of step of an event, or the outcome with which it ends its run. */
-export function stepAt(index: number, isFirst: boolean, outcome: string | null): Step {
+/** The kind of step of an event, or the outcome with which it ends its run. `failed`: how many of a request's events fail. */
+export function stepAt(index: number, isFirst: boolean, outcome: string | null, failed = 0): Step {
   if (isFirst) return INPUT
   if (outcome !== null) return { type: 'SESSION_OUTCOME', label: 'The run ended', payload: { status: outcome } }
+  const failedBefore = (next: number) => Math.floor((next * failed) / (BATCH_EVENTS - 2))
+  if (failedBefore(index) > failedBefore(index - 1)) return FAILED_CALL
   return STEPS[index % STEPS.length] ?? MODEL_CALL
 }
 

@@ -12,6 +12,8 @@ export interface Plot {
   salt: string
   /** Times of the events of request n, in milliseconds. Default: events of just now. */
   history?: { from: number; perRequestMs: number }
+  /** How many of the events of a request are failed calls; default: none. */
+  failed?: number
 }
 
 export function newPlot(shape: Shape): Plot {
