@@ -86,6 +86,23 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('the page of an agent says which clients lose events, how many and why, and leads to those runs', async () => {
+    const lossy = { runId: 'lossy', agentId: 'lossy', agentName: 'Lossy', clientId: `web ${HARM}` }
+    const dropped = { queue_full: [3, now] }
+    await tacho.service.record([event({ ...lossy, n: 'abcde1' }), event({ ...lossy, n: 'abcde9.', dropped })])
+    const { page, close } = await tacho.open(`${tacho.home}/agents/lossy`)
+    const part = page.getByRole('region', { name: 'Missing events' })
+    await part.getByText('7 of 9 events, 1 run').waitFor()
+    await part.getByText(/^the client dropped 3 at .* because its queue was full, no reason is known for 4$/).waitFor()
+    assert.equal(await page.locator('img, #root script').count(), 0)
+    await part.getByRole('link', { name: 'Runs with missing events' }).click()
+    await page.waitForURL(/runs\?agent=lossy&completeness=GAPS/)
+    await page.getByRole('link', { name: 'lossy', exact: true }).first().waitFor()
+    await page.goto(`${tacho.home}/agents/billing`)
+    await part.getByText('No event of the last 30 days is known to be missing.').waitFor()
+    await close()
+  })
+
   test('an agent is renamed and archived; archived ones are shown on demand', async () => {
     await tacho.service.record(run('kept', 'put-away', null, 'COMPLETED', 4_000))
     const { page, close } = await tacho.open(`${tacho.home}/agents/put-away`)
