@@ -13,8 +13,7 @@ import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import type { Storage } from '../../src/storage/storage.ts'
 import { fillEveryTable } from './copy-sample.ts'
 import { testDatabases, type TestDatabases } from '../setup/postgres-server.ts'
-import { newFailure } from '../storage/suite/failures.ts'
-import { issueRecord, reviewed } from '../storage/suite/issue-sample.ts'
+import { issueRecord, reviewed, newFailure } from '../storage/suite/issue-sample.ts'
 import {
   append,
   batch,

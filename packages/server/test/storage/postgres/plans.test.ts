@@ -14,7 +14,7 @@ import { NESTED_PLANS } from '../../setup/citus-skips.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 import { EVENTS_OF_RUN, fillLargeTenant, LONG_RUN, OPERATOR_ROWS, RUNS, SCALE } from './large-tenant.ts'
 import { recordTransactions } from './rules.ts'
-import { newFailure } from '../suite/failures.ts'
+import { newFailure } from '../suite/issue-sample.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
 

@@ -15,7 +15,7 @@ import type { EventRowsPage } from '../../../src/storage/events.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { DAY_MS, KEEP_ALL } from '../../../src/storage/retention.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
-import { newFailure } from '../suite/failures.ts'
+import { newFailure } from '../suite/issue-sample.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
 import { batch, llmCall, newId, NOON } from '../suite/sample.ts'
 

@@ -1,37 +1,14 @@
 /** Failures that the service sees: what is queued for them, that each counts once, and that they end with their run. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { failureSubject, readFailureSubject, type NewFailure } from '../../../src/storage/failures.ts'
+import { failureSubject, readFailureSubject } from '../../../src/storage/failures.ts'
 import { advanceErasure } from '../../../src/domain/erasure.ts'
 import { failureBudgets } from '../../../src/storage/sql/append/failed-runs.ts'
 import { newRun } from '../../../src/storage/sql/append/run-state.ts'
 import { newErasure } from './erasures.ts'
-import { decideAll, issueRecord, listAll, newRecordId, onlyIssue } from './issue-sample.ts'
+import { decideAll, issueRecord, listAll, newFailure, onlyIssue } from './issue-sample.ts'
 import { ownStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, HOUR, newEnvironment, newId, NOON, outcome, runOf, sampleFailure } from './sample.ts'
-
-export function newFailure(given: Partial<NewFailure> = {}): NewFailure {
-  const decision = {
-    fingerprint: 'v2:one',
-    facts: '{"detectionType":"tool_failed"}',
-    detectionType: 'tool_failed',
-    title: 'Error in get_order',
-    newIssueId: newRecordId(),
-  }
-  return {
-    id: newRecordId(),
-    eventId: 'e',
-    clientId: 'client',
-    sessionId: null,
-    agentId: 'agent',
-    promptVersionId: null,
-    time: NOON,
-    detectionType: 'TOOL_FAILED',
-    payload: '{"toolName":"get_order"}',
-    decision,
-    ...given,
-  }
-}
 
 export function failuresSuite(open: OpenStorage) {
   describe('failures', () => {

@@ -4,6 +4,7 @@ import { issueTitle } from '../../../src/domain/issue-title.ts'
 import { canonicalFacts, groupingOf } from '../../../src/domain/issue.ts'
 import { uuidv7 } from '../../../src/storage/uuid.ts'
 import type { AuditEntry } from '../../../src/storage/audit.ts'
+import type { NewFailure } from '../../../src/storage/failures.ts'
 import type {
   DecidedIssues,
   IssueDecision,
@@ -106,5 +107,29 @@ export function auditEntry(environmentId: string, action: string): AuditEntry {
     targetId: newId(),
     detail: '{}',
     requestId: newId(),
+  }
+}
+
+/** A failure that the service saw in an event. */
+export function newFailure(given: Partial<NewFailure> = {}): NewFailure {
+  const decision = {
+    fingerprint: 'v2:one',
+    facts: '{"detectionType":"tool_failed"}',
+    detectionType: 'tool_failed',
+    title: 'Error in get_order',
+    newIssueId: newRecordId(),
+  }
+  return {
+    id: newRecordId(),
+    eventId: 'e',
+    clientId: 'client',
+    sessionId: null,
+    agentId: 'agent',
+    promptVersionId: null,
+    time: NOON,
+    detectionType: 'TOOL_FAILED',
+    payload: '{"toolName":"get_order"}',
+    decision,
+    ...given,
   }
 }
