@@ -118,3 +118,20 @@ test('records are listed, and only failed ones are retried', async () => {
   assert.equal((await refused('retry')).code, 2)
   assert.equal((await refused('list', '--state', 'closed')).code, 2)
 })
+
+test('an issue begins with the error of its latest occurrence, and its cause', async () => {
+  const exception = { type: 'TimeoutError', message: 'no answer', causes: [{ type: 'OSError', message: 'refused' }] }
+  const payload = { toolName: 'refund', error: 'TimeoutError: no answer', exception }
+  const ids = { eventId: 'f1', clientId: 'cli', runId: 'failed-run', agentName: 'refunds' }
+  const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': API_KEY },
+    body: JSON.stringify([{ ...ids, eventType: 'TOOL_CALL', label: 'refund', timestamp: Date.now(), payload }]),
+  })
+  assert.equal(reply.status, 200)
+  const named = { runId: 'failed-run', eventId: 'f1', payload: { toolName: 'refund', reasonCode: 'TimeoutError' } }
+  const { id } = await opened('TOOL_FAILED', named)
+  const shown = await text('show', id)
+  assert.match(shown, /^Error {5}TimeoutError in refund: no answer\n {10}because OSError: refused\n/m)
+  assert.match(shown, /`tacho runs show failed-run --stack` shows where\./)
+})

@@ -9,6 +9,7 @@ import {
   failureOf,
   isErrorEvent,
   whyCancelled,
+  whyLook,
   type Failure,
 } from '../src/failure.ts'
 
@@ -122,6 +123,18 @@ test('one line says what, where and why; causes follow', () => {
   assert.equal(failureLine(error, { kind: 'run', name: null }), 'TimeoutError: no answer')
   const failure = told('TOOL_CALL', { toolName: 'get_order', error: JS_STACK })
   assert.deepEqual(failure && causeLines(failure), ['because Error: connect ECONNREFUSED 127.0.0.1:5432'])
+})
+
+test('a list says why a person should look: a run failed, or is silent', () => {
+  const now = Date.UTC(2026, 10, 22, 12)
+  const startedAt = new Date(now - 20 * 60_000).toISOString()
+  const failure = { errorClass: 'TimeoutError', message: 'no answer', place: 'tool', name: 'get_order' } as const
+  const run = { startedAt, endedAt: startedAt, lastEventAt: startedAt, closedByRuleAt: null, failure }
+  assert.equal(whyLook({ ...run, status: 'FAILED' }, now), 'TimeoutError in get_order: no answer')
+  assert.equal(whyLook({ ...run, status: 'FAILED', closedByRuleAt: startedAt }, now), 'its process went silent')
+  assert.equal(whyLook({ ...run, status: 'COMPLETED' }, now), null)
+  assert.equal(whyLook({ ...run, status: 'RUNNING', endedAt: null }, now), 'no event for 20 m 00 s')
+  assert.equal(whyLook({ ...run, status: 'RUNNING', endedAt: null }, now - 10 * 60_000), null)
 })
 
 test('a cancelled run may say why, and is no failure', () => {
