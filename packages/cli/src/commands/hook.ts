@@ -1,7 +1,8 @@
 import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
+import { AGENT_NAMES, type AgentName } from '@tacho/guards/hook/agents.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
+import { isManagedAgent, type ManagedAgent } from '@tacho/guards/hook/managed.ts'
 import { openJudgedCalls } from '@tacho/guards/hook/judged-calls.ts'
-import type { AgentName } from '@tacho/guards/hook/record.ts'
 import { stateRoot } from '@tacho/guards/state.ts'
 import {
   ownHooks,
@@ -38,13 +39,11 @@ interface InstallCommandOptions extends Options {
 /** A hook starts without this file: see bin/tacho. */
 const PROGRAM = path.join(ROOT, 'packages/cli/bin/tacho')
 
-const AGENTS: readonly AgentName[] = ['claude-code', 'codex']
-
 export function addHook(hook: Command): void {
   hook.addHelpText(
     'after',
     `
-The agent itself runs "tacho hook claude-code" or "tacho hook codex" with a record on standard input. Each session becomes a run, and
+The agent itself runs "tacho hook <agent>" with a record on standard input. Each session becomes a run, and
 the policies of the environment decide about its tools.
 
 Examples:
@@ -66,13 +65,13 @@ Examples:
   hook
     .command('check')
     .description('run the installed hooks with a tool that does nothing, and say what holds')
-    .addArgument(new Argument('[agent]').choices(AGENTS))
+    .addArgument(new Argument('[agent]').choices(AGENT_NAMES))
     .action(check)
 }
 
 function change(command: Command): Command {
   return command
-    .addArgument(new Argument('<agent>').choices(AGENTS))
+    .addArgument(new Argument('<agent>').choices(AGENT_NAMES))
     .option('--project', 'the settings of the project in this directory, instead of your own')
     .addOption(
       new Option('--managed', 'the settings of the whole machine, which no project can switch off').conflicts(
@@ -89,8 +88,10 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
     ...(options.approvalTimeout === 300 ? [] : ['--approval-timeout', String(options.approvalTimeout)]),
     ...(options.unconfigured === 'deny' ? [] : ['--unconfigured', options.unconfigured]),
   ]
-  if (options.managed) return installManaged({ agent, account, program: PROGRAM, flags }, options)
-  const parts = { program: PROGRAM, args: ['hook', agent, ...flags], stateFolder: stateRoot() }
+  if (options.managed) {
+    return installManaged({ agent: managedAgent(agent), account, program: PROGRAM, flags }, options)
+  }
+  const parts = { agent, program: PROGRAM, flags, stateFolder: stateRoot() }
   const target = targetOf(agent, options)
   const { file, settings } = settingsOf(target)
   const next = withHooks(settings, agent, (event) => commandFor(parts, event), options.approvalTimeout)
@@ -104,9 +105,14 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
 }
 
 async function uninstall(agent: AgentName, options: Options): Promise<void> {
-  if (options.managed) return uninstallManaged(agent, options)
+  if (options.managed) return uninstallManaged(managedAgent(agent), options)
   const { file, settings } = settingsOf(targetOf(agent, options))
   await write({ file, agent, before: settings, after: withoutHooks(settings, agent) }, options)
+}
+
+function managedAgent(agent: AgentName): ManagedAgent {
+  if (isManagedAgent(agent)) return agent
+  throw failed(`Tacho writes no managed settings for ${agent}; nothing was changed.`)
 }
 
 function targetOf(agent: AgentName, { project }: Options): InstallOptions {

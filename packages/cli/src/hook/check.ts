@@ -1,6 +1,6 @@
 /** Tries the installed hooks as an agent runs them, with a tool that does not exist. */
-import { managedFile, managedSettings } from '@tacho/guards/hook/managed.ts'
-import type { AgentName } from '@tacho/guards/hook/record.ts'
+import { AGENT_NAMES, type AgentName } from '@tacho/guards/hook/agents.ts'
+import { isManagedAgent, managedFile, managedSettings } from '@tacho/guards/hook/managed.ts'
 import { ownCommands, readSettings, settingsFile } from '@tacho/guards/hook/settings.ts'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -9,7 +9,6 @@ import { text as readText } from 'node:stream/consumers'
 import { once } from 'node:events'
 import { printable, printLine } from '../terminal/output.ts'
 
-const AGENTS = ['claude-code', 'codex'] as const
 const PLACES = ['managed', 'user', 'project'] as const
 type Place = (typeof PLACES)[number]
 
@@ -30,11 +29,21 @@ const STILL: Record<AgentName, Record<Place, string>> = {
     project:
       'They run only if you trusted them (/hooks), and the repository can switch them off: install with --managed.',
   },
+  'gemini-cli': {
+    managed: '',
+    user: 'A repository that you trust can switch them off (hooksConfig).',
+    project: 'They run only in a folder that you trust, and the repository can switch them off (hooksConfig).',
+  },
+  copilot: {
+    managed: '',
+    user: 'A repository that you trust can switch them off (disableAllHooks).',
+    project: 'They run only in a folder that you trust, and the repository can switch them off.',
+  },
 }
 
 export async function check(agent: AgentName | undefined): Promise<void> {
   let isGood = true
-  for (const each of agent === undefined ? AGENTS : [agent]) {
+  for (const each of agent === undefined ? AGENT_NAMES : [agent]) {
     const installed = PLACES.map((place) => ({ place, ...commandsIn(each, place) })).filter(
       ({ fault, commands }) => fault !== undefined || commands.length > 0,
     )
@@ -55,11 +64,13 @@ export async function check(agent: AgentName | undefined): Promise<void> {
 }
 
 function commandsIn(agent: AgentName, place: Place): { file: string; commands: string[]; fault?: string } {
-  const file = place === 'managed' ? managedFile(agent) : settingsFile({ agent, project: place === 'project' })
+  const managed = place === 'managed' && isManagedAgent(agent) ? agent : null
+  if (place === 'managed' && !managed) return { file: '', commands: [] }
+  const file = managed ? managedFile(managed) : settingsFile({ agent, project: place === 'project' })
   try {
     if (!existsSync(file)) return { file, commands: [] }
-    const settings = place === 'managed' ? managedSettings(agent, readFileSync(file, 'utf8')) : readSettings(file)
-    const commands = ownCommands(settings, agent, 'PreToolUse')
+    const settings = managed ? managedSettings(managed, readFileSync(file, 'utf8')) : readSettings(file)
+    const commands = ownCommands(settings, agent)
     if (commands.length === 0 || settings['disableAllHooks'] !== true) return { file, commands }
     return { file, commands, fault: 'switched off by disableAllHooks in this file' }
   } catch (error) {
@@ -85,7 +96,7 @@ async function tryOut(command: string): Promise<string> {
   const ms = Math.round(performance.now() - startedAt)
   if (child.signalCode) return `no decision within ${TRY_MS / 1_000} seconds`
   if (child.exitCode !== 0) return `refuses every tool: ${stderr.trim()}`
-  const reason = /"permissionDecisionReason":"((?:[^"\\]|\\.)*)"/.exec(stdout)?.[1]
+  const reason = /"(?:permissionDecisionReason|reason)":"((?:[^"\\]|\\.)*)"/.exec(stdout)?.[1]
   return reason === undefined || reason.includes('A policy forbids')
     ? `decides, in ${ms} ms`
     : `denies a tool that does nothing: ${reason}`

@@ -1,8 +1,7 @@
 /** Hooks in the settings of the whole machine. Each file is ours whole, or is left alone. */
 import { writeAccount } from '@tacho/guards/hook/account.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
-import { isOurs, managedAccountFile, managedFile, managedText } from '@tacho/guards/hook/managed.ts'
-import type { AgentName } from '@tacho/guards/hook/record.ts'
+import { isOurs, managedAccountFile, managedFile, managedText, type ManagedAgent } from '@tacho/guards/hook/managed.ts'
 import type { Account } from '@tacho/guards/state.ts'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
@@ -12,7 +11,7 @@ import { printable, printLine } from '../terminal/output.ts'
 import { isConfirmed } from './confirm.ts'
 
 interface Managed {
-  readonly agent: AgentName
+  readonly agent: ManagedAgent
   readonly account: Account
   readonly program: string
   readonly flags: readonly string[]
@@ -27,8 +26,7 @@ export async function installManaged(managed: Managed, { yes, approvalTimeout }:
   const { agent, account, program, flags } = managed
   const file = managedFile(agent)
   const accountFile = managedAccountFile()
-  const args = ['hook', agent, ...flags, '--account', accountFile]
-  const parts = { program, args, stateFolder: null }
+  const parts = { agent, program, flags: [...flags, '--account', accountFile], stateFolder: null }
   const text = managedText(agent, (event) => commandFor(parts, event), approvalTimeout)
   const before = ownText(agent, file)
   if (before === text) printLine(`${file} needs no change.`)
@@ -46,7 +44,7 @@ export async function installManaged(managed: Managed, { yes, approvalTimeout }:
   printLine('Other hooks of users and projects no longer run in this agent.')
 }
 
-export async function uninstallManaged(agent: AgentName, { yes }: Pick<Options, 'yes'>): Promise<void> {
+export async function uninstallManaged(agent: ManagedAgent, { yes }: Pick<Options, 'yes'>): Promise<void> {
   const file = managedFile(agent)
   const before = ownText(agent, file)
   if (before === null) return printLine(`${file} needs no change.`)
@@ -58,7 +56,7 @@ export async function uninstallManaged(agent: AgentName, { yes }: Pick<Options, 
 }
 
 /** Null if there is no file. */
-function ownText(agent: AgentName, file: string): string | null {
+function ownText(agent: ManagedAgent, file: string): string | null {
   let text: string
   try {
     text = readFileSync(file, 'utf8')

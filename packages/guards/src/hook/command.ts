@@ -1,11 +1,13 @@
 /** The command line that an agent runs at each step. */
 import path from 'node:path'
+import { AGENTS, type AgentName } from './agents.ts'
 
 export interface CommandParts {
+  readonly agent: AgentName
   /** The absolute path of `tacho`. */
   readonly program: string
-  /** `hook`, the agent and its flags. */
-  readonly args: readonly string[]
+  /** Flags of `tacho hook`, after the agent. */
+  readonly flags: readonly string[]
   /** Null for the folder of the user who runs the agent. */
   readonly stateFolder: string | null
 }
@@ -14,14 +16,21 @@ export interface CommandParts {
  * Agents run a tool whose hook is missing, crashes or answers with something else than a decision, so only a whole answer
  * counts. The script is part of the command: an empty file, or a folder in its place, would end with 0.
  */
-const DECISION = '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":'
-const BEFORE_TOOL = [
-  'answer=$("$@") || exit 2;',
-  'case $answer in "{}") exit 0;;',
-  `'${DECISION}"deny",'*'"}}' | '${DECISION}"ask",'*'"}}' | '{"systemMessage":"'*'"}') ;;`,
-  '*) exit 2;; esac;',
-  `printf "%s\\n" "$answer"`,
-].join(' ')
+function beforeTool(agent: AgentName): string {
+  const [before, after] = AGENTS[agent].denial
+  const answers = [
+    `'${before}"'*'"${after}'`,
+    ...(agent === 'claude-code' ? [`'${before.replace('"deny"', '"ask"')}"'*'"${after}'`] : []),
+    `'{"systemMessage":"'*'"}'`,
+  ]
+  return [
+    'answer=$("$@") || exit 2;',
+    'case $answer in "{}") exit 0;;',
+    `${answers.join(' | ')}) ;;`,
+    '*) exit 2;; esac;',
+    `printf "%s\\n" "$answer"`,
+  ].join(' ')
+}
 
 const BROKEN = 'tacho: the hook gave no decision, so the tool was not run. If it is broken, run: tacho hook install'
 
@@ -30,7 +39,7 @@ const BROKEN = 'tacho: the hook gave no decision, so the tool was not run. If it
  * tool, every end without an answer is a refusal; at other steps, exit code 2 would keep the agent from stopping.
  */
 export function commandFor(
-  { program, args, stateFolder }: CommandParts,
+  { agent, program, flags, stateFolder }: CommandParts,
   event: string,
   variables = process.env,
 ): string {
@@ -40,15 +49,20 @@ export function commandFor(
     ...(stateFolder !== null && { TACHO_STATE_DIR: stateFolder }),
     ...(variables['NODE_EXTRA_CA_CERTS'] && { NODE_EXTRA_CA_CERTS: path.resolve(variables['NODE_EXTRA_CA_CERTS']) }),
   }
-  const isBeforeTool = event === 'PreToolUse'
+  const isBeforeTool = AGENTS[agent].events[event] === 'PreToolUse'
+  // Only these records do not say their step.
+  const step = AGENTS[agent].settings.form === 'flat' ? ['--step', event] : []
   const words = [
     '/usr/bin/env',
     '-i',
     ...Object.entries(own).map(([name, value]) => `${name}=${value}`),
     '/bin/sh',
-    ...(isBeforeTool ? ['-c', BEFORE_TOOL, 'before-tool'] : []),
+    ...(isBeforeTool ? ['-c', beforeTool(agent), 'before-tool'] : []),
     program,
-    ...args,
+    'hook',
+    agent,
+    ...step,
+    ...flags,
   ]
   const line = words.map(quoted).join(' ')
   return isBeforeTool ? `${line} || { echo '${BROKEN}' >&2; exit 2; }` : `${line} || exit 1`

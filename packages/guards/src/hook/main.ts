@@ -1,16 +1,16 @@
 /**
- * The program of a hook: `tacho hook claude-code` and `tacho hook codex`. Loads as little as it can, because the agent
+ * The program of a hook: `tacho hook <agent>`. Loads as little as it can, because the agent
  * waits for it. A hook before a tool that fails refuses the tool.
  */
 import { parseArgs } from 'node:util'
 import { NO_OBJECTION } from './answer.ts'
-import type { AgentName } from './record.ts'
+import { AGENT_NAMES, isAgentName } from './agents.ts'
 
 const RECORD_BYTES_MAX = 20 * 1_048_576
 /** The agent writes the record at once. */
 const RECORD_MS = 10_000
 const NO_KEY = 'Tacho has no API key; run "tacho hook install", or set TACHO_API_KEY'
-/** Both agents treat this exit code as a refusal, with standard error as the reason. */
+/** All agents treat this exit code as a refusal, with standard error as the reason. */
 const REFUSED = 2
 
 async function readInput(): Promise<string> {
@@ -34,12 +34,13 @@ async function main(): Promise<void> {
       'approval-timeout': { type: 'string', default: '300' },
       unconfigured: { type: 'string', default: 'deny' },
       account: { type: 'string' },
+      step: { type: 'string' },
       project: { type: 'boolean', default: false },
     },
   })
   const [name, notification] = positionals
-  if (name !== 'claude-code' && name !== 'codex') throw new Error('the agent must be claude-code or codex')
-  const agent: AgentName = name
+  if (!isAgentName(name)) throw new Error(`the agent must be one of ${AGENT_NAMES.join(', ')}`)
+  const agent = name
   const seconds = Number(values['approval-timeout'])
   if (!(seconds >= 1 && seconds <= 86_400)) throw new Error('--approval-timeout must be from 1 to 86400 seconds')
   const unconfigured = values.unconfigured
@@ -48,7 +49,7 @@ async function main(): Promise<void> {
   // Codex gives the record of `notify` as an argument.
   const text = notification ?? (await readInput())
   const { readRecord } = await import('./record.ts')
-  const record = readRecord(agent, text)
+  const record = readRecord(agent, text, values.step)
   if (!record) throw new Error('standard input is not a hook record that Tacho understands')
   isBeforeTool = record.event === 'PreToolUse'
   const { accountFile, readAccount } = await import('./account.ts')

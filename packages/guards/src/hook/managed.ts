@@ -1,10 +1,17 @@
 /** Hooks for the whole machine, which the settings of a user or a repository cannot switch off. */
 import path from 'node:path'
-import type { AgentName } from './record.ts'
+import type { AgentName } from './agents.ts'
 import { withHooks } from './settings.ts'
 
+/** The agents whose managed settings can hold our hooks alone. */
+export type ManagedAgent = 'claude-code' | 'codex'
+
+export function isManagedAgent(agent: AgentName): agent is ManagedAgent {
+  return agent === 'claude-code' || agent === 'codex'
+}
+
 /** A file of its own, which an administrator deploys or deletes whole. */
-export function managedFile(agent: AgentName, root = '/'): string {
+export function managedFile(agent: ManagedAgent, root = '/'): string {
   const file = {
     'claude-code':
       process.platform === 'darwin'
@@ -26,7 +33,11 @@ const TITLE =
 /** Claude Code reads these before it starts the hook. */
 const EMPTIED = ['CLAUDE_CODE_SHELL_PREFIX', 'LD_PRELOAD', 'LD_AUDIT', 'LD_LIBRARY_PATH', 'BASH_ENV', 'ENV']
 
-export function managedText(agent: AgentName, commandOf: (event: string) => string, approvalSeconds: number): string {
+export function managedText(
+  agent: ManagedAgent,
+  commandOf: (event: string) => string,
+  approvalSeconds: number,
+): string {
   const { hooks } = withHooks({}, agent, commandOf, approvalSeconds) as { hooks: Hooks }
   if (agent === 'claude-code') {
     const env = Object.fromEntries(EMPTIED.map((name) => [name, '']))
@@ -45,7 +56,7 @@ export function managedText(agent: AgentName, commandOf: (event: string) => stri
 }
 
 /** The settings in our own file, as those of a user look. */
-export function managedSettings(agent: AgentName, text: string): Record<string, unknown> {
+export function managedSettings(agent: ManagedAgent, text: string): Record<string, unknown> {
   if (agent === 'claude-code') return JSON.parse(text) as Record<string, unknown>
   const found = text.matchAll(/^\[\[hooks\.(\w+)\.hooks\]\]\ntype = "command"\ncommand = (".*")$/gm)
   const hooks = [...found].map(([, event, command]) => [
@@ -58,6 +69,6 @@ export function managedSettings(agent: AgentName, text: string): Record<string, 
 type Hooks = Record<string, { hooks: { command: string; timeout: number }[] }[]>
 
 /** Whether this command wrote the file. */
-export function isOurs(agent: AgentName, text: string): boolean {
+export function isOurs(agent: ManagedAgent, text: string): boolean {
   return agent === 'codex' ? text.startsWith(TITLE) : text.includes('tacho')
 }

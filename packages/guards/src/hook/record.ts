@@ -1,10 +1,10 @@
 /** The record that a coding agent passes to a hook, and the event that the hook makes of it. */
 import { statSync } from 'node:fs'
+import { hashOf } from '../refusals.ts'
 import { digest } from '../state.ts'
+import { AGENTS, type AgentName } from './agents.ts'
 
-export type AgentName = 'claude-code' | 'codex'
-
-/** The fields that Claude Code and Codex share; others differ by event. */
+/** The fields as Claude Code names them. */
 export interface HookRecord {
   readonly sessionId: string
   readonly event: string
@@ -22,20 +22,37 @@ export interface HookEvent {
 /** Other spellings of PreToolUse, and names that it could get: "preToolUse", "before_tool_call". */
 const BEFORE_TOOL = /^\W*(pre|before)[\W_]*tool/i
 
-/** Null if the text is not a hook record, or comes before a tool call that cannot be decided. */
-export function readRecord(agent: AgentName, text: string): HookRecord | null {
-  const fields = objectOf(text)
-  if (!fields) return null
-  // Codex's `notify` program gets other names than its hooks.
-  const sessionId = textOf(fields['session_id']) ?? textOf(fields['thread-id'])
-  const event = textOf(fields['hook_event_name'] ?? fields['type'])
-  if (sessionId === undefined || sessionId === '' || event === undefined) return null
-  if (BEFORE_TOOL.test(event) && (event !== 'PreToolUse' || !textOf(fields['tool_name']))) return null
+/**
+ * Null if the text is not a hook record, or comes before a tool call that cannot be decided.
+ * @param step the agent's name of the step, for agents whose records do not say it.
+ */
+export function readRecord(agent: AgentName, text: string, step?: string): HookRecord | null {
+  const given = objectOf(text)
+  if (!given) return null
+  const form = AGENTS[agent]
+  const fields: Record<string, unknown> = { ...given }
+  for (const [theirs, ours] of Object.entries(form.fields)) fields[ours] ??= given[theirs]
+  const sessionId = textOf(fields['session_id'])
+  const named = textOf(step ?? fields['hook_event_name'])
+  if (sessionId === undefined || sessionId === '' || named === undefined) return null
+  const event = (Object.hasOwn(form.events, named) && form.events[named]) || named
+  const toolName = textOf(fields['tool_name'])
+  if (BEFORE_TOOL.test(event) && (event !== 'PreToolUse' || !toolName)) return null
   const isUnique = ['tool_use_id', 'prompt_id', 'turn_id', 'turn-id'].some((name) => typeof fields[name] === 'string')
+  if (toolName) {
+    // Older versions of Copilot send the input as a text.
+    fields['tool_input'] = objectOf(fields['tool_input']) ?? fields['tool_input']
+    fields['tool_use_id'] ??= callIdOf(toolName, fields['tool_input'])
+  }
   // A user can send the same prompt twice. The size of the transcript tells the two apart.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])
   const eventId = `${agent}-${digest(`${sessionId}\n${event}\n${place}\n${text.trim()}`)}`
   return { sessionId, event, eventId, fields }
+}
+
+/** The id of a call whose agent gives it none: the same tool with the same input. */
+export function callIdOf(toolName: string, input: unknown): string {
+  return hashOf(toolName, input ?? {}) ?? toolName
 }
 
 /** The event of a record; null for records that have another event, or none. */
@@ -94,9 +111,9 @@ function step(label: string, payload: Readonly<Record<string, unknown>>): HookEv
   return { type: 'AGENT_STEP', label, payload }
 }
 
-function objectOf(text: string): Record<string, unknown> | null {
+function objectOf(text: unknown): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = typeof text === 'string' ? JSON.parse(text) : null
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : null

@@ -10,12 +10,13 @@ import { randomUUID } from 'node:crypto'
 import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
 import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
+import { signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
 import { openPendingCalls } from './pending-calls.ts'
-import { eventOf, textOf, toolCallOf, type AgentName, type HookRecord } from './record.ts'
+import { eventOf, textOf, toolCallOf, type HookRecord } from './record.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
 import { openSessionCalls } from './session-calls.ts'
 import { openSessionRefusals } from './session-refusals.ts'
@@ -118,7 +119,7 @@ export async function runHook(
     const found = takeUnjudged(agent, filesToCompare(options, record, judged), judged)
     for (const [session, unseen] of found) said.push(recordUnjudged(tacho, agent, session, unseen))
   }
-  if (said.length > 0) answer = warn(said.join(' '))
+  if (said.length > 0) answer = warn(said.join(' '), agent)
   await tacho.ready()
   // What is not delivered stays in the spool.
   if (deliveryMs > 0) await Promise.race([tacho.flush(deliveryMs), outage.noticed])
@@ -136,17 +137,18 @@ async function decide(
 ): Promise<string> {
   const toolName = textOf(fields['tool_name']) ?? ''
   // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
-  const call = { toolName, input: fields['tool_input'] ?? {}, key: randomUUID() }
+  const riskSignals = signalsOf(agent, toolName)
+  const call = { toolName, input: fields['tool_input'] ?? {}, riskSignals, key: randomUUID() }
   const refusals = rejected.read(sessionId)
   if (refusals) await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const revision = (): string | null => tacho.configuration.state.current?.revision ?? null
   const refusal = refusals?.of(toolName, call.input, revision())
-  if (refusal) return deny(refuseAgain(run, toolName, call.input, refusal))
+  if (refusal) return deny(refuseAgain(run, toolName, call.input, refusal), agent)
   try {
     const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
     onAllowed(authorization)
     const { action, reason } = authorization
-    return action === 'WARN' ? warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`) : ''
+    return action === 'WARN' ? warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`, agent) : ''
   } catch (error) {
     if (!(error instanceof ToolBlockedError)) throw error
     const known = refusals ?? new Refusals()
@@ -155,7 +157,7 @@ async function decide(
       const reason = `${NOT_CONFIGURED} Check that ${url} answers and that the API key of "tacho hook install" is right; then try again.`
       return notConfigured(reason, agent, unconfigured)
     }
-    return deny(`${error.modelText}${ageOf(tacho)}`)
+    return deny(`${error.modelText}${ageOf(tacho)}`, agent)
   }
 }
 

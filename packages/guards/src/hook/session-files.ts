@@ -2,7 +2,8 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import { textOf, type AgentName } from './record.ts'
+import type { AgentName } from './agents.ts'
+import { callIdOf, textOf } from './record.ts'
 
 /** A call of a tool that has a result. */
 export interface KeptCall {
@@ -25,7 +26,10 @@ interface Form {
   readonly folder: string
   /** The part of a file's path that is below this folder. */
   readonly below: RegExp
-  readonly sessionId: (line: Fields, file: string) => unknown
+  /** Undefined if the first line of the file has it. */
+  readonly sessionId?: (line: Fields, file: string) => unknown
+  /** Hooks get no ids of calls: the tool and its input are the id. */
+  readonly hasNoCallIds?: true
   readonly entries: (line: Fields) => Entry[]
 }
 
@@ -38,6 +42,7 @@ const FILES_MAX = 1_000
 const CLAUDE_REFUSED = /^(<tool_use_error>|PreToolUse:\S+ hook error: )/
 const CODEX_REFUSED =
   /^(unsupported call: |failed to parse function arguments: |[\w ]{1,40} blocked by PreToolUse hook: )/
+const GEMINI_REFUSED = /"error":"(params must |Tool \\"|Tool execution blocked: )/
 
 const FORMS: Record<AgentName, Form> = {
   'claude-code': {
@@ -76,6 +81,34 @@ const FORMS: Record<AgentName, Form> = {
       return [{ is: 'call', callId, toolName, input }]
     },
   },
+  'gemini-cli': {
+    folder: '.gemini/tmp',
+    below: /\/tmp\/[^/]+\/chats\/.*$/,
+    hasNoCallIds: true,
+    entries: ({ toolCalls }) =>
+      listOf(toolCalls).flatMap(({ id, name, args, status, result }): Entry[] => {
+        const callId = textOf(id) ?? ''
+        const isRefused = GEMINI_REFUSED.test(JSON.stringify(result ?? ''))
+        return [
+          { is: 'call', callId, toolName: textOf(name) ?? '', input: args },
+          ...(status === 'cancelled' || result === undefined
+            ? []
+            : [{ is: 'result' as const, callId, ran: !isRefused }]),
+        ]
+      }),
+  },
+  copilot: {
+    folder: '.copilot/session-state',
+    below: /\/session-state\/.*$/,
+    hasNoCallIds: true,
+    entries({ type, data }) {
+      const { toolCallId, toolName, arguments: input, success, error } = objectOf(data)
+      const callId = textOf(toolCallId) ?? ''
+      if (type === 'tool.execution_start') return [{ is: 'call', callId, toolName: textOf(toolName) ?? '', input }]
+      if (type !== 'tool.execution_complete') return []
+      return [{ is: 'result', callId, ran: success === true || objectOf(error)['code'] !== 'denied' }]
+    },
+  },
 }
 
 /** The files of sessions that changed since then, the newest first. `known` is one of them, if the agent named it. */
@@ -102,8 +135,9 @@ export function sessionFiles(agent: AgentName, known: string | undefined, change
 
 /** The calls with results from this place on, and where to go on: before the first call that has no result yet. */
 export function readSessionFile(agent: AgentName, file: string, from: number): { calls: KeptCall[]; next: number } {
-  const { sessionId, entries } = FORMS[agent]
+  const { sessionId = () => head, entries, hasNoCallIds } = FORMS[agent]
   const { bytes, start } = readFrom(file, from)
+  const head = textAt(file, 'sessionId')
   const open = new Map<string, Omit<KeptCall, 'at'> & { at: number; place: number }>()
   const calls: KeptCall[] = []
   let next = start
@@ -117,7 +151,8 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
       if (entry.is === 'call') {
         const { callId, toolName, input } = entry
         const at = Date.parse(String(line['timestamp'])) || 0
-        open.set(callId, { sessionId: session, callId, toolName, input, at, place })
+        const id = hasNoCallIds ? callIdOf(toolName, input) : callId
+        open.set(callId, { sessionId: session, callId: id, toolName, input, at, place })
         continue
       }
       const call = open.get(entry.callId)
@@ -130,10 +165,16 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
 
 /** The folder that the session started in, or null. */
 export function cwdOf(file: string): string | null {
-  const bytes = readPart(file, 0, HEAD_BYTES)
-  const [, text] = /"cwd":("(?:[^"\\]|\\.)*")/.exec(bytes.toString()) ?? []
+  return textAt(file, 'cwd')
+}
+
+/** The first text with this name at the beginning of the file, or null. */
+function textAt(file: string, name: 'cwd' | 'sessionId'): string | null {
+  const [, text] = TEXTS[name].exec(readPart(file, 0, HEAD_BYTES).toString()) ?? []
   return text === undefined ? null : (textOf(parsed(text)) ?? null)
 }
+
+const TEXTS = { cwd: /"cwd":("(?:[^"\\]|\\.)*")/, sessionId: /"sessionId":("[\w-]+")/ }
 
 function readFrom(file: string, from: number): { bytes: Buffer; start: number } {
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0

@@ -1,9 +1,9 @@
-/** The hooks in the settings of a coding agent: both agents have the same form, in different files. */
+/** The hooks in the settings of a coding agent. */
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import type { AgentName } from './record.ts'
+import { AGENTS, type AgentName } from './agents.ts'
 
 type Settings = Record<string, unknown>
 
@@ -13,22 +13,6 @@ export interface InstallOptions {
   readonly project: boolean
 }
 
-const COMMON = [
-  'SessionStart',
-  'UserPromptSubmit',
-  'PreToolUse',
-  'PermissionRequest',
-  'PostToolUse',
-  'Stop',
-  'SubagentStop',
-]
-
-/** The events that each agent documents. */
-const EVENTS: Record<AgentName, readonly string[]> = {
-  'claude-code': [...COMMON, 'PostToolUseFailure', 'Notification', 'SubagentStart', 'SessionEnd'],
-  codex: [...COMMON, 'SubagentStart', 'SessionEnd', 'Interrupt'],
-}
-
 /** Seconds that the agent gives the hook after its own longest wait. */
 const SPARE_SECONDS = 30
 const OTHER_TIMEOUT_SECONDS = 10
@@ -36,13 +20,10 @@ const OTHER_TIMEOUT_SECONDS = 10
 const SHORT_TIMEOUT_SECONDS = 3
 
 export function settingsFile({ agent, project }: InstallOptions, variables = process.env): string {
-  const root = project ? process.cwd() : homedir()
-  if (agent === 'codex') {
-    const folder = project ? path.join(root, '.codex') : variables['CODEX_HOME'] || path.join(root, '.codex')
-    return path.join(folder, 'hooks.json')
-  }
-  const folder = project ? path.join(root, '.claude') : variables['CLAUDE_CONFIG_DIR'] || path.join(root, '.claude')
-  return path.join(folder, 'settings.json')
+  const { settings } = AGENTS[agent]
+  if (project) return path.join(process.cwd(), settings.project)
+  const folder = settings.variable === undefined ? undefined : variables[settings.variable]
+  return folder ? path.join(folder, path.basename(settings.user)) : path.join(homedir(), settings.user)
 }
 
 /** @throws Error with a sentence if the file is not a JSON object with an object of hooks. */
@@ -77,12 +58,18 @@ export function withHooks(
   approvalSeconds: number,
 ): Settings {
   const hooks = { ...(withoutHooks(settings, agent)['hooks'] as Settings | undefined) }
-  for (const event of EVENTS[agent]) {
+  const { form, unitsPerSecond } = AGENTS[agent].settings
+  for (const [event, ours] of Object.entries(AGENTS[agent].events)) {
     const groups = hooks[event]
-    const hook = { type: 'command', command: commandOf(event), timeout: timeoutOf(agent, event, approvalSeconds) }
-    hooks[event] = [...(Array.isArray(groups) ? (groups as unknown[]) : []), { hooks: [hook] }]
+    const timeout = timeoutOf(agent, ours, approvalSeconds) * unitsPerSecond
+    const command = commandOf(event)
+    const entry =
+      form === 'flat'
+        ? { type: 'command', bash: command, timeoutSec: timeout }
+        : { hooks: [{ type: 'command', command, timeout }] }
+    hooks[event] = [...(Array.isArray(groups) ? (groups as unknown[]) : []), entry]
   }
-  return { ...settings, hooks }
+  return { ...(form === 'flat' && { version: 1 }), ...settings, hooks }
 }
 
 /** The settings without exactly our hooks; groups and events that become empty are removed too. */
@@ -96,6 +83,7 @@ export function withoutHooks(settings: Settings, agent: AgentName): Settings {
       continue
     }
     const left = groups.flatMap((group: unknown) => {
+      if (isOurs(group, agent)) return []
       if (!isObject(group) || !Array.isArray(group['hooks'])) return [group]
       const own = group['hooks'].filter((hook: unknown) => !isOurs(hook, agent))
       if (own.length === group['hooks'].length) return [group]
@@ -109,19 +97,31 @@ export function withoutHooks(settings: Settings, agent: AgentName): Settings {
 /** Our hooks as lines for people. */
 export function ownHooks(settings: Settings, agent: AgentName): string[] {
   const { hooks } = settings
-  return Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, groups]) => {
-    const all = Array.isArray(groups) ? groups.filter(isObject).flatMap((group) => group['hooks']) : []
-    const own = all.filter((hook) => isOurs(hook, agent)) as { command: string; timeout: number }[]
-    return own.map(({ command, timeout }) => `${event.padEnd(18)}  ${command}  (timeout ${timeout} s)`)
-  })
+  return Object.keys(isObject(hooks) ? hooks : {}).flatMap((event) =>
+    hooksAt(settings, agent, event).map(
+      (hook) => `${event.padEnd(18)}  ${commandIn(hook)}  (timeout ${secondsIn(hook, agent)} s)`,
+    ),
+  )
 }
 
-/** The command lines of our hooks at an event. */
-export function ownCommands({ hooks }: Settings, agent: AgentName, event: string): string[] {
-  const groups = isObject(hooks) ? hooks[event] : undefined
-  const all = Array.isArray(groups) ? groups.filter(isObject).flatMap((group) => group['hooks']) : []
-  return all.filter((hook) => isOurs(hook, agent)).map((hook) => (hook as { command: string }).command)
+/** The command lines of our hooks before a tool. */
+export function ownCommands(settings: Settings, agent: AgentName): string[] {
+  const steps = Object.entries(AGENTS[agent].events).filter(([, ours]) => ours === 'PreToolUse')
+  return steps.flatMap(([event]) => hooksAt(settings, agent, event).map(commandIn))
 }
+
+function hooksAt({ hooks }: Settings, agent: AgentName, event: string): Settings[] {
+  const entries = isObject(hooks) ? hooks[event] : undefined
+  const all = Array.isArray(entries)
+    ? entries.filter(isObject).flatMap((entry): unknown[] => (Array.isArray(entry['hooks']) ? entry['hooks'] : [entry]))
+    : []
+  return all.filter((hook): hook is Settings => isOurs(hook, agent))
+}
+
+const commandIn = (hook: Settings): string => String(hook['command'] ?? hook['bash'])
+
+const secondsIn = (hook: Settings, agent: AgentName): number =>
+  Number(hook['timeout'] ?? hook['timeoutSec']) / AGENTS[agent].settings.unitsPerSecond
 
 function timeoutOf(agent: AgentName, event: string, approvalSeconds: number): number {
   if (event === 'PreToolUse') return approvalSeconds + SPARE_SECONDS
@@ -131,7 +131,7 @@ function timeoutOf(agent: AgentName, event: string, approvalSeconds: number): nu
 }
 
 function isOurs(hook: unknown, agent: AgentName): boolean {
-  const command = isObject(hook) ? hook['command'] : undefined
+  const command = isObject(hook) ? (hook['command'] ?? hook['bash']) : undefined
   return typeof command === 'string' && new RegExp(`(^|[/\\\\])tacho["']? hook ${agent}( |$)`).test(command)
 }
 

@@ -5,10 +5,10 @@
 import type { Run, Tacho } from '@tacho/sdk'
 import { digest } from '../state.ts'
 import { JUDGED_KEPT_MS, type JudgedCalls } from './judged-calls.ts'
-import { textOf, type AgentName, type HookRecord } from './record.ts'
+import { AGENTS, type AgentName } from './agents.ts'
+import { textOf, type HookRecord } from './record.ts'
 import { cwdOf, readSessionFile, sessionFiles, type KeptCall } from './session-files.ts'
 
-const TITLES: Record<AgentName, string> = { 'claude-code': 'Claude Code', codex: 'Codex' }
 /** Of one session, at once; the number counts all of them. */
 const RECORDED_MAX = 100
 /** Clocks of file systems are coarse. */
@@ -76,7 +76,7 @@ export function recordUnjudged(tacho: Tacho, agent: AgentName, sessionId: string
 export function reportUnjudged(tacho: Tacho, run: Run, agent: AgentName, names: readonly string[]): string {
   const tools = [...new Set(names)].sort()
   const count = names.length === 1 ? 'a tool' : `${names.length} tools`
-  const message = `${TITLES[agent]} ran ${count} that no policy saw: ${tools.join(', ')}`
+  const message = `${AGENTS[agent].title} ran ${count} that no policy saw: ${tools.join(', ')}`
   const code = 'no_decision'
   const eventId = run.record('ERROR', 'no decision', { code, message, tools })
   const payload = { ...(tools.length === 1 ? { toolName: tools[0] } : { tools }), reasonCode: code }

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { eventually } from '../../../server/test/setup/eventually.ts'
 import { API_KEY, ended, runTacho, type Ended } from '../../../cli/test/tacho.ts'
 import { commandFor } from '../../src/hook/command.ts'
 import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
@@ -125,11 +126,16 @@ for (const [agent, name] of [
     assert.deepEqual([allowed.code, allowed.stdout, allowed.stderr], [0, '', ''])
     const end = { session_id: session, hook_event_name: 'SessionEnd', reason: 'other' }
     assert.equal((await runCommand(commandOf('SessionEnd'), end, hostile)).code, 0)
-    const events = await server.events(session)
-    assert.deepEqual(
-      events.map(({ eventType }) => eventType),
-      ['AGENT_STEP', 'POLICY_DECISION', 'SESSION_OUTCOME'],
-    )
+    await eventually(async () => {
+      // A new session delivers what the hooks before it could not.
+      await runCommand(commandOf('SessionStart'), { ...started, session_id: 'next' })
+      const events = await server.events(session)
+      assert.deepEqual(
+        events.map(({ eventType }) => eventType),
+        ['AGENT_STEP', 'POLICY_DECISION', 'SESSION_OUTCOME'],
+      )
+      return true
+    }, 'the events')
 
     // Without the installed command, as in settings that somebody wrote by hand.
     const elsewhere = { ...variables, TACHO_URL: 'http://127.0.0.1:9', TACHO_API_KEY: 'tacho_other_key' }
@@ -228,7 +234,7 @@ function programs(tacho: string | null): string {
 
 const lineOf = (folder: string, event = 'PreToolUse') =>
   commandFor(
-    { program: path.join(folder, 'tacho'), args: ['hook', 'claude-code'], stateFolder: '/nonexistent' },
+    { agent: 'claude-code', program: path.join(folder, 'tacho'), flags: [], stateFolder: '/nonexistent' },
     event,
     {
       TACHO_STATE_DIR: '/nonexistent',

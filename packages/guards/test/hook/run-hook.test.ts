@@ -487,9 +487,13 @@ for (const agent of ['claude-code', 'codex'] as const) {
       [bare, 1],
       [project, 1],
     ] as const) {
-      const events = await server.events(runId)
-      assert.equal(events.filter(({ eventType }) => eventType === 'TOOL_CALL').length, calls, runId)
-      assert.equal(events.find(({ eventType }) => eventType === 'ERROR')?.payload['code'], 'no_decision')
+      await eventually(async () => {
+        // A new session delivers what the hooks before it could not.
+        await session(agent, state).hook('SessionStart', { source: 'resume' })
+        const events = await server.events(runId)
+        assert.equal(events.filter(({ eventType }) => eventType === 'TOOL_CALL').length, calls, runId)
+        return events.find(({ eventType }) => eventType === 'ERROR')?.payload['code'] === 'no_decision'
+      }, 'the events')
     }
     await eventually(async () => {
       const { items } = await server.operator.listIssues({ params: { environmentId: server.environmentId } })

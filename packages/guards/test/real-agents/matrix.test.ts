@@ -12,15 +12,19 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ended, runTacho } from '../../../cli/test/tacho.ts'
-import { managedFile } from '../../src/hook/managed.ts'
+import { isManagedAgent, managedFile } from '../../src/hook/managed.ts'
 import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
 import { startModel, type ToolUse } from './model-server.ts'
 import { PROGRAMS, skip, type Program } from './programs.ts'
 import { shellOf, TRICKS, type Trick } from './tricks.ts'
-import type { AgentName } from '../../src/hook/record.ts'
+import type { AgentName } from '../../src/hook/agents.ts'
 
 const INSTALLS = ['user', 'project', 'managed'] as const
 type Install = (typeof INSTALLS)[number]
+const installsOf = ({ agent }: Program): readonly Install[] =>
+  INSTALLS.filter(
+    (install) => install === 'user' || (agent !== 'gemini-cli' && (install === 'project' || isManagedAgent(agent))),
+  )
 
 const SESSION_MS = 120_000
 const TACHO = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
@@ -132,16 +136,20 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     // A session before this one loaded the policies.
     const settings = {
       user: path.join(home, program.settings),
-      project: path.join(repository, program.settings),
-      managed: managedFile(program.agent, place),
+      project: path.join(repository, program.projectSettings ?? program.settings),
+      managed: isManagedAgent(program.agent) ? managedFile(program.agent, place) : '',
     }[install]
     const text = readFileSync(settings, 'utf8')
     const warmId = path.basename(place)
-    const warm = { session_id: warmId, hook_event_name: 'SessionStart', source: 'startup' }
-    const account = install === 'managed' ? ['--account', path.join(etc, 'tacho/hook.json')] : []
+    const warm = { session_id: warmId, hook_event_name: 'SessionStart', source: 'startup', cwd: repository }
+    const flagsOfHook = {
+      user: [],
+      project: ['--project'],
+      managed: ['--account', path.join(etc, 'tacho/hook.json')],
+    }[install]
     const hook = async () => {
       const env = { TACHO_STATE_DIR: state, HOME: home }
-      const done = await runTacho(['hook', program.agent, ...account], env, JSON.stringify(warm))
+      const done = await runTacho(['hook', program.agent, ...flagsOfHook], env, JSON.stringify(warm))
       assert.equal(done.code, 0, done.stderr)
     }
     await hook()
@@ -160,7 +168,7 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     service.comeBack()
     await hook()
     const output = stdout + stderr
-    const id = /session[_ ]id"?:\s*"?([0-9a-f-]{36})/.exec(output)?.[1]
+    const id = /session[_ ]?id"?:\s*"?([0-9a-f-]{36})/i.exec(output)?.[1]
     const runs = await server.runs()
     const events = runs.some(({ runId }) => runId === id) ? await server.events(id ?? '') : []
     const recorded = events.map(({ eventType }) => eventType).filter((type) => TOLD_OF_TOOLS.has(type))
@@ -181,17 +189,27 @@ const TOLD_OF_TOOLS = new Set(['POLICY_DECISION', 'TOOL_CALL', 'ERROR'])
 const NOTICES = new Set<unknown>(['no_decision', 'changed_after_decision'])
 
 function cellOf({ ran, recorded, noticed, told }: Outcome): string {
-  if (noticed) return ran ? '**runs**, noticed' : 'blocked, noticed although nothing ran'
+  if (noticed) return ran ? '**runs**, noticed' : 'blocked, noticed'
   // The harmless command ran, as it may.
   const isSilent = !told && (ran || !recorded.includes('TOOL_CALL'))
   const kept = recorded.length > 0 ? 'recorded' : 'nothing recorded'
   return `${ran ? '**runs**' : 'blocked'}, ${kept}${isSilent ? ', nobody is told' : ''}`
 }
 
+/** By the names of trick, program and place. */
+function cellsIn(table: string): Map<string, string> {
+  const lines = table.trim().split('\n')
+  const [header = [], , ...rows] = lines.map((line) => line.slice(2, -2).split(' | '))
+  const pairs = rows.flatMap(([what, ...cells]) =>
+    cells.map((cell, index) => [`${what} | ${header[index + 1]?.replace(/, (\w+)$/, ' | $1')}`, cell] as const),
+  )
+  return new Map(pairs)
+}
+
 const options = { skip: skip || (cannotMount && 'needs unshare and mount'), timeout: 1_200_000 }
 
 /** Tools of each program that do no harm, and calls that fail before any hook. */
-const HARMLESS: Record<AgentName, readonly ToolUse[]> = {
+const HARMLESS: Partial<Record<AgentName, readonly ToolUse[]>> = {
   'claude-code': [
     { name: 'Bash', input: { command: 'echo harmless', description: 'Says so.' } },
     { name: 'Bash', input: { command: 'exit 3', description: 'Fails.' } },
@@ -202,6 +220,21 @@ const HARMLESS: Record<AgentName, readonly ToolUse[]> = {
     { name: 'TaskCreate', input: { subject: 'A', description: 'A', activeForm: 'A' } },
     { name: 'TodoWrite', input: { todos: [{ content: 'a', status: 'pending', activeForm: 'a' }] } },
     { name: 'Agent', input: { description: 'a', prompt: 'Say hello.', subagent_type: 'general-purpose' } },
+  ],
+  'gemini-cli': [
+    { name: 'run_shell_command', input: { command: 'echo harmless', description: 'Says so.' } },
+    { name: 'run_shell_command', input: { command: 'exit 3', description: 'Fails.' } },
+    { name: 'run_shell_command', input: {} },
+    { name: 'no_such_tool', input: {} },
+    { name: 'read_file', input: { file_path: 'none.md' } },
+    { name: 'write_file', input: { file_path: 'a.md', content: 'a' } },
+  ],
+  copilot: [
+    { name: 'bash', input: { command: 'echo harmless', description: 'Says so.' } },
+    { name: 'bash', input: { command: 'exit 3', description: 'Fails.' } },
+    { name: 'bash', input: {} },
+    { name: 'no_such_tool', input: {} },
+    { name: 'view', input: { path: '/nonexistent' } },
   ],
   codex: [
     { name: 'exec_command', input: { cmd: 'echo harmless' } },
@@ -219,8 +252,9 @@ const HARMLESS: Record<AgentName, readonly ToolUse[]> = {
 }
 
 for (const program of PROGRAMS) {
+  const uses = HARMLESS[program.agent]
+  if (!uses) continue
   test(`a usual session of ${program.title} with many tools makes no notice`, options, async (t) => {
-    const uses = HARMLESS[program.agent]
     const outcome = await session({ what: 'usual', uses: () => uses }, program, 'user')
     t.diagnostic(outcome.output.slice(-6_000))
     assert.deepEqual([outcome.noticed, outcome.ran], [false, false])
@@ -229,10 +263,19 @@ for (const program of PROGRAMS) {
 }
 
 test('every trick with the real programs', options, async (t) => {
-  const cells = new Map<string, string>()
+  const text = readFileSync(DOCUMENT, 'utf8')
+  const [first = '', rest = ''] = text.split(BEGIN)
+  const [written = '', last = ''] = rest.split(END)
+  // What is not tried now stays as it was.
+  const cells = ONLY ? cellsIn(written) : new Map<string, string>()
   const todo = TRICKS.flatMap((trick) =>
     PROGRAMS.filter(({ agent }) => trick.agents?.includes(agent) ?? true).flatMap((program) =>
-      INSTALLS.map((install) => ({ trick, program, install, name: `${trick.what} | ${program.title} | ${install}` })),
+      installsOf(program).map((install) => ({
+        trick,
+        program,
+        install,
+        name: `${trick.what} | ${program.title} | ${install}`,
+      })),
     ),
   ).filter(({ name }) => !ONLY || ONLY.every((part) => name.includes(part)))
   const next = async (): Promise<void> => {
@@ -244,16 +287,18 @@ test('every trick with the real programs', options, async (t) => {
     }
   }
   await Promise.all([next(), next(), next()])
-  if (ONLY) return
-  const header = ['what happens', ...PROGRAMS.flatMap(({ title }) => INSTALLS.map((install) => `${title}, ${install}`))]
+  const header = [
+    'what happens',
+    ...PROGRAMS.flatMap((program) => installsOf(program).map((install) => `${program.title}, ${install}`)),
+  ]
   const rows = TRICKS.map(({ what }) => [
     what,
-    ...PROGRAMS.flatMap(({ title }) => INSTALLS.map((install) => cells.get(`${what} | ${title} | ${install}`) ?? '–')),
+    ...PROGRAMS.flatMap((program) =>
+      installsOf(program).map((install) => cells.get(`${what} | ${program.title} | ${install}`) ?? '–'),
+    ),
   ])
   const table = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')
-  const text = readFileSync(DOCUMENT, 'utf8')
-  const [first = '', rest = ''] = text.split(BEGIN)
-  const expected = `${first}${BEGIN}\n${table}\n${END}${rest.split(END)[1] ?? ''}`
+  const expected = `${first}${BEGIN}\n${table}\n${END}${last}`
   if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(DOCUMENT, expected)
   else assert.equal(text, expected, 'UPDATE_DOCS=1 writes the table')
 })

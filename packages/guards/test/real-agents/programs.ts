@@ -1,18 +1,20 @@
 /** The real programs, and how a session of each is started and set up. A new version is one line. */
-import { globSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { AgentName } from '../../src/hook/record.ts'
+import type { AgentName } from '../../src/hook/agents.ts'
 import { largePackages } from '../../../sdk-integrations/test/large-packages.ts'
 import type { ToolUse } from './model-server.ts'
 
-const VERSIONS = { 'claude-code': '2.1.197', codex: '0.169.0' }
+const VERSIONS = { 'claude-code': '2.1.197', codex: '0.169.0', 'gemini-cli': '0.61.0', copilot: '1.0.102' }
 
 const packages = largePackages(
   '640 MB of packages',
   `@anthropic-ai/claude-code@${VERSIONS['claude-code']}`,
   `@openai/codex@${VERSIONS.codex}`,
 )
-export const { skip } = packages
+const gemini = largePackages('100 MB of packages', `@google/gemini-cli@${VERSIONS['gemini-cli']}`)
+const copilot = largePackages('190 MB of packages', `@github/copilot@${VERSIONS.copilot}`)
+export const skip = packages.skip || gemini.skip || copilot.skip
 
 /** Where one session takes place. */
 export interface Place {
@@ -28,6 +30,8 @@ export interface Program {
   readonly title: string
   /** The settings of the user and of the repository that have hooks. */
   readonly settings: string
+  /** If the repository has them elsewhere. */
+  readonly projectSettings?: string
   /** What runs a command of the shell. */
   readonly shell: (command: string) => ToolUse
   /** Writes what the program needs to start without a person, and returns its command line and environment. */
@@ -36,9 +40,9 @@ export interface Program {
   readonly trust: readonly string[]
 }
 
-function executable(pattern: string): string {
-  const [file] = globSync(path.join(packages.folder, 'node_modules', pattern))
-  if (file === undefined) throw new Error(`${pattern} is not in ${packages.folder}`)
+function executable(pattern: string, { folder } = packages): string {
+  const [file] = globSync(path.join(folder, 'node_modules', pattern))
+  if (file === undefined) throw new Error(`${pattern} is not in ${folder}`)
   return file
 }
 
@@ -99,5 +103,51 @@ export const PROGRAMS: readonly Program[] = [
         env: {},
       }
     },
+  },
+  {
+    agent: 'gemini-cli',
+    title: `Gemini CLI ${VERSIONS['gemini-cli']}`,
+    settings: '.gemini/settings.json',
+    shell: (command) => ({ name: 'run_shell_command', input: { command, description: 'Runs it.' } }),
+    trust: ['--skip-trust'],
+    start: ({ home, model }, flags) => {
+      const file = path.join(home, '.gemini/settings.json')
+      const given = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : {}
+      write(file, JSON.stringify({ ...given, security: { auth: { selectedType: 'gemini-api-key' } } }))
+      const bundle = executable('@google/gemini-cli/bundle/gemini.js', gemini)
+      const asked = ['-m', 'gemini-2.5-pro', '--yolo', '-p', 'Go on.', '--output-format', 'stream-json']
+      return {
+        line: [process.execPath, bundle, ...asked, ...flags],
+        env: { GOOGLE_GEMINI_BASE_URL: model, GEMINI_API_KEY: 'scripted' },
+      }
+    },
+  },
+  {
+    agent: 'copilot',
+    title: `Copilot CLI ${VERSIONS.copilot}`,
+    settings: '.copilot/hooks/tacho.json',
+    projectSettings: '.github/hooks/tacho.json',
+    shell: (command) => ({ name: 'bash', input: { command, description: 'Runs it.' } }),
+    trust: ['--trust-folder'],
+    start: ({ model }, flags) => ({
+      line: [
+        executable('@github/copilot-linux-*/copilot', copilot),
+        '-p',
+        'Go on.',
+        '--allow-all-tools',
+        '--model',
+        'gpt-5',
+        '--output-format',
+        'json',
+        ...flags,
+      ],
+      env: {
+        COPILOT_PROVIDER_BASE_URL: `${model}/v1`,
+        COPILOT_PROVIDER_TYPE: 'openai',
+        COPILOT_PROVIDER_API_KEY: 'scripted',
+        COPILOT_OFFLINE: 'true',
+        COPILOT_MODEL: 'gpt-5',
+      },
+    }),
   },
 ]
