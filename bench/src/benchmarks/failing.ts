@@ -43,7 +43,7 @@ async function measure(setting: Setting, engine: Engine): Promise<Result> {
       row('acknowledgement with 50 % failed, p99', 'ms', half.p99, none.p99),
     ],
     notes: [
-      'Issues are made of the failures of 50 runs a second of an environment, after 5,000 at once; the others are recorded only. The processor time includes that job.',
+      'Issues are made of 50 failures a second of an environment, after 5,000 at once; the others are recorded only. The processor time includes that job.',
     ],
   }
 }
