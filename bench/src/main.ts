@@ -3,6 +3,7 @@
  * npm run bench -- ingest config   only these; replaces their part of the page
  * npm run bench -- --full          the long ones, with ten million events
  * npm run bench -- --events N       this many stored events, for benchmarks that store some; their notes say how many
+ * npm run bench -- --rounds N       this many rounds instead of five
  * npm run bench -- --quick         runs each for a moment; writes nothing
  * npm run bench -- --anyway        writes and marks figures although other programs use the machine
  * npm run bench -- --page          measures nothing; writes the page again, for example after a change of its texts
@@ -47,6 +48,7 @@ function readArguments() {
       page: boolean,
       list: boolean,
       events: { type: 'string' } as const,
+      rounds: { type: 'string' } as const,
     }
     return parseArgs({ allowPositionals: true, options })
   } catch (error) {
@@ -62,7 +64,9 @@ function chosen(): Benchmark[] {
 }
 
 function planOf(onDemand: boolean): Plan {
-  const plan = PLANS[flags.quick ? 'quick' : onDemand ? 'full' : 'default']
+  const named = PLANS[flags.quick ? 'quick' : onDemand ? 'full' : 'default']
+  const plan = { ...named, rounds: Number(flags.rounds ?? named.rounds) }
+  if (!Number.isSafeInteger(plan.rounds) || plan.rounds <= 0) stop('--rounds must be a whole number from 1.')
   if (flags.events === undefined) return plan
   const storedEvents = Number(flags.events)
   if (!Number.isSafeInteger(storedEvents / BATCH_EVENTS) || storedEvents <= 0)

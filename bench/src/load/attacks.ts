@@ -29,7 +29,7 @@ interface Repeated {
   method: string
   path: string
   connections: number
-  body: 'nested lists' | 'none'
+  body: keyof typeof BODIES
 }
 
 /** Addresses read again and again, each on connections of its own. */
@@ -49,6 +49,16 @@ export type Attack = Attacked & {
 
 /** How many answers came, by status. */
 export type Suffered = Record<string, number>
+
+/** What each request of a kind sends, and the headers that say so. */
+const BODIES = {
+  none: () => ({ body: null, type: {} }),
+  'nested lists': () => ({ body: nestedLists(), type: { 'content-type': 'application/x-protobuf' } }),
+  'mcp message': () => ({
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_environments' } }),
+    type: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+  }),
+}
 
 const CHUNKS_A_WRITE = 10_000
 const CHUNK = '1\r\n \r\n'
@@ -96,15 +106,15 @@ const WAYS: Record<Attack['kind'], Way> = {
   },
 
   async repeated(attack: Attack & Repeated, end, count) {
-    const body = attack.body === 'none' ? undefined : nestedLists()
-    const headers = { ...attack.headers, ...(body ? { 'content-type': 'application/x-protobuf' } : {}) }
+    const { body, type } = BODIES[attack.body]()
+    const headers = { ...attack.headers, ...type }
     while (performance.now() < end) {
       try {
         const signal = AbortSignal.timeout(Math.ceil(Math.max(1, end - performance.now())))
         const reply = await fetch(attack.url + attack.path, {
           method: attack.method,
           headers,
-          body: body ?? null,
+          body,
           signal,
         })
         count(String(reply.status))
