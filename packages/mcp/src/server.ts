@@ -60,8 +60,12 @@ function schemaOf({ params, query }: Route) {
   return argumentsOf<Given>(properties, required)
 }
 
-/** The role of the client's operator token decides what can be read. */
-export function createTachoServer(client: OperatorClient, version: string): McpServer {
+type Pause = (milliseconds: number) => Promise<unknown>
+
+const sleep: Pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** The role of the client's operator token decides what can be read. `pause` passes the time until a simulation is read again. */
+export function createTachoServer(client: OperatorClient, version: string, pause = sleep): McpServer {
   // Its tools and resources never change, so clients have nothing to subscribe to.
   const capabilities = { tools: { listChanged: false }, resources: { listChanged: false } }
   const server = new McpServer({ name: 'tacho', version }, { instructions: INSTRUCTIONS, capabilities })
@@ -103,7 +107,7 @@ Changes no policy. Returns the simulation; if it is not DONE yet, read_simulatio
       const given: Given = environmentId === undefined ? {} : { environmentId }
       const place = await placeOf(client, OPERATOR_ROUTES.createSimulation, given)
       if (typeof place === 'string') return failed(place)
-      return simulated(client, String(place['environmentId'] ?? environmentId), body)
+      return simulated(client, String(place['environmentId'] ?? environmentId), body, pause)
     },
   )
   for (const { name, description, read, route, inputSchema } of READS) {
@@ -131,7 +135,12 @@ Changes no policy. Returns the simulation; if it is not DONE yet, read_simulatio
 }
 
 /** Starts a simulation and waits for its end, within bounds. */
-async function simulated(client: OperatorClient, environmentId: string, body: Draft): Promise<CallToolResult> {
+async function simulated(
+  client: OperatorClient,
+  environmentId: string,
+  body: Draft,
+  pause: Pause,
+): Promise<CallToolResult> {
   const created = await client.createSimulation({ params: { environmentId }, body })
   if (!created.ok) return failed(sentenceOf(created))
   const params = { environmentId, simulationId: created.value.id }
@@ -139,7 +148,7 @@ async function simulated(client: OperatorClient, environmentId: string, body: Dr
     const result = await client.readSimulation({ params })
     if (!result.ok) return failed(sentenceOf(result))
     if (result.value.endedAt !== null || waited >= SIMULATION_WAIT_MS) return told(result.text)
-    await new Promise((resolve) => setTimeout(resolve, SIMULATION_POLL_MS))
+    await pause(SIMULATION_POLL_MS)
   }
 }
 

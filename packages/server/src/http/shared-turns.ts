@@ -1,7 +1,7 @@
 /**
  * Turns at work that takes threads, readers or connections which all other requests need too. Few run at once, a share of
  * them of one workspace. Others wait, up to a bound; their turns go round the workspaces. One whose client has left is
- * passed over.
+ * passed over. Work that waits for something else meanwhile gives its turn to others.
  */
 import type { Holder } from './holder.ts'
 import { refuse, type Refusal } from './reply-error.ts'
@@ -12,8 +12,11 @@ export interface Turn<Result> {
   holder: Holder
   /** Whether the client has left. */
   isOver: () => boolean
-  run: () => Promise<Result>
+  run: (away: Away) => Promise<Result>
 }
+
+/** Waits without the turn, and for a turn after that. */
+export type Away = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 interface Waiting {
   holder: Holder
@@ -25,30 +28,56 @@ const LEFT = refuse('overloaded', 'The client has left')
 /** Returns a function that runs work when its turn has come, or refuses it with `tooMany`. */
 export function createSharedTurns(bounds: { running: ShareBounds; waiting: ShareBounds; tooMany: Refusal }) {
   const running = new Shares(bounds.running)
-  const waiting = new Shares(bounds.waiting)
+  /** Running, waiting and away. */
+  const underWay = new Shares(sumOf(bounds.running, bounds.waiting))
   const queue = new TurnsByWorkspace<Waiting>()
 
   function beginNext(): void {
     for (;;) {
       const turn = queue.shift(({ holder }) => running.fits(holder, 1))
       if (turn === null) return
-      waiting.add(turn.holder, -1)
       running.add(turn.holder, 1)
       turn.begin()
     }
   }
 
-  return async <Result>({ holder, isOver, run }: Turn<Result>): Promise<Result | Refusal> => {
+  async function begin(holder: Holder): Promise<void> {
+    if (running.take(holder, 1)) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    if (running.take(holder, 1)) resolve()
-    else if (waiting.take(holder, 1)) queue.push({ holder, begin: resolve })
-    else return bounds.tooMany
+    queue.push({ holder, begin: resolve })
     await promise
+  }
+
+  function end(holder: Holder): void {
+    running.add(holder, -1)
+    beginNext()
+  }
+
+  return async <Result>({ holder, isOver, run }: Turn<Result>): Promise<Result | Refusal> => {
+    const away: Away = async (wait) => {
+      end(holder)
+      try {
+        return await wait()
+      } finally {
+        await begin(holder)
+      }
+    }
+    if (!underWay.take(holder, 1)) return bounds.tooMany
     try {
-      return isOver() ? LEFT : await run()
+      await begin(holder)
+      try {
+        return isOver() ? LEFT : await run(away)
+      } finally {
+        end(holder)
+      }
     } finally {
-      running.add(holder, -1)
-      beginNext()
+      underWay.add(holder, -1)
     }
   }
 }
+
+const sumOf = (one: ShareBounds, other: ShareBounds): ShareBounds => ({
+  most: one.most + other.most,
+  ofWorkspace: one.ofWorkspace + other.ofWorkspace,
+  ofCredential: one.ofCredential + other.ofCredential,
+})

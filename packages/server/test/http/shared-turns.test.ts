@@ -78,3 +78,43 @@ test('a search whose client left while it waited does not run', async () => {
   await Promise.all([first, left])
   assert.equal(ran, false)
 })
+
+test('work that is away lets others of its token run, and still counts', async () => {
+  const takeTurn = createSharedTurns({
+    running: { most: 1, ofWorkspace: 1, ofCredential: 1 },
+    waiting: { most: 1, ofWorkspace: 1, ofCredential: 1 },
+    tooMany: TOO_MANY,
+  })
+  const { promise: going, resolve: go } = Promise.withResolvers<void>()
+  let running = 0
+  const alone = async <Result>(work: () => Result): Promise<Result> => {
+    running += 1
+    await new Promise(setImmediate)
+    assert.equal(running--, 1)
+    return work()
+  }
+  const first = takeTurn({
+    holder: by('a'),
+    isOver,
+    run: async (away) => {
+      await away(() => going)
+      return alone(() => 'back')
+    },
+  })
+  const others = ['one', 'other'].map((name) => takeTurn({ holder: by('a'), isOver, run: () => alone(() => name) }))
+  assert.deepEqual(await Promise.all(others), ['one', TOO_MANY])
+  const last = takeTurn({ holder: by('a'), isOver, run: () => alone(() => 'last') })
+  go()
+  assert.deepEqual(await Promise.all([first, last]), ['back', 'last'])
+})
+
+test('work whose wait fails has its turn again until it ends', async () => {
+  const takeTurn = turns(1)
+  const first = takeTurn({
+    holder: by('a'),
+    isOver,
+    run: (away) => away(() => Promise.reject(new Error('away'))),
+  })
+  await assert.rejects(first, /away/)
+  assert.equal(await takeTurn({ holder: by('a'), isOver, run: async () => 'next' }), 'next')
+})

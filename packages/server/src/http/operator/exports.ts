@@ -19,6 +19,7 @@ import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { createExportStreams } from './export-streams.ts'
 import { parquetFile } from './parquet/parquet-file.ts'
+import { createParquetFiles } from './parquet/parquet-files.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
 
 export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
@@ -27,6 +28,8 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     atOnce: LIMITS.exportsAtOnce,
     ofWorkspace: LIMITS.exportsOfWorkspaceAtOnce,
   })
+  const parquetFiles = createParquetFiles()
+  app.addHook('onClose', () => parquetFiles.close())
   // Short ones, which never wait for a long one.
   const sendRunFile = createExportStreams(deps, {
     atOnce: LIMITS.runFilesAtOnce,
@@ -64,7 +67,12 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
       const target = { kind: 'environment', id: environment.id }
       const detail = { filters: Object.keys(given), table }
       await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
-      return parquetFile(deps, { environmentId: environment.id, workspaceId: workspace.id, table, filter })
+      return parquetFile(parquetFiles, deps, {
+        environmentId: environment.id,
+        workspaceId: workspace.id,
+        table,
+        filter,
+      })
     }
     const [route, name] = [OPERATOR_ROUTES.exportParquet, `tacho-${table}-${fileTime(now())}.parquet`]
     return sendExport({ request, reply, route, name, begin })

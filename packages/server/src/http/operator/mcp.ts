@@ -19,7 +19,10 @@ import { foreignOrigin } from './same-origin.ts'
 /** All reads of one message together. Official clients give up after as long. */
 const READS_MS = 60_000
 
-/** Each message gets a server of its own, which takes some milliseconds. Its reads take turns of their own too. */
+/**
+ * Each message gets a server of its own, which takes some milliseconds. Its reads take turns of their own too. While it
+ * waits for a simulation, others have its turn.
+ */
 const RUNNING = { most: 8, ofWorkspace: 4, ofCredential: 4 }
 const TOO_MANY = refuse('overloaded', 'Too many messages of this token are waiting')
 
@@ -45,9 +48,9 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
     const answer = await takeTurn({
       holder: holderOf(request),
       isOver: () => reply.raw.destroyed,
-      run: async () => {
+      run: async (away) => {
         await waitForTurn()
-        return answerMcp(app, request, { message, token, version, end: reads.signal })
+        return answerMcp(app, request, { message, token, version, end: reads.signal, away })
       },
     })
     if (isRefusal(answer)) return answer

@@ -1,8 +1,10 @@
 /** The MCP server at /mcp, with the official client, on a real server. */
 import assert from 'node:assert/strict'
+import diagnostics from 'node:diagnostics_channel'
 import http from 'node:http'
 import { registerHooks } from 'node:module'
-import { after, before, test } from 'node:test'
+import { after, before, test, type TestContext } from 'node:test'
+import type { Worker } from 'node:worker_threads'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
@@ -287,21 +289,81 @@ test('a client that leaves does not end the server', async () => {
   assert.equal((await send(PING)).status, 200)
 })
 
-test('of the messages of one token, four run at a time and a bounded number waits', async (t) => {
-  const limits: { mcpMessagesWaiting: number } = LIMITS
-  const { mcpMessagesWaiting } = limits
+/** No simulation ends before the result is called: its thread does not get what it is asked. Call it before the service starts. */
+function holdSimulations(t: TestContext): () => void {
+  const { promise: going, resolve: go } = Promise.withResolvers<void>()
+  const hold = (message: unknown) => {
+    const { worker } = message as { worker: Worker }
+    if (worker.threadName !== 'tacho-simulation') return
+    const post = worker.postMessage.bind(worker)
+    worker.postMessage = (task: unknown) => void going.then(() => post(task))
+  }
+  diagnostics.subscribe('worker_threads', hold)
+  t.after(() => {
+    diagnostics.unsubscribe('worker_threads', hold)
+    go()
+  })
+  return go
+}
+
+/** Those who wait for simulations get their answers. */
+async function cancelSimulations({ operator, environmentId }: Service): Promise<void> {
+  const path = `/environments/${environmentId}/simulations`
+  const { items } = (await operator<{ items: { id: string }[] }>(path)).body
+  for (const { id } of items) assert.equal((await operator(`${path}/${id}/cancel`, { body: {} })).status, 200)
+}
+
+test('of the messages of one token, four run or wait for simulations and a bounded number waits', async (t) => {
+  const limits: { mcpMessagesWaiting: number; simulationsWaiting: number } = LIMITS
+  const { mcpMessagesWaiting, simulationsWaiting } = limits
+  const release = holdSimulations(t)
   limits.mcpMessagesWaiting = 2
   const small = await startService().finally(() => (limits.mcpMessagesWaiting = mcpMessagesWaiting))
   t.after(() => small.close())
-  // Each waits for its simulation.
+  limits.simulationsWaiting = 12
+  t.after(() => (limits.simulationsWaiting = simulationsWaiting))
   const given = { environmentId: small.environmentId, condition: 'true', action: 'BLOCK', days: 1 }
-  const ask = () =>
-    small.call('/mcp', {
+  const refused = Promise.withResolvers<void>()
+  const counts = new Map<number, number>()
+  const ask = async () => {
+    const { status } = await small.call('/mcp', {
       headers: { authorization: `Bearer ${small.operatorToken}`, accept: 'application/json, text/event-stream' },
       body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'simulate_policy', arguments: given } },
     })
-  await ask()
-  const answers = await Promise.all(Array.from({ length: 12 }, ask))
-  const counts = [200, 503].map((status) => answers.filter((answer) => answer.status === status).length)
-  assert.deepEqual(counts, [6, 6])
+    counts.set(status, (counts.get(status) ?? 0) + 1)
+    if (counts.get(503) === 6) refused.resolve()
+  }
+  const all = Promise.all(Array.from({ length: 12 }, ask))
+  await Promise.race([refused.promise, all])
+  await eventually(async () => {
+    const path = `/environments/${small.environmentId}/simulations`
+    return (await small.operator<{ items: object[] }>(path)).body.items.length === 6
+  }, 'the others wait for their simulations')
+  await cancelSimulations(small)
+  release()
+  await all
+  assert.deepEqual(Object.fromEntries(counts), { 200: 6, 503: 6 })
+})
+
+test('messages that wait for simulations leave their turns to others of the token', async (t) => {
+  const release = holdSimulations(t)
+  const own = await startService()
+  t.after(() => own.close())
+  const client = await connected(own.operatorToken, own)
+  t.after(() => client.close())
+  let answered = 0
+  const waiting = Array.from({ length: LIMITS.simulationsWaiting }, async () => {
+    const text = await said(client, 'simulate_policy', { condition: 'true', action: 'BLOCK', days: 1 })
+    answered += 1
+    return text
+  })
+  await eventually(async () => {
+    const { body } = await own.operator<{ items: object[] }>(`/environments/${own.environmentId}/simulations`)
+    return body.items.length === LIMITS.simulationsWaiting
+  }, 'all wait for their simulations')
+  assert.match(await said(client, 'list_environments'), /environmentId/)
+  assert.equal(answered, 0)
+  await cancelSimulations(own)
+  release()
+  for (const text of await Promise.all(waiting)) assert.match(text, /"condition":"true"/)
 })

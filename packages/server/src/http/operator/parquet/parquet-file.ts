@@ -1,14 +1,13 @@
 /** The runs of a filter, or their events, as a Parquet file. Reads one page at a time, when the reader wants more. */
-import { Worker } from 'node:worker_threads'
 import { walkEvents, walkRuns } from '../../../domain/export.ts'
 import { toOperatorRun } from '../../../domain/run.ts'
 import { pricingOf } from '../../../prices/pricing.ts'
 import type { RunFilter } from '../../../storage/runs.ts'
 import { readUncosted } from '../../../storage/uncosted.ts'
-import { moduleUrl } from '../../../program/module-url.ts'
 import type { Deps } from '../../deps.ts'
 import type { ParquetEvent } from './columns.ts'
-import type { ParquetTable, ParquetTask } from './parquet-thread.ts'
+import type { ParquetFiles } from './parquet-files.ts'
+import type { ParquetTable } from './parquet-thread.ts'
 
 type Reads = Pick<Deps, 'storage' | 'prices'>
 
@@ -22,32 +21,22 @@ export interface ParquetRequest {
 /** Events of small runs are passed on together. */
 const EVENTS_TOGETHER = 1_000
 const CHARS_TOGETHER = 1_048_576
-const HEAP_MIB = 96
 
-export async function* parquetFile(deps: Reads, request: ParquetRequest): AsyncGenerator<Uint8Array> {
-  const worker = new Worker(moduleUrl('parquet-thread', import.meta.url), {
-    name: 'tacho-parquet',
-    workerData: request.table,
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
-  })
-  const ended = Promise.withResolvers<never>()
-  ended.promise.catch(() => undefined)
-  worker.on('error', (error) => ended.reject(error))
-  worker.on('exit', (code) => ended.reject(new Error(`the Parquet thread ended with code ${code}`)))
-  const ask = (task: ParquetTask): Promise<Uint8Array> => {
-    const answer = new Promise<Uint8Array>((resolve) => worker.once('message', resolve))
-    worker.postMessage(task)
-    return Promise.race([answer, ended.promise])
-  }
+export async function* parquetFile(
+  files: ParquetFiles,
+  deps: Reads,
+  request: ParquetRequest,
+): AsyncGenerator<Uint8Array> {
+  const file = files.open(request.table)
   try {
     const pages = request.table === 'runs' ? runPages(deps, request) : eventPages(deps, request)
     for await (const rows of pages) {
-      const bytes = await ask({ rows })
+      const bytes = await file.add(rows)
       if (bytes.length > 0) yield bytes
     }
-    yield await ask({ rows: null })
+    yield await file.end()
   } finally {
-    await worker.terminate()
+    file.close()
   }
 }
 
