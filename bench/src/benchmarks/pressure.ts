@@ -325,13 +325,13 @@ function readAddresses(ids: Ids): [name: string, path: string][] {
   const to = new Date(Date.now()).toISOString()
   const from = new Date(Date.now() - 30 * DAY_MS).toISOString()
   const valueOf = (name: string, { enum: values, format }: Parameter): string =>
-    format === 'date-time' ? (name === 'from' ? from : to) : String(values?.[0] ?? VALUES[name] ?? ids['issueId'])
+    format === 'date-time' ? (name === 'from' ? from : to) : (values?.[0] ?? VALUES[name] ?? ids['issueId'] ?? '')
   return Object.entries(OPERATOR_ROUTES).flatMap(([name, { method, path, ...route }]) => {
     const place = filled(path, ids)
     if (method !== 'GET' || NOT_READ.has(name) || place.includes('{')) return []
     const { required = [], properties = {} } = ('query' in route ? route.query : {}) as Query
-    const query = new URLSearchParams(required.map((each) => [each, valueOf(each, properties[each] ?? {})]))
-    return [[name, `${OPERATOR_PREFIX}${place}${query.size === 0 ? '' : `?${query}`}`]]
+    const query = new URLSearchParams(required.map((each) => [each, valueOf(each, properties[each] ?? {})])).toString()
+    return [[name, `${OPERATOR_PREFIX}${place}${query === '' ? '' : `?${query}`}`]]
   })
 }
 
@@ -340,7 +340,7 @@ const NOT_READ = new Set(['streamApprovals', 'finishOidc'])
 const VALUES: Readonly<Record<string, string>> = { from: '1', to: '2', q: 'order' }
 
 interface Parameter {
-  enum?: unknown[]
+  enum?: string[]
   format?: string
 }
 

@@ -1,10 +1,8 @@
 /** Answers one message of MCP with the official library. Loaded with the first message. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createOperatorClient } from '@tacho/client/operator.ts'
 import { createTachoServer } from '@tacho/mcp/server.ts'
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Away } from '../shared-turns.ts'
 
 /** Answers are short, and are sent when they are complete, so nothing needs to be kept alive. */
 const NO_KEEP_ALIVE = 0
@@ -20,7 +18,7 @@ export interface McpMessage {
   /** Ends the reads. */
   end: AbortSignal
   /** Waits without the turn of the message. */
-  away: Away
+  pause: (milliseconds: number) => Promise<unknown>
 }
 
 export interface McpAnswer {
@@ -32,7 +30,7 @@ export interface McpAnswer {
 export async function answerMcp(
   app: FastifyInstance,
   request: FastifyRequest,
-  { message, token, version, end, away }: McpMessage,
+  { message, token, version, end, pause }: McpMessage,
 ): Promise<McpAnswer> {
   const { id, method } = message as { id?: unknown; method?: unknown }
   if (method === SUBSCRIBE && (typeof id === 'string' || typeof id === 'number')) {
@@ -41,7 +39,7 @@ export async function answerMcp(
   }
   const client = createOperatorClient({ url: '', token, fetch: fetchFrom(app, request.ip, end) })
   let failure: Error | null = null
-  const handler = createMcpHandler(() => createTachoServer(client, version, (ms) => away(() => sleep(ms))), {
+  const handler = createMcpHandler(() => createTachoServer(client, version, pause), {
     onerror: (error) => (failure = error),
     keepAliveMs: NO_KEEP_ALIVE,
     // A subscription would stay open, and no tool or resource of this server changes.

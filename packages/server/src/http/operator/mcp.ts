@@ -2,6 +2,7 @@
  * The MCP server: POST /mcp (streamable HTTP of the Model Context Protocol). Stateless: each message is answered on its own, by
  * reads of the operator API with the caller's own token.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { MCP_ROUTE } from '@tacho/contract/operator/mcp.ts'
 import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
@@ -50,7 +51,8 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
       isOver: () => reply.raw.destroyed,
       run: async (away) => {
         await waitForTurn()
-        return answerMcp(app, request, { message, token, version, end: reads.signal, away })
+        const pause = (milliseconds: number) => away(() => sleep(milliseconds))
+        return answerMcp(app, request, { message, token, version, end: reads.signal, pause })
       },
     })
     if (isRefusal(answer)) return answer
