@@ -1,6 +1,7 @@
 /** The run and the span that the host's code is currently in. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readSafely } from './json.ts'
+import type { Trace } from './open-telemetry.ts'
 import type { OpenCall, RunState } from './run-state.ts'
 
 /** What all events of a run share. */
@@ -21,6 +22,8 @@ export interface RunScope {
   readonly state: RunState
   /** In whose name approvals are requested. */
   readonly approvalClientId: string
+  /** Of the process that handed the run over, for events outside a trace. */
+  readonly trace?: Trace | undefined
   /** What other processes used of the run, as the host gave it. */
   readonly usedBefore?: unknown
 }

@@ -7,10 +7,12 @@ import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
 import { fieldsOf, readSafely } from './json.ts'
+import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
 import { noteDrop } from './queue.ts'
 import type { SharedStates } from './run-state.ts'
+import type { RotatingKey } from './rotating-key.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
 import { hostRuntime, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
@@ -81,8 +83,15 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
   // A host's own network gets what any fetch takes.
   const streamed = fetch === hostRuntime.fetch ? hostProcess?.streamed : undefined
-  const send: Fetch = (url, init) => outside(() => fetch(url, streamed?.(init) ?? init))
-  const connection = { baseUrl: settings.baseUrl, apiKey: () => apiKey, fetch: send, timer: runtime.timer }
+  const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, streamed?.(init) ?? init)))
+  const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer }
+  let rotating: RotatingKey | undefined
+  /** The key, if it is a function's. */
+  const rotatingKey = async (): Promise<RotatingKey | undefined> => {
+    if (typeof apiKey === 'string') return undefined
+    const { createRotatingKey } = await import('./rotating-key.ts')
+    return (rotating ??= createRotatingKey(apiKey, runtime))
+  }
   const closing = new AbortController()
   let loaded: typeof Delivery | undefined
   // A failed import is tried again with the next request.
@@ -90,7 +99,11 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const request: Request = async (...call) => {
     try {
       const [method, path, options] = call
-      return await (await delivery()).sendRequest(connection, method, path, { signal: closing.signal, ...options })
+      const { sendRequest } = await delivery()
+      const act = (key: string) =>
+        sendRequest({ ...connection, apiKey: () => key }, method, path, { signal: closing.signal, ...options })
+      const keys = await rotatingKey()
+      return await (keys ? keys.send(act, options.timeoutMs) : act(apiKey as string))
     } catch {
       return { kind: 'no-reply', reason: 'network', message: 'the SDK failed' }
     }
@@ -198,11 +211,15 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 
   const spooled = settings.spool && settings.enabled ? open(settings.spool) : undefined
   const opened = Promise.all([prepared, spooled]).then(() => writing().isChecked)
-  const sign = async (text: string) => (await import('./sha256.ts')).hmacSha256(apiKey, `${settings.baseUrl}\n${text}`)
+  const sign = async (text: string) => {
+    const key = (await (await rotatingKey())?.get(settings.requestTimeoutMs)) ?? (apiKey as string)
+    return (await import('./sha256.ts')).hmacSha256(key, `${settings.baseUrl}\n${text}`)
+  }
   const endRequests = () => closing.abort()
   const deliverNow = (timeoutMs: number) => {
     // Another process does not have the host's own network.
-    if (fetch === hostRuntime.fetch) hostProcess?.deliverNow(sender, { ...settings, apiKey, timeoutMs })
+    const key = typeof apiKey === 'string' ? apiKey : rotating?.known
+    if (key && fetch === hostRuntime.fetch) hostProcess?.deliverNow(sender, { ...settings, apiKey: key, timeoutMs })
   }
   const parts = {
     options,
@@ -228,12 +245,22 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
 
 function annotated(
   payload: Payload | undefined,
-  { annotations }: RunScope,
+  { annotations, trace: handedOver }: RunScope,
   { promptVersionId }: Span,
 ): Payload | undefined {
-  if (annotations.size === 0 && promptVersionId === undefined) return payload
-  const prompt: [string, unknown][] = promptVersionId === undefined ? [] : [['promptVersionId', promptVersionId]]
-  return Object.fromEntries([...annotations, ...prompt, ...fieldsOf(payload)])
+  const trace = activeTrace() ?? handedOver
+  if (annotations.size === 0 && promptVersionId === undefined && !trace) return payload
+  return Object.fromEntries([
+    ...annotations,
+    ...(promptVersionId === undefined ? [] : [['promptVersionId', promptVersionId] as const]),
+    ...(trace
+      ? ([
+          ['traceId', trace.traceId],
+          ['traceSpanId', trace.spanId],
+        ] as const)
+      : []),
+    ...fieldsOf(payload),
+  ])
 }
 
 /** A copy, so that no getter of the host runs later. Options that cannot be read disable the client. */

@@ -9,9 +9,14 @@ import type { Fetch } from './runtime.ts'
 
 export type Capture = 'full' | 'metadata-only'
 
+export type GivenKey = string | (() => string | Promise<string>)
+
 export interface TachoOptions {
-  /** API key with the scope `events:write`. Default: TACHO_API_KEY. Without a key, nothing is recorded. */
-  apiKey?: string | undefined
+  /**
+   * API key with the scope `events:write`, or a function that gives it: it is asked at first use, and again after the service
+   * refused the key. Default: TACHO_API_KEY. Without a key, nothing is recorded.
+   */
+  apiKey?: GivenKey | undefined
   /** Origin of the service. Default: TACHO_URL, else http://localhost:4680. */
   baseUrl?: string | undefined
   /** Stable id of this installation, at most 120 characters. Default: TACHO_CLIENT_ID, else random for each process. */
@@ -86,7 +91,7 @@ export interface Settings {
 /** @internal */
 export interface Resolved {
   readonly settings: Settings
-  readonly apiKey: string
+  readonly apiKey: GivenKey
   /** One sentence per fault; first the ones because of which nothing is recorded. */
   readonly problems: readonly string[]
 }
@@ -144,7 +149,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   }
 
   const apiKey = options.apiKey ?? environment['TACHO_API_KEY'] ?? ''
-  const hasKey = typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)
+  const hasKey = typeof apiKey === 'function' || (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey))
   if (!hasKey && options.enabled !== false) {
     fatal.push('Nothing is recorded: apiKey (or TACHO_API_KEY) must be a key.')
   }

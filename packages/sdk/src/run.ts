@@ -5,6 +5,7 @@ import { scopeJson, type Draft, type EventType } from './event.ts'
 import { exceptionOf, isAbort } from './exception.ts'
 import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
+import { activeTrace, traceOf, traceparentOf } from './open-telemetry.ts'
 import type { Payload } from './payload.ts'
 import { carriedState, createRunState, resumedState, type CarriedState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
@@ -48,6 +49,8 @@ export interface RunHandle extends CarriedState {
   readonly agentName: string
   /** The span that was current when the handle was made. */
   readonly parentSpanId: string
+  /** W3C Trace Context of the span of OpenTelemetry that was active then. */
+  readonly traceparent?: string | undefined
 }
 
 /** Payload of LLM_CALL. Other keys are recorded too. */
@@ -223,7 +226,9 @@ export function handleOf(core: Core, { scope, span: { spanId: parentSpanId } }: 
   const { toolCalls, totalTokens, cost, since } = core.usages.of(scope)
   const seconds = Math.max(0, core.runtime.now() - since) / 1_000
   const state = carriedState(core.sharedStates, scope, { toolCalls, totalTokens, cost, seconds })
-  return { runId, sessionId, agentId, agentName, parentSpanId, ...state }
+  const trace = activeTrace() ?? scope.trace
+  const traceparent = trace && { traceparent: traceparentOf(trace) }
+  return { runId, sessionId, agentId, agentName, parentSpanId, ...traceparent, ...state }
 }
 
 /** @internal How a run ends that throws this. */
@@ -237,7 +242,7 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
   const options = readSafely(() => ({ ...given }), {})
 
   function text(
-    name: Exclude<keyof (RunOptions & RunHandle), keyof Omit<CarriedState, 'clientId'> | 'usedBefore'>,
+    name: Exclude<keyof (RunOptions & RunHandle), keyof Omit<CarriedState, 'clientId'> | 'usedBefore' | 'traceparent'>,
     byDefault: string | undefined,
     maxChars: number,
   ): string | undefined {
@@ -274,6 +279,7 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
         )
       : createRunState(),
     approvalClientId: (handle && text('clientId', clientId, LIMITS.clientIdChars)) ?? clientId,
+    trace: handle && traceOf((options as { traceparent?: unknown }).traceparent),
     usedBefore: options.usedBefore,
   }
   if (handle) core.usages.atLeast(scope, (options as CarriedState).used)

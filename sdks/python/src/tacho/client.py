@@ -16,6 +16,7 @@ from .delivery.sender import FlushResult
 from .guarding.calls import Calls
 from .guarding.guard import Guard
 from .guarding.rules import GuardDefaults
+from .options import GivenKey
 from .policy.compile import forget_lock
 from .recording.context import current_of, use_prompt
 from .recording.handle import resumed_scope
@@ -33,7 +34,7 @@ class Tacho(Calls):
     def __init__(
         self,
         *,
-        api_key: str | None = None,
+        api_key: GivenKey | None = None,
         base_url: str | None = None,
         client_id: str | None = None,
         enabled: bool | None = None,

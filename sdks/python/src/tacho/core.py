@@ -8,6 +8,7 @@ from typing import Any
 
 from .delivery.diagnostics import Diagnostics
 from .delivery.queue import Recorder, base36
+from .delivery.rotating_key import RotatingKey
 from .delivery.sender import Sender, SenderSettings
 from .delivery.spool import Spool
 from .delivery.transport import Connections, Request
@@ -18,6 +19,7 @@ from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
 from .recording.open_runs import OpenRuns
+from .recording.open_telemetry import active_trace
 from .recording.payload import Payload, Payloads
 from .recording.plain import read_safely
 from .recording.run_state import SharedStates
@@ -31,16 +33,21 @@ class Core:
         """`request`: in place of the network."""
         self.ids = Ids(now_ms)
         self.process = object()
-        self.settings, api_key, problems = _resolved(given, self.ids.uuid())
+        resolved = resolve(given, self.ids.uuid())
+        self.settings, api_key, problems = resolved.settings, resolved.api_key, resolved.problems
         listener = given.get("on_diagnostic")
         self.diagnostics = Diagnostics(listener if callable(listener) else None)
         # One message: without a listener, each code is shown only once.
         if problems:
             self.diagnostics.report("error", "invalid_option", " ".join(problems))
         settings = self.settings
-        self.identity = f"{settings.base_url}\n{hash_of(api_key)}"
-        self.connections = Connections(settings.base_url, api_key)
-        self.request: Request = request or self.connections.request
+        self._rotating = None if isinstance(api_key, str) else RotatingKey(api_key)
+        # Closures, so that no printable object holds the key.
+        key_of = self._rotating.current if self._rotating else lambda: str(api_key)
+        self.identity = lambda: f"{settings.base_url}\n{hash_of(key_of)}"
+        self.connections = Connections(settings.base_url, key_of)
+        send: Request = self.connections.request
+        self.request: Request = request or (self._rotating.sending(send) if self._rotating else send)
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
         self.shared_states = SharedStates()
@@ -99,8 +106,11 @@ class Core:
                 self.diagnostics.drop("sampled")
                 return None
             version = prompt_version_of(self, scope)
-            if scope.annotations or version is not None:
+            trace = active_trace() or scope.trace
+            if scope.annotations or version is not None or trace is not None:
                 noted = {} if version is None else {"promptVersionId": version}
+                if trace is not None:
+                    noted |= {"traceId": trace.trace_id, "traceSpanId": trace.span_id}
                 payload = {**noted, **scope.annotations, **(payload or {})}
             at = now_ms() if timestamp is None else round(float(timestamp) * 1_000)
             own_id = None if event_id is None else well_formed(str.__str__(str(event_id)))
@@ -154,6 +164,8 @@ class Core:
         self.open_runs.reset()
         self.diagnostics.reset()
         self.connections.reset()
+        if self._rotating is not None:
+            self._rotating.reset()
         self.sender.reset()
         if self.spool is not None:
             self.spool.reset()
@@ -172,13 +184,6 @@ class Core:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _resolved(given: Mapping[str, Any], new_id: str) -> tuple[Settings, Callable[[], str], list[str]]:
-    resolved = resolve(given, new_id)
-    api_key = resolved.api_key
-    # A closure, so that no printable object holds the key.
-    return resolved.settings, lambda: api_key, resolved.problems
 
 
 def hash_of(api_key: Callable[[], str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +17,10 @@ from .recording.payload import Capture
 
 _KEY = re.compile(r"[\x21-\x7e]+\Z")
 _MIB = 1_048_576
+
+
+GivenKey = str | Callable[[], str | Awaitable[str]]
+"""A function is asked at first use, and again after the service refused the key."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Settings:
 @dataclass(frozen=True)
 class Resolved:
     settings: Settings
-    api_key: str
+    api_key: GivenKey
     problems: list[str]
     """One sentence per fault; first the ones because of which nothing is recorded."""
 
@@ -92,7 +96,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         return fallback
 
     key = given.get("api_key") or os.environ.get("TACHO_API_KEY") or ""
-    has_key = isinstance(key, str) and _KEY.match(key) is not None
+    has_key = callable(key) or (isinstance(key, str) and _KEY.match(key) is not None)
     if not has_key and given.get("enabled") is not False:
         fatal.append("Nothing is recorded: api_key is missing or malformed. Set it, or TACHO_API_KEY.")
     base = _origin(given.get("base_url") or os.environ.get("TACHO_URL") or "http://localhost:4680")

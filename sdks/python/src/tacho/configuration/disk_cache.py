@@ -33,12 +33,12 @@ class DiskCache:
     the tag. `secret`: made of address and key; a file with another signature is ignored.
     """
 
-    def __init__(self, file: str, secret: str, max_age: float, warn: Callable[[str], None]) -> None:
+    def __init__(self, file: str, secret: Callable[[], str], max_age: float, warn: Callable[[str], None]) -> None:
         """`max_age`: in seconds; an older file is not used."""
         self._file = file
         self._max_age = max_age
         self._written_at = 0.0
-        self._secret = secret.encode()
+        self._secret = secret
         self._warn = warn
 
     def read(self) -> Kept | None:
@@ -81,4 +81,4 @@ class DiskCache:
 
     def _signature_of(self, etag: object, confirmed_at: object, body: object) -> str:
         signed = json.dumps([etag, confirmed_at, body]).encode()
-        return hmac.new(self._secret, signed, hashlib.sha256).hexdigest()
+        return hmac.new(self._secret().encode(), signed, hashlib.sha256).hexdigest()

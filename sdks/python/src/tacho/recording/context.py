@@ -8,6 +8,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 
 from ..delivery.queue import Recorder
+from .open_telemetry import Trace
 from .run_state import OpenCall, RunState
 from .usage import RunUsage
 
@@ -40,6 +41,8 @@ class RunScope:
     """Added to each event payload that lacks the key."""
     prompt_versions: set[str | None] = field(default_factory=set)
     """The first two that the run asked for."""
+    trace: Trace | None = None
+    """Of the process that handed the run over, for events outside a trace."""
     is_ended: bool = False
     """Its outcome is recorded."""
     is_over: bool = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..exact import exact_text
 from ..limits import CLIENT_ID_CHARS
 from .context import RunScope
+from .open_telemetry import active_trace, trace_of
 from .plain import read_safely
 from .scope import create_scope
 
@@ -27,7 +28,8 @@ def handle_of(core: Core, scope: RunScope) -> dict[str, Any]:
     core.shared_states.share(scope.run_id, scope.state)
     handle = {"runId": scope.run_id, "sessionId": scope.session_id, "agentId": scope.agent_id}
     handle |= {"agentName": scope.agent_name, "parentSpanId": core.span_of(scope).span_id}
-    handle |= {"clientId": scope.approval_client_id}
+    trace = active_trace() or scope.trace
+    handle |= {"clientId": scope.approval_client_id, "traceparent": trace.traceparent if trace else None}
     return {**{name: value for name, value in handle.items() if value is not None}, **scope.state.carried()}
 
 
@@ -39,6 +41,7 @@ def resumed_scope(core: Core, handle: Mapping[str, Any]) -> RunScope:
     scope.state = core.shared_states.of(scope.run_id) or scope.state
     core.shared_states.share(scope.run_id, scope.state)
     scope.state.add(given)
+    scope.trace = trace_of(given.get("traceparent"))
     client_id = exact_text(given.get("clientId"))
     if client_id is not None and 0 < len(client_id) <= CLIENT_ID_CHARS:
         scope.approval_client_id = client_id

@@ -31,6 +31,8 @@ _METADATA_KEYS = frozenset(
         "reasonCode",
         "attempt",
         "toolName",
+        "traceId",
+        "traceSpanId",
         "tools",
         "inputHash",
         "approvalId",

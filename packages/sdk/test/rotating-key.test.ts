@@ -1,0 +1,119 @@
+/** A key that a function gives: after a refusal it is asked again, and nothing recorded meanwhile is lost. */
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { inspect } from 'node:util'
+import { Tacho } from '../src/index.ts'
+import type { Fetch } from '../src/runtime.ts'
+import { FakeService } from '../src/testing/fake-service.ts'
+import { hostRuntime } from '../src/runtime.ts'
+import { createRotatingKey } from '../src/rotating-key.ts'
+
+const REFUSED = { type: 'urn:tacho:error:unauthorized', status: 401 }
+
+/** A service that knows one key. */
+function scene(t: TestContext, give: () => string | Promise<string>, options: object = {}) {
+  const service = new FakeService('approve')
+  const state = { key: 'first', asked: 0, refused: [] as string[] }
+  const fetch: Fetch = async (url, init) => {
+    if (init.headers['x-api-key'] === state.key) return service.fetch(url, init)
+    state.refused.push(new URL(url).pathname)
+    const headers = { 'content-type': 'application/problem+json' }
+    return new Response(JSON.stringify(REFUSED), { status: 401, headers })
+  }
+  const apiKey = () => {
+    state.asked++
+    return give()
+  }
+  const said: string[] = []
+  const tacho = new Tacho({
+    apiKey,
+    baseUrl: 'http://localhost',
+    fetch,
+    flushIntervalMs: 0,
+    guard: { configurationWaitMs: 60_000 },
+    onDiagnostic: ({ code }) => said.push(code),
+    ...options,
+  })
+  t.after(() => tacho.shutdown(0))
+  return { service, state, tacho, said }
+}
+
+test('the function is asked once for all requests, and after a 401 once more for all of them', async (t) => {
+  let key = 'first'
+  const { service, state, tacho } = scene(t, async () => key)
+  const policy = {
+    policyId: 'p',
+    name: 'p',
+    version: '1',
+    condition: 'true',
+    severity: 'HIGH',
+    action: 'REQUIRE_APPROVAL',
+  }
+  service.setPolicies([policy])
+  assert.equal(state.asked, 0)
+  const refund = tacho.guard(() => 'ran', { name: 'refund' })
+  assert.equal(await refund(), 'ran')
+  await tacho.flush(60_000)
+  assert.equal(state.asked, 1)
+  state.key = key = 'second'
+  // The configuration, the approval, its claim, the events.
+  await tacho.configuration.refresh()
+  assert.equal(await refund(), 'ran')
+  const { left, dropped } = await tacho.flush(60_000)
+  assert.deepEqual([left, dropped], [0, 0])
+  assert.equal(state.asked, 2)
+  assert.ok(state.refused.length >= 1)
+})
+
+test('events wait while no other key is there, and the function is not asked in a loop', async (t) => {
+  let key = 'old'
+  const { service, state, tacho } = scene(t, () => key)
+  const run = tacho.startRun()
+  for (let number = 0; number < 250; number++) run.step(`step ${number}`)
+  const began = performance.now()
+  const { left, dropped } = await tacho.flush(1_500)
+  assert.deepEqual([left, dropped], [250, 0])
+  // First use and one refusal; then a pause of five seconds.
+  assert.ok(state.asked <= 2 + (performance.now() - began) / 5_000 + 1, `${state.asked}`)
+  key = 'first'
+  assert.equal((await tacho.flush(120_000)).left, 0)
+  assert.equal(service.events.length, 250)
+  assert.equal(tacho.counters().accepted, 250)
+})
+
+test('a function that fails, or gives no key, is an outage', async (t) => {
+  let give: () => string = () => {
+    throw new TypeError('the vault is closed: hush')
+  }
+  const { service, tacho, said } = scene(t, () => give())
+  tacho.startRun().step('step')
+  assert.equal((await tacho.flush(200)).left, 1)
+  give = () => ''
+  assert.equal((await tacho.flush(200)).left, 1)
+  assert.ok(said.includes('delivery_failing'))
+  assert.doesNotMatch(said.join(), /hush/)
+  give = () => 'first'
+  assert.equal((await tacho.flush(120_000)).left, 0)
+  assert.equal(service.events.length, 1)
+})
+
+test('a function that never answers holds up no request for longer than its timeout', async () => {
+  const key = createRotatingKey(() => new Promise<string>(() => undefined), hostRuntime)
+  const reply = await key.send(() => assert.fail('a request without a key'), 20)
+  assert.equal(reply.kind, 'no-reply')
+})
+
+test('a 401 of a proxy does not ask for a key', async () => {
+  let asked = 0
+  const key = createRotatingKey(() => `key-${++asked}`, hostRuntime)
+  const reply = { kind: 'reply', ok: false, status: 401, header: () => 'text/html', json: undefined } as const
+  assert.equal(await key.send(() => Promise.resolve(reply), 1_000), reply)
+  assert.equal(asked, 1)
+})
+
+test('no object shows the key', async (t) => {
+  const { tacho } = scene(t, () => 'first-secret')
+  tacho.startRun().step('step')
+  await tacho.flush(100)
+  assert.doesNotMatch(inspect(tacho, { depth: 9, showHidden: true }), /first-secret/)
+})

@@ -1,0 +1,43 @@
+"""
+OpenTelemetry beside the SDK: used if the host has imported it. The SDK depends on none of its packages. The SDK's own requests
+make no spans, because no instrumentation covers http.client.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+
+_TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})\Z")
+
+
+@dataclass(frozen=True)
+class Trace:
+    trace_id: str
+    """32 hex digits."""
+    span_id: str
+    """16 hex digits."""
+    flags: int
+
+    @property
+    def traceparent(self) -> str:
+        """W3C Trace Context."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags & 255:02x}"
+
+
+def active_trace() -> Trace | None:
+    """The span that is active here."""
+    api = sys.modules.get("opentelemetry.trace")
+    if api is None:
+        return None
+    try:
+        found = api.get_current_span().get_span_context()
+        return Trace(f"{found.trace_id:032x}", f"{found.span_id:016x}", int(found.trace_flags)) if found.is_valid else None
+    except Exception:
+        return None
+
+
+def trace_of(traceparent: object) -> Trace | None:
+    found = _TRACEPARENT.match(traceparent) if isinstance(traceparent, str) else None
+    return Trace(found[1], found[2], int(found[3], 16)) if found else None

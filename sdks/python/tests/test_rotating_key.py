@@ -1,0 +1,104 @@
+"""A key that a function gives: after a refusal it is asked again, and nothing recorded meanwhile is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import tacho
+from tacho.delivery.rotating_key import RotatingKey
+from tacho.delivery.transport import NoReply, Reply
+
+REFUSED = Reply(401, {"content-type": "application/problem+json"}, {"type": "urn:tacho:error:unauthorized"})
+OK = Reply(200, {}, {"accepted": 1, "retryableEventIds": [], "rejectedEventIds": []})
+
+
+class Vault:
+    """Gives a key, and is the service that knows one."""
+
+    def __init__(self, *, is_async: bool = False) -> None:
+        self.given, self.valid, self.asked, self.refused = "first", "first", 0, 0
+        self.rotating = RotatingKey(self.key_async if is_async else self.key)
+        self.request = self.rotating.sending(self.send)
+
+    def key(self) -> str:
+        self.asked += 1
+        return self.given
+
+    async def key_async(self) -> str:
+        await asyncio.sleep(0)
+        return self.key()
+
+    def send(self, *_: Any, **__: Any) -> Reply | NoReply:
+        if self.rotating.current() == self.valid:
+            return OK
+        self.refused += 1
+        return REFUSED
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_function_is_asked_once_and_after_a_refusal_once_more(is_async: bool) -> None:
+    vault = Vault(is_async=is_async)
+    assert [vault.request("GET", "/", timeout=60) for _ in range(3)] == [OK, OK, OK]
+    assert vault.asked == 1
+    vault.given = vault.valid = "second"
+    threads = [threading.Thread(target=vault.request, args=("GET", "/"), kwargs={"timeout": 60}) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert vault.asked == 2
+
+
+def test_inside_a_running_loop_an_async_function_is_asked_too() -> None:
+    vault = Vault(is_async=True)
+
+    async def main() -> Reply | NoReply:
+        return vault.request("GET", "/", timeout=60)
+
+    assert asyncio.run(main()) == OK
+
+
+def test_without_another_key_it_is_not_asked_in_a_loop() -> None:
+    vault = Vault()
+    vault.valid = "other"
+    for _ in range(50):
+        reply = vault.request("GET", "/", timeout=60)
+        assert isinstance(reply, NoReply) and reply.reason == "network"
+    # First use, and one refusal; then a pause.
+    assert vault.asked == 2
+
+
+@pytest.mark.parametrize("given", ["", None, "a b", 5])
+def test_no_key_is_an_outage(given: Any) -> None:
+    rotating = RotatingKey(lambda: given)
+    reply = rotating.sending(lambda *_, **__: OK)("GET", "/", timeout=60)
+    assert isinstance(reply, NoReply)
+
+
+def test_the_401_of_a_proxy_asks_for_no_key() -> None:
+    vault = Vault()
+    page = Reply(401, {"content-type": "text/html"}, None)
+    assert vault.rotating.sending(lambda *_, **__: page)("GET", "/", timeout=60) is page
+    assert vault.asked == 1
+
+
+def test_a_client_loses_nothing_while_the_key_is_refused(service: Any) -> None:
+    """With the real network: the sender, the configuration, the spool's queue."""
+    from conftest import accept_all, refuse_key
+
+    service.script("/events/batch", refuse_key(401), refuse_key(401), accept_all)
+    keys = iter(["first", "first", "second", "third"])
+    made = tacho.Tacho(api_key=lambda: next(keys), base_url=service.url, on_diagnostic=lambda _: None)
+    run = made.start_run()
+    for number in range(150):
+        run.step(f"step {number}")
+    result = made.flush(120)
+    assert (result.left, result.dropped) == (0, 0)
+    assert made.counters().accepted == 150
+    sent = [headers["x-api-key"] for path, _, headers in service.requests if path == "/events/batch"]
+    assert sent[0] == "first" and len(sent) >= 3
+    made.shutdown()
