@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { guardTools, recordClient } from '@tacho/sdk/openai'
 import { fakeTacho } from '@tacho/sdk/testing'
-import OpenAI, { APIError } from 'openai'
+import OpenAI, { APIError, APIUserAbortError } from 'openai'
 import { assertScene, DONE, onlyCall, startScene, THREE_REFUNDS, type Scene } from './scene.ts'
 
 const clientOf = ({ fake, model }: Scene) =>
@@ -144,4 +144,29 @@ test('a tool keeps its class, its parser and the name of its function', async (t
   assert.equal(tool.function.function.name, 'refund')
   assert.deepEqual(await tool.function.function(tool.function.parse('{"order":1}')), { order: 1 })
   await scene.fake.assertEvent('TOOL_CALL', { toolName: 'refund', input: { order: 1 } })
+})
+
+test('a run that returns a stream of the client ends with it, whoever reads it', async (t) => {
+  const scene = await startScene(t, DONE)
+  const stream = await scene.fake.tacho.run({}, () =>
+    clientOf(scene).chat.completions.stream({ model: 'gpt-5', messages: MESSAGES }),
+  )
+  await stream.finalChatCompletion()
+  const [run] = await scene.fake.runs()
+  assert.deepEqual(
+    run?.events.map(({ eventType }) => eventType),
+    ['LLM_CALL', 'SESSION_OUTCOME'],
+  )
+  assert.equal(run?.status, 'COMPLETED')
+})
+
+test('a stream of the client that is aborted cancels its run', async (t) => {
+  const scene = await startScene(t, DONE)
+  const stream = await scene.fake.tacho.run({}, () =>
+    clientOf(scene).chat.completions.stream({ model: 'gpt-5', messages: MESSAGES }),
+  )
+  stream.abort()
+  await assert.rejects(stream.done(), APIUserAbortError)
+  const [run] = await scene.fake.runs()
+  assert.equal(run?.status, 'CANCELLED')
 })

@@ -18,6 +18,7 @@ let packed: Promise<string> | undefined
 
 /** The packed SDK, made once for each process of tests. */
 async function pack(): Promise<string> {
+  mkdirSync(path.join(ROOT, '.cache'), { recursive: true })
   const folder = mkdtempSync(path.join(ROOT, '.cache/packed-'))
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   return packSdk(folder)
@@ -37,16 +38,10 @@ export interface Server {
   output(): string
 }
 
-/**
- * Packages that some tests need; `skip` says why they are left out. Those that are too large for every run need
- * TACHO_TEST_FRAMEWORKS=1.
- */
-export function packagesOf(
-  packages: readonly string[],
-  isLarge = true,
-): { skip: string | false; packages: readonly string[] } {
+/** Packages that are too large for every run: they need TACHO_TEST_FRAMEWORKS=1. `skip` says why they are left out. */
+export function packagesOf(packages: readonly string[]): { skip: string | false; packages: readonly string[] } {
   const [first] = packages
-  if (isLarge && process.env['TACHO_TEST_FRAMEWORKS'] === undefined)
+  if (process.env['TACHO_TEST_FRAMEWORKS'] === undefined)
     return { skip: `needs ${first}: set TACHO_TEST_FRAMEWORKS=1`, packages }
   return { skip: !installPackages(packages) && `${first} could not be installed`, packages }
 }

@@ -21,10 +21,14 @@ interface WebResponse {
   readonly url: string
   readonly constructor: Make
 }
-interface NodeStream {
-  readonly destroyed: boolean
-  readonly readableEnded: boolean
+/** A stream of Node, or one of OpenAI's or Anthropic's client. */
+interface EventStream {
+  readonly destroyed?: boolean
+  readonly readableEnded?: boolean
+  readonly ended?: boolean
+  /** The error, or only whether there is one. */
   readonly errored?: unknown
+  readonly aborted?: boolean
   on(event: 'end' | 'close', listener: () => void): unknown
 }
 type Make = new (...given: unknown[]) => unknown
@@ -38,7 +42,7 @@ export async function observeResult(given: unknown, within: Within, onEnd: End):
   const observed = readSafely(() => {
     if (isWebStream(given)) return observedStream(given, within, end)
     if (isResponse(given)) return observedResponse(given, within, end)
-    if (isNodeStream(given)) return observeNodeStream(given, end)
+    if (isEventStream(given)) return observeEvents(given, end)
     return observeIterable(given, within, end)
   }, undefined)
   if (observed === undefined) await end()
@@ -54,9 +58,8 @@ function isResponse(given: unknown): given is WebResponse {
   return typeof status === 'number' && typeof headers?.get === 'function' && isWebStream(body)
 }
 
-function isNodeStream(given: unknown): given is NodeStream {
-  const { pipe, on } = given as { pipe?: unknown; on?: unknown }
-  return typeof pipe === 'function' && typeof on === 'function'
+function isEventStream(given: unknown): given is EventStream {
+  return typeof (given as { on?: unknown }).on === 'function'
 }
 
 /** The same stream, read no faster than the host reads. Undefined if another reader has it. */
@@ -97,11 +100,17 @@ function observedResponse(response: WebResponse, within: Within, end: End): unkn
   return made
 }
 
-/** By its events: listeners of errors would change what an error does to the process. */
-function observeNodeStream(stream: NodeStream, end: End): unknown {
-  if (stream.destroyed || stream.readableEnded) return undefined
-  stream.on('end', () => void end())
-  stream.on('close', () => void end(stream.errored ? { error: stream.errored } : undefined, !stream.errored))
+/** Not by `error`: its listeners would change what an error does to the process. */
+function observeEvents(stream: EventStream, end: End): unknown {
+  if (stream.destroyed || stream.readableEnded || stream.ended) return undefined
+  const finish = (isClosed: boolean) => {
+    const { errored, aborted } = stream
+    if (aborted || (isClosed && !errored)) return void end(undefined, true)
+    const error = errored === true ? new Error('The stream broke.') : errored
+    return void end(error ? { error } : undefined)
+  }
+  stream.on('end', () => finish(false))
+  stream.on('close', () => finish(true))
   return stream
 }
 
