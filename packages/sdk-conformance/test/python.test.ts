@@ -7,7 +7,16 @@ import { promisify } from 'node:util'
 import { API_KEY, OPERATOR_TOKEN, startServer, type TestServer } from '../../cli/test/tacho.ts'
 import { startAdapter, type Adapter } from '../src/adapter.ts'
 import { RULES, runRule } from '../src/suite.ts'
-import { crewaiInterpreter, interpreter, PYTHON_SDK, wheels, withoutCrewai, withoutPython } from './python.ts'
+import {
+  crewaiInterpreter,
+  interpreter,
+  programsInterpreter,
+  PYTHON_SDK,
+  wheels,
+  withoutCrewai,
+  withoutPrograms,
+  withoutPython,
+} from './python.ts'
 
 const run = promisify(execFile)
 const TESTS_MS = 1_200_000
@@ -40,6 +49,10 @@ describe('the Python SDK', { skip: withoutPython }, () => {
 
 test('the Python SDK records and guards the real CrewAI', { skip: withoutCrewai, timeout: TESTS_MS }, () =>
   runPython(['-m', 'pytest', 'tests/integrations', '-k', 'crewai'], {}, crewaiInterpreter),
+)
+
+test('real programs record and guard with the Python SDK', { skip: withoutPrograms, timeout: TESTS_MS }, () =>
+  runPython(['-m', 'pytest', 'tests/test_real_programs.py'], {}, programsInterpreter),
 )
 
 describe('the tests of the Python SDK pass, with a real service', { skip: withoutPython }, () => {

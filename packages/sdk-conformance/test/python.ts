@@ -1,6 +1,7 @@
 /**
  * The environments of tests in Python: virtual ones under .cache/, with pinned packages. TACHO_TEST_PYTHON chooses the
- * interpreter. TACHO_TEST_FRAMEWORKS=1 adds the environment of CrewAI, which needs older packages than the other frameworks.
+ * interpreter. TACHO_TEST_FRAMEWORKS=1 adds the environments of CrewAI, which needs older packages than the other frameworks, and
+ * of programs with web frameworks, queues and notebooks.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -20,6 +21,7 @@ const INSTALL_MS = 600_000
 const found = findPython()
 const main = environment(path.join(PYTHON_SDK, 'requirements.txt'))
 const crewai = environment(path.join(PYTHON_SDK, 'requirements-crewai.txt'))
+const programs = environment(path.join(PYTHON_SDK, 'requirements-programs.txt'))
 const schemathesisEnvironment = environment(
   fileURLToPath(new URL('../../server/test/http/openapi/requirements.txt', import.meta.url)),
 )
@@ -27,6 +29,7 @@ const schemathesisEnvironment = environment(
 /** The interpreters that have everything, once it is installed. */
 export const interpreter = path.join(main.folder, 'bin', 'python')
 export const crewaiInterpreter = path.join(crewai.folder, 'bin', 'python')
+export const programsInterpreter = path.join(programs.folder, 'bin', 'python')
 export const schemathesisInterpreter = path.join(schemathesisEnvironment.folder, 'bin', 'python')
 
 export const wheels = path.join(main.folder, WHEELS)
@@ -37,6 +40,10 @@ export const withoutCrewai =
   process.env['TACHO_TEST_FRAMEWORKS'] === undefined
     ? 'needs 800 MB of packages: set TACHO_TEST_FRAMEWORKS=1'
     : whyNot(crewai.folder)
+export const withoutPrograms =
+  process.env['TACHO_TEST_FRAMEWORKS'] === undefined
+    ? 'needs 350 MB of packages: set TACHO_TEST_FRAMEWORKS=1'
+    : whyNot(programs.folder)
 
 export const withoutSchemathesis =
   found && !isAtLeast(3, 11) ? 'Schemathesis needs Python 3.11' : whyNot(schemathesisEnvironment.folder)
@@ -61,7 +68,9 @@ function whyNot(folder: string): string | false {
 export function installPython(): void {
   install(main)
   if (isAtLeast(3, 11)) install(schemathesisEnvironment)
-  if (process.env['TACHO_TEST_FRAMEWORKS'] !== undefined) install(crewai)
+  if (process.env['TACHO_TEST_FRAMEWORKS'] === undefined) return
+  install(crewai)
+  install(programs)
 }
 
 function install({ requirements, folder }: Environment): void {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
+import inspect
 import re
 import threading
 import uuid
@@ -102,12 +104,169 @@ def test_decorators_make_a_run_for_each_call(make: Make, service: Service) -> No
     assert client.tacho.counters().dropped == {}
 
 
-def test_an_async_generator_cannot_be_decorated(make: Make) -> None:
+def test_decorated_generators_have_a_context_of_their_own(make: Make, service: Service) -> None:
+    client = make()
+
+    def name() -> str | None:
+        run = client.tacho.current_run()
+        return run.run_id if run else None
+
+    closed: list[int] = []
+
+    @client.tacho.run(run_id="sync")
+    def items() -> Iterator[str | None]:
+        try:
+            yield name()
+            yield name()
+        finally:
+            client.tacho.record("CLOSED", "closed")
+
+    @client.tacho.run(run_id="async")
     async def stream() -> Any:
+        try:
+            sent = yield name()
+            assert sent == "sent"
+            assert {*await asyncio.gather(asyncio.to_thread(name), inner())} == {"async"}
+            yield name()
+        finally:
+            await asyncio.sleep(0)
+            client.tacho.record("CLOSED", "closed")
+            closed.append(1)
+
+    async def inner() -> str | None:
+        await asyncio.sleep(0)
+        return name()
+
+    async def main() -> None:
+        async with client.tacho.run(run_id="host"):
+            for item in items():
+                assert (item, name()) == ("sync", "host")
+                break
+            generator = stream()
+            assert await generator.asend(None) == "async" and name() == "host"
+            assert await generator.asend("sent") == "async" and name() == "host"
+            await generator.aclose()
+        async for item in stream():
+            assert (item, name()) == ("async", None)
+            break
+        assert name() is None
+        while len(closed) < 2:
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    events = sent(client, service)
+    assert sorted((event["runId"], event["label"]) for event in events) == [
+        *(("async", "cancelled"), ("async", "cancelled"), ("async", "closed"), ("async", "closed")),
+        *(("host", "completed"), ("sync", "cancelled"), ("sync", "closed")),
+    ]
+
+
+def test_a_generator_passes_on_what_is_thrown_and_returned(make: Make, service: Service) -> None:
+    client = make()
+
+    @client.tacho.run
+    async def fails() -> Any:
+        try:
+            yield 1
+        except KeyError:
+            yield 2
+        raise ValueError("no")
+
+    async def main() -> None:
+        generator = fails()
+        assert await generator.__anext__() == 1
+        assert await generator.athrow(KeyError("k")) == 2
+        with pytest.raises(ValueError, match="no"):
+            await generator.__anext__()
+
+    asyncio.run(main())
+
+    @client.tacho.run
+    def returns() -> Any:
+        given = yield 1
+        return given
+
+    generator = returns()
+    next(generator)
+    with pytest.raises(StopIteration) as end:
+        generator.send(7)
+    assert end.value.value == 7
+    statuses = [event["payload"]["status"] for event in sent(client, service)]
+    assert statuses == ["FAILED", "COMPLETED"]
+    assert inspect.isasyncgenfunction(fails) and inspect.isgeneratorfunction(returns)
+
+
+def test_a_run_that_ended_is_current_nowhere(make: Make) -> None:
+    client = make()
+    with client.tacho.run(run_id="outer"), client.tacho.run(run_id="inner") as inner:
+        inner.end()
+        current = client.tacho.current_run()
+        assert current is not None and current.run_id == "outer"
+
+    async def left() -> Any:
+        async with client.tacho.run():
+            yield 1
+
+    async def main() -> None:
+        async for _ in left():
+            break
+        while client.tacho.current_run() is not None:
+            await asyncio.sleep(0)
+        assert client.tacho.record("X", "x") is None
+
+    asyncio.run(main())
+
+
+def test_a_generator_that_is_never_read_ends_its_run(make: Make, service: Service) -> None:
+    client = make()
+
+    def items() -> Iterator[int]:
         yield 1
 
-    with pytest.raises(TypeError, match="async with"):
-        make().tacho.run()(stream)
+    generator = client.tacho.run(lambda: items())()
+    del generator
+    gc.collect()
+    assert [event["payload"]["status"] for event in sent(client, service)] == ["CANCELLED"]
+
+
+def test_observe_records_any_function(make: Make, service: Service) -> None:
+    client = make()
+
+    @client.tacho.observe
+    def plan(question: str, *, depth: int = 1) -> list[str]:
+        return [question]
+
+    @client.tacho.observe(name="Answer")
+    async def answer(question: str, notes: list[int]) -> str:
+        notes.append(1)
+        await asyncio.sleep(0)
+        return plan(question)[0]
+
+    @client.tacho.observe(content=False)
+    def secret(word: str) -> str:
+        raise ValueError("no")
+
+    class Agent:
+        @client.tacho.observe
+        def act(self, n: int) -> Iterator[int]:
+            yield n
+
+    assert asyncio.run(answer("q", [])) == "q"
+    with pytest.raises(ValueError):
+        secret("s")
+    assert list(Agent().act(1)) == [1]
+    events = sent(client, service)
+    assert [(event["eventType"], event["label"]) for event in events] == [
+        *(("AGENT_STEP", "plan"), ("AGENT_STEP", "Answer"), ("SESSION_OUTCOME", "completed")),
+        *(("AGENT_STEP", "secret"), ("SESSION_OUTCOME", "failed")),
+        *(("AGENT_STEP", "act"), ("SESSION_OUTCOME", "completed")),
+    ]
+    inner, outer = events[0], events[1]
+    assert (inner["payload"]["input"], inner["payload"]["output"]) == ({"question": "q", "depth": 1}, ["q"])
+    assert (outer["payload"]["input"], outer["payload"]["output"]) == ({"question": "q", "notes": []}, "q")
+    assert inner["parentSpanId"] == outer["spanId"] and inner["runId"] == outer["runId"]
+    assert "input" not in events[3]["payload"] and "no" in events[3]["payload"]["error"]
+    assert events[5]["payload"]["input"] == {"n": 1}
 
 
 def test_a_run_ends_when_what_its_function_returned_has_run(make: Make, service: Service) -> None:
@@ -122,8 +281,12 @@ def test_a_run_ends_when_what_its_function_returned_has_run(make: Make, service:
         client.tacho.record("X", "x")
         yield 2
 
-    async def endless() -> Any:
-        yield 1
+    async def pieces() -> Any:
+        client.tacho.record("X", "x")
+        yield 3
+
+    async def gather(stream: Any) -> list[int]:
+        return [item async for item in stream]
 
     class Agent:
         async def __call__(self) -> int:
@@ -134,14 +297,12 @@ def test_a_run_ends_when_what_its_function_returned_has_run(make: Make, service:
         assert asyncio.run(coroutine()) == 1
     for generator in (decorate(lambda: items()), decorate(functools.partial(items))):
         assert list(generator()) == [2]
-    with pytest.raises(TypeError, match="async with"):
-        decorate(lambda: endless())()
-    with pytest.raises(TypeError, match="async with"):
-        decorate(functools.partial(endless))
+    for stream in (decorate(lambda: pieces()), decorate(functools.partial(pieces))):
+        assert asyncio.run(gather(stream())) == [3]
     assert client.tacho.current_run() is None
     events = sent(client, service)
-    assert [event["eventType"] for event in events] == ["X", "SESSION_OUTCOME"] * 5 + ["SESSION_OUTCOME"]
-    assert [event["payload"]["status"] for event in events[1::2]] == ["COMPLETED"] * 5
+    assert [event["eventType"] for event in events] == ["X", "SESSION_OUTCOME"] * 7
+    assert [event["payload"]["status"] for event in events[1::2]] == ["COMPLETED"] * 7
     assert client.tacho.counters().dropped == {}
 
 
@@ -209,7 +370,7 @@ def test_a_run_continues_in_another_process(make: Make, service: Service) -> Non
     run = client.tacho.start_run(session_id="s", agent_name="a")
     with run.span("part") as span:
         handle = run.to_handle()
-    assert handle == {"runId": run.run_id, "sessionId": "s", "agentName": "a", "parentSpanId": span.span_id}
+    assert {"runId": run.run_id, "sessionId": "s", "agentName": "a", "parentSpanId": span.span_id}.items() <= handle.items()
     client.tacho.resume(handle).end("FAILED")
     outcome = sent(client, service)[-1]
     assert (outcome["runId"], outcome["sessionId"], outcome["parentSpanId"]) == (run.run_id, "s", span.span_id)

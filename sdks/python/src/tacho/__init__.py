@@ -13,8 +13,8 @@ clients in one process: `Tacho`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, overload
 
 from .client import Tacho
 from .configuration.configuration import Configuration, DeployedPrompt, Policy
@@ -28,9 +28,14 @@ from .guarding.blocked import BlockCode, PendingCall, ToolBlockedError
 from .guarding.decorator import guarded
 from .guarding.detectors import Budget, Detection, Loop
 from .guarding.rules import Action, Authorization, CallDecision, GuardDefaults, Rules
+from .observe import ObserveBlock
 from .recording.mask import Masking
 from .recording.payload import Payload
 from .recording.run import Outcome, Run, RunBlock
+from .recording.threads import ThreadPoolExecutor, carry_runs, in_this_run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __version__ = "0.1.0"
 
@@ -60,18 +65,39 @@ def configure(**options: Any) -> Tacho:
 
 
 def client() -> Tacho:
-    """The client of this module's functions; made from the environment at first use."""
+    """The client of this module's functions; made from the environment at first use, and anew after its shutdown."""
     global _client
-    if _client is None:
+    made = _client
+    if made is None or made.is_closed:
         with _lock:
-            if _client is None:
-                _client = Tacho()
-    return _client
+            made = _client
+            if made is None or made.is_closed:
+                made = _client = Tacho() if made is None else made._again()
+    return made
+
+
+class _CallOptions(TypedDict, total=False):
+    """For type checkers, as above."""
+
+    risk_signals: Sequence[str]
+    rules: Rules | None
+    stop: StopSignal | None
+    key: str | None
+
+
+class _ToolOptions(_CallOptions, total=False):
+    left_out: Collection[str]
+    pauses: tuple[type[BaseException], ...]
 
 
 # Each function is the method of the same name of `Tacho`, on the client at the time of the call.
 
 
+@overload
+def run(function: F, /) -> F: ...
+
+
+@overload
 def run(
     *,
     run_id: str | None = None,
@@ -79,14 +105,51 @@ def run(
     agent_id: str | None = None,
     agent_name: str | None = None,
     parent_span_id: str | None = None,
-) -> RunBlock:
+) -> RunBlock: ...
+
+
+def run(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    run_id: str | None = None,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    agent_name: str | None = None,
+    parent_span_id: str | None = None,
+) -> Any:
     """One agent execution: a context manager and a decorator, sync and async. See `Tacho.run`."""
-    return RunBlock(lambda: client().core, dict(locals()))
+    given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
+    # A decorator may be applied before `configure`.
+    block = RunBlock(lambda: client().core, {**given, "parent_span_id": parent_span_id})
+    return block if function is None else block(function)
 
 
-def start_run(**options: str | None) -> Run:
+@overload
+def observe(function: F, /) -> F: ...
+
+
+@overload
+def observe(*, name: str | None = None, content: bool = True) -> Callable[[F], F]: ...
+
+
+def observe(function: Callable[..., Any] | None = None, /, *, name: str | None = None, content: bool = True) -> Any:
+    """Records each call of any function: a span, and a run if there is none. See `Tacho.observe`."""
+    block = ObserveBlock(lambda: client().core, name, content)
+    return block if function is None else block(function)
+
+
+def start_run(
+    *,
+    run_id: str | None = None,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    agent_name: str | None = None,
+    parent_span_id: str | None = None,
+) -> Run:
     """Begins a run without a block, with the options of `run`. Call its `end`, or the run stays RUNNING."""
-    return client().start_run(**options)
+    given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
+    return client().start_run(**given, parent_span_id=parent_span_id)
 
 
 def resume(handle: Mapping[str, Any]) -> Run:
@@ -149,12 +212,12 @@ def guard(
     return decorate if function is None else decorate(function)
 
 
-def call_guarded(tool_name: str, input: object, act: Callable[[], T], **options: Any) -> T:
+def call_guarded(tool_name: str, input: object, act: Callable[[], T], **options: Unpack[_CallOptions]) -> T:
     """Runs `act` as one guarded call. See `Tacho.call_guarded`."""
     return client().call_guarded(tool_name, input, act, **options)
 
 
-async def acall_guarded(tool_name: str, input: object, act: Callable[[], Awaitable[T]], **options: Any) -> T:
+async def acall_guarded(tool_name: str, input: object, act: Callable[[], Awaitable[T]], **options: Unpack[_CallOptions]) -> T:
     """The same for asyncio."""
     return await client().acall_guarded(tool_name, input, act, **options)
 
@@ -164,7 +227,7 @@ def run_tool(
     function: Callable[..., Any],
     args: Sequence[Any] = (),
     named: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[_ToolOptions],
 ) -> Any:
     """Calls a function as one guarded call of a tool. See `Tacho.run_tool`."""
     return client().run_tool(tool_name, function, args, named, **options)
@@ -175,7 +238,7 @@ async def arun_tool(
     function: Callable[..., Any],
     args: Sequence[Any] = (),
     named: Mapping[str, Any] | None = None,
-    **options: Any,
+    **options: Unpack[_ToolOptions],
 ) -> Any:
     """The same for asyncio."""
     return await client().arun_tool(tool_name, function, args, named, **options)
@@ -247,13 +310,13 @@ async def aflush(timeout: float | None = None) -> FlushResult:
 
 
 def shutdown(timeout: float | None = None) -> FlushResult:
-    """Flushes, then stops recording."""
-    return client().shutdown(timeout)
+    """Flushes, then ends this client. A later call of the module makes a new one, with the same options."""
+    return (_client or client()).shutdown(timeout)
 
 
 async def ashutdown(timeout: float | None = None) -> FlushResult:
     """The same for asyncio."""
-    return await client().ashutdown(timeout)
+    return await (_client or client()).ashutdown(timeout)
 
 
 __all__ = [
@@ -283,6 +346,7 @@ __all__ = [
     "RuntimeConfiguration",
     "StopSignal",
     "Tacho",
+    "ThreadPoolExecutor",
     "ToolBlockedError",
     "aauthorize",
     "acall_guarded",
@@ -294,6 +358,7 @@ __all__ = [
     "ashutdown",
     "authorize",
     "call_guarded",
+    "carry_runs",
     "client",
     "configure",
     "continue_call",
@@ -301,6 +366,8 @@ __all__ = [
     "decide",
     "flush",
     "guard",
+    "in_this_run",
+    "observe",
     "prompt",
     "ready",
     "record",

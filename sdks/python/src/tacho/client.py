@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
-from .configuration.prompt import Prompt, to_prompt
+from .configuration.prompt import Prompt, prompt_of
 from .configuration.source import RuntimeConfiguration
 from .core import Core
 from .delivery import process_end
@@ -16,6 +16,7 @@ from .delivery.sender import FlushResult
 from .guarding.calls import Calls
 from .guarding.guard import Guard
 from .guarding.rules import GuardDefaults
+from .observe import ObserveBlock
 from .options import GivenKey
 from .policy.compile import forget_lock
 from .recording.context import current_of, use_prompt
@@ -23,6 +24,8 @@ from .recording.handle import resumed_scope
 from .recording.mask import Masking
 from .recording.payload import Capture, Payload
 from .recording.run import Run, RunBlock, begin_scope, end_with_process
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Tacho(Calls):
@@ -61,9 +64,13 @@ class Tacho(Calls):
         """docs/sdk/python.md lists the options. Times are in seconds. None: the default."""
         given = {name: value for name, value in locals().items() if name != "self"}
         self.core = self._make_core(given)
+        self.is_closed = False
+        # Makes the next client after `shutdown`. A function, so that no printable object holds the key.
+        self._again: Callable[[], Tacho] = lambda: type(self)(**given)
         self.configuration = RuntimeConfiguration(self.core)
         self._issues = IssueRecords(self.core)
         self.guarding = Guard(self.core, self.configuration, self._issues, guard or GuardDefaults())
+        self.core.on_run = self.guarding.prepare_early
         if self.core.spool is not None:
             self.core.spool.watch()
         process_end.watch(self)
@@ -72,22 +79,54 @@ class Tacho(Calls):
         """A test's fake has another network."""
         return Core(given)
 
+    @overload
+    def run(self, function: F, /) -> F: ...
+
+    @overload
     def run(
         self,
+        /,
         *,
         run_id: str | None = None,
         session_id: str | None = None,
         agent_id: str | None = None,
         agent_name: str | None = None,
         parent_span_id: str | None = None,
-    ) -> RunBlock:
+    ) -> RunBlock: ...
+
+    def run(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        run_id: str | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        agent_name: str | None = None,
+        parent_span_id: str | None = None,
+    ) -> Any:
         """
         One agent execution: a context manager and a decorator, sync and async. Records the outcome when it ends: COMPLETED,
-        FAILED if it raises, CANCELLED if it is cancelled. `run_id`: 1 to 255 characters; default: a new UUIDv7.
-        `session_id` groups related runs.
+        FAILED if it raises, CANCELLED if it is cancelled. A decorated function that returns a streamed response ends its run
+        after the body. `run_id`: 1 to 255 characters; default: a new UUIDv7. `session_id` groups related runs.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        return RunBlock(lambda: self.core, given)
+        given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
+        block = RunBlock(lambda: self.core, {**given, "parent_span_id": parent_span_id})
+        return block if function is None else block(function)
+
+    @overload
+    def observe(self, function: F, /) -> F: ...
+
+    @overload
+    def observe(self, /, *, name: str | None = None, content: bool = True) -> Callable[[F], F]: ...
+
+    def observe(self, function: Callable[..., Any] | None = None, /, *, name: str | None = None, content: bool = True) -> Any:
+        """
+        Decorates any function: each call records an AGENT_STEP with its latency, error and, unless `content` is False, its
+        arguments and result. Outside a run, the call is a run of its own. Guards nothing. `name`: default: the function's.
+        """
+        block = ObserveBlock(lambda: self.core, name, content)
+        return block if function is None else block(function)
 
     def start_run(
         self,
@@ -133,11 +172,9 @@ class Tacho(Calls):
         deployed. Inside a run, later events and issue records of this task and span carry its `promptVersionId`.
         """
         self.configuration.start()
-        current = self.configuration.current
-        prompts = current.prompts if current else ()
-        deployed = next((prompt for prompt in prompts if prompt.name == name), None)
-        use_prompt(self.core, deployed.version_id if deployed else None)
-        return to_prompt(name, fallback, deployed)
+        found = prompt_of(self.configuration.current, name, fallback)
+        use_prompt(self.core, found.version_id)
+        return found
 
     def report_issue(self, report: IssueReport) -> str | None:
         """Queues an issue record: a detection, or the recovery from one. Returns at once."""
@@ -165,6 +202,7 @@ class Tacho(Calls):
         self._issues.close()
         self.core.connections.close()
         process_end.forget(self)
+        self.is_closed = True
         return result
 
     async def ashutdown(self, timeout: float | None = None) -> FlushResult:

@@ -51,6 +51,7 @@ class Core:
         self.mask = Mask(settings.masking)
         self.open_runs = OpenRuns()
         self.shared_states = SharedStates()
+        self.on_run: Callable[[], None] = lambda: None
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
         self.sender = Sender(
             SenderSettings(

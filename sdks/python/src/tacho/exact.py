@@ -5,6 +5,9 @@ its own methods could answer differently from what a policy compares. Nothing he
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 
 def exact_text(value: object) -> str | None:
     """The text as a `str`; None if the value is not a text."""
@@ -20,6 +23,26 @@ def exact_number(value: object) -> int | float | None:
     if issubclass(kind, int):
         return int.__int__(value)  # type: ignore[arg-type]
     return float.__float__(value) if issubclass(kind, float) else None  # type: ignore[arg-type]
+
+
+_NUMBERS = frozenset({int, float})
+_PLAIN = frozenset({int, float, bool, type(None), str})
+
+
+def is_flat(value: object) -> bool:
+    """Whether it is a list of only texts, numbers, booleans and None. Long lists of numbers need not be read one by one."""
+    return type(value) is list and _PLAIN.issuperset(map(type, value))
+
+
+def are_doubles(numbers: Sequence[object]) -> bool:
+    """Whether a list has only numbers that a double holds exactly."""
+    if not _NUMBERS.issuperset(map(type, numbers)):
+        return False
+    try:
+        doubles = list(map(float, numbers))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+    return doubles == numbers and all(map(math.isfinite, doubles))
 
 
 def class_name(value: object) -> str:

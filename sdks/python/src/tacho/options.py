@@ -34,6 +34,8 @@ class Settings:
     client_id: str
     agent_name: str
     agent_id: str | None
+    has_agent: bool
+    """The host gave one of them."""
     schema_version: str | None
     capture: Capture
     metadata_keys: frozenset[str]
@@ -120,6 +122,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         or (os.environ.get("TACHO_CLIENT_ID") or f"sdk-{new_id}")[:CLIENT_ID_CHARS],
         agent_name=text("agent_name", TEXT_CHARS) or "agent",
         agent_id=text("agent_id", TEXT_CHARS),
+        has_agent=given.get("agent_name") is not None or given.get("agent_id") is not None,
         schema_version=text("schema_version", TEXT_CHARS),
         capture=capture if has_masking else "metadata-only",
         metadata_keys=frozenset(metadata_keys if has_keys else ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .configuration import DeployedPrompt
+from .configuration import Configuration
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}", re.ASCII)
 
@@ -31,7 +31,9 @@ class Prompt:
         return _PLACEHOLDER.sub(lambda match: str(variables[match[1]]) if match[1] in variables else match[0], self.content)
 
 
-def to_prompt(name: str, fallback: str, deployed: DeployedPrompt | None) -> Prompt:
+def prompt_of(configuration: Configuration | None, name: str, fallback: str) -> Prompt:
+    prompts = configuration.prompts if configuration else ()
+    deployed = next((prompt for prompt in prompts if prompt.name == name), None)
     if deployed is None:
         return Prompt(name, fallback, None, None, True)
     return Prompt(name, deployed.content, deployed.version, deployed.version_id, False)

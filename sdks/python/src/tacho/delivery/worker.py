@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import Context
 
 from . import process_end
 
@@ -45,7 +46,8 @@ class Worker:
                 return False
             try:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
-                self._thread.start()
+                # The work is nobody's run.
+                Context().run(self._thread.start)
                 return True
             except RuntimeError:
                 self._thread = None

@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from ..exact import is_flat
+
 # Classes of frameworks, by package, whose instances are passed to tools and are not the model's input.
 _CONTEXTS = frozenset(
     [
@@ -176,6 +178,8 @@ class _Detach:
             return source
 
     def _copy(self, source: Any) -> Any:
+        if is_flat(source):
+            return [*source]
         if type(source) is tuple:
             return tuple(map(self.value, source))
         copied: Any = type(source)()

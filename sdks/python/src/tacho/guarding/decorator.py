@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..recording.block import body_of
 from .arguments import Arguments, is_method, unpacked
-from .guard import Guard
+from .guard import Guard, expect_calls
 from .guarded_call import Request, acall_tool, call_tool
 from .rules import Rules
 
@@ -30,6 +30,7 @@ def guarded(
     """The decorator. `client_of`: a decorator may be applied before the client is configured."""
 
     def decorate(tool: Any) -> Any:
+        expect_calls()
         tool_name = name or name_of(tool)
         body = body_of(tool)
         if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):

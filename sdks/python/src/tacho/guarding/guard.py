@@ -4,6 +4,7 @@ Decides calls of tools: policies, detectors, and what is recorded about a decisi
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from ..core import Core
 
 _CONFIGURATION_WAIT = 2.0
+# A synchronous tool that is called on an event loop stops everything else on it.
+_WAIT_ON_LOOP = 0.25
 _UNCONFIGURED = (
     "No policies could be loaded, so guarded tools do not run. "
     "Check the service, the key and its scopes config:read and policies:read."
 )
 _UNCHECKED = "No policies could be loaded: guarded tools run unchecked, as when_unconfigured says."
 _REJECTED_MAX = 1_000
+_OF_RUN = frozenset({"run.id", "run.cost", "run.totalTokens", "run.toolCalls", "session.id"})
+_OF_AGENT = frozenset({"agent.id", "agent.name"})
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,17 @@ class Guard:
     def prepare(self, rules: Rules) -> None:
         """Waits for the first policies, within bounds."""
         if self.configuration.current is None:
-            self.configuration.ready(self._wait_of(rules))
+            self.configuration.ready(self._wait_of(rules, _WAIT_ON_LOOP if is_on_event_loop() else _CONFIGURATION_WAIT))
+
+    def prepare_early(self) -> None:
+        """Called when a run begins. Loads the policies before a synchronous tool on an event loop would wait for them."""
+        if _has_tools and is_on_event_loop():
+            self.configuration.start()
 
     async def aprepare(self, rules: Rules) -> None:
         """The same for asyncio."""
         if self.configuration.current is None:
-            await self.configuration.aready(self._wait_of(rules))
+            await self.configuration.aready(self._wait_of(rules, _CONFIGURATION_WAIT))
 
     def decide(self, scope: RunScope, call: Call, rules: Rules) -> Judged:
         """Decides and records. Policies are in memory; `prepare` waits for the first ones."""
@@ -124,10 +134,10 @@ class Guard:
                 state.watch = Watch(detector, BudgetDetector(self.defaults.budget))
             return state.watch
 
-    def _wait_of(self, rules: Rules) -> float:
+    def _wait_of(self, rules: Rules, default: float) -> float:
         given = rules.configuration_wait
         given = self.defaults.configuration_wait if given is None else given
-        return _CONFIGURATION_WAIT if given is None else given
+        return default if given is None else given
 
     def _is_open(self, rules: Rules) -> bool:
         fallback = rules.when_unconfigured or self.defaults.when_unconfigured
@@ -151,12 +161,19 @@ class Guard:
                 run_tool_calls=usage.tool_calls,
                 session_id=scope.session_id,
                 risk_signals=[*call.risk_signals, *(found.type.lower() for found in detections)],
+                unknown=self._unknown_of(scope),
             ),
         )
         verdict = judge(decision, detections, current is not None or self._is_open(rules))
         revision = current.revision if current else None
         decided = CallDecision(verdict.action, verdict.policy_ids, verdict.reason, call.input_hash, tuple(detections), revision)
         return Judged(decided, verdict, failures_of(decision))
+
+    def _unknown_of(self, scope: RunScope) -> frozenset[str]:
+        """A call in a thread that does not have its run must not slip through a condition about the run or its agent."""
+        if not scope.is_of_call:
+            return frozenset()
+        return _OF_RUN if self.core.settings.has_agent else _OF_RUN | _OF_AGENT
 
     def _detect(self, scope: RunScope, call: Call, before: Judged | None) -> list[Detection]:
         watch, usage = self.watch_of(scope), scope.usage
@@ -233,6 +250,23 @@ class Guard:
         if found.is_new:
             payload = {"toolName": call.tool_name, "reasonCode": found.reason_code}
             self.issues.report(scope, IssueReport(found.type, payload=payload, evidence={"decision": found.action}))
+
+
+_has_tools = False
+
+
+def expect_calls() -> None:
+    """Called when a tool is decorated."""
+    global _has_tools
+    _has_tools = True
+
+
+def is_on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _compile_policies(configuration: Configuration) -> None:

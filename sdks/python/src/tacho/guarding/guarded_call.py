@@ -171,6 +171,8 @@ class _Around:
         self._is_own = current is None
         self.scope: RunScope = begin_scope(core, {}) if current is None else current.scope
         self.continues = current.continues if current else None
+        if current is None:
+            self.scope.is_of_call = True
         self._run = Run(core, self.scope)
         self._span = Span(core.ids.span(), core.span_of(self.scope).span_id)
 

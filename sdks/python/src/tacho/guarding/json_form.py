@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..exact import class_name, exact_number, exact_text
+from ..exact import are_doubles, class_name, exact_number, exact_text, is_flat
 from ..policy.limits import INPUT_LEVELS
 from ..policy.values import Unreadable
 from ..recording.plain import Json, dump, read_safely, to_plain, whole
@@ -64,7 +64,9 @@ def is_readable(form: Any) -> bool:
     """Whether no place of the form is opaque."""
     if isinstance(form, dict):
         return all(map(is_readable, form.values()))
-    return all(map(is_readable, form)) if isinstance(form, list) else type(form) is not Opaque
+    if isinstance(form, list):
+        return is_flat(form) or all(map(is_readable, form))
+    return type(form) is not Opaque
 
 
 def shown(form: Any) -> Json:
@@ -72,7 +74,7 @@ def shown(form: Any) -> Json:
     if isinstance(form, dict):
         return {key: shown(item) for key, item in form.items()}
     if isinstance(form, list):
-        return [shown(item) for item in form]
+        return [*form] if is_flat(form) else [shown(item) for item in form]
     return form.shown if type(form) is Opaque else form
 
 
@@ -80,6 +82,8 @@ def is_same(one: Any, other: Any) -> bool:
     """Whether two forms are equal. Unlike `==`, tells true from 1."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if is_flat(one):
+        return is_flat(other) and list(map(type, one)) == list(map(type, other)) and one == other
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(is_same, one, other))
     if type(one) is Opaque:
@@ -144,6 +148,11 @@ class _Form:
         if isinstance(source, Mapping):
             return self._fields(source, source.items())
         if isinstance(source, (list, tuple, deque)):
+            if len(source) > _VALUES_MAX - self._values:
+                raise _TooLarge
+            if kind is list and are_doubles(source):
+                self._values += len(source)
+                return [*source]
             return [self.value(item) for item in source]
         if isinstance(source, (set, frozenset)):
             # Sets of the same values have the same form.

@@ -22,9 +22,9 @@ C = TypeVar("C")
 
 def record_client(client: C, tacho: Tacho | None = None) -> C:
     """
-    The same client, `Anthropic` or `AsyncAnthropic`. `messages.create` and `beta.messages.create`, streamed or not, are
-    recorded as LLM_CALL events of the current run; outside a run, each becomes a run of its own. The answers and errors of
-    the client stay the same. `messages.stream` and a copy made by `with_options` are not recorded.
+    The same client, `Anthropic` or `AsyncAnthropic`. `messages.create`, `parse` and `stream`, also in `beta` and by
+    `with_raw_response` and `with_streaming_response`, are recorded as LLM_CALL events of the current run; outside a run, each
+    becomes a run of its own. The answers and errors of the client stay the same. A copy made by `with_options` is not recorded.
     """
     return record_methods(client, tacho, _METHODS)
 
@@ -123,5 +123,9 @@ class _Stream:
 
 _METHODS = [
     Method("messages.create", _request, _result, _Stream),
+    Method("messages.parse", _request, _result, _Stream),
+    Method("messages.stream", _request, _result, _Stream, is_managed=True),
     Method("beta.messages.create", _request, _result, _Stream),
+    Method("beta.messages.parse", _request, _result, _Stream),
+    Method("beta.messages.stream", _request, _result, _Stream, is_managed=True),
 ]

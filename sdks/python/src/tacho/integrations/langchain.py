@@ -160,9 +160,6 @@ class TachoHandler(BaseCallbackHandler):
             return
         status = outcome_of(error)
         own.end(status, failure_of(status, error))
-        # A host that stops reading a stream ends its chain in another context than the one that it began in.
-        if scope is not None:
-            scope.is_over = True
         current = CURRENT.get()
         if current is not None and current.scope is scope:
             CURRENT.set(current.outer)

@@ -6,25 +6,15 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..client import Tacho
 from ..recording.plain import read_safely
 from .messages import fields_of
 from .model_call import ModelCall
+from .raw_response import Collector, end_when_closed, record_raw
 
 C = TypeVar("C")
-
-
-class Collector(Protocol):
-    """Collects the pieces of a stream."""
-
-    is_complete: bool
-
-    def add(self, piece: Mapping[str, Any]) -> bool:
-        """True if the piece holds output."""
-
-    def result(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -35,6 +25,8 @@ class Method:
     result: Callable[[Mapping[str, Any]], dict[str, Any]]
     """From the answer: `model`, `usage`, `output`, `finishReason`."""
     collector: Callable[[], Collector]
+    is_managed: bool = False
+    """It returns a context manager, which sends the request when it is entered."""
 
 
 def record_methods(client: C, tacho: Tacho | None, methods: list[Method]) -> C:
@@ -58,6 +50,8 @@ def _recorded(original: Any, tacho: Tacho | None, method: Method) -> Any:
 
     @functools.wraps(original)
     def call(*args: Any, **named: Any) -> Any:
+        if method.is_managed:
+            return _managed(original(*args, **named), lambda: begin(named), method)
         recorded = begin(named)
         try:
             answer = original(*args, **named)
@@ -69,6 +63,30 @@ def _recorded(original: Any, tacho: Tacho | None, method: Method) -> Any:
         return _received(recorded, method, answer)
 
     return call
+
+
+def _managed(manager: Any, begin: Callable[[], ModelCall], method: Method) -> Any:
+    name = next((name for name in vars(manager) if name.endswith("__api_request")), None)
+    request = None if name is None else vars(manager)[name]
+    if inspect.isawaitable(request):
+
+        async def arequest() -> Any:
+            return await _awaited(begin(), method, request)
+
+        setattr(manager, str(name), arequest())
+    elif callable(request):
+
+        def send() -> Any:
+            recorded = begin()
+            try:
+                answer = request()
+            except BaseException as error:
+                recorded.fail(error)
+                raise
+            return _received(recorded, method, answer)
+
+        setattr(manager, str(name), send)
+    return manager
 
 
 async def _awaited(call: ModelCall, method: Method, answer: Awaitable[Any]) -> Any:
@@ -83,10 +101,13 @@ async def _awaited(call: ModelCall, method: Method, answer: Awaitable[Any]) -> A
 def _received(call: ModelCall, method: Method, answer: Any) -> Any:
     """A stream is recorded at its end; it stays the host's own object, with another iterator inside."""
     iterator: Any = getattr(answer, "_iterator", None)
-    if hasattr(iterator, "__anext__"):
-        answer._iterator = _tap_async(call, method.collector(), iterator)
-    elif hasattr(iterator, "__next__"):
-        answer._iterator = _tap(call, method.collector(), iterator)
+    collector = method.collector()
+    if hasattr(answer, "http_response"):
+        read_safely(lambda: record_raw(call, answer, method.result, collector), None)
+    elif hasattr(iterator, "__anext__") or hasattr(iterator, "__next__"):
+        tap = _tap_async if hasattr(iterator, "__anext__") else _tap
+        answer._iterator = tap(call, collector, iterator)
+        end_when_closed(answer, lambda: _ended(call, collector, GeneratorExit()))
     else:
         call.end(lambda: method.result(fields_of(answer)))
     return answer

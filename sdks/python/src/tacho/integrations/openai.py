@@ -24,8 +24,9 @@ C = TypeVar("C")
 def record_client(client: C, tacho: Tacho | None = None) -> C:
     """
     The same client, `OpenAI` or `AsyncOpenAI`. Its model calls are recorded as LLM_CALL events of the current run; outside a
-    run, each becomes a run of its own. Recorded are `chat.completions`, `responses` and `embeddings`, streamed or not. The
-    answers and errors of the client stay the same. A copy made by `with_options` is not recorded.
+    run, each becomes a run of its own. Recorded are `chat.completions` (also in `beta`), `responses` and `embeddings`, streamed
+    or not, also by `with_raw_response` and `with_streaming_response`. The answers and errors of the client stay the same. A
+    copy made by `with_options` is not recorded.
     """
     return record_methods(client, tacho, _METHODS)
 
@@ -181,6 +182,8 @@ class _ResponseStream:
 _METHODS = [
     Method("chat.completions.create", _chat_request, _chat_result, _ChatStream),
     Method("chat.completions.parse", _chat_request, _chat_result, _ChatStream),
+    Method("beta.chat.completions.create", _chat_request, _chat_result, _ChatStream),
+    Method("beta.chat.completions.parse", _chat_request, _chat_result, _ChatStream),
     Method("responses.create", _response_request, _response_result, _ResponseStream),
     Method("responses.parse", _response_request, _response_result, _ResponseStream),
     Method("embeddings.create", _embedding_request, _embedding_result, _ChatStream),

@@ -37,6 +37,8 @@ class Facts:
     session_id: str | None = None
     risk_signals: Sequence[str] | None = None
     tool_annotations: object = None
+    unknown: frozenset[str] = frozenset()
+    """Variables without a value. They fail the conditions that need them."""
 
 
 _WRONG = object()
@@ -72,6 +74,8 @@ def fact_reader(facts: Facts) -> Callable[[int], Value | Failure]:
 
 
 def _read(name: str, facts: Facts) -> Value | Failure:
+    if name in facts.unknown:
+        return Failure(f"{name} is not known outside a run")
     try:
         value = _READERS[name](facts)
     except NotPlainJson as error:

@@ -39,6 +39,8 @@ def _canonical(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, list):
+        if value and set(map(type, value)) == {float}:
+            return f"[{','.join(map(number_text, value))}]"
         return f"[{','.join(map(_canonical, value))}]"
     # RFC 8785 orders keys by UTF-16 units.
     keys = sorted(value, key=lambda key: key.encode("utf-16-be"))

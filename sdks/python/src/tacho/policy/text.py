@@ -16,6 +16,10 @@ def number_text(value: float) -> str:
     """The shortest text of a double, as ECMAScript's Number::toString, which RFC 8785 uses, gives it."""
     if value == 0:
         return "0"
+    shortest = repr(value)
+    # Between 1e-4 and 1e16, Python writes the same text.
+    if "e" not in shortest and "n" not in shortest:
+        return shortest.removesuffix(".0")
     if math.isnan(value):
         return "NaN"
     sign = "-" if value < 0 else ""

@@ -44,9 +44,9 @@ class RunScope:
     trace: Trace | None = None
     """Of the process that handed the run over, for events outside a trace."""
     is_ended: bool = False
-    """Its outcome is recorded."""
-    is_over: bool = False
-    """No context has this run any more: it ended where the context of its beginning could not be reset."""
+    """Its outcome is recorded. It is current nowhere: a generator or a task may keep the context of a run that ended."""
+    is_of_call: bool = False
+    """It began for one guarded call outside a run."""
 
     @property
     def usage(self) -> RunUsage:
@@ -72,7 +72,7 @@ CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
 def current_of(owner: object) -> Context | None:
     """The innermost run of this client, also inside a run of another one."""
     context = CURRENT.get()
-    while context is not None and (context.owner is not owner or context.scope.is_over):
+    while context is not None and (context.owner is not owner or context.scope.is_ended):
         context = context.outer
     return context
 

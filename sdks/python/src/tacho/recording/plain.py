@@ -9,9 +9,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TypeGuard, TypeVar, Union
 
-from ..exact import class_name, exact_number, exact_text
+from ..exact import are_doubles, class_name, exact_number, exact_text, is_flat
 
 Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
 T = TypeVar("T")
@@ -81,6 +82,8 @@ def whole(value: Json) -> Json:
     if isinstance(value, str):
         return _HALF_PAIR.sub("\ufffd", value)
     if isinstance(value, list):
+        if is_flat(value):
+            return [_HALF_PAIR.sub("\ufffd", item) if type(item) is str else item for item in value]
         return [whole(item) for item in value]
     if isinstance(value, dict):
         return {_HALF_PAIR.sub("\ufffd", key): whole(item) for key, item in value.items()}
@@ -191,15 +194,26 @@ class _Copy:
         if dataclasses.is_dataclass(source):
             names = [field.name for field in dataclasses.fields(source)]
             return self._fields(len(names), ((name, getattr(source, name)) for name in names))
-        fields = getattr(source, "__dict__", None)
-        if isinstance(fields, dict) and type(source).__str__ is object.__str__:
-            public = [(name, value) for name, value in fields.items() if not name.startswith("_")]
-            return self._fields(len(public), public)
-        return self._text(str(source)) if type(source).__str__ is not object.__str__ else _named(source)
+        kind = type(source)
+        if kind.__str__ is object.__str__:
+            fields = getattr(source, "__dict__", None)
+            public = [(name, value) for name, value in fields.items() if not name.startswith("_")] if fields else []
+            # A class without public fields, such as a DataFrame, may say in its text what it holds.
+            if public or (kind.__repr__ is object.__repr__ and isinstance(fields, dict)):
+                return self._fields(len(public), public)
+            if kind.__repr__ is object.__repr__:
+                return _named(source)
+        return self._text(str(source))
 
     def _list(self, size: int, source: Iterable[object]) -> object:
         copies: list[object] = []
-        for item in source:
+        # Not the last one: where a long list was cut before, it is a text.
+        numbers = source[: max(0, min(size, _COPIED_VALUES - self.values) - 1)] if type(source) is list else []
+        if numbers and are_doubles(numbers):
+            self.values += len(numbers)
+            self.bytes += len(repr(numbers))
+            copies = numbers
+        for item in islice(source, len(copies), None):
             if self.values >= _COPIED_VALUES:
                 copies.append(f"[cut: {size - len(copies)} more]")
                 break

@@ -309,6 +309,7 @@ def begin_scope(core: Core, options: Mapping[str, Any], has_block: bool = True) 
     """A run that this process begins. `has_block`: something in this process ends it."""
     scope = create_scope(core, options)
     core.open_runs.add(scope, has_block)
+    core.on_run()
     return scope
 
 

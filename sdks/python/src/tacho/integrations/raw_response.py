@@ -1,0 +1,136 @@
+"""Records answers that the host reads itself: `with_raw_response` and `with_streaming_response`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from ..recording.plain import read_safely
+from .messages import fields_of
+from .model_call import ModelCall
+
+# More of an answer is not kept for the recording.
+_BYTES_MAX = 8 * 1_048_576
+
+
+class Collector(Protocol):
+    """Collects the pieces of a stream."""
+
+    is_complete: bool
+
+    def add(self, piece: Mapping[str, Any]) -> bool:
+        """True if the piece holds output."""
+
+    def result(self) -> dict[str, Any]: ...
+
+
+def record_raw(
+    call: ModelCall, answer: Any, result: Callable[[Mapping[str, Any]], dict[str, Any]], collector: Collector
+) -> None:
+    """Reads along while the host reads the body of the response."""
+    response = answer.http_response
+    body = _Body(call, response.headers.get("content-type", ""), result, collector)
+    content = read_safely(lambda: response.content, None)
+    if content is not None:
+        body.add(content)
+        body.end()
+        return
+    response.iter_bytes = _tapped(body, response.iter_bytes)
+    response.aiter_bytes = _tapped_async(body, response.aiter_bytes)
+    end_when_closed(answer, body.stop)
+
+
+def end_when_closed(answer: Any, stop: Callable[[], None]) -> None:
+    """A host that leaves a stream early may keep it for a long time after it closed it."""
+    close: Any = getattr(answer, "close", None)
+    if inspect.iscoroutinefunction(close):
+
+        async def aclosed(*args: Any, **named: Any) -> Any:
+            stop()
+            return await close(*args, **named)
+
+        answer.close = aclosed
+    elif callable(close):
+
+        def closed(*args: Any, **named: Any) -> Any:
+            stop()
+            return close(*args, **named)
+
+        answer.close = closed
+
+
+class _Body:
+    def __init__(
+        self,
+        call: ModelCall,
+        kind: str,
+        result: Callable[[Mapping[str, Any]], dict[str, Any]],
+        collector: Collector,
+    ) -> None:
+        self._call = call
+        self._is_stream = "event-stream" in kind
+        self._result = result
+        self._collector = collector
+        self._bytes = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        if len(self._bytes) + len(piece) <= _BYTES_MAX:
+            self._bytes += piece
+
+    def end(self) -> None:
+        self._call.end(self._read)
+
+    def stop(self) -> None:
+        """The host reads no further."""
+        result = read_safely(self._read, None)
+        if result is None or (self._is_stream and not self._collector.is_complete):
+            self._call.abort(lambda: result or {})
+        else:
+            self._call.end(lambda: result)
+
+    def fail(self, error: BaseException) -> None:
+        if isinstance(error, GeneratorExit):
+            self.stop()
+        else:
+            self._call.fail(error, self._read)
+
+    def _read(self) -> dict[str, Any]:
+        text = self._bytes.decode(errors="replace")
+        if not self._is_stream:
+            return self._result(fields_of(json.loads(text)))
+        self._bytes.clear()
+        for line in text.splitlines():
+            if line.startswith("data:"):
+                piece = read_safely(lambda line=line: json.loads(line[5:]), None)  # type: ignore[misc]
+                read_safely(lambda piece=piece: self._collector.add(fields_of(piece)), False)  # type: ignore[misc]
+        return self._collector.result()
+
+
+def _tapped(body: _Body, original: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
+    def iter_bytes(*args: Any, **named: Any) -> Iterator[bytes]:
+        try:
+            for piece in original(*args, **named):
+                body.add(piece)
+                yield piece
+        except BaseException as error:
+            body.fail(error)
+            raise
+        body.end()
+
+    return iter_bytes
+
+
+def _tapped_async(body: _Body, original: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncIterator[bytes]]:
+    async def aiter_bytes(*args: Any, **named: Any) -> AsyncIterator[bytes]:
+        try:
+            async for piece in original(*args, **named):
+                body.add(piece)
+                yield piece
+        except BaseException as error:
+            body.fail(error)
+            raise
+        body.end()
+
+    return aiter_bytes

@@ -1,0 +1,273 @@
+"""What programs of every kind do with the SDK: streamed responses, options, `shutdown`, large arguments, pools."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import tacho
+from conftest import Client, Service
+from tacho.guarding import guard
+
+Make = Callable[..., Client]
+
+
+def environment(service: Service) -> dict[str, str]:
+    return {"TACHO_URL": service.url, "TACHO_API_KEY": "key", "PYTHONPATH": ":".join(filter(None, sys.path))}
+
+
+class Sent:
+    """What an ASGI application sent, and when its client leaves."""
+
+    def __init__(self, leaves_after: int = 1_000) -> None:
+        self.parts: list[bytes] = []
+        self._leaves_after = leaves_after
+        self._has_left = asyncio.Event()
+
+    async def receive(self) -> dict[str, Any]:
+        await self._has_left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if message.get("body"):
+            self.parts.append(message["body"])
+        if len(self.parts) >= self._leaves_after:
+            self._has_left.set()
+            await asyncio.sleep(3_600)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_streamed_response_is_part_of_its_run(make: Make, service: Service, is_async: bool) -> None:
+    responses = pytest.importorskip("starlette.responses")
+    client = make()
+
+    async def pieces() -> Any:
+        for n in range(3):
+            await asyncio.sleep(0)
+            client.tacho.record("PIECE", str(n))
+            yield f"{n};"
+
+    def sync_pieces() -> Iterator[str]:
+        for n in range(3):
+            client.tacho.record("PIECE", str(n))
+            yield f"{n};"
+
+    @client.tacho.run
+    def sync_chat() -> Any:
+        return responses.StreamingResponse(sync_pieces())
+
+    @client.tacho.run
+    async def chat() -> Any:
+        return responses.StreamingResponse(pieces())
+
+    async def main(leaves_after: int = 1_000) -> list[bytes]:
+        sent = Sent(leaves_after)
+        response = await chat() if is_async else sync_chat()
+        assert client.tacho.current_run() is None
+        await response({"type": "http", "asgi": {"spec_version": "2.3"}}, sent.receive, sent.send)
+        return sent.parts
+
+    assert asyncio.run(main()) == [b"0;", b"1;", b"2;"]
+    client.tacho.flush(120)
+    labels = ["0", "1", "2", "completed"]
+    assert [event["label"] for event in service.events] == labels
+    assert len({event["runId"] for event in service.events}) == 1
+    # The browser goes away after the first piece.
+    assert asyncio.run(main(1)) == [b"0;"]
+    client.tacho.flush(120)
+    assert [event["label"] for event in service.events[4:]] == ["0", "cancelled"]
+    assert client.tacho.counters().dropped == {}
+
+
+def test_a_failure_in_a_streamed_response_fails_its_run(make: Make, service: Service) -> None:
+    responses = pytest.importorskip("starlette.responses")
+    client = make()
+
+    async def pieces() -> Any:
+        yield "1"
+        raise ValueError("the model went away")
+
+    @client.tacho.run(agent_name="chat")
+    async def chat() -> Any:
+        return responses.StreamingResponse(pieces())
+
+    async def main() -> None:
+        sent = Sent()
+        with pytest.raises(Exception):  # noqa: B017 - Starlette's task group wraps it.
+            await (await chat())({"type": "http", "asgi": {"spec_version": "2.3"}}, sent.receive, sent.send)
+
+    asyncio.run(main())
+    client.tacho.flush(120)
+    (outcome,) = service.events
+    assert outcome["payload"]["status"] == "FAILED" and "went away" in outcome["payload"]["error"]
+
+
+def test_a_response_that_is_not_streamed_ends_its_run_at_once(make: Make, service: Service) -> None:
+    responses = pytest.importorskip("starlette.responses")
+    client = make()
+    response = client.tacho.run(lambda: responses.PlainTextResponse("ok"))()
+    assert response.body == b"ok"
+    client.tacho.flush(120)
+    assert [event["label"] for event in service.events] == ["completed"]
+
+
+def test_shutdown_ends_the_client_and_not_the_module(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tacho, "_client", None)
+    first = tacho.configure(api_key="key", base_url=service.url, agent_name="mine", flush_interval=0)
+    assert tacho.shutdown(120).left == 0
+    with tacho.run():
+        tacho.record("X", "x")
+    second = tacho.client()
+    assert second is not first and second.flush(120).left == 0
+    assert {event["agentName"] for event in service.events} == {"mine"}
+    assert second.counters().accepted == 2 and second.counters().dropped == {}
+    tacho.shutdown(120)
+    tacho.shutdown(0)
+    assert tacho._client is second
+
+
+def _wrong_options() -> None:
+    """Never called: mypy fails if it does not see the wrong name."""
+    tacho.start_run(agent_nmae="a")  # type: ignore[call-arg]
+    tacho.run(sesion_id="s")  # type: ignore[call-overload]
+    tacho.observe(nmae="n")  # type: ignore[call-overload]
+    tacho.guard(nmae="n")  # type: ignore[call-overload]
+    tacho.call_guarded("t", {}, lambda: 1, rule=None)  # type: ignore[call-arg]
+    tacho.run_tool("t", print, signals=())  # type: ignore[call-arg]
+    tacho.Tacho(api_kye="k")  # type: ignore[call-arg]
+
+
+def test_run_and_observe_need_no_parentheses(make: Make, service: Service) -> None:
+    client = make()
+
+    @client.tacho.run
+    def whole(n: int) -> int:
+        """Says n."""
+        return n
+
+    @client.tacho.run
+    async def whole_async(n: int) -> int:
+        return n
+
+    typed: int = whole(1)
+    assert typed == 1 and whole.__doc__ == "Says n." and asyncio.run(whole_async(2)) == 2
+    assert client.tacho.guard(functools.partial(whole, 3))() == 3
+    client.tacho.flush(120)
+    assert [event["label"] for event in service.events if event["eventType"] == "SESSION_OUTCOME"] == ["completed"] * 4
+
+
+@pytest.mark.parametrize("size", [100_000, 5_000_000])
+def test_many_numbers_in_an_argument_are_not_read_one_by_one(make: Make, service: Service, size: int) -> None:
+    """Counts calls of Python functions, because seconds depend on the machine."""
+    client = make()
+    service.deploy('tool.name == "other"', "BLOCK")
+    tool: Any = client.tacho.guard(name="t")(lambda numbers: len(numbers))
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    with client.tacho.run():
+        tool([1])
+        numbers = [*range(size)]
+        sys.setprofile(count)
+        try:
+            assert tool(numbers) == size
+        finally:
+            sys.setprofile(None)
+    assert calls < 5_000
+
+
+def test_a_sync_tool_on_an_event_loop_does_not_wait_for_a_slow_service(
+    make: Make, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Elsewhere, it waits for longer than this service takes.
+    monkeypatch.setattr(guard, "_CONFIGURATION_WAIT", 10_000.0)
+    may_answer = threading.Event()
+
+    def slowly(given: Any) -> Any:
+        may_answer.wait(120)
+        return service._configuration(given)
+
+    service.script("/runtime-config", slowly)
+    client = make(guard=tacho.GuardDefaults())
+    tool: Any = client.tacho.guard(name="t")(lambda: "ran")
+
+    async def main() -> None:
+        async with client.tacho.run():
+            # The run asks for them before the first call.
+            assert client.tacho.configuration._is_started
+            with pytest.raises(tacho.ToolBlockedError) as blocked:
+                tool()
+            assert blocked.value.code == "not_configured"
+            may_answer.set()
+            assert await client.tacho.configuration.aready(120)
+            assert tool() == "ran"
+
+    asyncio.run(main())
+
+
+class Frame:
+    """Like a DataFrame: no public fields, and a text for people."""
+
+    def __init__(self) -> None:
+        self._rows = [1, 2]
+
+    def __repr__(self) -> str:
+        return "   a\n0  1\n1  2"
+
+
+class Order:
+    def __init__(self) -> None:
+        self.number = 7
+
+    def __repr__(self) -> str:
+        return "Order(7)"
+
+
+class Empty:
+    pass
+
+
+def test_objects_are_recorded_by_their_fields_or_their_text(make: Make, service: Service) -> None:
+    client = make()
+    with client.tacho.run() as run:
+        run.record("X", "x", {"frame": Frame(), "order": Order(), "empty": Empty()})
+    client.tacho.flush(120)
+    assert service.events[0]["payload"] == {"frame": "   a\n0  1\n1  2", "order": {"number": 7}, "empty": {}}
+
+
+POOL = """
+import multiprocessing, sys, tacho
+
+def work(n):
+    with tacho.run(run_id=f"pool-{n}") as run:
+        run.step("work")
+    return n
+
+if __name__ == "__main__":
+    tacho.configure(flush_interval=3600)
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        assert sorted(pool.map(work, range(6), chunksize=1)) == [*range(6)]
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_with_pool_loses_nothing(service: Service, method: str, tmp_path: Any) -> None:
+    """`with Pool()` ends its workers by SIGTERM."""
+    program = tmp_path / "program.py"
+    program.write_text(POOL)
+    done = subprocess.run(
+        [sys.executable, str(program), method], env=environment(service), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    ended = [event["runId"] for event in service.events if event["eventType"] == "SESSION_OUTCOME"]
+    assert sorted(ended) == [f"pool-{n}" for n in range(6)]
