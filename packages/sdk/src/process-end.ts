@@ -3,7 +3,8 @@
  *
  *   work is over   beforeExit   deliver as usual
  *   signal         SIGTERM, …   end open runs as CANCELLED, deliver, let the signal take effect; the host's own listeners
- *                               decide instead, if there are any
+ *                               decide instead, if there are any. A bundle can hold the SDK twice: the last copy that has
+ *                               delivered ends the process
  *   any other end  exit         end open runs as FAILED, then deliver while the process waits
  */
 import type { Failure } from './ending.ts'
@@ -21,7 +22,7 @@ export interface Ending {
   warn(clients: number): void
 }
 
-type Listener = (given: unknown) => void
+type Listener = ((given: unknown) => void) & { [OURS]?: true }
 
 /** The part of Node's `process` that this needs. Bun and Deno have it too. */
 interface HostProcess {
@@ -29,10 +30,12 @@ interface HostProcess {
   on(event: string, listener: Listener): unknown
   prependListener(event: string, listener: Listener): unknown
   removeListener(event: string, listener: Listener): unknown
-  listenerCount(event: string): number
+  listeners(event: string): Listener[]
   kill(pid: number, signal: string): unknown
 }
 
+/** Marks the listeners of every copy of the SDK in this process. */
+const OURS = Symbol.for('tacho.listener')
 const SIGNALS = ['SIGTERM', 'SIGINT']
 /** A process group and its parent may pass on the same signal. */
 const SAME_SIGNAL_MS = 1_000
@@ -64,6 +67,7 @@ export function endRunsAtEnd(ending: Ending): () => void {
 
 function listen(host: HostProcess, event: string, listener: Listener): void {
   if (listening.has(event)) return
+  listener[OURS] = true
   listening.set(event, listener)
   // First, so that the host's own listeners can be counted: those of `once` are gone after they were called.
   host.prependListener(event, listener)
@@ -116,14 +120,15 @@ async function onSignal(host: HostProcess, signal: string): Promise<void> {
   const at = Date.now()
   if (before && at - before.at < SAME_SIGNAL_MS) return
   signalled = { signal, at }
-  const hasOthers = host.listenerCount(signal) > 1
+  const isHosts = () => host.listeners(signal).some((listener) => !listener[OURS])
+  const hasOthers = isHosts()
   // A second signal takes effect at once.
   if (hasOthers || !before) {
     const waiting = [...endings].filter(({ flushOnSignals }) => flushOnSignals)
     if (!hasOthers) for (const ending of waiting) ending.endRuns('CANCELLED', bySignal(signal), true)
     await Promise.all(waiting.map((ending) => ending.flush()))
   }
-  if (hasOthers || host.listenerCount(signal) > 1) return
+  if (hasOthers || isHosts()) return
   forget(host, signal)
-  host.kill(host.pid, signal)
+  if (host.listeners(signal).length === 0) host.kill(host.pid, signal)
 }

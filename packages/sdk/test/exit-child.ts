@@ -3,8 +3,8 @@ import { writeSync } from 'node:fs'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 
 const [way = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
-const given = JSON.parse(options) as TachoOptions & { events?: number }
-const { events = 10, ...rest } = given
+const given = JSON.parse(options) as TachoOptions & { events?: number; copy?: string }
+const { events = 10, copy, ...rest } = given
 // "reports" has no listener, so diagnostics go to the console.
 const listener = way === 'reports' ? {} : { onDiagnostic: () => undefined }
 const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...listener, ...rest })
@@ -12,6 +12,12 @@ await tacho.ready()
 
 const run = tacho.startRun({ runId: 'exit', agentName: 'child' })
 for (let n = 0; n < events; n++) run.step(`step ${n}`)
+if (copy !== undefined) {
+  const { Tacho: Second } = (await import(copy)) as { Tacho: typeof Tacho }
+  const second = new Second({ apiKey: 'key', baseUrl, clientId: 'second', ...listener, ...rest })
+  await second.ready()
+  second.startRun({ runId: 'second', agentName: 'child' }).step('of the copy')
+}
 // Synchronous, because the parent may kill this process as soon as it reads the line.
 const say = (line: string) => writeSync(1, `${line}\n`)
 

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chownSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -32,7 +33,8 @@ interface End {
   errors: string
 }
 
-type ChildOptions = TachoOptions & { events?: number }
+/** `copy`: the entry of another copy of the SDK, which the child uses too. */
+type ChildOptions = TachoOptions & { events?: number; copy?: string }
 
 /** Runs the child to its end. Calls `onReady` when the child is ready. */
 async function endOf(
@@ -149,6 +151,19 @@ test('SIGTERM delivers, and the process still ends by the signal', async (t) => 
   assert.equal(end.signal, 'SIGTERM')
   assert.equal(server.labels().length, 11)
   assert.equal(server.labels().at(-1), 'cancelled')
+})
+
+test('SIGTERM ends a process with two copies of the SDK, as bundles can have, once both have delivered', async (t) => {
+  const server = await serve(t)
+  const folder = temporaryFolder(t)
+  for (const name of ['src', 'package.json']) {
+    cpSync(fileURLToPath(new URL(`../${name}`, import.meta.url)), path.join(folder, name), { recursive: true })
+  }
+  const options = { flushIntervalMs: 3_600_000, copy: path.join(folder, 'src/index.ts') }
+  const end = await endOf('wait', server.url, options, (kill) => kill('SIGTERM'))
+  assert.equal(end.signal, 'SIGTERM', end.errors)
+  const cancelled = server.events().flatMap(({ label, runId }) => (label === 'cancelled' ? [runId] : []))
+  assert.deepEqual(cancelled.toSorted(), ['exit', 'second'])
 })
 
 test("the SDK does not interrupt the host's own drain on SIGTERM (langwatch#6826)", async (t) => {
