@@ -1,7 +1,6 @@
 /** `tacho`: the list of commands, and how each of them ends. */
 import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
-import { withNearOption } from './settings/near-option.ts'
 import { Stop } from './stop.ts'
 import { fitHelp, HELP_SETTINGS } from './terminal/fit-help.ts'
 
@@ -217,7 +216,7 @@ export async function createProgram(args: readonly string[]): Promise<Command> {
     .configureOutput({
       writeOut: (text) => void process.stdout.write(fitHelp(text, process.stdout)),
       writeErr: (text) => void process.stderr.write(fitHelp(text, process.stderr)),
-      outputError: (text, write) => write(withNearOption(text.replace(/^error: /, 'tacho: '), program, args)),
+      outputError: (text, write) => write(text.replace(/^error: /, 'tacho: ')),
     })
     .addHelpText('after', ENVIRONMENT_HELP)
   const named = commandIn(args)
@@ -250,12 +249,19 @@ function endWithReader(): void {
   }
 }
 
+async function suggestOption(error: string, program: Command, args: readonly string[]): Promise<void> {
+  const { nearOption } = await import('./settings/near-option.ts')
+  const near = nearOption(error, program, args)
+  if (near !== null) process.stderr.write(`(Did you mean ${near}?)\n`)
+}
+
 /** Runs a command line and answers with its exit code. */
 async function run(args: readonly string[]): Promise<number> {
   // The server keeps running when its output has no reader.
   if (args[0] !== 'serve') endWithReader()
+  let program: Command | undefined
   try {
-    const program = await createProgram(args)
+    program = await createProgram(args)
     await program.parseAsync(isKnown(args) ? args : args.filter(isNoHelp), { from: 'user' })
     // Loaded here, so that `tacho --help` stays quick.
     const { finishJson } = await import('./terminal/json-sink.ts')
@@ -263,7 +269,10 @@ async function run(args: readonly string[]): Promise<number> {
     return Number(process.exitCode ?? 0)
   } catch (error) {
     // Commander has already printed the error or the help.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    if (error instanceof CommanderError) {
+      if (program && error.code === 'commander.unknownOption') await suggestOption(error.message, program, args)
+      return error.exitCode === 0 ? 0 : 2
+    }
     const [code, sentence] =
       error instanceof Stop ? [error.exitCode, error.message] : [1, `Unexpected error: ${String(error)}`]
     process.stderr.write(`tacho: ${sentence}\n`)

@@ -19,11 +19,13 @@ def test_every_shared_call_is_decided_alike(make: Callable[..., Client], service
     calls: list[dict[str, Any]] = shared["calls"]
     assert (len(shared["policies"]), len(calls)) == (20, 200)
     service.policies += [{**policy, "description": None} for policy in shared["policies"]]
-    approval = {"id": "a1", "expiresAt": "2030-01-01T00:00:00Z", "decisionReason": None}
-    # A person rejects every approval at once.
-    rejected = {**approval, "status": "REJECTED", "decidedAt": "2026-01-01T00:00:00Z"}
-    service.script("/firewall-approvals", lambda _: (201, {**approval, "status": "PENDING", "decidedAt": None}, {}))
-    service.script("/firewall-approvals/id", lambda _: (200, rejected, {}))
+
+    def reject(request: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
+        """A person rejects every approval at once."""
+        decided = {"status": "REJECTED", "decidedAt": "2026-01-01T00:00:00Z", "decisionReason": None}
+        return 201, {"id": request["clientRequestId"], "expiresAt": "2030-01-01T00:00:00Z", **decided}, {}
+
+    service.script("/firewall-approvals", reject)
     client = make(guard=tacho.GuardDefaults(loop=None, configuration_wait=120)).tacho
     codes = {"BLOCK": "policy", "REQUIRE_APPROVAL": "approval_rejected", "ALLOW": None, "WARN": None}
     with client.run(agent_id=shared["agent"]["id"], agent_name=shared["agent"]["name"]):

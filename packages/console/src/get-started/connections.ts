@@ -56,7 +56,12 @@ export const CONNECTIONS: readonly Connection[] = [
   ),
   connection('CrewAI', 'TachoListener(), guard_tools(tools)', true, 'docs/integrations/python-crewai.md'),
   connection('OpenTelemetry', 'OTEL_EXPORTER_OTLP_ENDPOINT=…/openapi/v1/otlp', false, 'docs/otlp.md'),
-  connection('Claude Code, Codex', 'tacho hook install claude-code', true, 'docs/coding-agents.md'),
+  connection(
+    'Claude Code, Codex, Gemini CLI, Copilot CLI',
+    'tacho hook install claude-code',
+    true,
+    'docs/coding-agents.md',
+  ),
   connection(
     'Claude Code, Codex: tokens and cost',
     'OTEL_LOGS_EXPORTER=otlp, or [otel] in config.toml',

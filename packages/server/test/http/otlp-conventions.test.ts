@@ -284,7 +284,12 @@ test('the run of a failed trace says why', async () => {
   const path = `/environments/${service.environmentId}/runs/${traceId}`
   const { status, failure, errorCount } = (await service.operator<OperatorRun>(path)).body
   assert.deepEqual([status, errorCount], ['FAILED', 2])
-  assert.partialDeepStrictEqual(failure, { errorClass: 'TypeError', message: 'no such order', place: 'run' })
+  assert.partialDeepStrictEqual(failure, {
+    errorClass: 'TypeError',
+    message: 'no such order',
+    place: 'step',
+    name: 'step',
+  })
 })
 
 /** Sent twice: a retry counts nothing again. */

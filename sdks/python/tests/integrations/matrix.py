@@ -305,7 +305,7 @@ def check(
     def answer(request: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
         asked.append(request)
         at = {"expiresAt": "2030-01-01T00:00:00Z", "decidedAt": "2026-01-01T00:00:00Z", "decisionReason": None}
-        return 201, {"id": f"a-{request['toolName']}", "status": statuses[request["toolName"]], **at}, {}
+        return 201, {"id": f"a-{len(asked)}", "status": statuses[request["toolName"]], **at}, {}
 
     service.script("/firewall-approvals", answer)
     client, spy = make(), Spy(failure)
