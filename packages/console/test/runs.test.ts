@@ -416,7 +416,17 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()
     await page.keyboard.press('Escape')
     await page.keyboard.press('Control+k')
-    await page.keyboard.type('exac')
+    await page.keyboard.type('e')
+    await page.getByRole('option', { name: /^entire/ }).waitFor()
+    const answer = Promise.withResolvers<void>()
+    await page.route(/q=exac/, async (route) => {
+      await answer.promise
+      await route.continue()
+    })
+    await page.keyboard.type('xac')
+    // Enter would open it until the answer is here.
+    await page.getByRole('option', { name: /^entire/ }).waitFor({ state: 'detached' })
+    answer.resolve()
     await page.getByRole('option', { name: /^exact/ }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'exact' }).waitFor()

@@ -92,7 +92,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const environmentId = place.environment.id
-  const { data: runs } = useQuery({
+  const { data: runs, isPlaceholderData } = useQuery({
     queryKey: ['palette', environmentId, text],
     queryFn: ({ signal }) =>
       api.listOperatorRuns({ params: { environmentId }, query: { q: text, limit: RUNS_SHOWN } }, { signal }),
@@ -107,7 +107,9 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
     note: 'Page',
     open: () => void navigate({ to, params }),
   }))
-  const found = (text === '' ? [] : (runs?.items ?? [])).map(({ id, runId, agent }) => ({
+  // Enter opens the first choice, so those of the text before must fit what stands there now.
+  const fitting = (runs?.items ?? []).filter(({ runId }) => !isPlaceholderData || runId.startsWith(text))
+  const found = (text === '' ? [] : fitting).map(({ id, runId, agent }) => ({
     id,
     name: runId,
     note: agent.name,
