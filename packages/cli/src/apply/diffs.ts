@@ -24,14 +24,14 @@ export async function readDiffs(
     if (write.changed === null) continue
     const fields =
       write.kind === 'policy'
-        ? policyDiff(manifest, present, write)
+        ? await policyDiff(manifest, present, write)
         : await promptDiff(client, workspaceId, manifest, present, write)
     diffs.set(diffKey(write), { fields })
   }
   return diffs
 }
 
-function policyDiff({ policies }: Manifest, present: Present, { name }: Write): WriteDiff['fields'] {
+function policyDiff({ policies }: Manifest, present: Present, { name }: Write): Promise<WriteDiff['fields']> {
   const texts = (policy: Pick<WantedPolicy, (typeof POLICY_FIELDS)[number]> | undefined) =>
     Object.fromEntries(POLICY_FIELDS.map((field) => [field, policy?.[field] ?? null]))
   return diffFields(texts(present.policies.get(name)?.newest), texts(policies.get(name)))

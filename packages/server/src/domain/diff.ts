@@ -1,29 +1,37 @@
 /** Compares two versions line by line. */
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
-import { diffArrays } from 'diff'
+import { diffArrays, type ChangeObject } from 'diff'
 
 type FieldDiff = VersionDiff['fields'][number]
 
-/** Maximum removed plus added lines to match: bounds the work to 15 ms for any text length. */
+/** Maximum removed plus added lines to match: bounds the work to 30 ms for any text length, in as many turns of the event loop. */
 const EDITS_MAX = 400
 
 /** More lines of both texts would take hundreds of milliseconds to match and to send. */
 const LINES_MAX = 4_000
 
 /** The fields that differ, in the given order; null counts as an empty text. */
-export function diffFields(one: Record<string, string | null>, other: Record<string, string | null>): FieldDiff[] {
-  return Object.keys(one).flatMap((field) => {
+export async function diffFields(
+  one: Record<string, string | null>,
+  other: Record<string, string | null>,
+): Promise<FieldDiff[]> {
+  const found: FieldDiff[] = []
+  for (const field of Object.keys(one)) {
     const [before, after] = [one[field] ?? '', other[field] ?? '']
-    return before === after ? [] : [{ field, ...diffLines(before, after) }]
-  })
+    if (before !== after) found.push({ field, ...(await diffLines(before, after)) })
+  }
+  return found
 }
 
-function diffLines(before: string, after: string): Omit<FieldDiff, 'field'> {
+async function diffLines(before: string, after: string): Promise<Omit<FieldDiff, 'field'>> {
   const [removed, added] = linesOf(before, after)
   if (removed.length + added.length > LINES_MAX) {
     return { lines: [...asOne('removed', removed), ...asOne('added', added)], exact: false }
   }
-  const changes = diffArrays(removed, added, { maxEditLength: EDITS_MAX })
+  const { promise, resolve: callback } = Promise.withResolvers<ChangeObject<string[]>[] | undefined>()
+  // With a callback, each further edit is looked for in a turn of its own.
+  diffArrays(removed, added, { maxEditLength: EDITS_MAX, callback })
+  const changes = await promise
   if (!changes) return { lines: [...marked('removed', removed), ...marked('added', added)], exact: false }
   const lines = changes.flatMap(({ value, ...change }) =>
     marked(change.removed ? 'removed' : change.added ? 'added' : 'same', value),

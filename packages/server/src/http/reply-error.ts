@@ -32,6 +32,9 @@ export function refuse(code: ErrorCode, detail?: string, more: RefusalDetails = 
   return new Refusal(code, detail, more)
 }
 
+/** Nobody gets it. */
+export const LEFT = refuse('overloaded', 'The client has left')
+
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal
 }

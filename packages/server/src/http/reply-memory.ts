@@ -7,7 +7,7 @@ import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Holder } from './holder.ts'
 import { isQueued } from './pipelines.ts'
-import { refuse, type Refusal } from './reply-error.ts'
+import { LEFT, refuse, type Refusal } from './reply-error.ts'
 import { Shares } from './shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
@@ -22,6 +22,8 @@ export interface Page {
 interface Waiting {
   holder: Holder
   mostBytes: number
+  /** Whether the client has left. */
+  isOver: () => boolean
   start: (page: Page | Refusal) => void
 }
 
@@ -53,13 +55,13 @@ export class ReplyMemory {
     return this.#memory.used
   }
 
-  /** Waits to build a page of at most about `mostBytes`; refuses if they do not fit. */
-  async begin(holder: Holder, mostBytes: number): Promise<Page | Refusal> {
+  /** Waits to build a page of at most about `mostBytes`; refuses if they do not fit, or if the client has left meanwhile. */
+  async begin(holder: Holder, mostBytes: number, isOver: () => boolean): Promise<Page | Refusal> {
     // Those of other workspaces wait for their own turns.
     const decided = this.#waiting.usedBy(holder.workspace) > 0 ? null : this.#decide(holder, mostBytes)
     if (decided) return decided
     if (!this.#waiting.take(holder, 1)) return overloaded()
-    return new Promise((start) => this.#queue.push({ holder, mostBytes, start }))
+    return new Promise((start) => this.#queue.push({ holder, mostBytes, isOver, start }))
   }
 
   /** Counts a finished reply; refuses if it does not fit. */
@@ -121,8 +123,8 @@ export class ReplyMemory {
 
   #startOne(): void {
     let decided: Page | Refusal | null = null
-    const next = this.#queue.shift(({ holder, mostBytes }) => {
-      decided = this.#decide(holder, mostBytes)
+    const next = this.#queue.shift(({ holder, mostBytes, isOver }) => {
+      decided = isOver() ? LEFT : this.#decide(holder, mostBytes)
       return decided !== null
     })
     if (next === null || decided === null) return

@@ -126,7 +126,7 @@ export function serveRoute<R extends Route>(
 
   async function sendPage(checked: RouteRequest<R>): Promise<FastifyReply> {
     const { request, reply } = checked
-    const page = await options.replies.begin(holderOf(request), pageBytes)
+    const page = await options.replies.begin(holderOf(request), pageBytes, () => reply.raw.destroyed)
     if (isRefusal(page)) return replyError(request, reply, page)
     let answer: Answer = null
     try {

@@ -4,7 +4,7 @@
  * passed over. Work that waits for something else meanwhile gives its turn to others.
  */
 import type { Holder } from './holder.ts'
-import { refuse, type Refusal } from './reply-error.ts'
+import { LEFT, type Refusal } from './reply-error.ts'
 import { Shares, type ShareBounds } from './shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
@@ -22,8 +22,6 @@ interface Waiting {
   holder: Holder
   begin: () => void
 }
-
-const LEFT = refuse('overloaded', 'The client has left')
 
 /** Returns a function that runs work when its turn has come, or refuses it with `tooMany`. */
 export function createSharedTurns(bounds: { running: ShareBounds; waiting: ShareBounds; tooMany: Refusal }) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isRefusal } from '../../src/http/reply-error.ts'
+import { isRefusal, LEFT } from '../../src/http/reply-error.ts'
 import { ReplyMemory } from '../../src/http/reply-memory.ts'
 import { Shares } from '../../src/http/shares.ts'
 import { TurnsByWorkspace } from '../../src/http/turns-by-workspace.ts'
@@ -50,16 +50,37 @@ test('one workspace builds two replies at a time, with any number of keys; other
   const replies = new ReplyMemory(64 * MIB)
   const started: string[] = []
   const ask = (workspace: string, credential: string) =>
-    replies.begin({ workspace, credential }, 65_536).then((page) => {
-      assert.ok(!isRefusal(page))
-      started.push(workspace)
-      return page
-    })
+    replies
+      .begin({ workspace, credential }, 65_536, () => false)
+      .then((page) => {
+        assert.ok(!isRefusal(page))
+        started.push(workspace)
+        return page
+      })
   const own = Array.from({ length: 20 }, (_, key) => ask('a', String(key)))
   await Promise.all(own.slice(0, 2))
   const other = await ask('b', '1')
   assert.deepEqual(started, ['a', 'a', 'b'])
   for (const each of own) (await each).dropped()
   other.dropped()
+  assert.equal(replies.bytes, 0)
+})
+
+test('pages whose clients have left while they waited are not built', async () => {
+  const replies = new ReplyMemory(64 * MIB)
+  let hasLeft = false
+  const ask = (isOver: () => boolean) => replies.begin({ workspace: 'a', credential: '1' }, 65_536, isOver)
+  const [one, two] = await Promise.all([ask(() => false), ask(() => false)])
+  const waiting = Array.from({ length: 50 }, () => ask(() => hasLeft))
+  const patient = ask(() => false)
+  hasLeft = true
+  for (const page of [one, two]) {
+    assert.ok(!isRefusal(page))
+    page.dropped()
+  }
+  assert.deepEqual(new Set(await Promise.all(waiting)), new Set([LEFT]))
+  const page = await patient
+  assert.ok(!isRefusal(page))
+  page.dropped()
   assert.equal(replies.bytes, 0)
 })

@@ -84,7 +84,7 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(from)) return from
     const to = await findVersion(request, params.policyId, query.to)
     if (isRefusal(to)) return to
-    return { ...query, fields: diffFields(contentOf(from), contentOf(to)) }
+    return { ...query, fields: await diffFields(contentOf(from), contentOf(to)) }
   })
 
   async function findPolicy(request: FastifyRequest, policyId: string) {

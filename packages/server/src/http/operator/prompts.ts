@@ -83,7 +83,7 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     if (isRefusal(from)) return from
     const to = await findVersion(request, params.promptId, query.to)
     if (isRefusal(to)) return to
-    return { ...query, fields: diffFields({ content: from.content }, { content: to.content }) }
+    return { ...query, fields: await diffFields({ content: from.content }, { content: to.content }) }
   })
 
   serveRoute(app, OPERATOR_ROUTES.readPromptResults, deps, async ({ params, request }) => {
