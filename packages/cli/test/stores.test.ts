@@ -81,7 +81,7 @@ test('migrate lists what it applied; the next time there is nothing to migrate',
   const { url, drop } = await databases.createEmpty()
   const first = await runTacho(['migrate', '--database-url', url])
   assert.equal(first.code, 0, first.stderr)
-  assert.match(first.stdout, /^Applied 001_first_tables\.sql\n/)
+  assert.match(first.stdout, /^Applied 001_schema\.sql\n/)
   const again = await runTacho(['migrate'], { TACHO_DATABASE_URL: url })
   assert.match(again.stdout, /^The database \S+ has schema \d+; nothing to migrate\.\n$/)
   assert.ok(!again.stdout.includes('postgres:'), 'no password is shown')

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { readDatabaseUrl } from '../store/database-url.ts'
 import { withJson, type OutputOptions } from '../settings/options.ts'
-import { counted, printJson, printLine, spokenNumber } from '../terminal/output.ts'
-import { startProgress, type Progress } from '../terminal/progress.ts'
+import { counted, printJson, printLine } from '../terminal/output.ts'
 import { failed } from '../stop.ts'
 
 interface Options extends OutputOptions {
@@ -33,7 +32,6 @@ Examples:
 async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
   const url = readDatabaseUrl(databaseUrl)
   const { migrateStore, StoreRefused } = await import('@tacho/server/maintenance/migrate-store.ts')
-  const progress = moveProgress()
   const done = await migrated()
   if (json) return printJson(done)
   const { database, schema, applied, distributed } = done
@@ -45,27 +43,9 @@ async function migrate({ databaseUrl, citus, json }: Options): Promise<void> {
 
   async function migrated() {
     try {
-      return await migrateStore({ databaseUrl: url, citus: citus === true, onMoved: progress.update })
+      return await migrateStore({ databaseUrl: url, citus: citus === true })
     } catch (error) {
       throw error instanceof StoreRefused ? failed(error.message) : error
-    } finally {
-      await progress.end()
     }
-  }
-}
-
-/** A bar that begins with the first rows that are moved. */
-function moveProgress() {
-  let bar: Promise<Progress> | null = null
-  let text = ''
-  return {
-    update({ rows, total }: { rows: number; total: number }): void {
-      bar ??= startProgress('Move', total)
-      text = `${spokenNumber(rows)} of ${counted(total, 'row')}`
-      void bar.then((shown) => shown.update(rows, text))
-    },
-    async end(): Promise<void> {
-      if (bar !== null) (await bar).end(`Move: ${text}`)
-    },
   }
 }

@@ -127,7 +127,7 @@ function RunsLink({ search, className, children }: RunsLinkProps) {
 function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: boolean; agent: string }) {
   const [group] = groupRuns(runs, 'agent')
   if (!group) return null
-  const withErrors = runs.filter(({ errorCount }) => (errorCount ?? 0) > 0).length
+  const withErrors = runs.filter(({ errorCount }) => errorCount > 0).length
   const numbers: [word: string, value: string, search: RunsSearch, note?: string][] = [
     ['Runs', number(group.runs), { agent }],
     ['Completed', number(group.completed), { agent, status: 'COMPLETED' }],

@@ -159,6 +159,6 @@ function Why({ run }: { run: OperatorRun }) {
 }
 
 function Errors({ run: { errorCount } }: { run: OperatorRun }) {
-  if (errorCount === null || errorCount === 0) return errorCount
+  if (errorCount === 0) return 0
   return <span className="font-medium text-red">{number(errorCount)}</span>
 }

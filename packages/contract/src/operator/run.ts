@@ -38,15 +38,13 @@ export const OperatorRun = Type.Object(
       description: 'Events sent again with a stored id but different content; the first one was kept',
     }),
     completeness: Completeness,
-    errorCount: Type.Unsafe<number | null>({
-      type: ['integer', 'null'],
+    errorCount: Type.Integer({
       minimum: 0,
       description:
-        'Events that tell an error: ERROR events, failed tool and model calls and steps, an outcome with an error. Null for a run that is older than this count',
+        'Events that tell an error: ERROR events, failed tool and model calls and steps, an outcome with an error',
     }),
     failure: Type.Union([RunFailure, Type.Null()], {
-      description:
-        'Why it failed: the error of its outcome, or else its latest error. Null: no event tells one, or the run is older than this field',
+      description: 'Why it failed: the error of its outcome, or else its latest error. Null: no event tells one',
     }),
     tools: names('Tools that it called'),
     models: names('Models that it called'),

@@ -6,7 +6,7 @@ import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { hasGaps, readRecorders, recordersText, type Recorder } from '../storage/completeness.ts'
-import { readTraits, TRAITS_CHARS } from '../storage/traits.ts'
+import { NO_TRAITS, readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isFailureText } from '../storage/failure.ts'
 import { isUncosted } from '../storage/uncosted.ts'
 import { areRecorders } from './completeness.ts'
@@ -39,8 +39,9 @@ const REQUIRED_NUMBERS = [
   'eventCount',
   'differingRetries',
   'payloadsRemoved',
+  'errorCount',
 ] as const
-const OPTIONAL_NUMBERS = ['endedAt', 'errorCount', 'pinnedAt', 'ruleClosedAt'] as const
+const OPTIONAL_NUMBERS = ['endedAt', 'pinnedAt', 'ruleClosedAt'] as const
 export const RUN_FACTS = [...REQUIRED_TEXTS, ...REQUIRED_NUMBERS, 'sessionId', ...OPTIONAL_NUMBERS] as const
 const RUN_PARTS = {
   columns: ['id', 'runId', ...RUN_FACTS],
@@ -162,8 +163,7 @@ function parsed(text: unknown): unknown {
   }
 }
 
-function areTraits(value: unknown): value is string | null {
-  if (value === null) return true
+function areTraits(value: unknown): value is string {
   try {
     const isText = (name: unknown): boolean => typeof name === 'string'
     const isRead = typeof value === 'string' && value.length <= TRAITS_CHARS && isStorableText(value)
@@ -177,7 +177,7 @@ function addRun(parts: RestorePart[], line: ReadLine, index: number): string | n
   const facts: ExportedRow = {}
   const fault = copyMembers(facts, line, 'run', RUN_PARTS)
   if (fault !== null) return fault
-  const { traits = null, uncosted = null, failure = null, recorders = null } = line.members
+  const { traits = NO_TRAITS, uncosted = null, failure = null, recorders = null } = line.members
   if (!areTraits(traits)) return 'has invalid traits'
   if (!isUncosted(uncosted) || !isStorableText(String(uncosted))) return 'has an invalid uncosted'
   if (!isFailureText(failure) || !isStorableText(String(failure))) return 'has an invalid failure'
@@ -185,13 +185,11 @@ function addRun(parts: RestorePart[], line: ReadLine, index: number): string | n
     Record<'differingRetries' | 'eventCount', number>
   const known = recordersIn(recorders)
   if (known === null || !areRecorders(known, eventCount)) return 'has invalid recorders'
-  const countsErrors = facts['errorCount'] !== null
   const counted = { recorders: recordersText(known), hasGaps: hasGaps(known) ? 1 : 0 }
   const run = {
     id,
     runId,
     differingRetries,
-    countsErrors,
     facts: { ...facts, traits, uncosted, failure, ...counted } as ExportedRow,
   }
   parts.push({ kind: 'run', run, events: [], line: index })

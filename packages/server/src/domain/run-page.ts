@@ -158,7 +158,7 @@ function factsOf({ run, writtenAt }: RunFile): [string, string][] {
     ['Ended', run.endedAt === null ? running : timeText(run.endedAt)],
     ['Duration', duration(took)],
     ['Events', number(run.eventCount)],
-    ['Errors', run.errorCount === null ? null : number(run.errorCount)],
+    ['Errors', number(run.errorCount)],
     [
       'Tokens',
       `${number(usage.totalTokens)} (${number(usage.promptTokens)} prompt, ${number(usage.completionTokens)} completion)`,

@@ -67,7 +67,7 @@ export function toRunFailure({ failure, failureMessage }: RunRow): RunFailure | 
 }
 
 function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'policyIds' | 'promptVersionIds'> {
-  const { tool, model, policy, prompt } = readTraits(traits ?? '')
+  const { tool, model, policy, prompt } = readTraits(traits)
   return { tools: tool, models: model, policyIds: policy, promptVersionIds: prompt }
 }
 

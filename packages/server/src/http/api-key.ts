@@ -69,7 +69,7 @@ export function currentKey(
   now: number,
   route = request.routeOptions.config.route,
 ): FoundApiKey | Refusal | Promise<FoundApiKey | Refusal> {
-  // Ignore a Bearer token in the same request: older clients send both.
+  // A Bearer token in the same request is ignored.
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)

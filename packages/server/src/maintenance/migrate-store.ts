@@ -2,7 +2,7 @@
 import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
-import { newestVersion, type MovedRows } from '../storage/sql/migrations.ts'
+import { newestVersion } from '../storage/sql/migrations.ts'
 import { StoreRefused } from '../storage/storage.ts'
 
 export { StoreRefused }
@@ -11,8 +11,6 @@ export interface MigrateOptions {
   databaseUrl: string
   /** Also distribute the tables over a Citus cluster. */
   citus?: boolean
-  /** Called after each step of a long migration. */
-  onMoved?: (moved: MovedRows) => void
 }
 
 export interface Migrated {
@@ -31,9 +29,9 @@ const WAIT_MS = 10_000
 /**
  * Can be repeated, interrupted, and run on several machines at once. Throws StoreRefused with a message for people.
  */
-export async function migrateStore({ databaseUrl, citus = false, onMoved }: MigrateOptions): Promise<Migrated> {
+export async function migrateStore({ databaseUrl, citus = false }: MigrateOptions): Promise<Migrated> {
   const address = parseAddress(databaseUrl)
-  const applied = await prepareStore(address, WAIT_MS, onMoved)
+  const applied = await prepareStore(address, WAIT_MS)
   const distributed = citus ? await distributeStore(databaseUrl, WAIT_MS) : null
   return { database: address.shown, schema: newestVersion(knownMigrations()), applied, distributed }
 }

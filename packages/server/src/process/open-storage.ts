@@ -4,12 +4,10 @@ import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config/config.ts'
 import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
-import type { MovedRows } from '../storage/sql/migrations.ts'
 import type { Storage, StoreWarning } from '../storage/storage.ts'
 
 /** At most one line per warning in this time, so lasting trouble does not fill the log. */
 const WARN_EVERY_MS = 60_000
-const PROGRESS_EVERY_MS = 2_000
 
 export interface StorageWatch {
   log?: FastifyBaseLogger | undefined
@@ -40,7 +38,6 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
     readers: config.readers,
     onTrouble,
     onWarning: throttledWarning(log),
-    onMoved: throttledProgress(log),
   })
   // Deletes files left by a killed process; by now this process holds the store's lock.
   for (const name of readdirSync(directory)) {
@@ -60,18 +57,7 @@ async function openDatabase(url: string, config: Config, { log }: StorageWatch):
       else log?.warn({ why }, 'cannot reach the database')
     },
     onWarning: throttledWarning(log),
-    onMoved: throttledProgress(log),
   })
-}
-
-function throttledProgress(log: FastifyBaseLogger | undefined): (moved: MovedRows) => void {
-  let loggedAt = -Infinity
-  return (moved) => {
-    const isDue = performance.now() - loggedAt >= PROGRESS_EVERY_MS || moved.rows === moved.total
-    if (!isDue) return
-    loggedAt = performance.now()
-    log?.info(moved, 'moving the rows of an older version')
-  }
 }
 
 function throttledWarning(log: FastifyBaseLogger | undefined): StoreWarning {

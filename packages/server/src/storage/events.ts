@@ -103,8 +103,6 @@ export interface EventBatchRows {
 export interface RestoredRun {
   id: string
   differingRetries: number
-  /** False for a run that is older than the counting of errors. */
-  countsErrors: boolean
 }
 
 /**
@@ -137,7 +135,7 @@ export interface EventRowRead {
   spanId: string | null
   parentSpanId: string | null
   schemaVersion: string | null
-  /** How long it took, in microseconds; null for events stored by older versions. */
+  /** How long it took, in microseconds; null if its payload does not say so. */
   latencyMicros: number | null
   /** 0: the payload was removed. */
   payloadBytes: number

@@ -34,10 +34,9 @@ export interface RunRow {
   costNanos: number
   eventCount: number
   differingRetries: number
-  /** Null if the run is older than the counting of errors; so are its traits. */
-  errorCount: number | null
+  errorCount: number
   /** Lines, as in traits.ts. */
-  traits: string | null
+  traits: string
   /** Text of completeness.ts. */
   recorders: string | null
   /** Text of uncosted.ts. */

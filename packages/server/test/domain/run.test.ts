@@ -23,7 +23,7 @@ const row: RunRow = {
   eventCount: 1,
   differingRetries: 0,
   errorCount: 1,
-  traits: null,
+  traits: '\n',
   recorders: null,
   uncosted: null,
   failure: JSON.stringify(['e1', 3, 0, 'TimeoutError', 'tool', 'get_order']),

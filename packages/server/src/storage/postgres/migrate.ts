@@ -3,11 +3,10 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
 import { ROOT } from '../../program/root.ts'
-import { checkApplied, readMigrations, type Applied, type Migration, type MovedRows } from '../sql/migrations.ts'
+import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { distributeNew } from './citus.ts'
 import { inTransaction, SCHEMA } from './connections.ts'
-import { moveEvents, untilUnused } from './move-events.ts'
 
 /** `TACH`. An advisory lock applies to the whole database. */
 const LOCK = 0x54414348
@@ -22,26 +21,14 @@ export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }
 
-/** Applied once the events of an older store have been moved. */
-const AFTER_MOVE = 11
-
-export interface MigrateWatch {
-  migrations?: Migration[]
-  /** Called after each step of a long migration. */
-  onMoved?: ((moved: MovedRows) => void) | undefined
-  /** Events to move in one transaction. */
-  rowsPerTransaction?: number
-}
-
 /** Uses a separate connection without timeouts. Returns the names of the applied migrations. */
-export async function migrate(client: Client, watch: MigrateWatch = {}): Promise<string[]> {
-  const { migrations = knownMigrations() } = watch
+export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
   if (isNewest(await appliedMigrations(client), migrations)) return []
   await takeLock(client)
   try {
-    const applied = await applyDue(client, migrations, watch)
+    const applied = await applyDue(client, migrations)
     await distributeNew(client)
     return applied
   } catch (error) {
@@ -86,11 +73,7 @@ async function takeLock(client: Client): Promise<void> {
   }
 }
 
-async function applyDue(
-  client: Client,
-  migrations: Migration[],
-  { onMoved = () => undefined, rowsPerTransaction }: MigrateWatch,
-): Promise<string[]> {
+async function applyDue(client: Client, migrations: Migration[]): Promise<string[]> {
   await client.query(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`)
   const applied = await appliedMigrations(client)
   checkApplied(applied, migrations)
@@ -103,16 +86,7 @@ async function applyDue(
     )`)
   }
   const due = migrations.slice(applied.length)
-  // A new store has nothing to move.
-  const moves = applied.length > 0 && applied.length < AFTER_MOVE
-  if (moves) await untilUnused(client)
-  for (const migration of due) {
-    if (moves && migration.version === AFTER_MOVE) {
-      await distributeNew(client)
-      await moveEvents(client, onMoved, rowsPerTransaction)
-    }
-    await apply(client, migration)
-  }
+  for (const migration of due) await apply(client, migration)
   return due.map(({ name }) => name)
 }
 

@@ -8,7 +8,7 @@
  * Slots and work leases use the database's clock. Its offset is measured with each heartbeat.
  */
 import { randomUUID } from 'node:crypto'
-import type { PoolClient } from 'pg'
+import type { Client, PoolClient } from 'pg'
 import type { StoreWarning } from '../storage.ts'
 import type { Connections } from './connections.ts'
 import { statement } from './statement.ts'
@@ -58,6 +58,12 @@ export interface NodeOptions {
   /** This node's clock, milliseconds since 1970. */
   now: () => number
   onWarning: StoreWarning | undefined
+}
+
+/** Number of living nodes of a store that this process does not serve. */
+export async function aliveNodes(client: Pick<Client, 'query'>): Promise<number> {
+  const { rows } = await client.query<{ alive: string }>(`SELECT ${ALIVE} AS alive`)
+  return Number(rows[0]?.alive)
 }
 
 /** Joins, and sends heartbeats. */

@@ -4,7 +4,7 @@ import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import type { EventBatchRows } from '../events.ts'
 import { damagedPayload } from '../sql/damage.ts'
-import { newestVersion, type MovedRows } from '../sql/migrations.ts'
+import { newestVersion } from '../sql/migrations.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
 import { StorageError, type Storage, type StorageErrorCode, type StoreWarning } from '../storage.ts'
 import { parseAddress } from './address.ts'
@@ -34,8 +34,6 @@ export interface PostgresOptions {
   /** Called when the database becomes unreachable, and when it is reachable again. */
   onReachable?: (reachable: boolean, why: string) => void
   onWarning?: StoreWarning
-  /** Called after each step of a long migration. */
-  onMoved?: ((moved: MovedRows) => void) | undefined
 }
 
 const MIB = 1_048_576
@@ -59,7 +57,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   } = options
   const address = parseAddress(url)
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
-  await prepareStore(address, waitMs, options.onMoved)
+  await prepareStore(address, waitMs)
   const reachability = createReachability(onReachable)
   const shared = { address: address.config, timeouts, reachability }
   const connections = openConnections({ ...shared, size: poolSize })

@@ -4,7 +4,7 @@ import pg, { DatabaseError } from 'pg'
 import { StoreRefused } from '../storage.ts'
 import { parseAddress, type Address } from './address.ts'
 import { distribute } from './citus.ts'
-import { migrate, type MigrateWatch } from './migrate.ts'
+import { migrate } from './migrate.ts'
 
 const POLL_MS = 250
 const CONNECT_MS = 5_000
@@ -13,8 +13,8 @@ const CONNECT_MS = 5_000
  * Migrates the store to the newest schema, or creates it. Waits for a database that is still starting. Returns the
  * names of the applied migrations.
  */
-export function prepareStore(address: Address, waitMs: number, onMoved?: MigrateWatch['onMoved']): Promise<string[]> {
-  return onConnection(address, waitMs, (client) => migrate(client, { onMoved }))
+export function prepareStore(address: Address, waitMs: number): Promise<string[]> {
+  return onConnection(address, waitMs, (client) => migrate(client))
 }
 
 /** The same, then distributes it over a Citus cluster. Returns the newly distributed tables. */

@@ -11,12 +11,6 @@ export interface Migration {
   text: string
 }
 
-/** Rows that a long migration has moved, of those that it moves. */
-export interface MovedRows {
-  rows: number
-  total: number
-}
-
 export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
 
 /**
@@ -49,18 +43,22 @@ export function checkApplied(applied: Applied[], known: Migration[]): void {
   if (applied.at(-1)?.name === COPYING) {
     throw new StoreRefused('A copy into this store has not finished. Run tacho copy again to finish it.')
   }
+  for (const [index, { version, name, sha256 }] of applied.slice(0, known.length).entries()) {
+    const expected = known[index]
+    if (version !== expected?.version) {
+      throw new StoreRefused(`The store's schema has a gap before migration ${version}.`)
+    }
+    if (sha256 !== expected.sha256) {
+      throw new StoreRefused(
+        `Another build of Tacho made this store: its migration ${name} is not the one of this version. ` +
+          'The store is unchanged. Use that build, or move the data: export it there and import it into a new store.',
+      )
+    }
+  }
   const newest = newestVersion(applied)
   if (newest > newestVersion(known)) {
     throw new StoreRefused(
       `The store has schema ${newest}, but this version of Tacho knows ${newestVersion(known)}. Use the newer version of Tacho.`,
     )
   }
-  applied.forEach(({ version, name, sha256 }, index) => {
-    const expected = known[index]
-    if (version !== expected?.version)
-      throw new StoreRefused(`The store's schema has a gap before migration ${version}.`)
-    if (sha256 !== expected.sha256) {
-      throw new StoreRefused(`Migration ${name} of the store differs from the one in this version of Tacho.`)
-    }
-  })
 }

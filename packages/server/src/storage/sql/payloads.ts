@@ -12,7 +12,7 @@
  * Every reader selects PAYLOAD and passes its rows through `withPayloads`; none reads the columns itself. Sizes come
  * first, as PAYLOAD_BYTES, because they are known without reading any payload or block.
  */
-import { brotliDecompressSync, crc32, zstdDecompressSync } from 'node:zlib'
+import { brotliDecompressSync, crc32 } from 'node:zlib'
 import { StorageError } from '../storage.ts'
 import type { DamagedPayload, Sql } from './sql.ts'
 
@@ -21,9 +21,6 @@ export const BLOCK_PAYLOADS = 100
 export const BLOCK_BYTES = 256 * 1_024
 /** Far above any block, and far below what a damaged one could claim. */
 const MAX_BLOCK_BYTES = 8 * 1_048_576
-
-/** How blocks of older versions begin. The first byte of a Brotli stream says its window, and ours is never this one. */
-const ZSTD_FRAME = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** Reads of blocks that are sent together. */
 const BLOCKS_AT_ONCE = 8
@@ -174,9 +171,8 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
     // Between two statements of a look, the run was erased or its payloads dropped.
     throw new StorageError('storage_unavailable', 'A block of payloads is no longer there')
   }
-  const decompress = row.packed.subarray(0, 4).equals(ZSTD_FRAME) ? zstdDecompressSync : brotliDecompressSync
   try {
-    return decompress(row.packed, { maxOutputLength: MAX_BLOCK_BYTES })
+    return brotliDecompressSync(row.packed, { maxOutputLength: MAX_BLOCK_BYTES })
   } catch {
     return null
   }

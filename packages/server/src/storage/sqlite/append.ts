@@ -179,7 +179,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
     sizeCalculation: ({ runId, traits, uncosted, recorders, failure }, place) => {
-      const chars = place.length + runId.length + SHORT_CHARS + (traits?.length ?? 0)
+      const chars = place.length + runId.length + SHORT_CHARS + traits.length
       const lists = uncosted.length * UNCOSTED_BYTES + recorders.length * RECORDER_BYTES
       return entryBytes(chars + lists + (failure === null ? 0 : failureChars(failure)))
     },

@@ -1,53 +1,31 @@
 /**
- * Numbered SQL files, applied once each, in order. A store that differs from the known migrations is refused.
- *
- *   new store: all migrations in one transaction
- *   older store: those up to 010 in one --> rows are moved, transaction by transaction --> the others in one
- *
- * A process that dies leaves whole transactions, and the next start continues after them.
+ * Numbered SQL files, applied once each, in order and in one transaction. A store that differs from the known migrations
+ * is refused, unchanged.
  */
 import path from 'node:path'
 import { ROOT } from '../../program/root.ts'
-import { checkApplied, readMigrations, type Applied, type Migration, type MovedRows } from '../sql/migrations.ts'
+import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
 import { StoreRefused } from '../storage.ts'
 import { APPLICATION_ID, type Database } from './database.ts'
-import { moveEvents } from './move-events.ts'
 
 /** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/sqlite/migrations'))
 }
 
-/** Applied once the rows of an older store have been moved. */
-const AFTER_MOVE = 11
-
 /** Migrates a store to the newest schema, or refuses it. */
 export function migrate(db: Database, migrations: Migration[] = knownMigrations()): void {
-  for (const _ of migrating(db, migrations)) continue
-}
-
-/** The same, step by step. Yields after each transaction that moved rows. */
-export function* migrating(
-  db: Database,
-  migrations: Migration[] = knownMigrations(),
-  rowsPerTransaction?: number,
-): Generator<MovedRows> {
-  const apply = db.transaction((end: number) => {
+  const apply = db.transaction(() => {
     const applied = appliedMigrations(db)
     checkApplied(applied, migrations)
     if (applied.length === 0) create(db)
     const record = db.prepare('INSERT INTO migrations (version, name, sha256, applied_at) VALUES (?, ?, ?, ?)')
-    for (const { version, name, sha256, text } of migrations.slice(applied.length, end)) {
+    for (const { version, name, sha256, text } of migrations.slice(applied.length)) {
       db.exec(text)
       record.run(version, name, sha256, Date.now())
     }
   })
-  const { length } = appliedMigrations(db)
-  if (length > 0 && length < AFTER_MOVE) {
-    apply.exclusive(AFTER_MOVE - 1)
-    yield* moveEvents(db, rowsPerTransaction)
-  }
-  apply.exclusive(migrations.length)
+  apply.exclusive()
 }
 
 function create(db: Database): void {

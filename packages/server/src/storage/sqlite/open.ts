@@ -1,10 +1,8 @@
 /** Opens the embedded engine: one file, one writer thread, several reader threads. */
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { setImmediate as turn } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
-import type { MovedRows } from '../sql/migrations.ts'
 import { StoreRefused, type Storage, type StorageGauges, type StoreWarning } from '../storage.ts'
 import { acknowledgedFile, missingChanges } from './acknowledged.ts'
 import { backupStore } from './backup.ts'
@@ -15,7 +13,7 @@ import { eventQueue } from './event-queue.ts'
 import { inspectStore, missingText } from './inspect.ts'
 import { lockStore } from './lock.ts'
 import { receivedError, type Replies } from './messages.ts'
-import { migrating } from './migrate.ts'
+import { migrate } from './migrate.ts'
 import { damagedPayload } from '../sql/damage.ts'
 import { openReaders, type Readers } from './readers.ts'
 import { startReplacedThread, startThread, type StartThread, type Thread } from './thread.ts'
@@ -30,8 +28,6 @@ export interface SqliteOptions {
   /** A thread of the store ended for a reason other than out of memory, or cannot restart: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
-  /** Called after each step of a long migration. */
-  onMoved?: ((moved: MovedRows) => void) | undefined
 }
 
 const MIB = 1_048_576
@@ -40,9 +36,9 @@ const READER_HEAP_MIB = 256
 
 /** Opens the store of a directory, or creates it. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, readers: readerCount = 2, onTrouble, onWarning, onMoved } = options
+  const { directory, readers: readerCount = 2, onTrouble, onWarning } = options
   const file = path.join(directory, STORE_FILE)
-  const { unlock, missing } = await prepare(directory, file, onMoved)
+  const { unlock, missing } = prepare(directory, file)
   if (missing > 0) onWarning?.('the store is older than its last acknowledgement', new Error(missingText(missing)))
   const opened: (() => unknown)[] = [unlock]
   const counts = { commits: 0, committedEvents: 0, actMs: 0, damagedPayloads: 0 }
@@ -132,12 +128,12 @@ interface Prepared {
 }
 
 /** Takes the lock and migrates the store to the newest schema. */
-async function prepare(directory: string, file: string, onMoved: SqliteOptions['onMoved']): Promise<Prepared> {
+function prepare(directory: string, file: string): Prepared {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     const unlock = lockStore(directory)
     try {
-      return { unlock, missing: await migrateFile(file, onMoved) }
+      return { unlock, missing: migrateFile(file) }
     } catch (error) {
       unlock()
       throw error
@@ -147,15 +143,11 @@ async function prepare(directory: string, file: string, onMoved: SqliteOptions['
   }
 }
 
-async function migrateFile(file: string, onMoved: SqliteOptions['onMoved']): Promise<number> {
+function migrateFile(file: string): number {
   const db = openDatabase(file)
   try {
     refuseEmptied(db, file)
-    for (const moved of migrating(db)) {
-      onMoved?.(moved)
-      // Let signal handlers run between the steps.
-      await turn()
-    }
+    migrate(db)
     return missingChanges(db, file)
   } finally {
     db.close()

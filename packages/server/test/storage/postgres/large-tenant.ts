@@ -35,16 +35,16 @@ export async function fillLargeTenant(tenant: LargeTenant): Promise<void> {
 
 async function fillRuns({ client, env }: LargeTenant, first: { id: string; agentId: string }, long: { id: string }) {
   const columns = `id, number, agent_id, started_at, last_event_at, received_at, event_count, differing_retries, prompt_tokens,
-    completion_tokens, total_tokens, cost_nanos, last_seq, run_id, status, session_key`
+    completion_tokens, total_tokens, cost_nanos, last_seq, error_count, traits, run_id, status, session_key`
   await client.query(
-    `INSERT INTO runs (environment_id, ${columns}, has_gaps) SELECT $1, gen_random_uuid(), 1000000 + n, $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, 0, 0, $4,
+    `INSERT INTO runs (environment_id, ${columns}, has_gaps) SELECT $1, gen_random_uuid(), 1000000 + n, $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, 0, 0, $4, 0, '',
       'run ' || n, CASE WHEN n % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 'session ' || n % 100, CASE WHEN n % 20 = 0 THEN 1 ELSE 0 END
       FROM generate_series(1, ${RUNS}) AS n ON CONFLICT DO NOTHING`,
     [env, first.agentId, NOON, EVENTS_OF_RUN],
   )
   await client.query(
     `INSERT INTO runs (environment_id, ${columns}) SELECT tenant, gen_random_uuid(), 2000000 + row_number() OVER (), gen_random_uuid(), $1::bigint, $1, $1, 1, 0, 0, 0,
-      0, 0, 1, 'run ' || n, 'COMPLETED', NULL
+      0, 0, 1, 0, '', 'run ' || n, 'COMPLETED', NULL
       FROM (SELECT gen_random_uuid() AS tenant FROM generate_series(1, ${TENANTS})) AS tenants, generate_series(1, 3) AS n`,
     [NOON],
   )

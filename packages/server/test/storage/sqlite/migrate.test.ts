@@ -6,7 +6,6 @@ import Database from 'better-sqlite3'
 import { newestVersion } from '../../../src/storage/sql/migrations.ts'
 import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { StoreRefused } from '../../../src/storage/storage.ts'
-import { BEFORE, FILL, FOUND, READ } from '../suite/old-latencies.ts'
 import { assertMadeHere, assertTenantsFirst, type UniqueKey } from '../unique-keys.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 
@@ -33,11 +32,23 @@ test('a store of a newer version is refused', async (t) => {
   )
 })
 
-test('a store with an unknown migration is refused', async (t) => {
+test('a store of another build is refused and keeps its rows', async (t) => {
   const directory = await changedStore(t, (db) => {
-    db.exec("UPDATE migrations SET sha256 = 'other' WHERE version = 1")
+    db.exec("INSERT INTO workspaces (id, name, created_at) VALUES ('w', 'kept', 1)")
+    db.exec("UPDATE migrations SET sha256 = 'x' || sha256 WHERE version = 1")
+    // As a build whose schema had many steps.
+    db.exec("INSERT INTO migrations VALUES (41, '041_last.sql', 'x', 1)")
   })
-  await assert.rejects(openStore(t, { directory }), refused(/^Migration 001_first_tables.sql of the store differs/))
+  await assert.rejects(
+    openStore(t, { directory }),
+    refused(/^Another build of Tacho made this store: its migration 001_schema.sql is not the one of this version. /),
+  )
+  const db = new Database(path.join(directory, 'tacho.db'))
+  db.exec('DELETE FROM migrations WHERE version = 41')
+  db.exec('UPDATE migrations SET sha256 = substr(sha256, 2)')
+  db.close()
+  const storage = await openStore(t, { directory })
+  assert.equal((await storage.findWorkspace('w'))?.name, 'kept')
 })
 
 test('a store whose migrations have a gap is refused', async (t) => {
@@ -104,15 +115,17 @@ test('opening a store again applies no migration twice', () => {
   db.close()
 })
 
-test('latencies of tool calls move to the hours of tools once, and nothing else changes', () => {
+test('the next migration changes a store that has rows, and older versions then refuse it', () => {
   const db = new Database(':memory:')
-  migrate(db, knownMigrations().slice(0, BEFORE))
-  for (const text of FILL) db.exec(text)
   migrate(db)
-  assert.deepEqual(
-    READ.map((text) => db.prepare(text).all()),
-    FOUND,
-  )
+  db.exec("INSERT INTO workspaces (id, name, created_at) VALUES ('w', 'kept', 1)")
+  const text = "ALTER TABLE workspaces ADD COLUMN colour TEXT; UPDATE workspaces SET colour = 'red';"
+  const next = { version: newestVersion(knownMigrations()) + 1, name: 'next.sql', sha256: 'ab', text }
+  for (let starts = 1; starts <= 2; starts++) {
+    migrate(db, [...knownMigrations(), next])
+    assert.deepEqual(db.prepare('SELECT name, colour FROM workspaces').raw().all(), [['kept', 'red']])
+  }
+  assert.throws(() => migrate(db), refused(/Use the newer version/))
   db.close()
 })
 

@@ -4,7 +4,9 @@ CREATE TABLE agents (
   agent_key TEXT NOT NULL, -- SHA-256 of the key space and the external id, or else the name
   external_id TEXT,
   name TEXT NOT NULL, -- the newest by event time
-  name_time INTEGER NOT NULL, archived_at INTEGER, display_name TEXT,
+  name_time INTEGER NOT NULL,
+  archived_at INTEGER, -- hidden until a run starts later
+  display_name TEXT, -- shown instead of the reported name
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, agent_key)
 ) STRICT, WITHOUT ROWID;
@@ -30,16 +32,18 @@ CREATE TABLE api_keys (
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
   revoked_at INTEGER,
-  last_used_at INTEGER
-, replaced_by TEXT) STRICT, WITHOUT ROWID;
+  last_used_at INTEGER,
+  replaced_by TEXT -- id of the key that a rotation created
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment_id, id);
 
 CREATE TABLE approval_feeds (
   environment_id TEXT NOT NULL PRIMARY KEY,
   revision INTEGER NOT NULL,
-  next_deadline INTEGER -- no pending approval expires before it; NULL: none is pending
-, removed_revision INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+  next_deadline INTEGER, -- no pending approval expires before it; NULL: none is pending
+  removed_revision INTEGER NOT NULL DEFAULT 0 -- at which approvals were last removed, so that streams and polls read again
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX approval_feeds_by_deadline ON approval_feeds (next_deadline) WHERE next_deadline IS NOT NULL;
 
@@ -69,7 +73,8 @@ CREATE TABLE approvals (
   decider_kind TEXT,
   decider_id TEXT,
   decider_name TEXT,
-  reason TEXT, imported_at INTEGER,
+  reason TEXT,
+  imported_at INTEGER,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, request_key)
 ) STRICT;
@@ -173,7 +178,8 @@ CREATE TABLE deployment_changes (
   by_name TEXT NOT NULL,
   note TEXT,
   source_environment_id TEXT, -- of a promotion
-  revision TEXT NOT NULL, imported_at INTEGER,
+  revision TEXT NOT NULL,
+  imported_at INTEGER,
   PRIMARY KEY (environment_id, publication, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -186,7 +192,8 @@ CREATE TABLE deployments (
   version INTEGER NOT NULL,
   publication INTEGER NOT NULL,
   deployed_at INTEGER NOT NULL,
-  deployed_by TEXT NOT NULL, imported_at INTEGER,
+  deployed_by TEXT NOT NULL,
+  imported_at INTEGER,
   PRIMARY KEY (environment_id, kind, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -210,7 +217,11 @@ CREATE TABLE environments (
   id TEXT NOT NULL PRIMARY KEY,
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   name TEXT NOT NULL,
-  created_at INTEGER NOT NULL, archived_at INTEGER, delete_at INTEGER, removed_at INTEGER, deletion TEXT,
+  created_at INTEGER NOT NULL,
+  archived_at INTEGER,
+  delete_at INTEGER, -- when its data is deleted; NULL: nobody asked for it
+  removed_at INTEGER, -- since then no reader finds it
+  deletion TEXT, -- JSON: who asked for it, and what has been deleted
   UNIQUE (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -269,7 +280,13 @@ CREATE TABLE events (
   own_session TEXT, -- NULL: the session of the run; '': none; else '=' and the session
   span_id TEXT,
   parent_span_id TEXT,
-  payload TEXT NOT NULL, latency_us INTEGER, payload_bytes INTEGER, block INTEGER, block_at INTEGER, payload_sum INTEGER,
+  payload TEXT NOT NULL,
+  latency_us INTEGER, -- NULL: its payload does not say so
+  -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
+  payload_bytes INTEGER,
+  block INTEGER,
+  block_at INTEGER, -- first byte in the block
+  payload_sum INTEGER, -- CRC-32 of the payload, wherever it lies, as a signed number; null: it was removed
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 
@@ -307,7 +324,8 @@ CREATE TABLE issue_activity (
   kind TEXT NOT NULL,
   actor TEXT, -- JSON; NULL for the service
   text TEXT,
-  detail TEXT NOT NULL, imported_at INTEGER, -- JSON object
+  detail TEXT NOT NULL, -- JSON object
+  imported_at INTEGER,
   PRIMARY KEY (environment_id, issue_id, at, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -371,7 +389,9 @@ CREATE TABLE issue_records (
   failure TEXT,
   fingerprint TEXT,
   payload TEXT NOT NULL,
-  evidence TEXT NOT NULL, origin TEXT NOT NULL DEFAULT 'CLIENT', same_as TEXT,
+  evidence TEXT NOT NULL,
+  origin TEXT NOT NULL DEFAULT 'CLIENT', -- CLIENT; SERVICE: it made the record of a failure in recorded events
+  same_as TEXT, -- the record of the service that counts the failure that this one reports
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, record_key)
 ) STRICT;
@@ -409,7 +429,8 @@ CREATE TABLE issues (
   regressions INTEGER NOT NULL,
   last_regression_at INTEGER,
   assignee TEXT,
-  merged_into TEXT, ignored_until INTEGER, -- never an issue that is merged itself
+  merged_into TEXT, -- never an issue that is merged itself
+  ignored_until INTEGER, -- when it opens again by itself; null: not
   PRIMARY KEY (environment_id, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -475,8 +496,10 @@ CREATE TABLE operator_invitations (
   invited_by TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
-  ended_at INTEGER -- accepted, revoked or replaced by a newer one
-, inviter_kind TEXT, inviter_id TEXT) STRICT, WITHOUT ROWID;
+  ended_at INTEGER, -- accepted, revoked or replaced by a newer one
+  inviter_kind TEXT, -- operator, token: the invitation ends with them; null: the service itself
+  inviter_id TEXT
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_invitations_by_email ON operator_invitations (email, scope) WHERE ended_at IS NULL;
 
@@ -525,8 +548,10 @@ CREATE TABLE operator_tokens (
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
   revoked_at INTEGER,
-  last_used_at INTEGER
-, workspace_id TEXT REFERENCES workspaces (id), role TEXT NOT NULL DEFAULT 'owner') STRICT, WITHOUT ROWID;
+  last_used_at INTEGER,
+  workspace_id TEXT REFERENCES workspaces (id), -- null: every workspace
+  role TEXT NOT NULL DEFAULT 'owner'
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX operator_tokens_by_workspace ON operator_tokens (workspace_id, id);
 
@@ -544,7 +569,7 @@ CREATE TABLE payload_blocks (
   environment_id TEXT NOT NULL,
   run INTEGER NOT NULL, -- number of the run
   block INTEGER NOT NULL,
-  packed BLOB NOT NULL, -- a zstd frame
+  packed BLOB NOT NULL, -- a Brotli stream
   PRIMARY KEY (environment_id, run, block)
 ) STRICT;
 
@@ -552,7 +577,8 @@ CREATE TABLE policies (
   workspace_id TEXT NOT NULL REFERENCES workspaces (id),
   id TEXT NOT NULL, -- chosen by an operator
   created_at INTEGER NOT NULL,
-  newest INTEGER NOT NULL, archived_at INTEGER, -- number of the newest version
+  newest INTEGER NOT NULL, -- number of the newest version
+  archived_at INTEGER,
   PRIMARY KEY (workspace_id, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -567,7 +593,8 @@ CREATE TABLE policy_versions (
   action TEXT NOT NULL,
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  note TEXT, imported_at INTEGER,
+  note TEXT,
+  imported_at INTEGER,
   PRIMARY KEY (workspace_id, policy_id, number),
   FOREIGN KEY (workspace_id, policy_id) REFERENCES policies (workspace_id, id)
 ) STRICT;
@@ -590,7 +617,8 @@ CREATE TABLE prompt_versions (
   author TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   note TEXT,
-  content TEXT NOT NULL, imported_at INTEGER,
+  content TEXT NOT NULL,
+  imported_at INTEGER, -- here and below: when an import brought the row, whose author is then the word of the file
   PRIMARY KEY (workspace_id, prompt_id, number),
   UNIQUE (workspace_id, id),
   FOREIGN KEY (workspace_id, prompt_id) REFERENCES prompts (workspace_id, id)
@@ -666,7 +694,7 @@ CREATE TABLE run_views (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE runs (
-  number INTEGER PRIMARY KEY,
+  number INTEGER PRIMARY KEY, -- what its events name it by
   environment_id TEXT NOT NULL,
   id TEXT NOT NULL,
   run_id TEXT NOT NULL,
@@ -684,7 +712,20 @@ CREATE TABLE runs (
   cost_nanos INTEGER NOT NULL,
   ended_at INTEGER,
   closing_seq INTEGER, -- seq of the event that closed the run
-  session_id TEXT, error_count INTEGER, traits TEXT, rule_closed_at INTEGER, pinned_at INTEGER, payloads_removed INTEGER NOT NULL DEFAULT 0, uncosted TEXT, packed INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0, recorders TEXT, has_gaps INTEGER NOT NULL DEFAULT 0, failure TEXT, failure_message TEXT, -- the first that an event names; it never changes
+  session_id TEXT, -- the first that an event names; it never changes
+  error_count INTEGER NOT NULL, -- as `traits`, counted while events are stored, to filter the list of runs
+  traits TEXT NOT NULL, -- lines of tools, models, policies and prompt versions
+  rule_closed_at INTEGER, -- when the stalled rule of the environment closed it
+  pinned_at INTEGER, -- null: not pinned
+  payloads_removed INTEGER NOT NULL DEFAULT 0, -- events of the run without their payloads
+  uncosted TEXT, -- JSON: tokens of calls without a cost, by model and length of context
+  packed INTEGER NOT NULL DEFAULT 0, -- 1: no payload waits to be packed
+  blocks INTEGER NOT NULL DEFAULT 0, -- counts the blocks ever made; it never falls
+  recorders TEXT, -- JSON: what each SDK instance numbered, and what of it arrived (storage/completeness.ts); NULL: nothing
+  has_gaps INTEGER NOT NULL DEFAULT 0,
+  -- Why it failed: storage/failure.ts. The message is content: it goes with the payloads.
+  failure TEXT,
+  failure_message TEXT,
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -845,7 +886,11 @@ CREATE TABLE usage_hours (
   prompt_tokens INTEGER NOT NULL,
   completion_tokens INTEGER NOT NULL,
   total_tokens INTEGER NOT NULL,
-  cost_nanos INTEGER NOT NULL, runs INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0,
+  cost_nanos INTEGER NOT NULL,
+  runs INTEGER NOT NULL DEFAULT 0, -- that start in this hour, in rows without a model
+  completed INTEGER NOT NULL DEFAULT 0,
+  failed INTEGER NOT NULL DEFAULT 0,
+  cancelled INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (environment_id, hour, agent_id, model_key, slot)
 ) STRICT, WITHOUT ROWID;
 
@@ -912,8 +957,9 @@ CREATE TABLE webhooks (
   previous_until INTEGER, -- until when messages are signed with the previous secret too
   created_at INTEGER NOT NULL,
   disabled_at INTEGER,
-  disabled_reason TEXT
-, dropped_deliveries INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+  disabled_reason TEXT,
+  dropped_deliveries INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
 
@@ -935,8 +981,9 @@ CREATE INDEX work_by_environment ON work (kind, environment_id, due_at, subject_
 CREATE TABLE workspaces (
   id TEXT NOT NULL PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
-  created_at INTEGER NOT NULL
-, archived_at INTEGER) STRICT, WITHOUT ROWID;
+  created_at INTEGER NOT NULL,
+  archived_at INTEGER
+) STRICT, WITHOUT ROWID;
 
 -- runs runs_by_agent: 1000000 1000000 20000 2 1
 -- runs runs_by_agent_and_status: 1000000 1000000 20000 5000 2 1

@@ -42,7 +42,7 @@ export function failuresSuite(open: OpenStorage) {
         event({ runId: 'two', time: NOON + 9 }),
         outcome('FAILED', { runId: 'ended', time: NOON + 7 }),
       )
-      const restoring = { id: newId(), differingRetries: 0, countsErrors: true }
+      const restoring = { id: newId(), differingRetries: 0 }
       await storage().appendEvents(batch(environmentId, [event({ runId: 'old', ...failed })], { restoring }))
       const id = async (runId: string) => (await runOf(storage(), environmentId, runId)).id
       const expected = [

@@ -1,7 +1,6 @@
 /** Payloads in blocks: exact, bounded, and never in the way of recording. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { brotliDecompressSync, zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { DAY_MS, KEEP_ALL } from '../../../src/storage/retention.ts'
@@ -150,19 +149,6 @@ export function packingSuite(open: OpenStorage) {
         sent.map(({ payload }) => payload),
       )
       assert.deepEqual(await unpacked(storage(), env), [])
-    })
-
-    test('reads blocks of older versions, which are frames of zstd', async () => {
-      const env = newId()
-      const text = (n: number) => `{"n":${n},"text":"${'older '.repeat(40)}"}`
-      await append(storage(), env, event({ payload: text(0) }), event({ payload: text(1), time: NOON + 1 }))
-      const run = await runOf(storage(), env)
-      const slice = await storage().readUnpacked(env, run.id, null, 0)
-      const older = slice!.blocks.map((block) => {
-        return { ...block, packed: new Uint8Array(zstdCompressSync(brotliDecompressSync(block.packed))) }
-      })
-      assert.deepEqual(await storage().storeBlocks(env, [{ run, slice: { ...slice!, blocks: older } }]), [true])
-      assert.deepEqual(await payloadsOf(storage(), env), [text(0), text(1)])
     })
 
     test('takes a run up again when events come later', async () => {

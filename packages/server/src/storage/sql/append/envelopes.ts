@@ -141,13 +141,8 @@ function placeOf(environmentId: string, envelope: Envelope): string {
   return `${environmentId}\0${texts.join('\0')}`
 }
 
-/** Each text follows its length, so that no two envelopes have one key. ENVELOPE_TEXT is the hashed text in SQL. */
+/** Each text follows its length, so that no two envelopes have one key. */
 export function envelopeKey(envelope: Envelope): string {
   const parts = envelopeTexts(envelope).map((text) => (text === null ? '-' : `${Buffer.byteLength(text)}:${text}`))
   return textKey(parts.join(''))
 }
-
-/** The text that `envelopeKey` hashes, for an event `e` with these columns. For a migration. */
-export const ENVELOPE_TEXT = Object.values(ENVELOPE)
-  .map((column) => `COALESCE(octet_length(e.${column}) || ':' || e.${column}, '-')`)
-  .join(' || ')

@@ -28,7 +28,7 @@ export function noteFailedRun(
   { failure, outcome, time }: NewEvent,
 ): void {
   const isEnd = outcome === 'FAILED' && run.closingSeq === seq
-  const isError = failure !== null && (run.errorCount ?? 0) <= FAILURES_OF_A_RUN
+  const isError = failure !== null && run.errorCount <= FAILURES_OF_A_RUN
   if (!isEnd && !isError) return
   const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
   const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]

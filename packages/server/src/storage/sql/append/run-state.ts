@@ -30,10 +30,9 @@ export interface RunState extends UsageSums {
   receivedAt: number
   eventCount: number
   differingRetries: number
-  /** Null: its first events were stored before errors were counted. */
-  errorCount: number | null
-  /** Lines of storage/traits.ts; null as above. */
-  traits: string | null
+  errorCount: number
+  /** Lines of storage/traits.ts. */
+  traits: string
   failure: RunFailure | null
   recorders: Recorder[]
   /** 1: events of its recorders did not arrive. */
@@ -71,9 +70,8 @@ export interface Opening {
 
 export function openedRun(number: number, runId: string, { agentId, receivedAt, restoring }: Opening): RunState {
   if (restoring === null) return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
-  const { id, differingRetries, countsErrors } = restoring
-  const run = newRun(id, number, runId, agentId, receivedAt)
-  return { ...run, differingRetries, ...(!countsErrors && { errorCount: null, traits: null }) }
+  const { id, differingRetries } = restoring
+  return { ...newRun(id, number, runId, agentId, receivedAt), differingRetries }
 }
 
 export function newRun(id: string, number: number, runId: string, agentId: string, receivedAt: number): RunState {
@@ -167,8 +165,8 @@ export function noteGaps(run: RunState): void {
 }
 
 function noteTraits(run: RunState, { failure, traits }: NewEvent): void {
-  if (failure !== null && run.errorCount !== null) run.errorCount++
-  if (traits === null || run.traits === null) return
+  if (failure !== null) run.errorCount++
+  if (traits === null) return
   const all = addTraits(run.traits, traits)
   if (all === run.traits) return
   run.traits = ownText(all)

@@ -209,8 +209,8 @@ const UNINDEXED_STATUS: Record<Sql['dialect'], string> = { sqlite: '+status = ?'
 /** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
 const siftText = (position: (text: string) => string): string =>
   [
-    'cost_nanos >= ? AND COALESCE(ended_at, last_event_at) - started_at >= ? AND COALESCE(error_count, 0) >= ?',
-    ...TRAIT_KINDS.map(() => position("COALESCE(traits, '')")),
+    'cost_nanos >= ? AND COALESCE(ended_at, last_event_at) - started_at >= ? AND error_count >= ?',
+    ...TRAIT_KINDS.map(() => position('traits')),
   ].join(' AND ')
 const SIFT: Record<Sql['dialect'], string> = {
   sqlite: siftText((text) => `instr(${text}, ?) > 0`),

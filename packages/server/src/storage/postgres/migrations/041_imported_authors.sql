@@ -1,6 +1,0 @@
--- When an import brought the row, which then names its author by the word of the file.
-ALTER TABLE prompt_versions ADD COLUMN imported_at bigint;
-ALTER TABLE policy_versions ADD COLUMN imported_at bigint;
-ALTER TABLE deployments ADD COLUMN imported_at bigint;
-ALTER TABLE deployment_changes ADD COLUMN imported_at bigint;
-ALTER TABLE issue_activity ADD COLUMN imported_at bigint;

@@ -1,2 +1,0 @@
--- When an ignored issue opens again by itself.
-ALTER TABLE issues ADD COLUMN ignored_until INTEGER; -- null: not by itself

@@ -1,4 +1,0 @@
--- The deletion of archived environments.
-ALTER TABLE environments ADD COLUMN delete_at INTEGER; -- when its data is deleted; NULL: nobody asked for it
-ALTER TABLE environments ADD COLUMN removed_at INTEGER; -- since then no reader finds it
-ALTER TABLE environments ADD COLUMN deletion TEXT; -- JSON: who asked for it, and what has been deleted

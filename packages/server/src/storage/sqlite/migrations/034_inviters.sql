@@ -1,3 +1,0 @@
--- Who invited: an invitation ends with them. Null: the service itself.
-ALTER TABLE operator_invitations ADD COLUMN inviter_kind TEXT; -- operator, token
-ALTER TABLE operator_invitations ADD COLUMN inviter_id TEXT;
