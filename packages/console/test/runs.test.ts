@@ -433,7 +433,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
-  test('a cancelled run says why; the list shows the reason of a failure in a narrow window', async () => {
+  test('a cancelled run says why, as its list does; the list shows the reason of a failure in a narrow window', async () => {
     const about = { eventType: 'SESSION_OUTCOME', label: 'end', timestamp: Date.now() - 1_000 }
     const error = 'SIGTERM: The process was ended by SIGTERM.'
     await tacho.service.record([
@@ -446,7 +446,9 @@ describe('runs', { skip: withoutChromium }, () => {
     await reason.waitFor()
     const box = await reason.boundingBox()
     assert.ok(box !== null && box.x + box.width <= viewport.width, JSON.stringify(box))
-    await page.getByRole('row').filter({ hasText: 'narrow-stopped' }).getByRole('link').click()
+    const stopped = page.getByRole('row').filter({ hasText: 'narrow-stopped' })
+    await stopped.getByText(error).waitFor()
+    await stopped.getByRole('link').click()
     await page.getByRole('note', { name: 'Why it was cancelled' }).getByText(error).waitFor()
     await close()
   })

@@ -39,21 +39,21 @@ interface EndedRun extends ShownRun {
   failure: (FailedWith & { place: FailurePlace['kind']; name: string | null }) | null
 }
 
-/** Why a run failed, in a line; null if it did not, or nobody knows. */
-export function whyFailed({
+/** Why a run failed or was cancelled, in a line; null if it was neither, or nobody knows. */
+export function whyEnded({
   status,
   closedByRuleAt,
   failure,
 }: Pick<EndedRun, 'status' | 'closedByRuleAt' | 'failure'>): string | null {
   if (closedByRuleAt !== null) return WENT_SILENT
-  if (status !== 'FAILED' || failure === null) return null
+  if ((status !== 'FAILED' && status !== 'CANCELLED') || failure === null) return null
   return failureLine(failure, { kind: failure.place, name: failure.name }) || null
 }
 
-/** Why a person should look at a run, in a list: it failed, or it is silent. Null: nothing is known to be wrong. */
+/** Why a person should look at a run, in a list: it failed, was cancelled, or is silent. Null: nothing is known to be wrong. */
 export function whyLook(run: EndedRun, now: number): string | null {
   const silence = stalledMs(run, now)
-  return silence === null ? whyFailed(run) : `no event for ${duration(silence)}`
+  return silence === null ? whyEnded(run) : `no event for ${duration(silence)}`
 }
 
 /** In a line each, the nearest first: `because ConnectionRefusedError: …`. */
@@ -80,8 +80,10 @@ const SEARCHED_CHARS = 65_536
 /** Whether the event is an error, for counts and filters. A run that only says FAILED names none. */
 export function isErrorEvent(eventType: string, payload: Payload): boolean {
   if (eventType === 'ERROR') return true
-  if (ENDS.has(eventType) ? payload['status'] !== 'FAILED' : !STEPS.has(eventType)) return false
-  return isSet(payload['error']) || isSet(payload['exception'])
+  const isEnd = ENDS.has(eventType) && payload['status'] === 'FAILED'
+  if (!isEnd && !STEPS.has(eventType)) return false
+  const { error, exception, message, reason } = payload
+  return isSet(error) || isSet(exception) || (isEnd && (isSet(message) || isSet(reason)))
 }
 
 /** Null: the event tells no failure. A failed outcome tells one even without any detail. */
@@ -98,12 +100,19 @@ export function failureOf(event: ToldEvent): Failure | null {
   return { place: placeOf(event), ...merged(told) }
 }
 
-/** Such as `SIGTERM: The process was ended by SIGTERM.` Null: the event is not the end of a cancelled run, or does not say. */
-export function whyCancelled(eventType: string, payload: Payload): string | null {
+/** Why a run was cancelled: the signal, the abort, the words of the host. Null: the event is no such end, or does not say. */
+export function cancellationOf({ eventType, label, payload }: ToldEvent): Failure | null {
   if (!ENDS.has(eventType) || payload['status'] !== 'CANCELLED') return null
   const { exception, error, message, reason } = payload
-  const told = [exception, error].filter(isSet).map(readError)
-  return failureLine(merged([...told, readError({ message: message ?? reason })]), null) || null
+  const told = merged([...[exception, error].filter(isSet).map(readError), readError({ message: message ?? reason })])
+  if (told.errorClass === null && told.message === null) return null
+  return { place: placeOf({ eventType, label, payload }), ...told }
+}
+
+/** The same in a line: `SIGTERM: The process was ended by SIGTERM.` */
+export function whyCancelled(eventType: string, payload: Payload): string | null {
+  const told = cancellationOf({ eventType, label: '', payload })
+  return told && failureLine(told, null)
 }
 
 const ENDS: ReadonlySet<string> = new Set(['SESSION_OUTCOME', 'AGENT_END'])

@@ -31,6 +31,8 @@ export const LIMITS = {
   labelChars: 255,
   /** Limit for client texts without their own limit. */
   textChars: 1_024,
+  /** A longer release of an agent is cut. */
+  releaseChars: 100,
   eventPastMs: 30 * 24 * 60 * 60 * 1000,
   eventFutureMs: 5 * 60 * 1000,
   issueRecordBytes: 262_144,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
+  cancellationOf,
   causeLines,
   FAILURE_CHARS,
   failureLine,
@@ -105,14 +106,15 @@ test('it says where: a tool, a model, a step, the run', () => {
   assert.equal(line(told('ERROR', { message: 'x', toolName: 'pay' }, 'error')), 'tool pay: - | x')
 })
 
-test('an outcome without an error tells a failure, but is no error event', () => {
+test('an outcome that only says FAILED tells a failure, but is no error event; a reason makes it one', () => {
   assert.equal(line(told('SESSION_OUTCOME', { status: 'FAILED', name: 'x', type: 'y' })), 'run -: - | -')
   assert.equal(line(told('SESSION_OUTCOME', { status: 'FAILED', reason: 'no money' })), 'run -: - | no money')
   assert.equal(isErrorEvent('SESSION_OUTCOME', { status: 'FAILED' }), false)
   assert.equal(isErrorEvent('SESSION_OUTCOME', { status: 'FAILED', error: 'x' }), true)
+  assert.equal(isErrorEvent('SESSION_OUTCOME', { status: 'FAILED', reason: 'no money' }), true)
   for (const status of ['COMPLETED', 'CANCELLED', undefined]) {
     assert.equal(told('SESSION_OUTCOME', { status, error: 'x' }), null)
-    assert.equal(isErrorEvent('SESSION_OUTCOME', { status, error: 'x' }), false)
+    assert.equal(isErrorEvent('SESSION_OUTCOME', { status, error: 'x', reason: 'y' }), false)
   }
 })
 
@@ -125,13 +127,14 @@ test('one line says what, where and why; causes follow', () => {
   assert.deepEqual(failure && causeLines(failure), ['because Error: connect ECONNREFUSED 127.0.0.1:5432'])
 })
 
-test('a list says why a person should look: a run failed, or is silent', () => {
+test('a list says why a person should look: a run failed, was cancelled, or is silent', () => {
   const now = Date.UTC(2026, 10, 22, 12)
   const startedAt = new Date(now - 20 * 60_000).toISOString()
   const failure = { errorClass: 'TimeoutError', message: 'no answer', place: 'tool', name: 'get_order' } as const
   const run = { startedAt, endedAt: startedAt, lastEventAt: startedAt, closedByRuleAt: null, failure }
   assert.equal(whyLook({ ...run, status: 'FAILED' }, now), 'TimeoutError in get_order: no answer')
   assert.equal(whyLook({ ...run, status: 'FAILED', closedByRuleAt: startedAt }, now), 'its process went silent')
+  assert.equal(whyLook({ ...run, status: 'CANCELLED' }, now), 'TimeoutError in get_order: no answer')
   assert.equal(whyLook({ ...run, status: 'COMPLETED' }, now), null)
   assert.equal(whyLook({ ...run, status: 'RUNNING', endedAt: null }, now), 'no event for 20 m 00 s')
   assert.equal(whyLook({ ...run, status: 'RUNNING', endedAt: null }, now - 10 * 60_000), null)
@@ -145,6 +148,12 @@ test('a cancelled run may say why, and is no failure', () => {
   assert.equal(whyCancelled('SESSION_OUTCOME', { status: 'CANCELLED' }), null)
   assert.equal(whyCancelled('SESSION_OUTCOME', { status: 'FAILED', exception }), null)
   assert.equal(told('SESSION_OUTCOME', payload), null)
+  const event = {
+    eventType: 'SESSION_OUTCOME',
+    label: 'cancelled',
+    payload: { ...payload, exception: { ...exception, stack: 'at a' } },
+  }
+  assert.deepEqual(cancellationOf(event)?.stack, 'at a')
 })
 
 test('metadata-only capture leaves the classes', () => {

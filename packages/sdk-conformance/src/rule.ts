@@ -1,5 +1,8 @@
 import type { ScriptedService } from './scripted-service.ts'
 
+/** Of the agent, as every client is started. */
+export const RELEASE = '2026.11.3'
+
 /** One client of the SDK under test, with a separate service. */
 export interface Subject {
   readonly service: ScriptedService

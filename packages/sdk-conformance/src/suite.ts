@@ -1,7 +1,7 @@
 /** Every rule, and how one is run. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Adapter } from './adapter.ts'
-import type { Rule, Subject } from './rule.ts'
+import { RELEASE, type Rule, type Subject } from './rule.ts'
 import { approvalRules } from './rules/approvals.ts'
 import { completenessRules } from './rules/completeness.ts'
 import { configurationRules } from './rules/configuration.ts'
@@ -31,7 +31,14 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
   async function start(handle?: object): Promise<Subject> {
     const client = randomUUID()
     const clientId = `conformance-${client}`
-    await adapter.send('start', { client, baseUrl: service.url, apiKey, clientId, ...(handle && { handle }) })
+    await adapter.send('start', {
+      client,
+      baseUrl: service.url,
+      apiKey,
+      clientId,
+      release: RELEASE,
+      ...(handle && { handle }),
+    })
     clients.push(client)
     return {
       service,

@@ -1,12 +1,17 @@
 import type { QueuedEvent } from './queue.ts'
 
-/** The body of a batch. Once for each recorder, an event says what was dropped before. */
-export function bodyOf(batch: readonly QueuedEvent[]): string {
+/** The body of a batch, in pieces. Once for each recorder, an event says what was dropped before. */
+export function piecesOf(batch: readonly QueuedEvent[]): string[] {
   const told = new Set()
-  const texts = batch.map(({ json, recorder }) => {
-    if (!recorder?.dropped || told.has(recorder)) return json
-    told.add(recorder)
-    return `${json.slice(0, -1)},"dropped":${JSON.stringify(recorder.dropped)}}`
-  })
-  return `[${texts.join(',')}]`
+  const pieces: string[] = []
+  for (const { written, recorder } of batch) {
+    pieces.push(pieces.length === 0 ? '[' : ',', ...written)
+    if (recorder?.dropped && !told.has(recorder)) {
+      told.add(recorder)
+      pieces.push(`,"dropped":${JSON.stringify(recorder.dropped)}`)
+    }
+    pieces.push('}')
+  }
+  pieces.push(']')
+  return pieces
 }

@@ -14,7 +14,7 @@ import { noteDrop } from './queue.ts'
 import type { SharedStates } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
-import { hostRuntime, type Fetch, type Runtime } from './runtime.ts'
+import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
 import { createIds, type Ids } from './uuid.ts'
 import type { Writing } from './writing.ts'
@@ -82,8 +82,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   if (problems.length > 0) diagnostics.report('error', 'invalid_option', problems.join(' '))
   const fetch = typeof options.fetch === 'function' ? options.fetch : runtime.fetch
   // A host's own network gets what any fetch takes.
-  const streamed = fetch === hostRuntime.fetch ? hostProcess?.streamed : undefined
-  const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, streamed?.(init) ?? init)))
+  const asBody = (fetch === hostRuntime.fetch && hostProcess?.streamed) || inOnePiece
+  const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, asBody(init))))
   const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer }
   let rotating: RotatingKey | undefined
   /** The key, if it is a function's. */
@@ -112,6 +112,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   let written = hostProcess?.createWriting(settings, diagnostics)
   const writing = () => written ?? FAILED
   const capturePayload = createPayloadCapture(settings, writing)
+  const released = Object.entries(settings.released)
   const deliver: Deliver = async (batch) => (await delivery()).sendBatch(request, batch, settings)
   const sender = new Sender(settings, deliver, runtime, diagnostics)
   const prepared = written ? undefined : prepare()
@@ -147,7 +148,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
           scope,
           span,
           timestamp: timeOf(draft.timestamp),
-          payload: capturePayload(annotated(draft.payload, scope, span)),
+          payload: capturePayload(annotated(draft.payload, scope, span, released)),
           sequence: sender.nextSequence(),
           number,
           labelOf: (label) => writing().text(label),
@@ -155,7 +156,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
         ids,
       )
       // A function of the host runs inside its record call.
-      if (settings.masking.custom && written) void event.json
+      if (settings.masking.custom && written) void event.written
       if (!sender.add(event)) return undefined
       if (settings.waitUntil && !isHandedOver) handOver(settings.waitUntil)
       return event.id
@@ -247,10 +248,12 @@ function annotated(
   payload: Payload | undefined,
   { annotations, trace: handedOver }: RunScope,
   { promptVersionId }: Span,
+  released: readonly [string, string][],
 ): Payload | undefined {
   const trace = activeTrace() ?? handedOver
-  if (annotations.size === 0 && promptVersionId === undefined && !trace) return payload
+  if (annotations.size === 0 && promptVersionId === undefined && !trace && released.length === 0) return payload
   return Object.fromEntries([
+    ...released,
     ...annotations,
     ...(promptVersionId === undefined ? [] : [['promptVersionId', promptVersionId] as const]),
     ...(trace

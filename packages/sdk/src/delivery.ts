@@ -1,6 +1,6 @@
 /** Sends one batch. Loaded with the first one. */
 import { verdictOf, type Verdict } from './answer.ts'
-import { bodyOf } from './batch.ts'
+import { piecesOf } from './batch.ts'
 import { gzip } from './compress.ts'
 import type { Request } from './http.ts'
 import type { QueuedEvent } from './queue.ts'
@@ -12,10 +12,10 @@ export async function sendBatch(
   batch: readonly QueuedEvent[],
   { compress, requestTimeoutMs }: { readonly compress: boolean; readonly requestTimeoutMs: number },
 ): Promise<Verdict> {
-  const text = bodyOf(batch)
-  const packed = compress ? await gzip(text) : undefined
+  const pieces = piecesOf(batch)
+  const packed = compress ? await gzip(pieces) : undefined
   const result = await request('POST', '/events/batch', {
-    body: packed ?? text,
+    body: packed ?? pieces,
     headers: packed ? { 'content-encoding': 'gzip' } : {},
     timeoutMs: requestTimeoutMs,
   })

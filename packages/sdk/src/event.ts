@@ -6,7 +6,7 @@ import type { RunScope, Span } from './context.ts'
 import { LIMITS } from './limits.ts'
 import type { Captured, Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
-import { QueuedEvent } from './queue.ts'
+import { QueuedEvent, type Written } from './queue.ts'
 import { cutText, wellFormed } from './text.ts'
 
 /** Event types of the interface. Any other text of at most 50 characters is also allowed. */
@@ -65,13 +65,14 @@ export function makeEvent(
   const { scope, span, timestamp, payload, sequence, number, labelOf } = parts
   const { recorder } = scope
   const id = eventId ?? ids.uuid()
-  const write = (): string => {
+  const write = (): Written => {
     const parent = span.parentSpanId === undefined ? '' : `,"parentSpanId":${JSON.stringify(span.parentSpanId)}`
     const n = number ? `,"n":"${recorder.id}${number.toString(36)}${isLast ? '.' : ''}"` : ''
-    return `{"eventId":${JSON.stringify(id)},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
+    const fields = `{"eventId":${JSON.stringify(id)},${scope.json},"eventType":${field(type, LIMITS.eventTypeChars)},"label":${field(
       labelOf(label),
       LIMITS.labelChars,
-    )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent}${n},"payload":${payload.write()}}`
+    )},"timestamp":${timestamp},"spanId":${JSON.stringify(span.spanId)}${parent}${n},"payload":`
+    return [fields, payload.write()]
   }
   const identity = { id, isProtected: PROTECTED_TYPES.has(type), sequence, recorder: number ? recorder : undefined }
   return new QueuedEvent(identity, write, payload.bytes + FIELDS_BYTES)

@@ -1,9 +1,12 @@
 import type { Fetch, FetchReply, Runtime, StopSignal } from './runtime.ts'
 
+/** Pieces, because a text of a megabyte costs more to join than to send. */
+export type Body = string | Uint8Array | readonly string[]
+
 export interface HttpRequest {
   headers?: Record<string, string>
-  /** JSON text, or bytes whose encoding a header names. */
-  body?: string | Uint8Array
+  /** JSON text, perhaps in pieces, or bytes whose encoding a header names. */
+  body?: Body
   /** Covers the whole exchange, including the answer's body. */
   timeoutMs: number
   /** Ends the request early. */

@@ -12,7 +12,7 @@ import type { CurrentContext, RunScope } from './context.ts'
 import type { Diagnostics } from './diagnostics.ts'
 import type { Request } from './http.ts'
 import { keyRefusal, type KeyRefusal } from './answer.ts'
-import { readSafely } from './json.ts'
+import { joined, readSafely } from './json.ts'
 import type { Settings } from './options.ts'
 import type { PayloadCapture } from './payload.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
@@ -209,7 +209,7 @@ export class IssueRecords {
     const { settings, runtime, capturePayload } = this.#core
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
-    const payload = capturePayload(report.payload).write(PAYLOAD_BYTES_MAX)
+    const payload = capturePayload(joined(settings.released, report.payload)).write(PAYLOAD_BYTES_MAX)
     const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX)
     const current = this.#core.context.getStore()
     const ofSpan = current?.scope === scope ? current?.span.promptVersionId : undefined

@@ -4,7 +4,7 @@ import type { OnDiagnostic } from './diagnostics.ts'
 import type { GuardDefaults } from './guard/rules.ts'
 import type { MaskingOptions } from './mask.ts'
 import { LIMITS } from './limits.ts'
-import { cutText } from './text.ts'
+import { cutText, wellFormed } from './text.ts'
 import type { Fetch } from './runtime.ts'
 
 export type Capture = 'full' | 'metadata-only'
@@ -29,6 +29,11 @@ export interface TachoOptions {
   agentId?: string | undefined
   /** Version of your payload conventions, sent with every event. */
   schemaVersion?: string | undefined
+  /**
+   * Release of your agent, such as a version or a commit: issues show the first and the last one. At most 100 characters.
+   * Default: TACHO_RELEASE.
+   */
+  release?: string | undefined
   /** `metadata-only` leaves out all content. Default: full. */
   capture?: Capture | undefined
   /** Payload keys that metadata-only keeps in addition to the standard ones. */
@@ -73,6 +78,8 @@ export interface Settings {
   readonly agentName: string
   readonly agentId: string | undefined
   readonly schemaVersion: string | undefined
+  /** The key of payloads in which the service looks for the agent's release; empty: none is known. */
+  readonly released: { readonly release?: string }
   readonly capture: Capture
   readonly metadataKeys: ReadonlySet<string>
   readonly masking: MaskingOptions
@@ -99,7 +106,7 @@ export interface Resolved {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Options that are no setting of the same name. */
-const OTHER_OPTIONS = ['apiKey', 'compression', 'configuration', 'guard', 'onDiagnostic', 'fetch']
+const OTHER_OPTIONS = ['apiKey', 'release', 'compression', 'configuration', 'guard', 'onDiagnostic', 'fetch']
 
 const MASKING_FLAGS: readonly string[] = ['credentials', 'email', 'cardNumber', 'phone', 'iban']
 
@@ -161,6 +168,8 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
   const hasKeys = isTexts(metadataKeys)
   if (!hasKeys) problems.push('metadataKeys must be a list of texts.')
 
+  const release =
+    text('release', LIMITS.releaseChars) ?? cutText(environment['TACHO_RELEASE'] ?? '', LIMITS.releaseChars)
   const { waitUntil } = options
   const canWait = waitUntil === undefined || typeof waitUntil === 'function'
   if (!canWait) problems.push('waitUntil must be a function.')
@@ -174,6 +183,7 @@ export function resolveOptions(options: TachoOptions, environment: Environment, 
     agentName: text('agentName', LIMITS.textChars) ?? 'agent',
     agentId: text('agentId', LIMITS.textChars),
     schemaVersion: text('schemaVersion', LIMITS.textChars),
+    released: release ? { release: wellFormed(release) } : {},
     capture: masking ? choice<Capture>('capture', ['full', 'metadata-only'], 'metadata-only') : 'metadata-only',
     metadataKeys: new Set(hasKeys ? metadataKeys : []),
     masking: masking ?? {},

@@ -12,7 +12,7 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
     'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName tools ' +
     'inputHash approvalId action decision policyId policyIds riskSignals severity promptId promptVersionId sampleRate ' +
-    'revision detections inputProblem startEventId traceId traceSpanId'
+    'revision release detections inputProblem startEventId traceId traceSpanId'
   ).split(' '),
 )
 /** A longer text counts as content under any key. */

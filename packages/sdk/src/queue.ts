@@ -11,6 +11,9 @@ interface Identity {
   readonly recorder?: Recorder | undefined
 }
 
+/** An event as JSON in two pieces, without its last brace: joining large texts copies them. */
+export type Written = readonly [fields: string, payload: string]
+
 export class QueuedEvent {
   /** Its `eventId`. */
   readonly id: string
@@ -24,10 +27,10 @@ export class QueuedEvent {
   readonly recorder: Recorder | undefined
   /** UTF-8 bytes of `json`; about as many until it is written. */
   bytes: number
-  #json = ''
-  #write: (() => string) | undefined
+  #written: Written = ['', '']
+  #write: (() => Written) | undefined
 
-  constructor({ id, isProtected, sequence, recorder }: Identity, write: () => string, bytes: number) {
+  constructor({ id, isProtected, sequence, recorder }: Identity, write: () => Written, bytes: number) {
     this.id = id
     this.isProtected = isProtected
     this.sequence = sequence
@@ -40,14 +43,19 @@ export class QueuedEvent {
     return this.#write === undefined
   }
 
-  /** The event as JSON. Written when it is first read: after the record call, or in it for the spool. */
-  get json(): string {
+  /** Written when it is first read: after the record call, or in it for the spool. */
+  get written(): Written {
     if (this.#write) {
-      this.#json = this.#write()
+      this.#written = this.#write()
       this.#write = undefined
-      this.bytes = byteLength(this.#json)
+      this.bytes = byteLength(this.#written[0]) + byteLength(this.#written[1]) + 1
     }
-    return this.#json
+    return this.#written
+  }
+
+  /** The event as JSON. */
+  get json(): string {
+    return `${this.written.join('')}}`
   }
 }
 
@@ -128,7 +136,7 @@ export class Queue {
   /** Returns its bytes. */
   #write(event: QueuedEvent): number {
     this.#bytes -= event.bytes
-    void event.json
+    void event.written
     this.#bytes += event.bytes
     this.#drafts.delete(event)
     return event.bytes

@@ -268,8 +268,7 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
     isSampled: isSampled(runId, settings.sampleRate),
     json: scopeJson({ clientId, runId, sessionId, agentId, agentName, schemaVersion }),
     span: { spanId, parentSpanId: text('parentSpanId', undefined, LIMITS.textChars) },
-    // Five characters: an event gets longer by 13 to 16 bytes.
-    recorder: { id: spanId.slice(0, 5), count: 0 },
+    recorder: { id: recorderIdOf(spanId), count: 0 },
     annotations: new Map(),
     state: handle
       ? resumedState(
@@ -284,6 +283,11 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
   }
   if (handle) core.usages.atLeast(scope, (options as CarriedState).used)
   return scope
+}
+
+/** Five characters: an event gets longer by 13 to 16 bytes. In base 36 they tell 60 million recorders of a run apart. */
+function recorderIdOf(spanId: string): string {
+  return Number.parseInt(spanId.slice(0, 13), 16).toString(36).slice(-5).padStart(5, '0')
 }
 
 /** A run id that is too long is not cut, because two runs could become one. */

@@ -21,6 +21,11 @@ export interface FetchInit {
   signal?: any
 }
 
+/** A body in pieces as a text, which any fetch takes. */
+export function inOnePiece<Init extends FetchInit>(init: Init): Init {
+  return Array.isArray(init.body) ? { ...init, body: init.body.join('') } : init
+}
+
 export interface FetchReply {
   readonly status: number
   readonly headers: { get(name: string): string | null }

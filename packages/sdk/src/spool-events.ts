@@ -34,7 +34,7 @@ export function spoolEvents(folder: string, parts: Parts): Promise<void> {
       diagnostics.count('recovered')
       const isProtected = PROTECTED_TYPES.has(fields.eventType as string)
       const sequence = sender.nextSequence()
-      sender.add(new QueuedEvent({ id, isProtected, sequence }, () => json, byteLength(json)), true)
+      sender.add(new QueuedEvent({ id, isProtected, sequence }, () => [json.slice(0, -1), ''], byteLength(json)), true)
     },
   }
   return openSpool(folder, user, parts)

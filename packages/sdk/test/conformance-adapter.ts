@@ -81,8 +81,9 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
   },
 }
 
-function start({ client, baseUrl, apiKey, clientId, handle }: Request): void {
-  const options = { baseUrl: baseUrl as string, apiKey: apiKey as string, clientId: clientId as string }
+function start({ client, handle, ...given }: Request): void {
+  const { baseUrl, apiKey, clientId, release } = given as Record<string, string>
+  const options = { baseUrl, apiKey, clientId, release }
   const guard = { loop: false } as const
   // Diagnostics go to stderr, where the kit searches for the key.
   const tacho = new Tacho({ ...options, guard, flushIntervalMs: 50, onDiagnostic: (said) => console.error(said) })

@@ -25,6 +25,31 @@ function client(options: TachoOptions = {}) {
 /** Each is two code units, because lengths count code points. */
 const chars = (count: number): string => '😀'.repeat(count)
 
+test('each payload names the release of the agent, in the shortest form of capture too', async () => {
+  const { tacho, events, codes } = client({ release: chars(100), capture: 'metadata-only' })
+  const run = tacho.startRun()
+  run.step('step')
+  run.step('step', { release: 'own' })
+  assert.deepEqual(
+    (await events()).map(({ payload }) => payload),
+    [{ release: chars(100) }, { release: 'own' }],
+  )
+  assert.deepEqual(codes, [])
+  const released = (release: unknown, TACHO_RELEASE?: string) =>
+    resolveOptions({ apiKey: 'key', release } as TachoOptions, { TACHO_RELEASE }, () => 'id').settings.released
+  assert.deepEqual(released('1.4.0', '1.3.0'), { release: '1.4.0' })
+  assert.deepEqual(released(undefined, '1.3.0'), { release: '1.3.0' })
+  assert.deepEqual([released(undefined), released(undefined, ''), released(chars(101))], [{}, {}, {}])
+})
+
+test('recorders use all digits and letters of their five characters', async () => {
+  const { tacho, events } = client()
+  for (let run = 0; run < 200; run++) tacho.startRun().step('step')
+  const recorders = (await events()).map(({ n }) => String(n).slice(0, 5))
+  assert.ok(recorders.every((recorder) => /^[0-9a-z]{5}$/.test(recorder)))
+  assert.equal(new Set(recorders.join('')).size, 36)
+})
+
 test('a text at its limit is kept; with one more character it is cut and ends with an ellipsis', async () => {
   const { tacho, events, codes } = client()
   const run = tacho.startRun({ agentName: chars(1_024), agentId: chars(1_024), sessionId: chars(1_024) })

@@ -20,6 +20,7 @@ class _Client:
             base_url=request["baseUrl"],
             api_key=request["apiKey"],
             client_id=request["clientId"],
+            release=request["release"],
             guard=tacho.GuardDefaults(loop=None),
             flush_interval=0.05,
             # Diagnostics go to stderr, where the kit searches for the key.

@@ -12,6 +12,7 @@ import pytest
 
 import tacho
 from conftest import Service, accept_all, gather, judged, refuse
+from tacho.delivery.queue import Recorder
 
 Make = Callable[..., Any]
 
@@ -37,6 +38,13 @@ def test_events_are_numbered_by_their_recorder_and_the_outcome_is_the_last(make:
     second = numbers_of([event for event in service.events if event["runId"] == "second"])
     assert second[0][1:] == (1, True) and second[0][0] != recorder
     assert max(len(f',"n":"{event["n"]}"') for event in service.events) <= 16
+
+
+def test_recorders_use_all_digits_and_letters_of_their_five_characters() -> None:
+    recorders = [Recorder(None, os.urandom(8).hex()).id for _ in range(200)]
+    assert all(re.fullmatch("[0-9a-z]{5}", recorder) for recorder in recorders)
+    assert len(set("".join(recorders))) == 36
+    assert Recorder(None, "0" * 16).id == "00000"
 
 
 def test_threads_share_the_numbers_of_a_run(make: Make, service: Service) -> None:

@@ -449,6 +449,26 @@ def test_without_a_key_nothing_is_recorded_and_one_sentence_says_so() -> None:
     assert len(said) == 1 and "api_key" in said[0]
 
 
+@pytest.mark.parametrize("capture", ["full", "metadata-only"])
+def test_each_payload_names_the_release_of_the_agent(make: Make, service: Service, capture: str) -> None:
+    client = make(release="1.4.0", capture=capture)
+    run = client.tacho.start_run()
+    run.step("step")
+    run.step("step", {"release": "own"})
+    payloads = [event["payload"] for event in sent(client, service)]
+    assert payloads == [{"release": "1.4.0"}, {"release": "own"}]
+
+
+def test_the_release_may_come_from_the_environment(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACHO_RELEASE", "x" * 101)
+    assert make().tacho.core.settings.released == {"release": "x" * 100}
+    wrong = make(release="y" * 101)
+    assert wrong.codes == ["invalid_option"]
+    assert make(release="1.5.0").tacho.core.settings.released == {"release": "1.5.0"}
+    monkeypatch.delenv("TACHO_RELEASE")
+    assert make().tacho.core.settings.released == {}
+
+
 def test_wrong_options_get_their_defaults(make: Make) -> None:
     client = make(sample_rate=2, flush_timeout="x", capture="all", masking={"email": True}, agent_name="")
     settings = client.tacho.core.settings

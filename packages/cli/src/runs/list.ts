@@ -1,5 +1,5 @@
 /** `tacho runs list`: prints each page when it arrives. */
-import { whyFailed, whyLook } from '@tacho/contract/failure.ts'
+import { whyEnded, whyLook } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
@@ -114,7 +114,7 @@ function notesOf({ pinnedAt, completeness: { state, recorded, arrived } }: Opera
 export function runLine(run: OperatorRun): string {
   const status = shownStatus(run, Date.now())
   const time = spokenTime(run.startedAt)
-  const why = whyFailed(run)
+  const why = whyEnded(run)
   const line = `${time}  ${toned(toneOf(status), status.padEnd(9))}  ${printable(run.runId)}  ${printable(run.agent.name)}`
   return why === null ? line : `${line}  ${printable(why)}`
 }

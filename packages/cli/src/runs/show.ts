@@ -2,7 +2,15 @@
 import { eachItem, taken } from '@tacho/client/items.ts'
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
-import { causeLines, failureLine, failureOf, whyFailed, type Failure, type ToldEvent } from '@tacho/contract/failure.ts'
+import {
+  cancellationOf,
+  causeLines,
+  failureLine,
+  failureOf,
+  whyEnded,
+  type Failure,
+  type ToldEvent,
+} from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { neverEnded } from '@tacho/contract/never-ended.ts'
@@ -200,17 +208,20 @@ function runLines(run: OperatorRun, causes: readonly string[], now: number): str
 }
 
 function whyLines(run: OperatorRun, causes: readonly string[]): string[] {
-  const why = whyFailed(run)
+  const why = whyEnded(run)
   if (why === null) return []
   const more = run.failure === null ? [] : [`\`tacho runs show ${printable(run.runId)} --stack\` shows where.`]
   const below = [...causes.map(printable), ...more].map((line) => `         ${line}`)
-  return [`Why      ${toned('red', printable(why))}`, ...below]
+  return [`Why      ${run.status === 'CANCELLED' ? printable(why) : toned('red', printable(why))}`, ...below]
 }
 
 /** The error of a run with its causes and its stack. */
 async function printStack(client: OperatorClient, place: RunPlace, run: OperatorRun): Promise<void> {
   const { runId, failure } = run
-  if (failure === null) return printEmpty(`No event tells an error. \`tacho runs show ${runId}\` shows all.`)
+  if (failure === null)
+    return printEmpty(
+      `${run.status === 'CANCELLED' ? 'Its outcome does not say why it was cancelled' : 'No event tells an error'}. \`tacho runs show ${runId}\` shows all.`,
+    )
   const told = await toldFailure(client, place, run)
   printLine(toned('red', printable(failureLine(told ?? failure, { kind: failure.place, name: failure.name }))))
   for (const line of causeLines(told ?? { causes: [] })) printLine(`  ${printable(line)}`)
@@ -223,7 +234,8 @@ async function toldFailure(client: OperatorClient, place: RunPlace, { failure }:
   if (failure === null) return null
   const params = { ...place, eventId: failure.eventId }
   const { text } = answered(client.url, await client.whole.readEvent({ params }))
-  return failureOf(JSON.parse(text) as ToldEvent)
+  const event = JSON.parse(text) as ToldEvent
+  return failureOf(event) ?? cancellationOf(event)
 }
 
 function arrivedLine({ completeness }: OperatorRun): string {

@@ -1,6 +1,6 @@
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { causeLines, failureOf, whyFailed } from '@tacho/contract/failure.ts'
+import { cancellationOf, causeLines, failureOf, whyEnded } from '@tacho/contract/failure.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { useQuery } from '@tanstack/react-query'
@@ -24,11 +24,9 @@ interface Props {
   onCompare: () => void
   /** Shows the step that tells the error. */
   onFailure: () => void
-  /** Why it was cancelled, if its end says so. */
-  cancelled: string | undefined
 }
 
-export function RunHeader({ run, onCompare, onFailure, cancelled }: Props) {
+export function RunHeader({ run, onCompare, onFailure }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const now = useNow()
@@ -61,15 +59,6 @@ export function RunHeader({ run, onCompare, onFailure, cancelled }: Props) {
         <RunMenu place={place} run={run} />
       </div>
       <Why run={run} onFailure={onFailure} />
-      {run.status === 'CANCELLED' && cancelled !== undefined && (
-        <p
-          role="note"
-          aria-label="Why it was cancelled"
-          className="mt-1.5 rounded-lg bg-amber-wash px-3 py-2 text-amber"
-        >
-          <bdi className="font-medium [overflow-wrap:anywhere]">{cancelled}</bdi>
-        </p>
-      )}
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
           <Link
@@ -113,14 +102,19 @@ export function RunHeader({ run, onCompare, onFailure, cancelled }: Props) {
   )
 }
 
-/** Why it failed: the first thing that a person looks for. */
+/** Why it failed or was cancelled: the first thing that a person looks for. */
 function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
-  const why = whyFailed(run)
+  const why = whyEnded(run)
   if (why === null) return null
   const { failure } = run
+  const isCancelled = run.status === 'CANCELLED'
   return (
-    <div role="note" aria-label="Why it failed" className="mt-1.5 rounded-lg bg-red-wash px-3 py-2 text-red">
-      <span aria-hidden>✕ </span>
+    <div
+      role="note"
+      aria-label={isCancelled ? 'Why it was cancelled' : 'Why it failed'}
+      className={`mt-1.5 rounded-lg px-3 py-2 ${isCancelled ? 'bg-amber-wash text-amber' : 'bg-red-wash text-red'}`}
+    >
+      {!isCancelled && <span aria-hidden>✕ </span>}
       <bdi className="font-medium [overflow-wrap:anywhere]">{why}</bdi>
       {run.closedByRuleAt !== null && (
         <span className="text-sm">
@@ -144,7 +138,8 @@ function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
   if (!data) return null
   const { eventType, label, payload } = data.event
-  const failure = failureOf({ eventType, label, payload: isObject(payload) ? payload : {} })
+  const told = { eventType, label, payload: isObject(payload) ? payload : {} }
+  const failure = failureOf(told) ?? cancellationOf(told)
   const lines = failure === null ? [] : causeLines(failure)
   return lines.map((line, index) => (
     <p key={index} className="pl-4 text-sm [overflow-wrap:anywhere]">

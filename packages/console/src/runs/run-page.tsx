@@ -77,12 +77,7 @@ export function RunPage() {
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-3 sm:px-5">
-        <RunHeader
-          run={run.data}
-          onCompare={() => setComparing(true)}
-          onFailure={showFailure}
-          cancelled={endNote(steps, notes)}
-        />
+        <RunHeader run={run.data} onCompare={() => setComparing(true)} onFailure={showFailure} />
         <ProblemChips
           environmentId={environmentId}
           runId={runId}
@@ -132,11 +127,6 @@ export function RunPage() {
       )}
     </div>
   )
-}
-
-function endNote(steps: readonly Step[], notes: ReadonlyMap<string, string>): string | undefined {
-  const end = steps.findLast(({ eventType }) => eventType === 'SESSION_OUTCOME')
-  return (end && notes.get(end.eventId)) || undefined
 }
 
 function useFound(steps: readonly Step[], find: string): readonly Step[] {

@@ -21,7 +21,7 @@ export const RunFailure = Type.Object(
     name: nullableText('The tool, the model or the step'),
     eventId: Type.String({ description: 'Client id of the event that tells it, which may have a stack and causes' }),
   },
-  { $id: 'RunFailure', description: 'The error of a run' },
+  { $id: 'RunFailure', description: 'Why a run failed or was cancelled' },
 )
 export type RunFailure = Static<typeof RunFailure>
 
@@ -44,7 +44,8 @@ export const OperatorRun = Type.Object(
         'Events that tell an error: ERROR events, failed tool and model calls and steps, an outcome with an error',
     }),
     failure: Type.Union([RunFailure, Type.Null()], {
-      description: 'Why it failed: the error of its outcome, or else its latest error. Null: no event tells one',
+      description:
+        'Why it failed or was cancelled: what its outcome says; unless it was cancelled, else its latest error. Null: no event tells it',
     }),
     tools: names('Tools that it called'),
     models: names('Models that it called'),

@@ -1,7 +1,7 @@
 /** Delivery of events: "Client handling" of POST /events/batch, "Errors" and "Limits". */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Rule } from '../rule.ts'
+import { RELEASE, type Rule } from '../rule.ts'
 import { acceptAll, garbage, hangUp, judge, refuse, type Answer, type SentEvent } from '../scripted-service.ts'
 
 const BATCH_EVENTS = 100
@@ -47,6 +47,20 @@ function notRepeated(status: number, title: string): Rule {
 }
 
 export const eventRules: Rule[] = [
+  {
+    id: 'events/release',
+    title: 'The release of the agent is in each payload, unless the payload names one itself',
+    async run({ service, record, flush }) {
+      await record()
+      await record({ payload: { release: 'own', toolName: 'transfer' } })
+      await flush()
+      const payloads = service
+        .requests('events')
+        .flatMap(eventsOf)
+        .map(({ payload }) => payload)
+      assert.deepEqual(payloads, [{ release: RELEASE }, { release: 'own', toolName: 'transfer' }])
+    },
+  },
   {
     id: 'events/headers',
     title: 'Every request carries X-API-Key and says that it is JSON',

@@ -1,6 +1,6 @@
 /** Issue records: their idempotency key. */
 import assert from 'node:assert/strict'
-import type { Rule } from '../rule.ts'
+import { RELEASE, type Rule } from '../rule.ts'
 import { hangUp, json, refuse } from '../scripted-service.ts'
 
 const RECEIVED = json(202, { recordId: '01900000-0000-7000-8000-0000000000dd', status: 'RECEIVED', isNew: true })
@@ -18,6 +18,7 @@ export const issueRules: Rule[] = [
       assert.equal(new Set(requests.map(({ text }) => text)).size, 1, 'the record changed between two attempts')
       const body = requests[0]?.json as Record<string, unknown>
       assert.equal(body['sdkInstanceId'], clientId)
+      assert.deepEqual(body['payload'], { toolName: 'transfer', release: RELEASE })
       assert.equal(body['recordKind'], 'DETECTION')
       assert.ok(Number.isInteger(body['detectedAt']))
       assert.ok(typeof body['agentId'] === 'string' && body['agentId'] !== '')

@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import process from 'node:process'
 import { verdictOf } from '../answer.ts'
-import { bodyOf } from '../batch.ts'
+import { piecesOf } from '../batch.ts'
 import { isReceipt, type IssueRecords } from '../issue-records.ts'
 import { LIMITS } from '../limits.ts'
 import type { QueuedEvent } from '../queue.ts'
@@ -64,7 +64,7 @@ export function deliverNow(sender: Sender, service: Service): void {
       if (batch.length === 0) break
       batches.push(batch)
     }
-    const events = batches.map((batch): Post => ['/events/batch', bodyOf(batch)])
+    const events = batches.map((batch): Post => ['/events/batch', piecesOf(batch).join('')])
     const replies = post(service, [...events, ...records.map(({ json }): Post => ['/issue-records', json])])
     for (const [at, { id }] of records.entries()) {
       const reply = replies[events.length + at]

@@ -215,7 +215,7 @@ export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: str
 
 const PREFIX = 'TACHO_'
 /** Variables of the other commands and of the SDK. They can be set in the same shell. */
-const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID']
+const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
 /** All settings in table order, for the options of `tacho serve` and for the documentation. */

@@ -131,6 +131,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
   const data = item.payload ?? {}
   const promptUse = promptUseOf(item.eventType, data)
   const number = numberInRunOf(item.n)
+  const outcome = outcomeOf(item.eventType, data)
   return {
     eventId: item.eventId,
     clientId: item.clientId,
@@ -145,12 +146,12 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     spanId: spanId(item.spanId) ?? spanId(data['spanId']),
     parentSpanId: spanId(item.parentSpanId) ?? spanId(data['parentSpanId']),
     schemaVersion: item.schemaVersion ?? null,
-    outcome: outcomeOf(item.eventType, data),
+    outcome,
     usage: usageOf(item.eventType, data),
     latencyMs: latencyOf(data),
     promptUse,
     toolUse: toolUseOf(item.eventType, data),
-    failure: eventFailure(item.eventType, item.label, data),
+    failure: eventFailure(item.eventType, item.label, data, outcome),
     traits: traitsOf(item.eventType, data, promptUse),
     number,
     drops: dropsOf(number, item.dropped),

@@ -1,5 +1,5 @@
 /** What webhooks are told about a run that failed. */
-import { whyFailed } from '@tacho/contract/failure.ts'
+import { whyEnded } from '@tacho/contract/failure.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { nullableIsoTime, toRunFailure } from './run.ts'
 
@@ -10,7 +10,7 @@ export function failedRunNews(environmentId: string, run: RunRow): object | null
   const agentName = run.agentDisplayName ?? run.agentName
   // What failed earlier is not why it went silent.
   const failure = ruleClosedAt === null ? toRunFailure(run) : null
-  const why = whyFailed({ status, closedByRuleAt: nullableIsoTime(ruleClosedAt), failure })
+  const why = whyEnded({ status, closedByRuleAt: nullableIsoTime(ruleClosedAt), failure })
   const about = { environmentId, id, runId, sessionId, agentId, agentName, runStatus: status }
   return { ...about, title: why ?? 'It says FAILED and no error', failure }
 }

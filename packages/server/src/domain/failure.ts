@@ -1,9 +1,17 @@
 /** The error of an event, as its run keeps it. Source: decision "Why a run failed" in docs/decisions. */
-import { failureOf, isErrorEvent } from '@tacho/contract/failure.ts'
+import { cancellationOf, failureOf, isErrorEvent } from '@tacho/contract/failure.ts'
+import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { EventFailure } from '../storage/failure.ts'
 
-export function eventFailure(eventType: string, label: string, payload: Record<string, unknown>): EventFailure | null {
-  if (!isErrorEvent(eventType, payload)) return null
-  const failure = failureOf({ eventType, label, payload })
+export function eventFailure(
+  eventType: string,
+  label: string,
+  payload: Record<string, unknown>,
+  outcome: RunOutcome | null,
+): EventFailure | null {
+  const isError = isErrorEvent(eventType, payload)
+  if (!isError && outcome !== 'CANCELLED') return null
+  const event = { eventType, label, payload }
+  const failure = isError ? failureOf(event) : cancellationOf(event)
   return failure && { errorClass: failure.errorClass, message: failure.message, place: failure.place }
 }

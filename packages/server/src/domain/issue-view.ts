@@ -20,7 +20,7 @@ import type {
   IssueWhole,
 } from '../storage/issues.ts'
 import { isoTime, nullableIsoTime } from './run.ts'
-import { releaseOf } from './release.ts'
+import { releaseIn } from './release.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
 export function toIssueSummary(row: IssueRow): IssueSummary {
@@ -56,10 +56,6 @@ export function toIssue(row: IssueWhole): Issue {
     firstRelease: release(row.firstPayload),
     lastRelease: release(row.lastPayload),
   }
-}
-
-function releaseIn(payload: string): string | null {
-  return releaseOf(JSON.parse(payload) as Record<string, unknown>)
 }
 
 function toGroup(issue: IssueRow, row: IssueGroupRow): IssueGroup {

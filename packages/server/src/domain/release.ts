@@ -1,9 +1,15 @@
 /** The release of the agent that a payload names. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+
 type Payload = Readonly<Record<string, unknown>>
 
 /** Names that clients use; OpenTelemetry's is an attribute of the resource. */
 const RELEASES = ['release', 'agentVersion', 'appVersion', 'serviceVersion']
-const RELEASE_CHARS = 100
+
+/** The same of a stored payload; empty: retention removed it. */
+export function releaseIn(payload: string): string | null {
+  return payload === '' ? null : releaseOf(JSON.parse(payload) as Payload)
+}
 
 export function releaseOf(payload: Payload): string | null {
   const resource = payload['resource']
@@ -11,5 +17,5 @@ export function releaseOf(payload: Payload): string | null {
     typeof resource === 'object' && resource !== null ? (resource as Payload)['service.version'] : undefined
   const names = [...RELEASES.map((name) => (Object.hasOwn(payload, name) ? payload[name] : undefined)), ofService]
   const found = names.find((value) => typeof value === 'string' && value.trim() !== '')
-  return typeof found === 'string' ? found.trim().slice(0, RELEASE_CHARS).toWellFormed() : null
+  return typeof found === 'string' ? found.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null
 }

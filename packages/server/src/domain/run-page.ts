@@ -12,7 +12,7 @@ import type { EventRowRead } from '../storage/events.ts'
 import { html, type Html } from './html.ts'
 import { isoTime } from './run.ts'
 import { RUN_PAGE_STYLE } from './run-page-style.ts'
-import { failureLine, failureOf, isErrorEvent, whyFailed } from '@tacho/contract/failure.ts'
+import { failureLine, failureOf, isErrorEvent, whyEnded } from '@tacho/contract/failure.ts'
 import { usageOf } from './usage.ts'
 
 export interface RunFile {
@@ -120,7 +120,7 @@ export function pageEnd({ run, writtenAt, hasPayloads }: RunFile): string {
 
 /** A file without payloads has the class and the place of the error, not its message. */
 function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
-  const why = whyFailed(
+  const why = whyEnded(
     hasPayloads || run.failure === null ? run : { ...run, failure: { ...run.failure, message: null } },
   )
   return why === null ? html`` : html`<p class="why"><span aria-hidden="true">✕ </span><bdi>${why}</bdi></p> `

@@ -58,9 +58,10 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
   }
 }
 
-export function toRunFailure({ failure, failureMessage }: RunRow): RunFailure | null {
+/** What failed earlier is not why a run was cancelled. */
+export function toRunFailure({ status, failure, failureMessage }: RunRow): RunFailure | null {
   const known = readFailure(failure, failureMessage)
-  if (known === null) return null
+  if (known === null || (status === 'CANCELLED' && !known.isFinal)) return null
   const { errorClass, message, eventId } = known
   const { kind, name } = failurePlace(known)
   return { errorClass, message, place: kind, name, eventId }

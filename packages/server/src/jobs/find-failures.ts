@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../domain/failed-run.ts'
 import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
 import { canonicalFacts } from '../domain/issue.ts'
+import { releaseIn } from '../domain/release.ts'
 import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../domain/seen-failures.ts'
 import {
   readFailureSubject,
@@ -123,7 +124,8 @@ function stalled({ run, events }: RunInReview): Found[] {
   const failure = { kind: 'RUN_STALLED', agent, toolName: null, model: null, error } as const
   const clientId = events.at(-1)?.clientId ?? agentName
   const of = { clientId, sessionId, agentId: agent, promptVersionId: null, time: lastEventAt }
-  return [{ ...of, eventId: null, ...grouped(failure, agentName, null) }]
+  const release = releaseIn(events.at(-1)?.payload ?? '')
+  return [{ ...of, eventId: null, ...grouped(failure, agentName, release) }]
 }
 
 /** The payload repeats the facts and not the message itself: that is in the event, and goes with it. */

@@ -54,7 +54,7 @@ export interface NewEvent extends Numbering {
   promptUse: PromptUse | null
   /** The call of a tool, or a policy decision that held one back. */
   toolUse: ToolUse | null
-  /** The error that it tells; null: it is no error. */
+  /** The error that it tells; of an outcome also why the run was cancelled, which is no error. Null: neither. */
   failure: EventFailure | null
   /** Lines that it adds to the traits of its run. */
   traits: string | null

@@ -1,9 +1,10 @@
 /**
- * Why a run failed, in its row, so that lists of runs are cheap: the error of the outcome that closed it, or else the error
- * with the latest time, in whatever order they arrive. The message is content and has a column of its own: it goes with the payloads.
+ * Why a run failed or was cancelled, in its row, so that lists of runs are cheap: what the outcome that closed it says, or else
+ * the error with the latest time, in whatever order they arrive. The message is content and has a column of its own: it goes with the payloads.
  */
 import { hash } from 'node:crypto'
 import type { FailedWith, FailurePlace } from '@tacho/contract/failure.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
 import { FAILURE_PLACES } from '@tacho/contract/words.ts'
 
 export interface EventFailure extends FailedWith {
@@ -29,6 +30,11 @@ interface FailedPlace {
 }
 
 const FAILED_PLACES = 4
+
+/** Whether the event is an error. A cancelled run only says why it ended. */
+export function isError({ failure, outcome }: { failure: EventFailure | null; outcome: RunStatus | null }): boolean {
+  return failure !== null && outcome !== 'CANCELLED'
+}
 
 /** What the error of one event says about its run. */
 export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventId' | 'time' | 'isFinal'>): RunFailure {

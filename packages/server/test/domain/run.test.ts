@@ -50,3 +50,13 @@ test('operators see the error of a run', () => {
   assert.deepEqual(toOperatorRun({ ...row, failureMessage: null }, ESTIMATOR).failure, { ...failure, message: null })
   assert.equal(toOperatorRun({ ...row, failure: null }, ESTIMATOR).failure, null)
 })
+
+test('of a cancelled run they see what its end says, not what failed before', () => {
+  const { failure } = row
+  const cancelled = (isFinal: 0 | 1) => {
+    const text = JSON.stringify((JSON.parse(failure ?? '') as unknown[]).with(2, isFinal))
+    return toOperatorRun({ ...row, status: 'CANCELLED', ruleClosedAt: null, failure: text }, ESTIMATOR).failure
+  }
+  assert.equal(cancelled(1)?.message, 'no answer')
+  assert.equal(cancelled(0), null)
+})

@@ -263,7 +263,8 @@ test('a run that the stalled rule closed is an issue, unless its end arrives fir
   const path = `/environments/${service.environmentId}`
   const rule = { idleMinutes: 15, closeAs: 'FAILED' }
   assert.equal((await service.operator(`${path}/stalled-rule/change`, { body: rule })).status, 200)
-  const start = (runId: string) => event(runId, 'USER_INPUT', { text: 'x' }, { agentName: 'Crawler', timestamp: now })
+  const start = (runId: string) =>
+    event(runId, 'USER_INPUT', { text: 'x', release: '1.4.0' }, { agentName: 'Crawler', timestamp: now })
   await service.record([start('a'), start('b'), start('c')])
   await service.record([
     event('c', 'SESSION_OUTCOME', { status: 'COMPLETED' }, { agentName: 'Crawler', timestamp: now }),
@@ -279,6 +280,7 @@ test('a run that the stalled rule closed is an issue, unless its end arrives fir
   assert.equal(more.length, 0)
   assert.equal(issue?.title, 'Crawler went silent: no event and no end')
   assert.equal(issue.detectionType, 'run_stalled')
+  assert.equal((await service.operator<Issue>(`${path}/issues/${issue.id}`)).body.lastRelease, '1.4.0')
   assert.equal(issue.affectedRuns, 2)
   const { items } = (await service.operator<IssueRecordPage>(`${path}/issues/${issue.id}/occurrences`)).body
   assert.deepEqual(

@@ -44,6 +44,7 @@ class Tacho(Calls):
         agent_name: str | None = None,
         agent_id: str | None = None,
         schema_version: str | None = None,
+        release: str | None = None,
         capture: Capture | None = None,
         metadata_keys: Sequence[str] | None = None,
         masking: Masking | None = None,

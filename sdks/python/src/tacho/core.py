@@ -108,8 +108,9 @@ class Core:
                 return None
             version = prompt_version_of(self, scope)
             trace = active_trace() or scope.trace
-            if scope.annotations or version is not None or trace is not None:
-                noted = {} if version is None else {"promptVersionId": version}
+            released = self.settings.released
+            if scope.annotations or version is not None or trace is not None or released:
+                noted = {**released} if version is None else {**released, "promptVersionId": version}
                 if trace is not None:
                     noted |= {"traceId": trace.trace_id, "traceSpanId": trace.span_id}
                 payload = {**noted, **scope.annotations, **(payload or {})}

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from .delivery.proxy import LOOPBACK
 from .exact import exact_text
-from .limits import BATCH_BYTES, CLIENT_ID_CHARS, TEXT_CHARS
+from .limits import BATCH_BYTES, CLIENT_ID_CHARS, RELEASE_CHARS, TEXT_CHARS
 from .recording.mask import Masking
 from .recording.payload import Capture
+from .recording.text import well_formed
 
 _KEY = re.compile(r"[\x21-\x7e]+\Z")
 _MIB = 1_048_576
@@ -37,6 +38,8 @@ class Settings:
     has_agent: bool
     """The host gave one of them."""
     schema_version: str | None
+    released: Mapping[str, str]
+    """The key of payloads in which the service looks for the agent's release; empty: none is known."""
     capture: Capture
     metadata_keys: frozenset[str]
     masking: Masking
@@ -113,6 +116,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
     if not has_keys:
         problems.append("metadata_keys must be a list of texts.")
     flush_timeout = number("flush_timeout", 5.0, 0, 600)
+    release = text("release", RELEASE_CHARS) or os.environ.get("TACHO_RELEASE", "")[:RELEASE_CHARS]
     capture: Capture = choice("capture", ("full", "metadata-only"), "metadata-only")
     settings = Settings(
         enabled=choice("enabled", (True, False), False) and has_key and base is not None,
@@ -124,6 +128,7 @@ def resolve(given: Mapping[str, Any], new_id: str) -> Resolved:
         agent_id=text("agent_id", TEXT_CHARS),
         has_agent=given.get("agent_name") is not None or given.get("agent_id") is not None,
         schema_version=text("schema_version", TEXT_CHARS),
+        released={"release": well_formed(release)} if release else {},
         capture=capture if has_masking else "metadata-only",
         metadata_keys=frozenset(metadata_keys if has_keys else ()),
         masking=masking if has_masking else Masking(),

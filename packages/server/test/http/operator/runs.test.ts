@@ -210,6 +210,26 @@ test('a running run is active, stalled by the rule of its environment, or waits 
   assert.deepEqual([closed.body.status, closed.body.closedByRuleAt], ['RUNNING', null])
 })
 
+test('a cancelled run says why; that is no error, and what failed before is not why', async () => {
+  const sent = (runId: string, eventType: string, payload: Record<string, unknown>, ms: number) =>
+    event({ runId, eventType, payload, timestamp: Date.now() - 7_200_000 + ms })
+  const error = 'SIGTERM: The process was ended by SIGTERM.'
+  const { body } = await service.record([
+    sent('told', 'SESSION_OUTCOME', { status: 'CANCELLED', error }, 1),
+    sent('told', 'TOOL_CALL', { toolName: 'bill', error: 'TimeoutError: no answer' }, 2),
+    sent('untold', 'TOOL_CALL', { toolName: 'bill', error: 'TimeoutError: no answer' }, 1),
+    sent('untold', 'SESSION_OUTCOME', { status: 'CANCELLED' }, 2),
+  ])
+  assert.equal(body.success, true)
+  const told = replyOf('readOperatorRun', await read('told'))
+  const { eventId, ...failure } = told.failure ?? { eventId: '' }
+  assert.deepEqual(failure, { errorClass: null, message: error, place: 'run', name: null })
+  assert.match(eventId, /./)
+  assert.equal(told.errorCount, 1)
+  const untold = replyOf('readOperatorRun', await read('untold'))
+  assert.deepEqual([untold.status, untold.errorCount, untold.failure], ['CANCELLED', 1, null])
+})
+
 test('filters narrow by cost, length, errors, approvals and the names that events give', async () => {
   const start = Date.now() - 60_000
   const versionId = '0190a1b2-77a1-75f1-a257-11717a8c523d'

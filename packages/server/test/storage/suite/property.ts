@@ -48,11 +48,12 @@ const events = fc
       ),
       tool: fc.option(fc.constantFrom('a', 'b', 'c'), { nil: null }),
       version: fc.option(fc.constantFrom(...VERSIONS), { nil: null }),
+      end: fc.constantFrom('COMPLETED' as const, 'CANCELLED' as const),
     }),
     { minLength: 1, maxLength: 30 },
   )
   .map((specs) =>
-    specs.map(({ run, minute, call, failure, tool, version }, index): NewEvent => {
+    specs.map(({ run, minute, call, failure, tool, version, end }, index): NewEvent => {
       const isOutcome = specs.findIndex((spec) => spec.run === run) === index && run > 0
       return event({
         eventId: `e${index}`,
@@ -66,7 +67,7 @@ const events = fc
         promptUse: version === null ? null : { versionId: version, problem: null },
         failure,
         traits: tool === null ? null : traitLine('tool', tool),
-        outcome: isOutcome ? 'COMPLETED' : null,
+        outcome: isOutcome ? end : null,
       })
     }),
   )
@@ -139,7 +140,7 @@ function expected(sent: NewEvent[]) {
         agentDisplayName: null,
         eventCount: list.length,
         differingRetries: 0,
-        errorCount: list.filter(({ failure }) => failure !== null).length,
+        errorCount: list.filter(({ failure, outcome }) => failure !== null && outcome !== 'CANCELLED').length,
         traits: [...new Set(list.flatMap(({ traits }) => traits ?? []))].toSorted().join(''),
         ...failureFields(list),
         lastEventAt: Math.max(...list.map(({ time }) => time)),

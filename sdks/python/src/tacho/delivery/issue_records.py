@@ -189,7 +189,7 @@ class IssueRecords:
 
     def _text_of(self, record_id: str, scope: RunScope | None, report: IssueReport) -> str:
         settings = self._core.settings
-        payload = self._core.payloads.write(report.payload, _PAYLOAD_BYTES)
+        payload = self._core.payloads.write({**settings.released, **(report.payload or {})}, _PAYLOAD_BYTES)
         evidence = self._core.payloads.write(report.evidence, _EVIDENCE_BYTES)
         version = report.prompt_version_id or (prompt_version_of(self._core, scope) if scope else None)
         # The interface requires an agent id. The name identifies an agent without one.

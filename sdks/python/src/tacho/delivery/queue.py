@@ -17,8 +17,8 @@ class Recorder:
     def __init__(self, owner: object, span_id: str) -> None:
         """`owner`: the client in this process. `span_id`: the root span of the run here, in hexadecimal."""
         self.owner = owner
-        # Five characters: an event gets longer by 13 to 16 bytes.
-        self.id = span_id[:5]
+        # Five characters: an event gets longer by 13 to 16 bytes. In base 36 they tell 60 million recorders of a run apart.
+        self.id = base36(int(span_id[:13], 16))[-5:].rjust(5, "0")
         # Safe for threads.
         self.next_number = count(1).__next__
         self.dropped: dict[str, tuple[int, int]] = {}

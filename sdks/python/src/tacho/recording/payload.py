@@ -48,6 +48,7 @@ _METADATA_KEYS = frozenset(
         "startEventId",
         "paused",
         "revision",
+        "release",
         "detections",
     ]
 )

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../events.ts'
+import { isError } from '../../failure.ts'
 import { failureSubject, type TimeSpan } from '../../failures.ts'
 import type { Sql } from '../sql.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
@@ -21,15 +22,10 @@ interface FailedSpan extends TimeSpan {
 }
 
 /** Notes an event that was just stored, after it changed its run. Later outcomes of an ended run count like its errors. */
-export function noteFailedRun(
-  failed: FailedRuns,
-  run: RunState,
-  seq: number,
-  { failure, outcome, time }: NewEvent,
-): void {
+export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, event: NewEvent): void {
+  const { outcome, time } = event
   const isEnd = outcome === 'FAILED' && run.closingSeq === seq
-  const isError = failure !== null && run.errorCount <= FAILURES_OF_A_RUN
-  if (!isEnd && !isError) return
+  if (!isEnd && !(isError(event) && run.errorCount <= FAILURES_OF_A_RUN)) return
   const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
   const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]
   const ends = known.ends ?? isEnd

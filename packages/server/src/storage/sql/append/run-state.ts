@@ -13,7 +13,7 @@ import type { NewEvent, RestoredRun } from '../../events.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from '../keys.ts'
-import { foundFailure, keptFailure, type RunFailure } from '../../failure.ts'
+import { foundFailure, isError, keptFailure, type RunFailure } from '../../failure.ts'
 import { addTraits, NO_TRAITS } from '../../traits.ts'
 import { addUncosted, type RunCalls } from '../../uncosted.ts'
 import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
@@ -164,8 +164,9 @@ export function noteGaps(run: RunState): void {
   run.hasNewGaps = now === 1
 }
 
-function noteTraits(run: RunState, { failure, traits }: NewEvent): void {
-  if (failure !== null) run.errorCount++
+function noteTraits(run: RunState, event: NewEvent): void {
+  const { traits } = event
+  if (isError(event)) run.errorCount++
   if (traits === null) return
   const all = addTraits(run.traits, traits)
   if (all === run.traits) return
