@@ -212,7 +212,7 @@ class Tacho(Calls):
 
     def counters(self) -> Counters:
         """Counts of recorded events by result so far."""
-        return self.core.diagnostics.counters(*self.core.sender.held)
+        return self.core.sender.counters
 
     def issue_record_counters(self) -> IssueRecordCounters:
         """The same for issue records."""

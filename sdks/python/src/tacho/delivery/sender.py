@@ -24,7 +24,7 @@ from ..recording.event import PROTECTED_TYPES
 from ..recording.text import utf8_length
 from . import process_end
 from .answer import Judged, RetryAll, Split, Stop, Verdict, verdict_of
-from .diagnostics import Diagnostics, DropReason
+from .diagnostics import Counters, Diagnostics, DropReason
 from .lock import QueueLock
 from .queue import Queue, QueuedEvent, Recorder
 from .retry import wait_seconds
@@ -102,6 +102,12 @@ class Sender:
         """Number and bytes of the events in the queue or in a request."""
         with self._changed:
             return self._queue.held, self._queue.held_bytes
+
+    @property
+    def counters(self) -> Counters:
+        """Of one moment: no request ends in between."""
+        with self._changed:
+            return self._diagnostics.counters(*self.held)
 
     def keep_in(self, spool: Spool) -> None:
         """Stores the events in a place that outlives the process. Call it before the first one."""
@@ -207,10 +213,10 @@ class Sender:
             for event in batch:
                 event.attempts += 1
         self._diagnostics.count("retried", again)
-        batch = self._written(batch)
         try:
+            batch = self._written(batch)
             verdict = self._deliver(batch)
-        except Exception:
+        except Exception:  # For example, too little memory.
             verdict = RetryAll(None, "the SDK failed")
         with self._changed:
             if batch is self._batch:
@@ -220,13 +226,17 @@ class Sender:
     def _written(self, batch: list[QueuedEvent]) -> list[QueuedEvent]:
         """Masks and serialises taken events. Puts back what no longer fits into the request."""
         before = sum(event.bytes for event in batch)
-        for event in batch:
-            event.json  # noqa: B018 - this writes it.
-            time.sleep(0)  # The host's threads wait for one event at most.
+        try:
+            for event in batch:
+                event.json  # noqa: B018 - this writes it.
+                time.sleep(0)  # The host's threads wait for one event at most.
+        finally:
+            with self._changed:
+                if batch is self._batch:
+                    self._drop(self._queue.weigh(batch, before), "queue_full")
         with self._changed:
             if batch is not self._batch:
                 return batch
-            self._drop(self._queue.weigh(batch, before), "queue_full")
             fitting = _fitting(batch)
             self._queue.put_back(batch[fitting:])
             self._batch = batch[:fitting]
