@@ -52,21 +52,23 @@ class Service:
         self.policies: list[dict[str, Any]] = []
         self.prompts: list[dict[str, Any]] = []
         self.revision = "r1"
-        self.delay = 0.0
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                size = int(self.headers.get("content-length", 0))
+                body = self.rfile.read(size)
+                if len(body) < size:
+                    self.close_connection = True
+                    return  # Its process was killed while it sent: no request.
                 if self.headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
                 given = json.loads(body) if body else None
                 path = self.path.removeprefix("/openapi/v1").split("?")[0]
                 if path.startswith("/firewall-approvals/"):
                     path = "/firewall-approvals/id"
-                time.sleep(service.delay)
                 service.requests.append((path, given, {name.lower(): value for name, value in self.headers.items()}))
                 script = service.scripts[path]
                 answer = script.pop(0) if len(script) > 1 else script[0]
@@ -141,12 +143,15 @@ def make(service: Service) -> Iterator[Callable[..., Client]]:
     def make(**options: Any) -> Client:
         codes: list[str] = []
         defaults: dict[str, Any] = {"api_key": "key", "base_url": service.url, "client_id": "c", "compression": "never"}
-        # A slow machine must not be taken for a service without policies.
+        # A slow machine must not be taken for a service without policies, or for one that does not answer.
         defaults["guard"] = tacho.GuardDefaults(configuration_wait=120)
+        defaults |= {"request_timeout": 120, "flush_timeout": 120, "flush_interval": 3_600}
         given = {**defaults, "on_diagnostic": lambda said: codes.append(said.code), **options}
-        client = tacho.Tacho(**given)
-        made.append(client)
-        return Client(client, codes)
+        client = Client(tacho.Tacho(**given), codes)
+        made.append(client.tacho)
+        if "flush_interval" not in options:
+            gather(client)
+        return client
 
     yield make
     for client in made:
@@ -154,7 +159,10 @@ def make(service: Service) -> Iterator[Callable[..., Client]]:
 
 
 def gather(client: Client) -> None:
-    """As if a request had just ended: the next events wait for each other. Otherwise, the first one is sent at once."""
+    """
+    As if a request had just ended: the next events wait for each other. Otherwise, the first one is sent at once, so that
+    nobody knows what a flush sends. A client of `make` without a `flush_interval` sends when a test says so.
+    """
     client.tacho.core.sender._sent_at = time.monotonic()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tacho
-from conftest import Service, accept_all, gather, judged, refuse
+from conftest import Service, accept_all, judged, refuse
 from tacho.delivery.queue import Recorder
 
 Make = Callable[..., Any]
@@ -29,7 +29,7 @@ def test_events_are_numbered_by_their_recorder_and_the_outcome_is_the_last(make:
             run.step("step")
     with client.run(run_id="second"):
         pass
-    client.flush()
+    client.flush(120)
     first = numbers_of([event for event in service.events if event["runId"] == "first"])
     assert [number for _, number, _ in first] == list(range(1, 41))
     assert [is_last for *_, is_last in first] == [False] * 39 + [True]
@@ -55,7 +55,7 @@ def test_threads_share_the_numbers_of_a_run(make: Make, service: Service) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    client.flush()
+    client.flush(120)
     assert sorted(number for _, number, _ in numbers_of(service.events)) == list(range(1, 801))
 
 
@@ -63,16 +63,14 @@ def test_a_retry_has_the_same_number(make: Make, service: Service) -> None:
     service.script("/events/batch", refuse(503), lambda events: judged(0, [events[0]["eventId"]]), accept_all)
     client = make(flush_interval=0.01).tacho
     client.start_run().step("step")
-    client.flush(30)
+    client.flush(120)
     assert len(service.batches) == 3
     assert len({event["n"] for event in service.events}) == 1
 
 
 def test_what_is_dropped_is_told_with_what_is_sent_once_in_a_batch(make: Make, service: Service) -> None:
     service.script("/events/batch", refuse(503, retry_after="2"), accept_all)
-    made = make(max_queued_events=10, flush_interval=3_600)
-    gather(made)
-    client = made.tacho
+    client = make(max_queued_events=10).tacho
     run = client.start_run(run_id="full")
     beside = client.start_run(run_id="beside")
     for _ in range(15):
@@ -80,7 +78,7 @@ def test_what_is_dropped_is_told_with_what_is_sent_once_in_a_batch(make: Make, s
     run.end()
     # Pushes out another one of the run, after its outcome was made.
     beside.step("step")
-    client.flush(30)
+    client.flush(120)
     events = service.batches[-1]
     told = [event for event in events if "dropped" in event]
     assert [event["runId"] for event in told] == ["full"]
@@ -98,26 +96,24 @@ def test_an_event_that_cannot_be_recorded_has_a_number_too(make: Make, service: 
     run = client.start_run()
     run.record(Hostile(), "step")
     run.end()
-    client.flush()
+    client.flush(120)
     assert numbers_of(service.events)[0][1:] == (2, True)
     assert service.events[0]["dropped"]["failed"][0] == 1
 
 
 def test_another_part_of_a_run_is_another_recorder_which_says_when_it_is_done(make: Make, service: Service) -> None:
-    first_client = make(flush_interval=3_600)
-    gather(first_client)
-    run = first_client.tacho.start_run()
+    run = make().tacho.start_run()
     run.step("step")
     worker = make(client_id="worker").tacho
     part = worker.resume(run.to_handle())
     part.step("step")
     part.leave()
-    worker.flush()
+    worker.flush(120)
     [(first, *_), (second, number, is_last)] = numbers_of(service.events)
     assert first == second and (number, is_last) == (2, True)
     service.requests.clear()
     run.end()
-    assert run._core.sender.flush(30).left == 0
+    assert run._core.sender.flush(120).left == 0
     assert numbers_of(service.events)[0][0] != first
 
 
@@ -129,11 +125,11 @@ def test_a_forked_process_is_another_recorder(make: Make, service: Service) -> N
     pid = os.fork()
     if pid == 0:
         run.step("child")
-        client.flush(30)
+        client.flush(120)
         os._exit(0)
     os.waitpid(pid, 0)
     run.step("parent")
-    client.flush(30)
+    client.flush(120)
     numbers: dict[str, list[tuple[str, int]]] = {event["label"]: [] for event in service.events}
     for event, (recorder, number, _) in zip(service.events, numbers_of(service.events), strict=True):
         numbers[event["label"]].append((recorder, number))
@@ -148,6 +144,6 @@ def test_what_is_not_recorded_on_purpose_has_no_number(make: Make, service: Serv
     run = client.start_run()
     run.step("not recorded")
     run.end()
-    client.flush()
+    client.flush(120)
     assert numbers_of(service.events)[0][1:] == (1, True)
     assert isinstance(client, tacho.Tacho)

@@ -128,7 +128,7 @@ def test_the_next_process_continues_the_call_in_the_name_of_the_first_client(sta
     assert following.ran == [("1007", 25)]
     assert proceed(following, handle, approval_id) == "approval_used"
     assert len(service.approvals) == 1 and service.issues == []
-    following.flush()
+    following.flush(120)
     assert [event.event_type for event in service.events].count("TOOL_CALL") == 1
 
 
@@ -317,7 +317,7 @@ def test_a_run_that_ends_with_a_pending_call_stays_open(start: Start, service: O
     process = start("one")
     with pytest.raises(tacho.ToolBlockedError), process.run():
         process.refund("1007", amount=25)
-    process.flush()
+    process.flush(120)
     types = [event.event_type for event in service.events]
     assert types == ["POLICY_DECISION", "AGENT_STEP"]
 

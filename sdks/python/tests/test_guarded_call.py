@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import tacho
-from conftest import Client, Service, gather
+from conftest import Client, Service
 from tacho.guarding.arguments import Arguments
 from test_guard import answer, ask, created
 
@@ -128,7 +128,7 @@ def test_calls_that_people_approve_count_when_they_may_run(make: Make, service: 
     both_asked = threading.Barrier(2)
 
     def create(_: Any) -> Any:
-        both_asked.wait(60)
+        both_asked.wait(300)
         return created(_)
 
     service.script("/firewall-approvals", create)
@@ -220,8 +220,7 @@ def test_outside_a_run_a_call_gets_a_run_of_its_own(make: Make, service: Service
 
 
 def test_the_start_is_sent_before_the_tool_ends(make: Make, service: Service) -> None:
-    client = make(flush_interval=3_600)
-    gather(client)
+    client = make()
     with client.tacho.run():
         client.tacho.call_guarded("t", {"a": 1}, lambda: service.until(lambda: kinds(service) == ["TOOL_START"]))
     client.tacho.flush(120)

@@ -14,13 +14,15 @@ import pytest
 
 import tacho
 from conftest import Client, Service
+from tacho.guarding import guard
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT.parents[1] / "docs" / "sdk" / "python.md"
 WHEELS = os.environ.get("TACHO_TEST_WHEELS", "")
 PROGRAM = """
 import sys, tacho, importlib.resources
-client = tacho.Tacho(api_key="key", base_url=sys.argv[1])
+waits = tacho.GuardDefaults(configuration_wait=120)
+client = tacho.Tacho(api_key="key", base_url=sys.argv[1], request_timeout=120, guard=waits)
 with client.run(agent_name="installed") as run:
     run.user_input("Hello")
 assert client.decide("t", {"a": 1}).action == "ALLOW"
@@ -61,6 +63,8 @@ def test_the_code_of_the_guide_runs(
     monkeypatch.setenv("TACHO_API_KEY", "key")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tacho, "_client", None)
+    # A slow machine must not be taken for a service without policies.
+    monkeypatch.setattr(guard, "_CONFIGURATION_WAIT", 120.0)
     code = blocks()[number]
     if "tacho.integrations" in code:
         pytest.skip("needs a framework and a model; tests/integrations tests the integration with a scripted one")

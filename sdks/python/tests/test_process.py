@@ -31,6 +31,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "TACHO_URL": URL, "TACHO_API_KEY": KEY, "PYTHONWARNINGS": "error"}
 
 
+# At its end, a process waits a second for a service that does not answer. A slow machine gets its time.
+PATIENT = "import tacho; tacho.configure(flush_timeout=120, request_timeout=120)"
+
+
 def execute(code: str, *args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", textwrap.dedent(code), *args]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600)
@@ -39,7 +43,7 @@ def execute(code: str, *args: str) -> subprocess.CompletedProcess[str]:
 def events_of(run: str) -> list[str]:
     request = urllib.request.Request(f"{URL}/openapi/v1/runs/{run}", headers={"x-api-key": KEY})
     try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             return sorted(event["label"] for event in json.load(reply)["events"])
     except urllib.error.HTTPError as error:
         if error.code != 404:
@@ -59,7 +63,9 @@ def events_of(run: str) -> list[str]:
 )
 def test_a_process_that_ends_delivers_first(end: str, code: int, is_delivered: bool) -> None:
     run = run_id()
-    ended = execute(f"import sys, tacho\nrun = tacho.start_run(run_id=sys.argv[1])\nrun.step('step')\n{end}", run)
+    # Otherwise, the thread that sends may be quicker than `os._exit`.
+    begin = PATIENT if is_delivered else f"{PATIENT}.core.sender._worker.wake = lambda: True"
+    ended = execute(f"{begin}\nimport sys\nrun = tacho.start_run(run_id=sys.argv[1])\nrun.step('step')\n{end}", run)
     assert ended.returncode == code, ended.stderr
     assert ("step" in events_of(run)) is is_delivered
 
@@ -72,7 +78,7 @@ def test_what_atexit_functions_record_is_delivered_too() -> None:
         import atexit, sys
         atexit.register(lambda: (client.record("X", "late"), run.step("late"), tacho.flush(120)))
         import tacho
-        client = tacho.client()
+        client = tacho.configure(flush_timeout=120, request_timeout=120)
         run = tacho.start_run(run_id=sys.argv[1])
         run.step("step")
         """,
@@ -154,6 +160,8 @@ def test_children_of_multiprocessing_deliver_when_they_end(method: str, tmp_path
             """
             import multiprocessing, sys, tacho
 
+            tacho.configure(flush_timeout=120, request_timeout=120)
+
             def work(run_id, n):
                 run = tacho.start_run(run_id=run_id)
                 run.step(f"child {n}")
@@ -189,6 +197,7 @@ def test_workers_of_gunicorn_record_after_the_application_is_loaded_in_the_maste
             """
             import os, sys, tacho
 
+            tacho.configure(flush_timeout=120, request_timeout=120)
             run = tacho.start_run(run_id=os.environ["RUN"])
             run.step("master")
 
@@ -209,14 +218,14 @@ def test_workers_of_gunicorn_record_after_the_application_is_loaded_in_the_maste
             assert _get(address, f"/{n}").endswith(b"ok")
     finally:
         server.send_signal(signal.SIGTERM)
-        _, written = server.communicate(timeout=60)
+        _, written = server.communicate(timeout=300)
     assert events_of(run) == ["master", *(f"worker /{n}" for n in range(6))], written
 
 
 def _get(address: Path, path: str) -> bytes:
     import socket
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while True:
         try:
             with socket.socket(socket.AF_UNIX) as connection:
@@ -230,5 +239,5 @@ def _get(address: Path, path: str) -> bytes:
 
 def _read(path: str) -> Any:
     request = urllib.request.Request(f"{URL}/openapi/v1{path}", headers={"x-api-key": KEY})
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=300) as reply:
         return reply.read()

@@ -120,7 +120,7 @@ def test_a_response_that_is_not_streamed_ends_its_run_at_once(make: Make, servic
 
 def test_shutdown_ends_the_client_and_not_the_module(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tacho, "_client", None)
-    first = tacho.configure(api_key="key", base_url=service.url, agent_name="mine", flush_interval=0)
+    first = tacho.configure(api_key="key", base_url=service.url, agent_name="mine", flush_interval=0, request_timeout=120)
     assert tacho.shutdown(120).left == 0
     with tacho.run():
         tacho.record("X", "x")
@@ -248,13 +248,15 @@ def test_objects_are_recorded_by_their_fields_or_their_text(make: Make, service:
 POOL = """
 import multiprocessing, sys, tacho
 
+# A slow machine gets its time.
+tacho.configure(flush_interval=3600, flush_timeout=120, request_timeout=120)
+
 def work(n):
     with tacho.run(run_id=f"pool-{n}") as run:
         run.step("work")
     return n
 
 if __name__ == "__main__":
-    tacho.configure(flush_interval=3600)
     with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
         assert sorted(pool.map(work, range(6), chunksize=1)) == [*range(6)]
 """

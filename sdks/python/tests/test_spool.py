@@ -127,7 +127,8 @@ def test_forked_processes_keep_their_own_lines_and_none_is_lost_or_taken_from_a_
     service.script("/events/batch", accept_all)
     next_ = make(spool=str(tmp_path))
     assert next_.tacho.ready(120)
-    assert next_.tacho.flush(120).sent == 5
+    assert next_.tacho.flush(120).left == 0
+    assert next_.tacho.counters().accepted == 5
     assert labels(service) == ["child 0", "child 1", "child 2", "parent", "parent again"]
 
 
@@ -185,7 +186,7 @@ def test_a_pool_and_workers_of_gunicorn_leave_everything_when_they_are_killed(
 
 
 def get(address: Path, path: str) -> bytes:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while True:
         try:
             with socket.socket(socket.AF_UNIX) as connection:
@@ -245,7 +246,8 @@ def test_a_live_client_keeps_its_segments_and_they_are_empty_after_delivery(
     (file,) = tmp_path.glob(f"*.{os.getpid()}.*.events")
     assert file.stat().st_size > 0
     service.script("/events/batch", accept_all)
-    assert first.tacho.flush(120).sent == 1
+    assert first.tacho.flush(120).left == 0
+    assert first.tacho.counters().accepted == 1
     assert file.stat().st_size == 0
 
 
@@ -376,7 +378,8 @@ def test_a_disk_that_is_full_in_the_middle_of_a_line_is_reported_and_memory_deli
     # The complete lines are still there, and are sent again under the same ids.
     client = make(spool=str(tmp_path))
     assert client.tacho.ready(120)
-    assert 20 < client.tacho.shutdown(120).sent < 150
+    client.tacho.shutdown(120)
+    assert 20 < client.tacho.counters().accepted < 150
     assert client.codes == ["spool_damaged"]
     assert len(labels(service)) == 150
 
@@ -404,7 +407,8 @@ def test_a_process_that_ends_while_the_service_is_down_says_that_the_spool_keeps
     service.script("/events/batch", accept_all)
     client = make(spool=str(tmp_path))
     assert client.tacho.ready(120)
-    assert client.tacho.flush(120).sent == 1
+    assert client.tacho.flush(120).left == 0
+    assert client.tacho.counters().accepted == 1
 
 
 def test_without_a_spool_there_is_nothing_to_wait_for_and_a_disabled_client_opens_none(make: Make, tmp_path: Path) -> None:

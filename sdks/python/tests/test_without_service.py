@@ -107,12 +107,10 @@ def test_the_last_policies_stay_in_force(make: Make, service: Service, status: i
 
 def test_approvals_need_the_service(make: Make, service: Service) -> None:
     ask(service, answer("APPROVED"))
-    client = make(guard=tacho.GuardDefaults(approval_timeout=1, configuration_wait=120))
-    assert client.tacho.configuration.ready(120)
     service.script("/firewall-approvals", DOWN)
-    assert outcome(client) == "approval_timeout"
+    assert outcome(make(guard=tacho.GuardDefaults(approval_timeout=1, configuration_wait=120))) == "approval_timeout"
     service.script("/firewall-approvals", refuse(404))
-    assert outcome(client) == "approval_unavailable"
+    assert outcome(make()) == "approval_unavailable"
 
 
 def test_a_client_that_is_turned_off_runs_its_tools(make: Make) -> None:

@@ -16,7 +16,7 @@ MIB = 1_048_576
 
 
 def test_a_record_call_masks_nothing_itself(make: Make, service: Service, monkeypatch: Any) -> None:
-    client = make(flush_interval=60)
+    client = make()
     threads: list[str] = []
     payloads = client.tacho.core.payloads
     written = payloads.written
@@ -35,7 +35,7 @@ def test_a_record_call_masks_nothing_itself(make: Make, service: Service, monkey
 
 
 def test_a_later_change_of_the_payload_has_no_effect(make: Make, service: Service) -> None:
-    client = make(flush_interval=60)
+    client = make()
     given: dict[str, Any] = {"list": [1, {"deep": "a"}], "half": "\ud800 é"}
     client.tacho.start_run().step("s", given)
     given["list"][1]["deep"] = "b"
@@ -52,7 +52,7 @@ def test_a_function_of_the_host_runs_in_its_record_call(make: Make, service: Ser
         threads.add(threading.current_thread().name)
         return text
 
-    client = make(masking=Masking(custom=custom), flush_interval=60)
+    client = make(masking=Masking(custom=custom))
     client.tacho.start_run().step("s", {"text": "x"})
     assert threads == {threading.current_thread().name}
     assert client.tacho.flush(120).left == 0
@@ -60,7 +60,7 @@ def test_a_function_of_the_host_runs_in_its_record_call(make: Make, service: Ser
 
 
 def test_events_that_grow_when_written_are_sent_in_more_requests(make: Make, service: Service) -> None:
-    client = make(flush_interval=60)
+    client = make()
     run = client.tacho.start_run()
     # JSON doubles each quote.
     ids = [run.step("s", {"text": '"' * 100_000}) for _ in range(12)]
@@ -75,7 +75,7 @@ def test_events_that_grow_when_written_are_sent_in_more_requests(make: Make, ser
 
 def test_the_bound_of_queued_bytes_holds_for_events_that_grow(make: Make, service: Service) -> None:
     service.script("/events/batch", lambda _: (503, None, {}))
-    client = make(flush_interval=60, max_queued_bytes=2 * MIB)
+    client = make(max_queued_bytes=2 * MIB)
     run = client.tacho.start_run()
     for _ in range(15):
         run.step("s", {"text": '"' * 100_000})

@@ -25,7 +25,7 @@ def refund(order: int, amount: int) -> str:
 
 def _read(run_id: str) -> Any:
     request = urllib.request.Request(f"{URL}/openapi/v1/runs/{run_id}", headers={"x-api-key": KEY})
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=300) as reply:
         return json.load(reply)
 
 
