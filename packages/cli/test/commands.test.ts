@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../server/test/setup/eventually.ts'
 import { ended, runTacho, startServer, startTacho } from './tacho.ts'
 
 const server = await startServer()
@@ -57,7 +57,7 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
   })
   const regressed = async () => (await issues()).reduce((sum, { regressions }) => sum + regressions, 0)
   // The last detection is reviewed a moment later.
-  for (let tries = 0; tries < 300 && (await regressed()) === 0; tries++) await sleep(100)
+  await eventually(async () => (await regressed()) > 0, 'the regression')
   const before = await lists()
   assert.deepEqual(
     before.approvals.map(({ status }) => status).toSorted((a, b) => a.localeCompare(b)),

@@ -3,10 +3,8 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { eventually } from '../../server/test/setup/eventually.ts'
+import { workDone } from '../../server/test/setup/work-done.ts'
 import { OPERATOR_TOKEN, runTacho, serveFrom, startServer, type Ended } from './tacho.ts'
 
 const server = await startServer()
@@ -16,19 +14,9 @@ assert.equal(tour.code, 0, tour.stderr)
 const { json, text, refused } = server
 const WHERE = ['--environment', 'default/tacho-demo']
 
-/** A job looks at recorded failures two seconds later, and changes issues. Waits until they stay the same for longer. */
-async function settled(): Promise<void> {
-  const issues = async () =>
-    (await text('export', ...WHERE)).split('\n').filter((line) => line.startsWith('{"type":"issue'))
-  await eventually(async () => {
-    const before = await issues()
-    await sleep(3_000)
-    return before.length > 0 && isDeepStrictEqual(before, await issues())
-  }, 'issues that stay the same')
-}
-
 test('an export continues after an interruption, and its import is exported again byte for byte', async () => {
-  await settled()
+  // Jobs look at recorded failures and issue records a moment later, and change issues.
+  await workDone(server, 'find_failures', 'review_issue_record')
   const whole = path.join(server.directory, 'whole.jsonl')
   const { counts, lines } = await json<{ counts: Record<string, number>; lines: number }>(
     'export',

@@ -53,7 +53,13 @@ switch (way) {
     break
   case 'host-drains':
   case 'host-drains-once':
+  case 'wait-with-more':
   case 'wait':
+    if (way === 'wait-with-more') {
+      // From now on, nothing is sent before the flush interval.
+      await tacho.flush()
+      run.step('more')
+    }
     if (way === 'host-drains') process.on('SIGTERM', drain)
     if (way === 'host-drains-once') process.once('SIGTERM', drain)
     setInterval(() => undefined, 1_000)

@@ -260,11 +260,14 @@ for (const [what, breakOff] of [
       return { ...done, connections }
     }
     try {
+      const begunAt = performance.now()
       await counted('SessionStart', { source: 'startup' })
-      isOut = true
       const startedAt = performance.now()
+      isOut = true
       const first = await counted('SessionStart', { source: 'resume' })
-      assert.ok(first.connections > 0 && performance.now() - startedAt < 5_000)
+      // Much of it is the start of a process, as before.
+      const [asUsual, spent] = [startedAt - begunAt, performance.now() - startedAt]
+      assert.ok(first.connections > 0 && spent < 5_000 + 3 * asUsual, `${spent} ms instead of ${asUsual}`)
       const outage = [
         await counted('UserPromptSubmit', { prompt: 'Go on.' }),
         await counted('PreToolUse', tool('rm -rf /', 't-1')),

@@ -189,6 +189,8 @@ for (const [signal, code] of [
     const { socket } = await heldRequest(await server.ready(), printed(server.stdout()).key)
     socket.on('error', () => undefined)
     server.signal(signal)
+    // A repeat within a second after it was heard is the same signal.
+    await eventually(() => server.stderr().includes('draining'), 'a draining server')
     await wait(1_200)
     server.signal(signal)
     assert.equal(await server.ended(), code)

@@ -209,7 +209,7 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
   for (const node of [one, two]) assert.equal((await api(node, '/runs', undefined, key))[0], 200)
   await operator(one, `/environments/${environment}/keys/${id}/revoke`, {})
   const isRevoked = async () => (await api(two, '/runs', undefined, key))[0] === 401
-  await eventually(isRevoked, 'the revocation on the other node', 5_000)
+  await eventually(isRevoked, 'the revocation on the other node', 20_000)
 
   const [, { id: approvalId }] = await api<{ id: string }>(two, '/firewall-approvals', {
     clientRequestId: 'c',
@@ -223,8 +223,8 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
   assert.equal(decided, 200)
   const decidedAt = performance.now()
   assert.equal((await waiting)[1].status, 'APPROVED')
-  // The service promises one second; a machine that is busy with other tests gets more.
-  assert.ok(performance.now() - decidedAt < 5_000)
+  // The service promises one second; a machine that is busy with other tests gets more. The poll itself ends after 30.
+  assert.ok(performance.now() - decidedAt < 20_000)
 
   // The work of a killed node: its lease ends, and a live node takes it.
   two.process.signal('SIGSTOP')

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { openPostgresStorage } from '../../../src/storage/postgres/open.ts'
 import { append, event, newId, NOON } from '../suite/sample.ts'
 import { refusal, retried, useTestDatabase } from './store-trouble.ts'
@@ -14,6 +13,7 @@ const { url: databaseUrl, withStorage } = useTestDatabase()
 async function proxyFallingSilentAt(text: string) {
   const target = new URL(databaseUrl())
   const sockets: Socket[] = []
+  const { promise: silent, resolve } = Promise.withResolvers<void>()
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname)
     for (const socket of [client, upstream]) sockets.push(socket.on('error', () => undefined))
@@ -23,6 +23,7 @@ async function proxyFallingSilentAt(text: string) {
       const at = isSilent ? -1 : chunk.indexOf(text)
       if (!isSilent) upstream.write(at < 0 ? chunk : chunk.subarray(0, at + text.length + 200))
       isSilent ||= at >= 0
+      if (isSilent) resolve()
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -30,6 +31,7 @@ async function proxyFallingSilentAt(text: string) {
   url.port = String((server.address() as AddressInfo).port)
   return {
     url: url.href,
+    silent,
     close() {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -39,7 +41,7 @@ async function proxyFallingSilentAt(text: string) {
 
 test('a node that falls silent while it sends rows blocks others only as long as an idle transaction may last', async () => {
   const proxy = await proxyFallingSilentAt('COPY events')
-  const timeouts = { statementMs: 2_000, lockMs: 500, idleInTransactionMs: 1_000 }
+  const timeouts = { statementMs: 2_000, lockMs: 200, idleInTransactionMs: 3_000 }
   const env = newId()
   const inSameRun = () => event({ runId: 'silent', payload: JSON.stringify('x'.repeat(10_000)) })
   try {
@@ -47,7 +49,7 @@ test('a node that falls silent while it sends rows blocks others only as long as
       await append(storage, env, inSameRun())
       const other = await openPostgresStorage({ url: proxy.url, timeouts })
       const failing = assert.rejects(append(other, env, inSameRun()), refusal('storage_unavailable'))
-      await sleep(300)
+      await proxy.silent
       await assert.rejects(append(storage, env, inSameRun()), refusal('storage_unavailable'))
       assert.deepEqual(await retried(() => append(storage, env, inSameRun())), ['stored'])
       proxy.close()
@@ -65,7 +67,7 @@ test('a database whose connection is cut during a statement counts as unreachabl
     const storage = await openPostgresStorage({ url: proxy.url })
     const creating = storage.createWorkspace({ id: newId(), name: newId(), createdAt: NOON }, [])
     const failed = assert.rejects(creating, refusal('storage_unavailable'))
-    await sleep(100)
+    await proxy.silent
     proxy.close()
     await failed
     await storage.close()
