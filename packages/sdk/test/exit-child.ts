@@ -62,7 +62,15 @@ switch (way) {
     }
     if (way === 'host-drains') process.on('SIGTERM', drain)
     if (way === 'host-drains-once') process.once('SIGTERM', drain)
-    setInterval(() => undefined, 1_000)
+    if (copy === undefined) setInterval(() => undefined, 1_000)
+    else {
+      const timer = setInterval(() => {
+        if (process.listenerCount('SIGTERM') > 1) return
+        say('one copy left')
+        clearInterval(timer)
+        setInterval(() => undefined, 1_000)
+      }, 5)
+    }
     say('ready')
     break
   default:

@@ -22,7 +22,7 @@ import { Tacho, type TachoOptions } from '../src/index.ts'
 import { hostRuntime } from '../src/runtime.ts'
 import { ended } from '../../cli/test/tacho.ts'
 import { assertBalanced } from './balance.ts'
-import { startScriptedServer, status, type Answer } from './scripted-server.ts'
+import { accept, startScriptedServer, status, type Answer } from './scripted-server.ts'
 
 const CHILD = fileURLToPath(new URL('exit-child.ts', import.meta.url))
 
@@ -42,6 +42,7 @@ async function endOf(
   url: string,
   options: ChildOptions = {},
   onReady: (kill: (signal: NodeJS.Signals) => void) => void = () => undefined,
+  onOutput: (output: string) => void = () => undefined,
 ): Promise<End> {
   // A slow machine gets its time.
   const given = { flushTimeoutMs: 60_000, ...options }
@@ -55,6 +56,7 @@ async function endOf(
     const wasReady = output.includes('ready')
     output += chunk.toString()
     if (!wasReady && output.includes('ready')) onReady((signal) => child.kill(signal))
+    onOutput(output)
   })
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   return { code, signal, output, errors }
@@ -157,16 +159,26 @@ test('SIGTERM delivers, and the process still ends by the signal', async (t) => 
 })
 
 test('SIGTERM ends a process with two copies of the SDK, as bundles can have, once both have delivered', async (t) => {
-  const server = await serve(t)
+  const held = Promise.withResolvers<void>()
+  let tries = 0
+  // The service takes the last events of the second copy only after the first copy has done its part.
+  const server = await serve(t, (response, batch) => {
+    const [last] = batch.events.flatMap(({ label, runId }) => (label === 'cancelled' ? [runId] : []))
+    // Later than a process group and its parent pass on one signal: another signal would count as the second.
+    if (last === 'exit') return void setTimeout(() => accept(response, batch), 1_100)
+    if (last !== 'second' || ++tries > 1) return accept(response, batch)
+    void held.promise.then(() => status(503, { 'retry-after': '0' })(response, batch))
+  })
   const folder = temporaryFolder(t)
   for (const name of ['src', 'package.json']) {
     cpSync(fileURLToPath(new URL(`../${name}`, import.meta.url)), path.join(folder, name), { recursive: true })
   }
-  const options = { flushIntervalMs: 3_600_000, copy: path.join(folder, 'src/index.ts') }
-  const end = await endOf('wait', server.url, options, (kill) => kill('SIGTERM'))
+  const options = { flushIntervalMs: 3_600_000, flushTimeoutMs: 60_000, copy: path.join(folder, 'src/index.ts') }
+  const onOutput = (output: string) => output.includes('one copy left') && held.resolve()
+  const end = await endOf('wait', server.url, options, (kill) => kill('SIGTERM'), onOutput)
   assert.equal(end.signal, 'SIGTERM', end.errors)
   const cancelled = server.events().flatMap(({ label, runId }) => (label === 'cancelled' ? [runId] : []))
-  assert.deepEqual(cancelled.toSorted(), ['exit', 'second'])
+  assert.deepEqual([cancelled.toSorted(), tries], [['exit', 'second', 'second'], 2])
 })
 
 test("the SDK does not interrupt the host's own drain on SIGTERM (langwatch#6826)", async (t) => {
