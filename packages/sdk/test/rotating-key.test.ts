@@ -103,6 +103,54 @@ test('a function that never answers holds up no request for longer than its time
   assert.equal(reply.kind, 'no-reply')
 })
 
+const ok = { kind: 'reply', ok: true, status: 200, header: () => null, json: {} } as const
+const type = (name: string) => (name === 'content-type' ? 'application/problem+json' : null)
+const refused = { kind: 'reply', ok: false, status: 401, header: type, json: REFUSED } as const
+
+test('requests at the same time ask once, and each is repeated with the next key', async () => {
+  const keys = ['first', 'second']
+  let asked = 0
+  const key = createRotatingKey(async () => keys[asked++] ?? 'third', hostRuntime)
+  const used: string[] = []
+  const act = async (given: string) => (used.push(given), given === 'first' ? refused : ok)
+  assert.deepEqual(await Promise.all([1, 2, 3].map(() => key.send(act, 60_000))), [ok, ok, ok])
+  assert.deepEqual([asked, used], [2, ['first', 'first', 'first', 'second', 'second', 'second']])
+})
+
+test('a refused key is asked for again only after five seconds', async () => {
+  let [now, asked] = [0, 0]
+  const key = createRotatingKey(() => (asked++, 'same'), { ...hostRuntime, now: () => now })
+  for (const [at, count] of [
+    [0, 2],
+    [4_999, 2],
+    [5_000, 3],
+  ] as const) {
+    now = at
+    assert.equal((await key.send(async () => refused, 60_000)).kind, 'no-reply')
+    assert.equal(asked, count)
+  }
+})
+
+test('a request that began with an older key takes the newer one without a question', async () => {
+  let asked = 0
+  const key = createRotatingKey(() => `key-${++asked}`, hostRuntime)
+  const reply = await key.send(async (given) => {
+    if (given !== 'key-1') return ok
+    // Meanwhile, another request learns the newer key.
+    assert.equal(await key.send(async (other) => (other === 'key-1' ? refused : ok), 60_000), ok)
+    return refused
+  }, 60_000)
+  assert.deepEqual([reply, asked], [ok, 2])
+})
+
+test('what is no key is never sent', async () => {
+  for (const given of ['', 'a b', 'schlüssel', 5, null]) {
+    const key = createRotatingKey(() => given as string, hostRuntime)
+    const reply = await key.send(() => assert.fail('sent'), 60_000)
+    assert.deepEqual([reply.kind, key.known], ['no-reply', ''])
+  }
+})
+
 test('a 401 of a proxy does not ask for a key', async () => {
   let asked = 0
   const key = createRotatingKey(() => `key-${++asked}`, hostRuntime)

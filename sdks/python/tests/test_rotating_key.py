@@ -81,6 +81,68 @@ def test_no_key_is_an_outage(given: Any) -> None:
     assert isinstance(reply, NoReply)
 
 
+def test_a_request_that_began_with_an_older_key_is_repeated_with_the_newer_one_without_a_question() -> None:
+    vault = Vault()
+    sent: list[str] = []
+
+    def send(*_: Any, **__: Any) -> Reply | NoReply:
+        sent.append(vault.rotating.current())
+        if len(sent) == 1:
+            vault.given = vault.valid = "second"
+            # Meanwhile, another request learns the newer key.
+            assert vault.request("GET", "/", timeout=60) == OK
+            return REFUSED
+        return OK
+
+    assert vault.rotating.sending(send)("GET", "/", timeout=60) == OK
+    assert (sent, vault.asked) == (["first", "second"], 2)
+
+
+def _reply_of(give: Any) -> Reply | NoReply | None:
+    """None if the request waits for more than a minute."""
+    rotating, replies = RotatingKey(give), []
+
+    def ask() -> None:
+        replies.append(rotating.sending(lambda *_, **__: OK)("GET", "/", timeout=0.02))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(60)
+    return next(iter(replies), None)
+
+
+def test_an_async_function_that_never_answers_holds_up_no_request_and_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", shown.append)
+
+    async def never() -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def fails() -> str:
+        raise ValueError("hush")
+
+    for give in (never, fails):
+        assert isinstance(_reply_of(give), NoReply)
+    for thread in [thread for thread in threading.enumerate() if thread.name == "tacho-key"]:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert shown == []
+
+
+def test_an_async_function_that_blocks_holds_up_no_request() -> None:
+    may_end = threading.Event()
+
+    async def blocks() -> str:
+        may_end.wait()
+        return "late"
+
+    try:
+        assert isinstance(_reply_of(blocks), NoReply)
+    finally:
+        may_end.set()
+
+
 def test_the_401_of_a_proxy_asks_for_no_key() -> None:
     vault = Vault()
     page = Reply(401, {"content-type": "text/html"}, None)

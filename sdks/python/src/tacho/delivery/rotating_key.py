@@ -10,6 +10,7 @@ A key that the host gives by a function: it is asked for at first use, and again
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import re
 import threading
@@ -102,7 +103,12 @@ def _awaited(key: Awaitable[str], timeout: float) -> Any:
     async def within() -> None:
         got.append(await asyncio.wait_for(key, timeout))
 
-    thread = threading.Thread(target=lambda: asyncio.run(within()), name="tacho-key", daemon=True)
+    def run() -> None:
+        # Python would print the error, which may hold a secret.
+        with contextlib.suppress(Exception):
+            asyncio.run(within())
+
+    thread = threading.Thread(target=run, name="tacho-key", daemon=True)
     thread.start()
     thread.join(timeout)
     return got[0] if got else None
