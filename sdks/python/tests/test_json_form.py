@@ -102,6 +102,15 @@ def test_forms_tell_true_from_one_and_one_object_from_another() -> None:
     assert not is_same(json_form([object()]), json_form([object()]))
 
 
+def test_arguments_too_large_to_read_are_the_same_whenever_they_are_read() -> None:
+    numbers, other = [*range(100_000)], [*range(100_000)]
+    # All are alive at once, so that none gets the id of another.
+    first, again, changed = {"n": numbers, "x": 1.5}, {"n": numbers, "x": 1.5}, {"n": other, "x": 1.5}
+    forms = [json_form(given) for given in (first, again, changed, {"n": numbers, "x": 2.5})]
+    assert [is_same(forms[0], form) for form in forms] == [True, True, False, False]
+    assert [is_same(json_form(json_form), json_form(given)) for given in (json_form, is_same)] == [True, False]
+
+
 def test_a_large_a_circular_and_a_deep_input_are_read_within_bounds() -> None:
     many: list[Any] = []
     for _ in range(40):

@@ -27,23 +27,39 @@ from ..recording.plain import Json, dump, read_safely, to_plain, whole
 
 # Values of one input. A larger one cannot be read.
 _VALUES_MAX = 100_000
+# Arguments that are compared one by one when the whole input cannot be read.
+_MEMBERS_MAX = 1_000
 _TEXTS = (uuid.UUID, pathlib.PurePath, ipaddress.IPv4Address, ipaddress.IPv6Address)
 
 
 class Opaque(Unreadable):
-    """`shown`: what is recorded in its place. `trace`: equal for the same unchanged value."""
+    """
+    `shown`: what is recorded in its place. `trace`: equal for the same unchanged value. `source` stays, because another object
+    could get its id.
+    """
 
-    __slots__ = ("shown", "trace")
+    __slots__ = ("shown", "source", "trace")
 
     def __init__(self, source: object, reason: str) -> None:
         super().__init__(f"a value in tool.input {reason}")
         self.shown: Json = read_safely(lambda: whole(to_plain({"value": source}, INPUT_LEVELS).value["value"]), None)
-        literal = exact_number(source)
-        if literal is None:
-            literal = exact_text(source) or (bytes(source) if type(source) is bytearray else None)  # type: ignore[assignment]
-        # Equal texts and numbers are the same value. Another object is the same only if it is the same object.
-        identity = id(source) if literal is None and type(source) is not bytes else repr(literal or source)
-        self.trace = (class_name(source), identity, read_safely(lambda: dump(self.shown), ""))
+        self.source = source
+        # A dict may change while it is read.
+        identity: object = read_safely(lambda: _identity_of(source), None)
+        self.trace = (class_name(source), identity or id(source), read_safely(lambda: dump(self.shown), ""))
+
+
+def _identity_of(source: object, is_member: bool = False) -> object:
+    """Equal texts and numbers are the same value. Another object is the same only if it is the same object."""
+    literal = exact_number(source)
+    if literal is None:
+        literal = exact_text(source) or (bytes(source) if type(source) is bytearray else None)  # type: ignore[assignment]
+    if literal is not None or type(source) is bytes:
+        return repr(literal or source)
+    # The arguments of a call are a new dict whenever they are read.
+    if type(source) is dict and not is_member and len(source) <= _MEMBERS_MAX:
+        return tuple((_identity_of(key, True), _identity_of(item, True)) for key, item in source.items())
+    return id(source)
 
 
 class _TooLarge(Exception):
