@@ -123,6 +123,16 @@ for (const [kind, skip] of KINDS) {
   })
 }
 
+test('hooks that see the same input of one tool use share the decision: a person is asked once', async (t) => {
+  const scene = await startScene(t, { toolCalls: [{ name: TOOL, input: { order: 3 } }] }, DONE)
+  const same = async () => ({
+    hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'allow', updatedInput: { order: 3 } },
+  })
+  const query = guardQuery(scripted(scene), scene.fake.tacho)
+  await consume(query({ prompt: 'Refund', options: { hooks: { PreToolUse: [{ hooks: [same] }] } } }))
+  assert.deepEqual([scene.refunded, (await scene.fake.approvals()).length], [[3], 1])
+})
+
 test('a permission function of the host that changes the input does not get around a policy', async (t) => {
   const { fake } = await startScene(t)
   const allow = (order: number) => async () => ({ behavior: 'allow', updatedInput: { order } })

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { inputHash } from '@tacho/policy/input-hash.ts'
 import { fakeTacho, type FakeTacho } from '@tacho/sdk/testing'
 import { inTurn, startModelServer, type Answer, type ModelServer } from '../src/model-server.ts'
 
@@ -64,7 +65,15 @@ export async function startScene(t: TestContext, ...answers: Answer[]): Promise<
 /** The whole of the scene is recorded, and the model was told why one call did not run. */
 export async function assertScene(
   { fake, model, refunded }: Scene,
-  { toolName: expectedName = 'refund', ...expected }: { provider?: string; toolName?: string } = {},
+  {
+    toolName: expectedName = 'refund',
+    hasCallIds = true,
+    ...expected
+  }: {
+    provider?: string
+    toolName?: string
+    /** Whether a tool gets the model's id of the call. */ hasCallIds?: boolean
+  } = {},
 ): Promise<void> {
   assert.deepEqual(
     refunded.toSorted((a, b) => a - b),
@@ -74,8 +83,8 @@ export async function assertScene(
   assert.match(told, /refund was not run\. A policy forbids this call/)
   const events = await fake.events()
   const of = (type: string) => events.filter(({ eventType }) => eventType === type)
-  const [run, ...others] = await fake.runs()
-  assert.deepEqual([run?.status, others], ['COMPLETED', []])
+  const [run, ...otherRuns] = await fake.runs()
+  assert.deepEqual([run?.status, otherRuns], ['COMPLETED', []])
   const [first, second, ...more] = of('LLM_CALL')
   assert.equal(more.length, 0)
   const usage = { promptTokens: 20, completionTokens: 10, cachedTokens: 5 }
@@ -85,11 +94,18 @@ export async function assertScene(
     messages: [{ role: 'user', content: 'Refund all' }],
   })
   assert.partialDeepStrictEqual(first?.payload['output'], { role: 'assistant', content: 'I refund.' })
-  const calls = first?.payload['output'] as { toolCalls: { name: string; arguments: unknown }[] } | undefined
+  const calls = first?.payload['output'] as
+    | { toolCalls: { id?: unknown; name: string; arguments: unknown }[] }
+    | undefined
   assert.deepEqual(
     calls?.toolCalls.map(({ name, arguments: input }) => [name, input]),
     [1, 2, 3].map((order) => [expectedName, { order }]),
   )
+  const [approval, ...others] = await fake.approvals()
+  // The model's id of the call tells its approval apart from others with the same input, also in the next process.
+  const third = calls?.toolCalls.find(({ arguments: input }) => (input as { order: number }).order === 3)
+  const asked = [run?.runId, expectedName, approval?.inputHash, 'ask-third', '1', hasCallIds ? third?.id : 0]
+  assert.deepEqual([approval?.clientRequestId, others], [inputHash('approval', asked), []])
   assert.equal(typeof first?.payload['latency'], 'number')
   assert.partialDeepStrictEqual(second?.payload, { output: { role: 'assistant', content: DONE.text } })
   const messages = (second?.payload['messages'] ?? []) as { role: string; toolCallId?: unknown }[]

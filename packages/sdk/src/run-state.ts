@@ -22,7 +22,7 @@ export interface RunState {
   readonly recentCalls: string[]
   /** By approval. Null: this process saw its end. */
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
-  /** Numbers of the calls with one input: those that wait now, and those whose approval is spent. */
+  /** Numbers of calls with one input, or with one input and key: those that wait, and those whose approval is spent. */
   readonly numbers: Map<string, Set<number>>
 }
 
@@ -32,7 +32,7 @@ export interface CarriedState {
   readonly clientId?: string | undefined
   readonly used?: { toolCalls?: number; totalTokens?: number; cost?: number; seconds?: number } | undefined
   readonly recentCalls?: readonly string[] | undefined
-  /** How many approvals of an input are spent, by its hash. */
+  /** How many approvals are spent, by the hash of the input, or of the input and the caller's key. */
   readonly spentApprovals?: Readonly<Record<string, number>> | undefined
   /** Calls that wait for a person, with their arguments. */
   readonly approvals?: readonly OpenCall[] | undefined
@@ -99,18 +99,21 @@ function spentOf({ numbers }: RunState, inputHash: string, waiting: readonly Ope
   return count
 }
 
-/** The lowest number that no other call with this input has. */
-export function takeNumber(state: RunState, inputHash: string): number {
-  const numbers = numbersOf(state, inputHash)
+/** The lowest number that no other call has. @param slot the input hash, or a hash of it and the caller's key. */
+export function nextNumber({ numbers }: RunState, slot: string): number {
+  const taken = numbers.get(slot)
   let number = 0
-  while (numbers.has(number)) number++
-  numbers.add(number)
+  while (taken?.has(number)) number++
   return number
 }
 
-/** The next call with this input may have it. */
-export function freeNumber(state: RunState, inputHash: string, number: number): void {
-  state.numbers.get(inputHash)?.delete(number)
+export function addNumber(state: RunState, slot: string, number: number): void {
+  numbersOf(state, slot).add(number)
+}
+
+/** The next call may have it. */
+export function freeNumber(state: RunState, slot: string, number: number): void {
+  state.numbers.get(slot)?.delete(number)
 }
 
 export function openCall(state: RunState, call: OpenCall): void {

@@ -251,6 +251,37 @@ def test_with_a_key_of_the_caller_a_call_is_asked_for_once(start: Start, service
     assert len(service.approvals) == 2
 
 
+def test_in_the_process_that_used_an_approval_the_next_call_with_its_key_asks_anew(start: Start, service: Outliving) -> None:
+    handle = {"runId": "r", "agentName": "a", "parentSpanId": "s", "clientId": "one"}
+
+    def keyed(process: Process, run: Any) -> Any:
+        with run.within():
+            return result_of(lambda: process.call_guarded("refund", INPUT, lambda: "ran", key="id"))
+
+    one, two, three = start("one"), start("two"), start("three")
+    first = one.resume(handle)
+    assert keyed(one, first) == "approval_pending"
+    service.decide()
+    assert keyed(one, first) == "ran" and len(service.approvals) == 1
+    # As a tool that pauses after its approval, or a model that gives two calls one id.
+    assert keyed(one, first) == "approval_pending" and len(service.approvals) == 2
+    service.decide()
+    assert keyed(one, first) == "ran"
+    assert keyed(two, two.resume(json.loads(json.dumps(first.to_handle())))) == "approval_pending"
+    # Without the handle, no process knows that this is another call.
+    assert keyed(three, three.resume(handle)) == "approval_used" and len(service.approvals) == 3
+
+
+def test_after_a_call_was_continued_an_equal_call_asks_for_itself(start: Start, service: Outliving) -> None:
+    error, handle = pending_of(lambda: start("one").refund("1007", amount=25))
+    service.decide()
+    following = start("two")
+    with following.resume(handle).within():
+        assert following.continue_call(str(error.approval_id), following.refund) == 1
+        assert result_of(lambda: following.refund("1007", amount=25)) == "approval_pending"
+    assert len(service.approvals) == 2
+
+
 def test_a_rejection_holds_in_the_next_process(start: Start, service: Outliving) -> None:
     _, handle = pending_of(lambda: start("one").refund("1007", amount=25))
     service.approver = "reject"

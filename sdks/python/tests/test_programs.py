@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tacho
-from conftest import Client, Service
+from conftest import Client, Service, accept_all, refuse_key
 from tacho.guarding import guard
 
 Make = Callable[..., Client]
@@ -131,6 +131,47 @@ def test_shutdown_ends_the_client_and_not_the_module(service: Service, monkeypat
     tacho.shutdown(120)
     tacho.shutdown(0)
     assert tacho._client is second
+
+
+def test_a_good_key_after_a_revoked_one_revives_open_runs(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tacho, "_client", None)
+    service.script("/events/batch", refuse_key(401))
+    service.script("/issue-records", refuse_key(401))
+    said: list[str] = []
+    options: dict[str, Any] = {"base_url": service.url, "on_diagnostic": lambda one: said.append(one.code)}
+    revoked = tacho.configure(api_key="revoked", **options)
+    run = tacho.start_run(run_id="open")
+    with run.within():
+        tacho.report_issue(tacho.IssueReport("CUSTOM"))
+        tacho.record("X", "before")
+        service.until(lambda: "unauthorized" in said and "issue_records_unauthorized" in said)
+        service.script("/events/batch", accept_all)
+        service.script("/issue-records", lambda _: (202, {"recordId": "r", "status": "RECEIVED", "isNew": True}, {}))
+        refused = len(service.requests)
+        good = tacho.configure(api_key="good", **options)
+        # Of the client that is there now, and of the run itself.
+        tacho.record("X", "module")
+        run.record("X", "run")
+    run.end()
+    assert good is not revoked and good.flush(120).left == 0
+    assert {headers["x-api-key"] for _, _, headers in service.requests[refused:]} == {"good"}
+    # Each client has its own queue.
+    by_id = {event["eventId"]: (event["runId"], event["label"]) for event in service.events}
+    assert sorted(by_id.values()) == [("open", label) for label in ("before", "completed", "module", "run")]
+    assert revoked.issue_record_counters().accepted == 1
+    assert revoked.counters().dropped == {} and good.counters().dropped == {}
+    tacho.shutdown(120)
+    assert revoked.is_closed and good.is_closed
+
+
+def test_another_service_gets_nothing_of_the_runs_before(make: Make, service: Service) -> None:
+    service.script("/events/batch", refuse_key(401))
+    before = make(api_key="revoked").tacho
+    before.start_run().step("secret")
+    assert before.flush(120).left == 1
+    after = make(api_key="good", base_url="http://127.0.0.1:9").tacho
+    assert not after._take_over(before)
+    assert make(api_key="good").tacho._take_over(before)
 
 
 def _wrong_options() -> None:

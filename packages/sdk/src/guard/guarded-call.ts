@@ -14,7 +14,7 @@ import { observeGenerator, type Failure } from '../ending.ts'
 import type { IssueRecords } from '../issue-records.ts'
 import type { Part } from '../part.ts'
 import { handleOf } from '../run.ts'
-import { carriedArgs, closeCall, freeNumber, openCall, takeNumber, type OpenCall } from '../run-state.ts'
+import { addNumber, carriedArgs, closeCall, freeNumber, nextNumber, openCall, type OpenCall } from '../run-state.ts'
 import { askApproval, claimApproval, type ApprovalOutcome } from './approval.ts'
 import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './blocked.ts'
 import type { CallRecord } from './call-record.ts'
@@ -55,6 +55,9 @@ const APPROVAL_CODES = {
   aborted: 'aborted',
   used: 'approval_used',
 } as const satisfies Record<Exclude<Asked['outcome'], 'approved' | 'pending'>, BlockCode>
+
+/** Answers after which no later call without a key can use the approval. */
+const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'timeout'])
 
 /** `used`: the tool ran under this approval. */
 type Asked =
@@ -190,17 +193,24 @@ export class GuardedCall {
       this.#record.decision(judgement, rejected.approvalId)
       throw this.#refusal(judgement, 'approval_rejected', rejected)
     }
-    const own = this.#call.key ?? this.#continues?.key
+    const { state } = scope
+    const continued = this.#continues?.key
+    const own = this.#call.key ?? (typeof continued === 'string' ? continued : undefined)
+    // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
+    const slot = own === undefined ? inputHash : this.#parts.engine.inputHash('approval-key', [inputHash, own])
     for (;;) {
-      const key = own ?? takeNumber(scope.state, inputHash)
-      const asked = await this.#ask(judgement, inputHash, key)
+      const number = typeof continued === 'number' ? continued : nextNumber(state, slot)
+      if (own === undefined) addNumber(state, slot, number)
+      const named = number === 0 ? own : own && `${own} (${number + 1})`
+      const asked = await this.#ask(judgement, inputHash, continued ?? named ?? number)
       const { outcome, approvalId } = asked
-      // The next call with this input asks for itself once this approval is spent.
-      const isSpent = outcome === 'approved' || outcome === 'used' || outcome === 'expired' || outcome === 'timeout'
-      if (own === undefined && !isSpent) freeNumber(scope.state, inputHash, Number(key))
+      const isOld = outcome === 'expired' && asked.isOld === true
+      // After this, the next call asks for itself. After "used", one with the same key does not.
+      if (outcome === 'approved' || isOld) addNumber(state, slot, number)
+      else if (own === undefined && !ENDED.has(outcome)) freeNumber(state, slot, number)
       if (outcome === 'approved') return approvalId
       if (outcome === 'pending') throw this.#pending(judgement, asked)
-      if (own === undefined && outcome === 'expired' && asked.isOld) continue
+      if (continued === undefined && isOld) continue
       const { decisionReason, detail } = asked
       if (outcome === 'rejected') this.#judge.reject(this.#judged, { approvalId, decisionReason })
       if (detail !== null) {

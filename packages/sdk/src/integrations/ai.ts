@@ -95,10 +95,11 @@ export function guardTools<Tools extends Readonly<Record<string, object>>>(
         return result
       }
       const call = (input: unknown, options: unknown, ...more: unknown[]) => {
-        const signal = fields(options)['abortSignal'] as StopSignal | undefined
+        const { abortSignal, toolCallId: callId } = fields(options)
+        const signal = abortSignal as StopSignal | undefined
         return guarded<unknown>(
           tacho,
-          { name, input, signal },
+          { name, input, signal, callId },
           (judged) => run(judged, options, ...more),
           (error) => {
             throw new Error(error.modelText, { cause: error })

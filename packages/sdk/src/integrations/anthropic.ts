@@ -31,10 +31,12 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     if (toolsetName !== undefined)
       return unguarded(tacho, tool, name, 'it is a toolset, which runs many tools.', options)
     return withFunction(tool, 'run', () => (input: unknown, context: unknown, ...more: unknown[]) => {
-      const signal = fields(context)['signal'] as StopSignal | undefined
+      const { signal: given, toolUse, toolUseBlock } = fields(context)
+      const signal = given as StopSignal | undefined
+      const { id: callId } = fields(toolUse ?? toolUseBlock)
       return guarded<unknown>(
         tacho,
-        { name, input, signal },
+        { name, input, signal, callId },
         (judged) => run.call(tool, judged, context, ...more) as unknown,
         (error) => {
           throw new Error(error.modelText, { cause: error })

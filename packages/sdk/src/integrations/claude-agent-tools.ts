@@ -8,11 +8,12 @@
  * takes their input without asking: so the input that ran is compared with those that were authorized.
  */
 import type { Context } from '../context.ts'
+import { detached } from '../detach.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
 import type { Authorization } from '../guard/rules.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
-import { beginPart, fields, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
+import { beginPart, fields, keyOf, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
 import { messagesOf } from './messages.ts'
 
 type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal }) => Promise<unknown>
@@ -21,6 +22,8 @@ interface Pending {
   readonly context: Context
   /** One for each input that was decided. */
   readonly authorizations: Authorization[]
+  /** By input hash: hooks that see the same input get the same decision, and a person is asked once. */
+  readonly asked: Map<string, Promise<Authorization>>
 }
 
 /** Seconds. After it, Claude Code runs the tool: longer than the longest wait for a person, a day. */
@@ -102,14 +105,27 @@ export class AgentTools {
       const id = String(given)
       this.#seen.set(id, true)
       const { core, context: parent } = this.#begin(sessionId)
-      const pending = this.#pending.get(id) ?? { ...beginPart(this.#tacho, parent), authorizations: [] }
+      const pending: Pending = this.#pending.get(id) ?? {
+        ...beginPart(this.#tacho, parent),
+        authorizations: [],
+        asked: new Map(),
+      }
       this.#pending.set(id, pending)
-      const { context, authorizations } = pending
+      const { context, authorizations, asked } = pending
       this.#contexts.set(id, context)
-      const authorize = () => this.#tacho.authorize({ toolName: String(toolName), input }, {}, signal)
-      const authorization = await core.context.run(context, authorize)
-      if (typeof given === 'string') authorizations.push(authorization)
-      else if (authorization.inputHash !== null) this.#nameless.set(authorization.inputHash, authorization)
+      // Taken before the first wait, because the host may change it.
+      const call = { toolName: String(toolName), input: detached(input), key: keyOf(given) }
+      const authorize = () => core.context.run(context, () => this.#tacho.authorize(call, {}, signal))
+      if (typeof given === 'string') {
+        const inputHash = (await hashOf(call.toolName, call.input)) ?? ''
+        const decision = asked.get(inputHash) ?? authorize()
+        if (inputHash !== '') asked.set(inputHash, decision)
+        const authorization = await decision
+        if (!authorizations.includes(authorization)) authorizations.push(authorization)
+      } else {
+        const authorization = await authorize()
+        if (authorization.inputHash !== null) this.#nameless.set(authorization.inputHash, authorization)
+      }
       return null
     } catch (error) {
       return error instanceof ToolBlockedError ? error.modelText : GUARD_FAILED

@@ -67,7 +67,16 @@ export interface GuardedCall {
   input: unknown
   signal?: StopSignal | undefined
   parent?: Context | undefined
+  /** The model's id of the call, where the framework gives it: an approval belongs to this id, also in the next process. */
+  callId?: unknown
 }
+
+/** The key of a call in approvals. Undefined for an id that no provider makes. */
+export function keyOf(callId: unknown): string | undefined {
+  return typeof callId === 'string' && CALL_ID.test(callId) ? callId : undefined
+}
+
+const CALL_ID = /^[\x21-\x7e]{1,255}$/
 
 /**
  * Runs a tool if the policies allow it, as `tacho.guardedCall` does.
@@ -77,12 +86,12 @@ export interface GuardedCall {
  */
 export async function guarded<T>(
   tacho: Tacho,
-  { parent, ...call }: GuardedCall,
+  { parent, callId, ...call }: GuardedCall,
   act: (input: unknown) => T,
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
   const { context } = Tacho.coreOf(tacho)
-  const guard = () => tacho.guardedCall({ ...call, hasDates: true, call: act })
+  const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: act })
   try {
     return await (parent ? context.run(parent, guard) : guard())
   } catch (error) {

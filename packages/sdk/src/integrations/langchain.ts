@@ -212,7 +212,8 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
         if (running) delete running.tool
         const act = (judged: unknown) => pausable(() => run.call(tool, judged, manager, config, ...more) as unknown)
         const signal = fields(config)['signal'] as StopSignal | undefined
-        const result = await guarded<unknown>(tacho, { name, input, signal, parent }, act, refused)
+        const { id: callId } = fields(fields(config)['toolCall'])
+        const result = await guarded<unknown>(tacho, { name, input, signal, parent, callId }, act, refused)
         if (result instanceof Paused) throw result.error
         return result
       }

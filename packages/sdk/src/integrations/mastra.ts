@@ -13,6 +13,7 @@ export function guardTool<Create extends (options: never) => object>(createTool:
   return guardedFactory(createTool, tacho, {
     name: ({ id }) => text(id) ?? 'tool',
     signal: ([context]) => fields(context)['abortSignal'] as StopSignal | undefined,
+    callId: ([context]) => fields(fields(context)['agent'])['toolCallId'],
     refused(error) {
       throw new Error(error.modelText, { cause: error })
     },

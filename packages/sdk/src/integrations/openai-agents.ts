@@ -114,6 +114,7 @@ export function guardTool<Create extends (options: never) => object>(tool: Creat
   return guardedFactory(tool, tacho, {
     name: (_options, given) => text(fields(given)['name']) ?? 'tool',
     signal: ([, details]) => fields(details)['signal'] as StopSignal | undefined,
+    callId: ([, details]) => fields(fields(details)['toolCall'])['callId'],
     refused(error, { outputSchema }) {
       if (outputSchema === undefined) return error.modelText
       // The text is not what the schema of the output asks for.

@@ -7,7 +7,9 @@ import { fields, guarded, type Fields } from './host.ts'
 interface Framework {
   /** The name of a tool in events and conditions. */
   name(options: Fields, tool: object): string
+  /** @param args what `execute` gets after the input. */
   signal(args: readonly unknown[]): StopSignal | undefined
+  callId(args: readonly unknown[]): unknown
   refused(error: ToolBlockedError, options: Fields): unknown
   made?(tool: object): void
 }
@@ -24,7 +26,7 @@ export function guardedFactory<Create extends Function>(create: Create, tacho: T
       const owner = this === undefined || this === changed ? given : this
       return guarded<unknown>(
         tacho,
-        { name: framework.name(options, tool), input, signal: framework.signal(args) },
+        { name: framework.name(options, tool), input, signal: framework.signal(args), callId: framework.callId(args) },
         (judged) => Reflect.apply(execute as Function, owner, [judged, ...args]) as unknown,
         (error) => framework.refused(error, options),
       )

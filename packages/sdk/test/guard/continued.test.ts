@@ -152,6 +152,42 @@ test('with a key of the caller, the approval of a call is never asked for twice'
   assert.equal(service.approvals.size, 2)
 })
 
+test('in the process that used an approval, the next call with its key asks anew, as does one that got its handle', async (t) => {
+  const { service, client, decide } = scene(t)
+  const handle = { runId: 'r', agentName: 'a', parentSpanId: 's', clientId: 'one' }
+  const call = (run: ReturnType<Tacho['resume']>, { tacho, ran }: ReturnType<typeof client>) =>
+    resultOf(
+      run.within(() =>
+        tacho.guardedCall({ name: 'refund', input: INPUT, key: 'id', call: (input) => ran.push(input) }),
+      ),
+    )
+  const one = client('one')
+  const first = one.tacho.resume(handle)
+  assert.equal(await call(first, one), 'approval_pending')
+  await decide()
+  assert.equal(await call(first, one), 1)
+  // As a tool that pauses after its approval, or a model that gives two calls one id.
+  assert.deepEqual([await call(first, one), service.approvals.size], ['approval_pending', 2])
+  await decide()
+  assert.equal(await call(first, one), 2)
+  const two = client('two')
+  assert.equal(await call(two.tacho.resume(first.toHandle()), two), 'approval_pending')
+  // Without the handle, no process knows that this is another call.
+  const three = client('three')
+  assert.equal(await call(three.tacho.resume(handle), three), 'approval_used')
+  assert.equal(service.approvals.size, 3)
+})
+
+test('after a call was continued, an equal call asks for itself', async (t) => {
+  const { service, client, decide } = scene(t)
+  const { pending, handle } = await pendingOf(client('one').refund(INPUT))
+  await decide()
+  const { tacho, refund } = client('two')
+  const run = tacho.resume(handle)
+  assert.equal(await run.within(() => tacho.continueCall(pending.approvalId, refund)), 1)
+  assert.deepEqual([await resultOf(run.within(() => refund(INPUT))), service.approvals.size], ['approval_pending', 2])
+})
+
 test('a rejection holds in the next process', async (t) => {
   const { service, client, decide } = scene(t)
   const { pending, handle } = await pendingOf(client('one').refund(INPUT))

@@ -54,13 +54,18 @@ def _with_options_of(_made: Callable[P, T]) -> Callable[[Callable[..., T]], Call
 
 @_with_options_of(Tacho)
 def configure(**options: Any) -> Tacho:
-    """Makes the client of this module's functions, with the options of `Tacho`. Ends the one before it."""
+    """
+    Makes the client of this module's functions, with the options of `Tacho`. Ends the one before it. If the service refused the
+    key of that one, its open runs and queued events go on with the new key.
+    """
     global _client
     with _lock:
         before, _client = _client, Tacho(**options)
         made = _client
-    if before is not None:
-        before.shutdown()
+    if before is not None and not before.is_closed:
+        before.flush()
+        if not made._take_over(before):
+            before.shutdown(0)
     return made
 
 

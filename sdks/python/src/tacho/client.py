@@ -66,6 +66,8 @@ class Tacho(Calls):
         given = {name: value for name, value in locals().items() if name != "self"}
         self.core = self._make_core(given)
         self.is_closed = False
+        # Its key was refused: it goes on with the key of this one.
+        self._before: Tacho | None = None
         # Makes the next client after `shutdown`. A function, so that no printable object holds the key.
         self._again: Callable[[], Tacho] = lambda: type(self)(**given)
         self.configuration = RuntimeConfiguration(self.core)
@@ -187,6 +189,8 @@ class Tacho(Calls):
         up (default: `flush_timeout`). Never raises. Respects a Retry-After of the service.
         """
         given = self.core.settings.flush_timeout if timeout is None else timeout
+        if self._before is not None:
+            self._before.flush(given)
         result = self.core.sender.flush(given)
         self._issues.flush(given if result.left == 0 else 0)
         return result
@@ -198,6 +202,8 @@ class Tacho(Calls):
     def shutdown(self, timeout: float | None = None) -> FlushResult:
         """Flushes, then stops recording. Remaining events count as dropped; the spool keeps them for the next process."""
         result = self.flush(timeout)
+        if self._before is not None:
+            self._before.shutdown(0)
         self.configuration.close()
         self.core.sender.close()
         self._issues.close()
@@ -209,6 +215,20 @@ class Tacho(Calls):
     async def ashutdown(self, timeout: float | None = None) -> FlushResult:
         """The same for asyncio."""
         return await asyncio.to_thread(self.shutdown, timeout)
+
+    def _take_over(self, before: Tacho) -> bool:
+        """
+        If the service refused the key of `before`, its runs are runs of this client too, and what it holds is sent with this
+        client's key. Returns whether it did: another service gets none of it.
+        """
+        is_same = before.core.settings.base_url == self.core.settings.base_url
+        if not is_same or not before.core.sender.is_key_refused or not self.core.settings.enabled:
+            return False
+        before.configuration.close()
+        before.core.go_on_as(self.core)
+        before._issues.go_on()
+        self._before = before
+        return True
 
     def counters(self) -> Counters:
         """Counts of recorded events by result so far."""

@@ -33,6 +33,8 @@ class Core:
         """`request`: in place of the network."""
         self.ids = Ids(now_ms)
         self.process = object()
+        # Clients do not share runs, unless one goes on as another.
+        self.lineage = object()
         resolved = resolve(given, self.ids.uuid())
         self.settings, api_key, problems = resolved.settings, resolved.api_key, resolved.problems
         listener = given.get("on_diagnostic")
@@ -71,6 +73,13 @@ class Core:
         elif settings.spool is not None:
             self.spool = Spool(settings.spool, 2 * settings.max_queued_bytes, self.ids, self.diagnostics)
             self.sender.keep_in(self.spool)
+
+    def go_on_as(self, other: Core) -> None:
+        """Sends with the key of the other one from now on, and shares its open runs with it."""
+        self.request = other.request
+        self.sender.go_on_with(other.request)
+        other.lineage, other.process = self.lineage, self.process
+        other.open_runs, other.shared_states = self.open_runs, self.shared_states
 
     def record(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conftest import Client, Service
+from tacho.policy.input_hash import input_hash
 
 from .model_server import FINAL, ModelServer
 
@@ -53,8 +54,12 @@ class Scene:
         messages: list[Any],
         is_stream: bool = False,
         prompt: str | None = "Refund 1, 2 and 3",
+        has_call_ids: bool = True,
     ) -> None:
-        """`messages`: the answers of the tools, as the model got them. `prompt`: None if the framework writes more into it."""
+        """
+        `messages`: the answers of the tools, as the model got them. `prompt`: None if the framework writes more into it.
+        `has_call_ids`: whether the framework gives a tool the model's id of the call.
+        """
         assert answer == FINAL
         assert sorted(self.ran) == [1, 3]
         said = [str(message) for message in messages]
@@ -82,6 +87,11 @@ class Scene:
             if is_stream:
                 assert call["timeToFirstOutput"] <= call["latency"]
         assert [call["arguments"]["order"] for call in models[0]["output"]["toolCalls"]] == [1, 2, 3]
+        # The id tells an approval apart from those of other calls with the same input, also in the next process.
+        (asked,) = self._service.of("/firewall-approvals")
+        key = models[0]["output"]["toolCalls"][2]["id"] if has_call_ids else 0
+        basis = [events[0]["runId"], "refund", asked["inputHash"], "p", "1", key]
+        assert asked["clientRequestId"] == input_hash("approval", basis)
         assert models[1]["output"]["content"] == FINAL
         last = models[0]["messages"][-1]
         assert last["role"] == "user" and "Refund 1, 2 and 3" in last["content"]

@@ -50,7 +50,7 @@ def test_a_crew(scene: Scene, model: ModelServer, is_stream: bool, kind: str) ->
             result = crewai.Crew(agents=[agent], tasks=[task], verbose=False).kickoff()
         last = model.requests[-1][1]["messages"]
         answers = [message["content"] for message in last if message["role"] == "tool"]
-    scene.check(provider=None, answer=result.raw, messages=answers, is_stream=is_stream, prompt=None)
+    scene.check(provider=None, answer=result.raw, messages=answers, is_stream=is_stream, prompt=None, has_call_ids=False)
 
 
 def test_an_async_tool_outside_a_run_is_a_run_of_its_own(scene: Scene) -> None:

@@ -136,6 +136,13 @@ class IssueRecords:
         self._add(record)
         return record_id
 
+    def go_on(self) -> None:
+        """After a refused key: the client has another one."""
+        with self._changed:
+            self._is_refused = False
+            self._not_before = 0.0
+        self._worker.wake()
+
     def _add(self, record: _Queued) -> None:
         with self._changed:
             self._queue.append(record)

@@ -120,6 +120,19 @@ class Sender:
         is_kept = self._keeper is not None and self._keeper.is_open
         return "The spool keeps them." if is_kept else "They are lost when the process ends."
 
+    @property
+    def is_key_refused(self) -> bool:
+        return self._refused_by == "unauthorized"
+
+    def go_on_with(self, request: Request) -> None:
+        """After a refused key: sends with another one, at once."""
+        with self._changed:
+            self._request = request
+            self._refused_by = None
+            self._failures = 0
+            self._not_before = 0.0
+        self.flush_soon()
+
     def add(self, event: QueuedEvent, is_kept: bool = False) -> bool:
         """Queues an event and returns at once. True if it was queued. `is_kept`: the spool has it already."""
         # Without the lock: a slow disk must not hold up the thread that sends.

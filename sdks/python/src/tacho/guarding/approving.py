@@ -30,8 +30,8 @@ _APPROVAL_CODES: dict[str, BlockCode] = {
     "aborted": "aborted",
     "used": "approval_used",
 }
-# The next call with this input asks for itself: nobody can use this approval again.
-_SPENT = ("approved", "used", "expired", "timeout")
+# Answers after which no later call without a key can use the approval.
+_ENDED = ("used", "expired", "timeout")
 
 
 class Approving:
@@ -54,20 +54,29 @@ class Approving:
             self.approval_id = known.approval_id
             guard.record_decision(self._scope, self._call, judged, known.approval_id)
             raise self._refused(judged, "approval_rejected", known.reason)
-        own = self._request.key or (self._continues.key if self._continues else None)
+        continued = self._continues.key if self._continues else None
+        own = self._request.key or (continued if isinstance(continued, str) else None)
+        # Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
+        slot = digest if own is None else input_hash("approval-key", [digest, own])
         while True:
             with guard.lock:
-                key = state.take_number(digest) if own is None else own
-            outcome = self._outcome(judged, digest, key, stop)
+                number = continued if isinstance(continued, int) else state.next_number(slot)
+                if own is None:
+                    state.add_number(slot, number)
+            key = number if own is None else own if number == 0 else f"{own} ({number + 1})"
+            outcome = self._outcome(judged, digest, key if continued is None else continued, stop)
             self.approval_id = outcome.approval_id
-            if own is None and outcome.outcome not in _SPENT:
-                with guard.lock:
-                    state.free_number(digest, int(key))
+            with guard.lock:
+                # After this, the next call asks for itself. After "used", one with the same key does not.
+                if outcome.outcome == "approved" or outcome.is_old:
+                    state.add_number(slot, number)
+                elif own is None and outcome.outcome not in _ENDED:
+                    state.free_number(slot, number)
             if outcome.outcome == "approved":
                 return
             if outcome.outcome == "pending":
                 raise self._pending(judged, outcome)
-            if own is not None or not outcome.is_old:
+            if continued is not None or not outcome.is_old:
                 break
         if outcome.outcome == "rejected":
             guard.watch_of(self._scope).reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))

@@ -34,14 +34,14 @@ def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[d
     Runs the tool uses of a message, each guarded. Returns the `tool_result` blocks for the next message of the user. A refusal
     and the exception of a tool are results with `is_error`, which the model reads.
     """
-    return [_block(use, guarded_answer(tacho, tools, use["name"], use["input"])) for use in _uses_of(message)]
+    return [_block(use, guarded_answer(tacho, tools, use.get("id"), use["name"], use["input"])) for use in _uses_of(message)]
 
 
 async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[dict[str, Any]]:
     """The same for asyncio; the calls run at once."""
 
     async def answer(use: Mapping[str, Any]) -> dict[str, Any]:
-        return _block(use, await aguarded_answer(tacho, tools, use["name"], use["input"]))
+        return _block(use, await aguarded_answer(tacho, tools, use.get("id"), use["name"], use["input"]))
 
     return await asyncio.gather(*map(answer, _uses_of(message)))
 

@@ -136,7 +136,7 @@ class TachoHandler(BaseCallbackHandler):
             _add(self._scopes, run_id, scope)
         # Guarded tools are on this run too: LangChain calls them in a copy of this context.
         if core.current_scope() is None:
-            CURRENT.set(Context(core, scope, scope.span, CURRENT.get()))
+            CURRENT.set(Context(core.lineage, scope, scope.span, CURRENT.get()))
 
     def _begin_step(self, run_id: UUID, event_type: str, label: Any, read: Callable[[], dict[str, Any]]) -> None:
         facts: dict[str, Any] = read_safely(read, dict[str, Any]())

@@ -8,6 +8,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
+from .tool_input import key_of
 from .unguarded import Unguarded, cannot_guard, is_generator
 
 try:
@@ -61,6 +63,7 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         # Past the model's own __setattr__, which knows fields only. The function stays bound to the tool, so an asynchronous
         # method that calls the synchronous one is one guarded call.
         object.__setattr__(guarded, part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
+    object.__setattr__(guarded, "__class__", _class_of(type(tool)))
     guarded.metadata = {**(tool.metadata or {}), GUARDED_KEY: True}
     if not isinstance(tool.handle_tool_error, _Handler):
         guarded.handle_tool_error = _Handler(tool.handle_tool_error)
@@ -88,12 +91,51 @@ def _why_not(tool: object) -> str | None:
     return None
 
 
+_key: ContextVar[str | None] = ContextVar("tacho_langchain_key", default=None)
+
+
+def _take_key() -> str | None:
+    """The model's id of this one call: calls that the tool itself makes are others."""
+    key = _key.get()
+    _key.set(None)
+    return key
+
+
+@functools.cache
+def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
+    """LangChain tells the model's id of a call to these two methods, and not to the tool's function."""
+    if hasattr(kind, _GUARDED):
+        return kind
+
+    @functools.wraps(kind.run)
+    def run(self: BaseTool, *args: Any, **named: Any) -> Any:
+        token = _key.set(key_of(named.get("tool_call_id")))
+        try:
+            return kind.run(self, *args, **named)
+        finally:
+            _key.reset(token)
+
+    @functools.wraps(kind.arun)
+    async def arun(self: BaseTool, *args: Any, **named: Any) -> Any:
+        token = _key.set(key_of(named.get("tool_call_id")))
+        try:
+            return await kind.arun(self, *args, **named)
+        finally:
+            _key.reset(token)
+
+    members = {"run": run, "arun": arun, _GUARDED: True, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    make: Any = type(kind)
+    made: type[BaseTool] = make(kind.__name__, (kind,), members)
+    return made
+
+
 def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_of: _CallOf) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
         try:
-            return client.run_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=PAUSES)
+            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": _take_key()}
+            return client.run_tool(name, call.function, call.args, call.named, **more)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
 
@@ -106,7 +148,8 @@ def _guarded_async(given: Tacho | None, name: str, function: Callable[..., Any],
     async def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
         try:
-            return await client.arun_tool(name, call.function, call.args, call.named, left_out=call.left_out, pauses=PAUSES)
+            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": _take_key()}
+            return await client.arun_tool(name, call.function, call.args, call.named, **more)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
 

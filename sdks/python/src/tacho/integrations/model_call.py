@@ -41,7 +41,7 @@ class ModelCall:
     @property
     def context(self) -> Context:
         """For code that runs during the call."""
-        return Context(self._core, self._scope, self._span, None)
+        return Context(self._core.lineage, self._scope, self._span, None)
 
     def token(self) -> None:
         """The first piece of the answer has arrived; later calls do nothing."""

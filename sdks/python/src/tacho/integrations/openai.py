@@ -37,8 +37,8 @@ def call_tools(message: Any, tools: Tools, tacho: Tacho | None = None) -> list[d
     items, with their answers. A refusal and the exception of a tool are answers too, which the model reads.
     """
     return [
-        shape(guarded_answer(tacho, tools, name, arguments)[0])
-        for name, arguments, shape in (_call_of(call) for call in _calls_of(message))
+        shape(guarded_answer(tacho, tools, call_id, name, arguments)[0])
+        for call_id, name, arguments, shape in (_call_of(call) for call in _calls_of(message))
     ]
 
 
@@ -46,8 +46,8 @@ async def acall_tools(message: Any, tools: Tools, tacho: Tacho | None = None) ->
     """The same for asyncio; the calls run at once."""
 
     async def answer(call: Any) -> dict[str, Any]:
-        name, arguments, shape = _call_of(call)
-        return shape((await aguarded_answer(tacho, tools, name, arguments))[0])  # type: ignore[no-any-return]
+        call_id, name, arguments, shape = _call_of(call)
+        return shape((await aguarded_answer(tacho, tools, call_id, name, arguments))[0])  # type: ignore[no-any-return]
 
     return await asyncio.gather(*map(answer, _calls_of(message)))
 
@@ -62,14 +62,15 @@ def _is_function_call(item: Any) -> bool:
     return fields_of(item).get("type") == "function_call"
 
 
-def _call_of(call: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def _call_of(call: Mapping[str, Any]) -> tuple[Any, str, Any, Any]:
     if "call_id" in call:
         call_id = call["call_id"]
         item = {"type": "function_call_output", "call_id": call_id}
-        return call["name"], arguments_of(call["arguments"]), lambda text: {**item, "output": text}
+        return call_id, call["name"], arguments_of(call["arguments"]), lambda text: {**item, "output": text}
     function = fields_of(call.get("function"))
-    answer = {"role": "tool", "tool_call_id": call.get("id")}
-    return function["name"], arguments_of(function["arguments"]), lambda text: {**answer, "content": text}
+    call_id = call.get("id")
+    answer = {"role": "tool", "tool_call_id": call_id}
+    return call_id, function["name"], arguments_of(function["arguments"]), lambda text: {**answer, "content": text}
 
 
 def _chat_request(named: dict[str, Any]) -> dict[str, Any]:

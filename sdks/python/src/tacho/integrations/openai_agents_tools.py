@@ -12,17 +12,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from agents import Agent, FunctionTool, Handoff, function_tool
+from agents.function_schema import function_schema
+from agents.tool_context import ToolContext
 
 import tacho
 
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
-from .tool_input import Unreadable, arguments_of, exact_float
+from .tool_input import Unreadable, arguments_of, exact_float, key_of
 from .unguarded import Unguarded, cannot_guard, is_generator
 
 A = TypeVar("A", bound=Agent[Any])
 
 _GUARDED = "__tacho_guarded__"
+_CONTEXT = "tacho_context"
 
 
 class Guarding:
@@ -130,10 +133,14 @@ class Guarding:
 
         adapter = tool._output_type_adapter
 
+        takes_context = function_schema(function, use_docstring_info=False, strict_json_schema=False).takes_context
+
         @functools.wraps(function)
-        async def guarded(*args: Any, **named: Any) -> Any:
+        async def guarded(context: ToolContext[Any], /, *args: Any, **named: Any) -> Any:
+            given = (context, *args) if takes_context else args
+            key = key_of(getattr(context, "tool_call_id", None))
             try:
-                return await self._recorder.arun_tool(tool.name, act, args, named)
+                return await self._recorder.arun_tool(tool.name, act, given, named, key=key)
             except ToolBlockedError as error:
                 # A text is no answer of a tool with a declared output.
                 if adapter is not None:
@@ -141,6 +148,8 @@ class Guarding:
                 return error.model_text
 
         setattr(guarded, _GUARDED, True)
+        if not takes_context:
+            _take_context(guarded, function)
         made = function_tool(
             guarded,
             name_override=tool.name,
@@ -160,7 +169,8 @@ class Guarding:
             if not isinstance(given, dict) or (is_agent and not _is_plain_question(given)):
                 given = Unreadable()
             try:
-                return await self._recorder.acall_guarded(tool.name, given, lambda: invoke(context, arguments))
+                key = key_of(getattr(context, "tool_call_id", None))
+                return await self._recorder.acall_guarded(tool.name, given, lambda: invoke(context, arguments), key=key)
             except ToolBlockedError as error:
                 return error.model_text
 
@@ -187,6 +197,20 @@ def _why_not(tool: FunctionTool, function: Any) -> str | None:
 def _is_plain_question(given: dict[str, object]) -> bool:
     """What an agent as a tool takes unchanged."""
     return list(given) == ["input"] and isinstance(given["input"], str)
+
+
+def _take_context(guarded: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """The SDK passes its context, which has the model's id of the call, to a function whose first parameter asks for it."""
+    kind = inspect.Parameter.POSITIONAL_ONLY if _begins_positional(function) else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = inspect.Parameter(_CONTEXT, kind, annotation=ToolContext[Any])
+    signature = inspect.signature(function)
+    guarded.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])  # type: ignore[attr-defined]
+    guarded.__annotations__ = {_CONTEXT: ToolContext[Any], **getattr(guarded, "__annotations__", {})}
+
+
+def _begins_positional(function: Callable[..., Any]) -> bool:
+    parameters = [*inspect.signature(function).parameters.values()]
+    return bool(parameters) and parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
 
 
 async def _run(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:

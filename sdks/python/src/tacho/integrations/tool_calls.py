@@ -13,6 +13,7 @@ import tacho
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from ..recording.plain import dump, to_plain, well_formed_json
+from .tool_input import key_of
 
 Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 """Functions by name, or functions that have the names of their tools."""
@@ -20,16 +21,17 @@ Tools = Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]]
 _LEVELS = 200
 
 
-def guarded_answer(client: Tacho | None, tools: Tools, name: str, arguments: Any) -> tuple[str, bool]:
+def guarded_answer(client: Tacho | None, tools: Tools, call_id: object, name: str, arguments: Any) -> tuple[str, bool]:
     """The answer for the model, and whether it is an error: a refusal, an unknown tool, or the tool's own exception."""
     try:
-        output = (client or tacho.client()).run_tool(name, _find(tools, name), (), _checked(arguments))
+        named, key = _checked(arguments), key_of(call_id)
+        output = (client or tacho.client()).run_tool(name, _find(tools, name), (), named, key=key)
     except Exception as error:
         return _error_text(error), True
     return _text(output), False
 
 
-async def aguarded_answer(client: Tacho | None, tools: Tools, name: str, arguments: Any) -> tuple[str, bool]:
+async def aguarded_answer(client: Tacho | None, tools: Tools, call_id: object, name: str, arguments: Any) -> tuple[str, bool]:
     """The same for asyncio. A tool that is no coroutine function runs in a thread."""
     try:
         tool = _find(tools, name)
@@ -40,7 +42,8 @@ async def aguarded_answer(client: Tacho | None, tools: Tools, name: str, argumen
                 return await tool(*args, **named)
             return await asyncio.to_thread(tool, *args, **named)
 
-        output = await (client or tacho.client()).arun_tool(name, act, (), _checked(arguments))
+        named, key = _checked(arguments), key_of(call_id)
+        output = await (client or tacho.client()).arun_tool(name, act, (), named, key=key)
     except Exception as error:
         return _error_text(error), True
     return _text(output), False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from ..delivery.queue import Recorder
 from .open_telemetry import Trace
@@ -56,7 +57,7 @@ class RunScope:
 @dataclass(frozen=True, eq=False)
 class Context:
     owner: object
-    """The client: clients do not share runs."""
+    """The lineage of the client: clients do not share runs."""
     scope: RunScope
     span: Span
     outer: Context | None
@@ -69,24 +70,28 @@ class Context:
 CURRENT: ContextVar[Context | None] = ContextVar("tacho", default=None)
 
 
-def current_of(owner: object) -> Context | None:
+class Owner(Protocol):
+    lineage: object
+
+
+def current_of(owner: Owner) -> Context | None:
     """The innermost run of this client, also inside a run of another one."""
     context = CURRENT.get()
-    while context is not None and (context.owner is not owner or context.scope.is_ended):
+    while context is not None and (context.owner is not owner.lineage or context.scope.is_ended):
         context = context.outer
     return context
 
 
-def enter(owner: object, scope: RunScope, span: Span, prompt: tuple[str | None] | None = None) -> Token[Context | None]:
+def enter(owner: Owner, scope: RunScope, span: Span, prompt: tuple[str | None] | None = None) -> Token[Context | None]:
     """Makes a run and a span the current ones. A prompt of the same run stays."""
     around = current_of(owner)
     if prompt is None and around is not None and around.scope is scope:
         prompt = around.prompt
-    return CURRENT.set(Context(owner, scope, span, CURRENT.get(), prompt))
+    return CURRENT.set(Context(owner.lineage, scope, span, CURRENT.get(), prompt))
 
 
 @contextmanager
-def continuing(owner: object, call: OpenCall) -> Iterator[None]:
+def continuing(owner: Owner, call: OpenCall) -> Iterator[None]:
     """The next guarded call in here is the waiting one."""
     around = current_of(owner)
     token = CURRENT.set(None if around is None else replace(around, continues=call, outer=CURRENT.get()))
@@ -96,7 +101,7 @@ def continuing(owner: object, call: OpenCall) -> Iterator[None]:
         CURRENT.reset(token)
 
 
-def use_prompt(owner: object, version_id: str | None) -> None:
+def use_prompt(owner: Owner, version_id: str | None) -> None:
     """Notes the version for the later events of this context."""
     around = current_of(owner)
     if around is None:
@@ -109,7 +114,7 @@ def use_prompt(owner: object, version_id: str | None) -> None:
         enter(owner, around.scope, around.span, (version_id,))
 
 
-def prompt_version_of(owner: object, scope: RunScope) -> str | None:
+def prompt_version_of(owner: Owner, scope: RunScope) -> str | None:
     """Of this context. Elsewhere, such as in another thread, the only one of the run: a wrong version is worse than none."""
     around = current_of(owner)
     if around is not None and around.scope is scope and around.prompt is not None:

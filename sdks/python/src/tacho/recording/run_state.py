@@ -49,22 +49,24 @@ class RunState:
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     """By approval."""
     numbers: dict[str, set[int]] = field(default_factory=dict)
-    """Numbers of the calls with one input: those that wait now, and those whose approval is spent."""
+    """Numbers of calls with one input, or with one input and key: those that wait, and those whose approval is spent."""
     watch: object = None
     """The detectors of this run, kept by the guard."""
 
-    def take_number(self, input_hash: str) -> int:
-        """The lowest number that no other call with this input has."""
-        numbers = self._numbers_of(input_hash)
+    def next_number(self, slot: str) -> int:
+        """The lowest number that no other call has. `slot`: the input hash, or a hash of it and the caller's key."""
+        taken = self.numbers.get(slot, set())
         number = 0
-        while number in numbers:
+        while number in taken:
             number += 1
-        numbers.add(number)
         return number
 
-    def free_number(self, input_hash: str, number: int) -> None:
-        """The next call with this input may have it."""
-        self.numbers.get(input_hash, set()).discard(number)
+    def add_number(self, slot: str, number: int) -> None:
+        self._numbers_of(slot).add(number)
+
+    def free_number(self, slot: str, number: int) -> None:
+        """The next call may have it."""
+        self.numbers.get(slot, set()).discard(number)
 
     def open(self, call: OpenCall) -> None:
         self.open_calls.pop(call.approval_id, None)
