@@ -80,7 +80,7 @@ export function eventOf({ event, fields }: HookRecord): HookEvent | null {
     case 'SubagentStart':
     case 'SubagentStop': {
       const label = `${event === 'SubagentStart' ? 'start' : 'end'} of ${textOf(fields['agent_type']) ?? 'subagent'}`
-      return step(label, { subagentId: fields['agent_id'], text: fields['last_assistant_message'] })
+      return step(label, { text: fields['last_assistant_message'] })
     }
     case 'Notification':
       return step('notification', { text: fields['message'], kind: fields['notification_type'] })
@@ -99,8 +99,13 @@ export function toolCallOf({ event, fields }: HookRecord): Readonly<Record<strin
     input: fields['tool_input'] ?? {},
     ...(isFailure ? { error: fields['error'] ?? 'failed' } : { output: fields['tool_response'] ?? null }),
     ...(typeof fields['duration_ms'] === 'number' && { latency: fields['duration_ms'] }),
-    ...(fields['agent_type'] !== undefined && { subagent: fields['agent_type'] }),
   }
+}
+
+/** The sub-agent that this record comes from; undefined for the agent itself, which may have a type too. */
+export function subagentOf({ fields }: HookRecord): { id: string; name: string } | undefined {
+  const id = textOf(fields['agent_id'])
+  return id === undefined ? undefined : { id, name: textOf(fields['agent_type']) || 'sub-agent' }
 }
 
 export function textOf(value: unknown): string | undefined {

@@ -16,10 +16,13 @@ import { httpFetch } from './http-fetch.ts'
 import { watchOutage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
 import { openPendingCalls } from './pending-calls.ts'
-import { eventOf, textOf, toolCallOf, type HookRecord } from './record.ts'
+import { eventOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
+import { openLastDecisions, type LastDecision } from './last-decisions.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
 import { openSessionCalls } from './session-calls.ts'
+import { cwdOf } from './session-files.ts'
 import { openSessionRefusals } from './session-refusals.ts'
+import { projectOf, WRITES_OUTSIDE, writesOutside, type Place } from './written-paths.ts'
 
 export interface HookOptions {
   readonly agent: AgentName
@@ -71,9 +74,14 @@ export async function runHook(
   const called = openSessionCalls(state.directory)
   const rejected = openSessionRefusals(state.directory)
   const judged = openJudgedCalls(stateRoot())
+  const decisions = openLastDecisions(state.directory)
   // Each call of a hook is a new process.
   const usedBefore = { toolCalls: called.count(sessionId) }
-  const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent, usedBefore })
+  const subagent = subagentOf(record)
+  const names = { runId: sessionId, sessionId, agentId: agent, agentName: agent }
+  // The steps of a sub-agent are a branch of the run.
+  const run = tacho.startRun({ ...names, usedBefore, parentSpanId: subagent?.id })
+  if (subagent) run.annotate({ subagent: subagent.name, subagentId: subagent.id })
   let answer = ''
   /** For the person in front of the agent. */
   const said: string[] = []
@@ -83,17 +91,21 @@ export async function runHook(
     deliveryMs = 0
     const toolCallId = textOf(record.fields['tool_use_id'])
     if (toolCallId !== undefined) judged.add(sessionId, [toolCallId])
-    answer = await decide(
+    const place = placeOf(record)
+    const decided = await decide(
       tacho,
       run,
       record,
-      { ...options, url: account.url },
+      { ...options, url: account.url, place },
       rejected,
       ({ inputHash, approvalId }) => {
         const id = callId(record)
         if (id) calls.put(id, { startedAt: Date.now(), inputHash, approvalId })
       },
     )
+    answer = decided.answer
+    const toolName = textOf(record.fields['tool_name']) ?? ''
+    decisions.put(projectOf(place.start), { at: Date.now(), agent, toolName, outcome: decided.outcome })
   } else if (record.event.startsWith('PostToolUse')) {
     said.push(...recordCall(tacho, run, record, calls.take(callId(record) ?? '')))
     const toolCallId = textOf(record.fields['tool_use_id'])
@@ -111,6 +123,7 @@ export async function runHook(
     calls.deleteOld(Date.now())
     called.deleteOld(Date.now())
     rejected.deleteOld(Date.now())
+    decisions.deleteOld(Date.now())
     judged.deleteOld(Date.now())
     said.push(...(await greeting(tacho, ignored)))
   }
@@ -131,33 +144,37 @@ async function decide(
   tacho: Tacho,
   run: Run,
   { sessionId, fields }: HookRecord,
-  { agent, approvalTimeoutMs, unconfigured, url }: HookOptions & { url: string },
+  { agent, approvalTimeoutMs, unconfigured, url, place }: HookOptions & { url: string; place: Place },
   rejected: ReturnType<typeof openSessionRefusals>,
   onAllowed: (authorization: Authorization) => void,
-): Promise<string> {
+): Promise<{ answer: string; outcome: LastDecision['outcome'] }> {
+  const refused = (answer: string) => ({ answer, outcome: 'refused' as const })
   const toolName = textOf(fields['tool_name']) ?? ''
-  // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
+  const input = fields['tool_input'] ?? {}
   const riskSignals = signalsOf(agent, toolName)
-  const call = { toolName, input: fields['tool_input'] ?? {}, riskSignals, key: randomUUID() }
+  if (writesOutside(agent, toolName, input, place)) riskSignals.push(WRITES_OUTSIDE)
+  // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
+  const call = { toolName, input, riskSignals, key: randomUUID() }
   const refusals = rejected.read(sessionId)
   if (refusals) await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const revision = (): string | null => tacho.configuration.state.current?.revision ?? null
   const refusal = refusals?.of(toolName, call.input, revision())
-  if (refusal) return deny(refuseAgain(run, toolName, call.input, refusal), agent)
+  if (refusal) return refused(deny(refuseAgain(run, toolName, call.input, refusal), agent))
   try {
     const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
     onAllowed(authorization)
     const { action, reason } = authorization
-    return action === 'WARN' ? warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`, agent) : ''
+    if (action !== 'WARN') return { answer: '', outcome: 'allowed' }
+    return { answer: warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`, agent), outcome: 'warned' }
   } catch (error) {
     if (!(error instanceof ToolBlockedError)) throw error
     const known = refusals ?? new Refusals()
     if (known.add(toolName, error, revision())) rejected.write(sessionId, known)
     if (error.code === 'not_configured') {
       const reason = `${NOT_CONFIGURED} Check that ${url} answers and that the API key of "tacho hook install" is right; then try again.`
-      return notConfigured(reason, agent, unconfigured)
+      return refused(notConfigured(reason, agent, unconfigured))
     }
-    return deny(`${error.modelText}${ageOf(tacho)}`, agent)
+    return refused(deny(`${error.modelText}${ageOf(tacho)}`, agent))
   }
 }
 
@@ -211,6 +228,12 @@ function ageOf(tacho: Tacho): string {
   const { ageMs, source } = tacho.configuration.state
   if (source !== 'disk' || ageMs === null || ageMs < OLD_CONFIGURATION_MS) return ''
   return ` (policies of ${Math.round(ageMs / 60_000)} minutes ago)`
+}
+
+/** Where the session works, and where it began: a model can change only the first. */
+function placeOf({ fields }: HookRecord): Place {
+  const cwd = textOf(fields['cwd']) || process.cwd()
+  return { cwd, start: cwdOf(textOf(fields['transcript_path']) ?? '') ?? cwd }
 }
 
 function callId({ sessionId, fields }: HookRecord): string | null {
