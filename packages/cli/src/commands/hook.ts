@@ -17,6 +17,7 @@ import { Argument, Option, type Command } from 'commander'
 import path from 'node:path'
 import { ROOT } from '@tacho/server/program/root.ts'
 import { check } from '../hook/check.ts'
+import { status } from '../hook/status.ts'
 import { isConfirmed } from '../hook/confirm.ts'
 import { installManaged, uninstallManaged } from '../hook/managed.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
@@ -50,6 +51,7 @@ Examples:
   TACHO_API_KEY=tacho_… tacho hook install claude-code
   tacho hook install codex --project --yes
   sudo -E tacho hook install claude-code --managed
+  tacho hook status
   tacho hook uninstall claude-code`,
   )
   change(hook.command('install').description('add the hooks to the settings of an agent, and keep address and key'))
@@ -67,6 +69,12 @@ Examples:
     .description('run the installed hooks with a tool that does nothing, and say what holds')
     .addArgument(new Argument('[agent]').choices(AGENT_NAMES))
     .action(check)
+  hook
+    .command('status')
+    .description(
+      'what guards the agents in this folder: environment, policies, the last decision, what waits for delivery',
+    )
+    .action(status)
 }
 
 function change(command: Command): Command {

@@ -44,6 +44,7 @@ export function addRuns(runs: Command): void {
     runs.command('show [runId]').description('show what a run did, step by step: the newest run, or one by its id'),
   )
     .option('--full', 'also print the payload of every event')
+    .option('--story', 'also what was said, the output of commands, and edits as differences')
     .option('--failed', 'only errors, failed calls and steps, blocked calls and failed outcomes')
     .option('--stack', 'only the error that ended it, with its causes and its stack')
     .option('--tail <number>', 'only the last steps', wholeNumber(1_000_000))
@@ -51,7 +52,7 @@ export function addRuns(runs: Command): void {
     .option('--search <text>', 'only events whose label contains the text, in any case')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show order-4711 --failed\n  tacho runs show order-4711 --stack\n  tacho runs show order-4711 --type TOOL_CALL --tail 5 --full\n  tacho runs show order-4711 --full --json\n\nThe beginning of an id is enough. On a terminal, long output goes through $PAGER (default less; PAGER=cat for none).',
+      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show --story\n  tacho runs show order-4711 --failed\n  tacho runs show order-4711 --stack\n  tacho runs show order-4711 --type TOOL_CALL --tail 5 --full\n  tacho runs show order-4711 --full --json\n\nThe beginning of an id is enough. On a terminal, long output goes through $PAGER (default less; PAGER=cat for none).',
     )
     .action(show)
 

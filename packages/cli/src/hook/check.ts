@@ -9,7 +9,7 @@ import { text as readText } from 'node:stream/consumers'
 import { once } from 'node:events'
 import { printable, printLine } from '../terminal/output.ts'
 
-const PLACES = ['managed', 'user', 'project'] as const
+export const PLACES = ['managed', 'user', 'project'] as const
 type Place = (typeof PLACES)[number]
 
 /** Longer only if a person must approve even this tool. */
@@ -63,7 +63,7 @@ export async function check(agent: AgentName | undefined): Promise<void> {
   if (!isGood) process.exitCode = 1
 }
 
-function commandsIn(agent: AgentName, place: Place): { file: string; commands: string[]; fault?: string } {
+export function commandsIn(agent: AgentName, place: Place): { file: string; commands: string[]; fault?: string } {
   const managed = place === 'managed' && isManagedAgent(agent) ? agent : null
   if (place === 'managed' && !managed) return { file: '', commands: [] }
   const file = managed ? managedFile(managed) : settingsFile({ agent, project: place === 'project' })

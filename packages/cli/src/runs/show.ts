@@ -14,6 +14,7 @@ import {
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { neverEnded } from '@tacho/contract/never-ended.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
@@ -33,6 +34,7 @@ import {
 } from '../terminal/output.ts'
 import { paged } from '../terminal/pager.ts'
 import { toned, tonedWord } from '../terminal/tone.ts'
+import { storyLines } from './story.ts'
 import { isFailed, stepHead, stepLine, type Timeline } from './step.ts'
 import { shownStatus } from './list.ts'
 
@@ -44,6 +46,7 @@ export interface RunPlace {
 
 export interface ShowOptions {
   full?: true
+  story?: true
   failed?: true
   stack?: true
   tail?: number
@@ -74,17 +77,27 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
   }
   await paged(async (print) => {
     const look = currentLook()
-    const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0, neverEnded: lost }
+    const isStory = options.story === true
+    const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0, neverEnded: lost, isStory }
+    const approvals = isStory ? await approvalsOf(client, place) : NO_APPROVALS
     const causes = causeLines((await toldFailure(client, place, run)) ?? { causes: [] })
     for (const line of [...runLines(run, causes, look.now), ...stepHead(timeline, look)]) await print(line)
     let shown = 0
     for await (const { row, payload, text } of stepsOf(client, place, rows, { ...options, neverEnded: lost })) {
       if (!(await print(stepLine(row, payload, timeline, look)))) return
       shown += 1
+      if (options.story) for (const line of storyLines(row.eventType, payload, approvals, look.now)) await print(line)
       if (options.full) for (const line of payloadLines(text)) await print(line)
     }
     if (shown === 0) printEmpty(`No steps match. \`tacho runs show ${run.runId}\` shows all.`)
   })
+}
+
+const NO_APPROVALS: ReadonlyMap<string, OperatorApproval> = new Map()
+
+async function approvalsOf(client: OperatorClient, params: RunPlace): Promise<typeof NO_APPROVALS> {
+  const { approvals } = await client.listRunApprovals({ params })
+  return new Map(approvals.map((approval) => [approval.id, approval]))
 }
 
 function rowsOf(client: OperatorClient, place: RunPlace, { type, search }: ShowOptions): AsyncIterable<EventRow> {

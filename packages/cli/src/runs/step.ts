@@ -11,6 +11,7 @@ import {
   textAt,
   type Json,
 } from '@tacho/contract/read-payload.ts'
+import { callInShort, decisionReason, outputInShort, toldCall } from '@tacho/contract/told-call.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import { cutEnd, pad, widthOf } from '../terminal/cut.ts'
 import type { Look } from '../terminal/look.ts'
@@ -25,6 +26,8 @@ export interface Timeline {
   hasCost: boolean
   /** The starts of tools that never ended. */
   neverEnded: ReadonlySet<string>
+  /** The lines below the step say what was said, written and put out. */
+  isStory?: boolean
 }
 
 const MARKS = new Map<Tone | null, string>([
@@ -56,7 +59,9 @@ export function stepLine(row: EventRow, payload: unknown, timeline: Timeline, lo
   const fields: Json = isObject(payload) ? payload : {}
   const tone = isFailed(row, payload, timeline) ? 'red' : problemTone(row.eventType, fields)
   const mark = MARKS.get(tone) ?? ' '
-  const said = `${neverEnded.has(row.eventId) ? 'NEVER ENDED ' : ''}${stepText(row, fields)}`
+  const subagent = textAt(fields, 'subagent')
+  const branch = subagent === null ? '' : `↳ ${subagent}: `
+  const said = `${branch}${neverEnded.has(row.eventId) ? 'NEVER ENDED ' : ''}${stepText(row, fields, timeline.isStory === true)}`
   const text = printable(said.replace(/\s+/g, ' ').trim())
   const latency = row.latency ?? numberAt(fields, 'latency')
   const took = latency === null ? '' : duration(latency)
@@ -85,22 +90,23 @@ function problemTone(eventType: string, payload: Json): Tone | null {
   return failureOf({ eventType, label: '', payload }) === null ? null : 'red'
 }
 
-function stepText({ eventType, label }: EventRow, payload: Json): string {
+function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolean): string {
   const failure = failureOf({ eventType, label, payload })
   const isTold = failure !== null && (eventType !== 'SESSION_OUTCOME' || failureLine(failure, null) !== '')
-  if (isTold) return failedText(eventType, failure, payload) || label
+  const isBelow = isStory && toldCall(payload) !== null
+  if (isTold) return failedText(eventType, failure, payload, isBelow) || label
   switch (eventType) {
     case 'USER_INPUT':
-      return textAt(payload, 'text') ?? label
+      return isStory ? label : (textAt(payload, 'text') ?? label)
     case 'AGENT_STEP': {
       const text = textAt(payload, 'text') ?? contentText(payload['content'])
-      return text === '' ? label : `${label}: ${inShort(text, BRIEF_CHARS)}`
+      return text === '' || isStory ? label : `${label}: ${inShort(text, BRIEF_CHARS)}`
     }
     case 'LLM_CALL':
       return modelText(label, payload)
     case 'TOOL_START':
     case 'TOOL_CALL':
-      return toolText(label, payload)
+      return toolText(label, payload, isBelow)
     case 'POLICY_DECISION':
       return policyText(label, payload)
     case 'SESSION_OUTCOME': {
@@ -115,11 +121,13 @@ function stepText({ eventType, label }: EventRow, payload: Json): string {
 }
 
 /** First why: a terminal cuts the end of the line. */
-function failedText(eventType: string, failure: Failure, { error, input }: Json): string {
+function failedText(eventType: string, failure: Failure, payload: Json, isBelow: boolean): string {
+  const { error, input } = payload
   const why = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
   if (eventType === 'ERROR') return why
   const head = ['FAILED', failure.place.name ?? ''].filter((part) => part !== '').join(' ')
-  const sent = eventType === 'TOOL_CALL' && input !== undefined ? `, input ${brief(input)}` : ''
+  const sent =
+    eventType === 'TOOL_CALL' && input !== undefined && !isBelow ? `, input ${callInShort(payload, BRIEF_CHARS)}` : ''
   return `${[head, why].filter((part) => part !== '').join(': ')}${sent}`
 }
 
@@ -132,21 +140,21 @@ function modelText(label: string, payload: Json): string {
   return said.length === 0 ? model : `${model}: ${said.join('; ')}`
 }
 
-function toolText(label: string, payload: Json): string {
-  const { input, output } = payload
+function toolText(label: string, payload: Json, isBelow: boolean): string {
   const name = textAt(payload, 'toolName') ?? label
-  const call = `${name} ${brief(input)}`.trimEnd()
-  return output === undefined ? call : `${call} → ${brief(output)}`
+  const call = `${name} ${callInShort(payload, BRIEF_CHARS)}`.trimEnd()
+  const output = isBelow ? '' : outputInShort(payload, BRIEF_CHARS)
+  return output === '' ? call : `${call} → ${output}`
 }
 
 function policyText(label: string, payload: Json): string {
   const policies = Array.isArray(payload['policyIds']) ? payload['policyIds'] : []
   const by = policies.length === 0 ? '' : ` by ${policies.filter((id) => typeof id === 'string').join(', ')}`
   const name = textAt(payload, 'toolName') ?? label
-  const reason = textAt(payload, 'reason')
-  const asked = brief(payload['input'])
+  const reason = decisionReason(payload)
+  const asked = callInShort(payload, BRIEF_CHARS)
   const call = `${textAt(payload, 'action') ?? ''} ${name}${by}`.trim()
-  return [call, reason === null ? '' : `: ${inShort(reason, BRIEF_CHARS)}`, asked === '' ? '' : ` ${asked}`].join('')
+  return [call, reason === '' ? '' : `: ${inShort(reason, BRIEF_CHARS)}`, asked === '' ? '' : ` ${asked}`].join('')
 }
 
 function brief(value: unknown): string {

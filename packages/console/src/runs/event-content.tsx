@@ -17,9 +17,12 @@ import {
   type Json,
   type Message,
 } from '@tacho/contract/read-payload.ts'
+import { callInShort, decisionReason, toldCall } from '@tacho/contract/told-call.ts'
 import { FailureDetails } from './failure.tsx'
 import { STATUSES } from './search.ts'
 import { Status } from './run-status.tsx'
+import { Decided } from './decided.tsx'
+import { ToldCall } from './told-call.tsx'
 
 interface Props {
   event: OperatorEvent
@@ -29,6 +32,20 @@ interface Props {
 
 export function EventContent({ event, isFolded = false }: Props) {
   const payload: Json = isObject(event.payload) ? event.payload : {}
+  const subagent = textAt(payload, 'subagent')
+  const content = <Said event={event} payload={payload} isFolded={isFolded} />
+  if (subagent === null) return content
+  return (
+    <div className="border-l-2 border-violet pl-3">
+      <p className="mb-1 truncate text-xs text-soft">
+        sub-agent <bdi className="font-medium text-violet">{subagent}</bdi>
+      </p>
+      {content}
+    </div>
+  )
+}
+
+function Said({ event, payload, isFolded }: { event: OperatorEvent; payload: Json; isFolded: boolean }) {
   const of = { eventType: event.eventType, label: event.label, payload }
   const failure = <FailureDetails {...of} />
   switch (event.eventType) {
@@ -42,6 +59,7 @@ export function EventContent({ event, isFolded = false }: Props) {
             text={textAt(payload, 'text') ?? contentText(payload['content'])}
             isFolded={isFolded}
           />
+          <AskedCall payload={payload} />
           {failure}
         </>
       )
@@ -163,24 +181,43 @@ function callCost({ estimatedCost, priceTable, unpricedCalls }: OperatorEvent, r
   return unpricedCalls > 0 ? 'cost unknown: this model has no price' : null
 }
 
+const NOTE_CHARS = 140
+
+/** The call that a decision or a question is about. */
+function AskedCall({ payload }: { payload: Json }) {
+  const { input } = payload
+  if (input === undefined) return null
+  const told = toldCall({ input })
+  if (told)
+    return (
+      <div className="mt-1.5">
+        <ToldCall told={told} />
+      </div>
+    )
+  return <p className="mt-1 truncate font-mono text-xs text-soft">{callInShort({ input }, NOTE_CHARS)}</p>
+}
+
 function ToolCall({ label, payload, isFolded }: { label: string; payload: Json; isFolded: boolean }) {
   const { input, output, error } = payload
   const latency = numberAt(payload, 'latency')
   const failed = error !== undefined && error !== null && error !== false
+  const title = textAt(payload, 'toolName') ?? label
+  const aside = failed ? (
+    <Chip tone="red">✕ failed</Chip>
+  ) : (
+    latency !== null && <span className="tabular text-xs text-soft">{duration(latency)}</span>
+  )
+  const told = toldCall(payload)
+  if (told) {
+    return (
+      <>
+        <ToldCall told={told} title={title} aside={aside} failed={failed} />
+        {failed && told.is === 'edit' && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} />}
+      </>
+    )
+  }
   return (
-    <Folded
-      title={textAt(payload, 'toolName') ?? label}
-      note={inShort(input)}
-      aside={
-        failed ? (
-          <Chip tone="red">✕ failed</Chip>
-        ) : (
-          latency !== null && <span className="tabular text-xs text-soft">{duration(latency)}</span>
-        )
-      }
-      isFolded={isFolded}
-      mono
-    >
+    <Folded title={title} note={callInShort(payload, NOTE_CHARS)} aside={aside} isFolded={isFolded} mono>
       <Part name="Input" value={input} />
       {failed && (typeof error === 'string' ? <ErrorText text={error} /> : <Part name="Error" value={error} />)}
       {failed && <FailureDetails eventType="TOOL_CALL" label={label} payload={payload} isSaid />}
@@ -219,17 +256,22 @@ const ACTION_TONES = new Map<string, Tone>([
 
 function PolicyDecision({ label, payload }: { label: string; payload: Json }) {
   const action = textAt(payload, 'action')
-  const reason = textAt(payload, 'reason')
+  const reason = decisionReason(payload)
+  const approvalId = textAt(payload, 'approvalId')
   const policies = Array.isArray(payload['policyIds'])
     ? payload['policyIds'].filter((id) => typeof id === 'string')
     : []
   return (
-    <p className="flex flex-wrap items-center gap-2 text-sm">
-      {action !== null && <Chip tone={ACTION_TONES.get(action) ?? 'plain'}>{action}</Chip>}
-      <code className="font-mono">{textAt(payload, 'toolName') ?? label}</code>
-      {policies.length > 0 && <span className="text-soft">by {policies.join(', ')}</span>}
-      {reason !== null && <span className="w-full [overflow-wrap:anywhere]">{reason}</span>}
-    </p>
+    <>
+      <p className="flex flex-wrap items-center gap-2 text-sm">
+        {action !== null && <Chip tone={ACTION_TONES.get(action) ?? 'plain'}>{action}</Chip>}
+        <code className="font-mono">{textAt(payload, 'toolName') ?? label}</code>
+        {policies.length > 0 && <span className="text-soft">by {policies.join(', ')}</span>}
+        {reason !== '' && <span className="w-full [overflow-wrap:anywhere]">{reason}</span>}
+      </p>
+      <AskedCall payload={payload} />
+      {approvalId !== null && <Decided approvalId={approvalId} />}
+    </>
   )
 }
 

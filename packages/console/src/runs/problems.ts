@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import { api } from '../api.ts'
 import { failureLine, failureOf, whyCancelled } from '@tacho/contract/failure.ts'
 import { inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
+import { callInShort, decisionReason, toldCall } from '@tacho/contract/told-call.ts'
 import { eventQuery, type Step } from './run-queries.ts'
 
 export interface Problem {
@@ -35,6 +36,7 @@ const SELDOM_TELL = new Set(['LLM_CALL', 'AGENT_STEP'])
 const SELDOM_READ = 60
 /** A long conversation is not worth its note. */
 const NOTED_BYTES = 65_536
+const NOTE_CHARS = 140
 const NOTHING: ReadonlyMap<string, Said> = new Map()
 
 export interface Sayings {
@@ -129,14 +131,20 @@ function failedBy(eventType: string, label: string, payload: Json): Told | null 
 function reasonOf(payload: Json): string {
   const { policyIds } = payload
   const ids = Array.isArray(policyIds) ? policyIds.filter((id) => typeof id === 'string') : []
-  const parts = [ids.length === 0 ? '' : `by ${ids.join(', ')}`, inShort(textAt(payload, 'reason') ?? '')]
+  const parts = [ids.length === 0 ? '' : `by ${ids.join(', ')}`, inShort(decisionReason(payload))]
   return parts.filter((part) => part !== '').join(': ')
 }
 
 function noteOf(eventType: string, label: string, payload: Json): string {
   if (eventType === 'POLICY_DECISION') {
     const tool = textAt(payload, 'toolName')
+    if (toldCall({ input: payload['input'] })) return callInShort(payload, NOTE_CHARS)
     return tool === null || label.includes(tool) ? '' : `asks for ${tool}`
+  }
+  if (eventType === 'TOOL_CALL') {
+    const call = callInShort(payload, NOTE_CHARS)
+    // JSON is for the step itself.
+    return /^[[{]/.test(call) ? '' : call
   }
   const why = whyCancelled(eventType, payload)
   if (why !== null) return inShort(why)

@@ -19,35 +19,38 @@ export function Diff({ diff: { fields } }: { diff: VersionDiff }) {
         {field}
         {!exact && ' (the texts differ too much to match their lines)'}
       </h3>
-      <pre
-        tabIndex={0}
-        aria-label={`Differences in ${field}`}
-        className="mt-1 max-h-[60dvh] overflow-auto rounded-lg border border-line font-mono text-[0.8125rem]"
-      >
-        {inContext(lines).map(({ line, index }) =>
-          line === null ? (
-            <div key={index} className="bg-side px-3 text-soft select-none">
-              ⋯
-            </div>
-          ) : (
-            <div key={index} className={`flex gap-2 px-3 ${LOOKS[line.change].look}`}>
-              <span className="w-3 shrink-0 select-none">
-                <span aria-hidden>{LOOKS[line.change].sign}</span>
-                {line.change !== 'same' && <span className="sr-only">{line.change}: </span>}
-              </span>
-              <span className="min-w-0 whitespace-pre-wrap">{line.text === '' ? ' ' : line.text}</span>
-            </div>
-          ),
-        )}
-      </pre>
+      <DiffLines label={`Differences in ${field}`} rows={inContext(lines)} />
     </section>
   ))
 }
 
-interface Row {
-  /** Null: lines are left out. */
-  line: Line | null
-  index: number
+/** Null: lines are left out. */
+type Row = Line | null
+
+export function DiffLines({ label, rows }: { label: string; rows: readonly Row[] }) {
+  return (
+    <pre
+      tabIndex={0}
+      aria-label={label}
+      className="mt-1 max-h-[60dvh] overflow-auto rounded-lg border border-line font-mono text-[0.8125rem]"
+    >
+      {rows.map((line, index) =>
+        line === null ? (
+          <div key={index} className="bg-side px-3 text-soft select-none">
+            ⋯
+          </div>
+        ) : (
+          <div key={index} className={`flex gap-2 px-3 ${LOOKS[line.change].look}`}>
+            <span className="w-3 shrink-0 select-none">
+              <span aria-hidden>{LOOKS[line.change].sign}</span>
+              {line.change !== 'same' && <span className="sr-only">{line.change}: </span>}
+            </span>
+            <span className="min-w-0 whitespace-pre-wrap">{line.text === '' ? ' ' : line.text}</span>
+          </div>
+        ),
+      )}
+    </pre>
+  )
 }
 
 /** Long stretches without a change become one row. */
@@ -58,7 +61,7 @@ function inContext(lines: readonly Line[]): Row[] {
     for (let at = index - CONTEXT; at <= index + CONTEXT; at++) near.add(at)
   }
   return lines.flatMap((line, index): Row[] => {
-    if (near.has(index)) return [{ line, index }]
-    return index === 0 || near.has(index - 1) ? [{ line: null, index }] : []
+    if (near.has(index)) return [line]
+    return index === 0 || near.has(index - 1) ? [null] : []
   })
 }

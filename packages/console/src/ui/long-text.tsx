@@ -7,6 +7,8 @@ const FOLDED_CHARS = 1_200
 const SLACK_CHARS = 300
 const BASE64 = /^(?:data:([\w.+/-]{1,100})[^,]{0,100};base64,)?[A-Za-z0-9+/_-]{400,}={0,2}$/
 
+const FOLDED_LINES = 24
+
 interface Props {
   text: string
   mono?: boolean
@@ -27,8 +29,9 @@ export function LongText({ text, mono = false }: Props) {
       </span>
     )
   }
-  const isLong = text.length > FOLDED_CHARS + SLACK_CHARS
-  const shown = isLong && !isOpen ? text.slice(0, FOLDED_CHARS).toWellFormed() : text
+  const end = foldAt(text)
+  const isLong = end < text.length
+  const shown = isLong && !isOpen ? text.slice(0, end).toWellFormed() : text
   return (
     <>
       <span
@@ -48,6 +51,17 @@ export function LongText({ text, mono = false }: Props) {
       )}
     </>
   )
+}
+
+/** How much of a text is shown folded: all of it, or its first lines and characters. */
+function foldAt(text: string): number {
+  const chars = text.length > FOLDED_CHARS + SLACK_CHARS ? FOLDED_CHARS : text.length
+  let end = -1
+  for (let line = 0; line < FOLDED_LINES; line++) {
+    end = text.indexOf('\n', end + 1)
+    if (end === -1 || end >= chars) return chars
+  }
+  return text.length - end < SLACK_CHARS && text.indexOf('\n', end + 1) === -1 ? chars : end
 }
 
 function Fold({ onClick, children }: { onClick: () => void; children: ReactNode }) {
