@@ -70,6 +70,20 @@ export const NewApproval = Type.Object(
 )
 export type NewApproval = Static<typeof NewApproval>
 
+/** The same request, as operators read it. */
+export const ASKED = {
+  clientId: Type.String({ description: 'Client instance that sent the request' }),
+  clientRequestId: Type.String(),
+  runId: nullableText('External run id'),
+  sessionId: nullableText('External session id'),
+  agentId: nullableText('External agent id'),
+  policyId: nullableText('Policy that required approval'),
+  toolName: Type.String(),
+  inputHash: Type.String({ description: 'Hash of the tool input, in lower-case hex' }),
+  reason: nullableText('Why approval is needed, according to the client'),
+  timeoutMs: Type.Integer(),
+}
+
 /** Firewall approval (interface: "Firewall approval (response)"). */
 export const Approval = Type.Object(
   {

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { Approval, ApprovalStatus, DECISIONS } from '../approval.ts'
+import { Approval, ApprovalStatus, ASKED, DECISIONS } from '../approval.ts'
 import { cursor, nextCursor, nullableText, nullableTime, pageLimit, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 
@@ -22,17 +22,8 @@ const nullableDecider = Type.Unsafe<Static<typeof Decider> | null>({
 export const OperatorApproval = Type.Object(
   {
     ...Approval.properties,
-    clientId: Type.String({ description: 'Client instance that sent the request' }),
-    clientRequestId: Type.String(),
-    runId: nullableText('External run id'),
-    sessionId: nullableText('External session id'),
-    agentId: nullableText('External agent id'),
+    ...ASKED,
     agentName: nullableText('Its name, as operators see it; null: no event names it'),
-    policyId: nullableText('Policy that required approval'),
-    toolName: Type.String(),
-    inputHash: Type.String({ description: 'Hash of the tool input, in lower-case hex' }),
-    reason: nullableText('Why approval is needed, according to the client'),
-    timeoutMs: Type.Integer(),
     createdAt: time('When approval was requested'),
     importedAt: nullableTime(
       'When an import brought it, with its decision; null: a client of this installation asked. Clients never get an imported one',

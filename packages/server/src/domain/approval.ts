@@ -1,5 +1,5 @@
 /** Rules and shapes of approvals. storage/sql/approvals/approvals.ts shows the state diagram. */
-import type { Approval, NewApproval } from '@tacho/contract/approval.ts'
+import { NewApproval, type Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../storage/approvals.ts'
@@ -11,11 +11,11 @@ const MINUTE_MS = 60_000
 /** The window for counting requests of one agent, and how many requests are a burst. */
 export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } as const
 
-const TEXTS = ['clientRequestId', 'runId', 'sessionId', 'agentId', 'policyId', 'toolName', 'reason'] as const
+const FIELDS = Object.keys(NewApproval.properties) as (keyof NewApproval)[]
 
 /** The first text that a store cannot keep unchanged, or null. */
-export function unstorableText(request: NewApproval): (typeof TEXTS)[number] | null {
-  return TEXTS.find((field) => !isStorableText(request[field] ?? '')) ?? null
+export function unstorableText(request: NewApproval): keyof NewApproval | null {
+  return FIELDS.find((field) => !isStorableText(String(request[field] ?? ''))) ?? null
 }
 
 /** Converts a validated request to its stored form. `now` in milliseconds. */

@@ -8,9 +8,10 @@
  */
 import { hash } from 'node:crypto'
 import type { StoredEvent } from '../storage/events.ts'
-import type { ExportedKey, ExportedRow, ExportedTable } from '../storage/exports.ts'
+import type { ExportedKey, ExportedRow } from '../storage/exports.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
+import type { ExportedTable } from '../storage/tables.ts'
 import { memberSlices } from './json-slices.ts'
 
 export const EXPORT_VERSION = 1

@@ -1,8 +1,9 @@
 /** Walks an environment for an export. Reads one page at a time, and only when the reader wants more. */
-import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedKey, type ExportedTable } from '../storage/exports.ts'
+import type { ExportedKey } from '../storage/exports.ts'
 import type { StoredEvent } from '../storage/events.ts'
 import type { RunFilter, RunPlace, RunRow } from '../storage/runs.ts'
-import { EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
+import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, EXPORTED_TABLES, memberOf } from '../storage/exported-tables.ts'
+import type { ExportedTable } from '../storage/tables.ts'
 import type { Storage } from '../storage/storage.ts'
 import {
   countLine,

@@ -1,11 +1,12 @@
 /** Checks lines of an export that an import sends, and says what to write. Pure. */
 import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { EXPORTED_AFTER_RUNS, EXPORTED_BEFORE_RUNS, type ExportedRow, type ExportedTable } from '../storage/exports.ts'
+import type { ExportedRow } from '../storage/exports.ts'
 import type { NewEvent, RestoredRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { hasGaps, readRecorders, recordersText, type Recorder } from '../storage/completeness.ts'
+import type { ExportedTable } from '../storage/tables.ts'
 import { NO_TRAITS, readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isFailureText } from '../storage/failure.ts'
 import { isUncosted } from '../storage/uncosted.ts'
@@ -56,8 +57,6 @@ export interface RestoreFault {
   message: string
 }
 
-const TABLES: ReadonlySet<string> = new Set([...EXPORTED_BEFORE_RUNS, ...EXPORTED_AFTER_RUNS])
-
 /** The lines of one request. The first is the first line of the export, which says what is imported. */
 export interface Restore {
   /** SHA-256 of the first line. */
@@ -91,7 +90,9 @@ function addLine(parts: RestorePart[], line: ReadLine, index: number, workspaceI
   if (type === 'mark' || type === 'end') return null
   if (type === 'run') return addRun(parts, line, index)
   if (type === 'event') return addEvent(parts, line, workspaceId)
-  return TABLES.has(type) ? addRow(parts, line, type as ExportedTable, index) : 'has an unknown type'
+  return Object.hasOwn(EXPORTED_TABLES, type)
+    ? addRow(parts, line, type as ExportedTable, index)
+    : 'has an unknown type'
 }
 
 /** Copies the members of these columns into `row`. Returns what is wrong with the first that is invalid. */

@@ -26,7 +26,7 @@ import { RunStatus } from '@tacho/contract/run.ts'
 import { RuntimeConfig, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
 import Type, { type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
-import type { ExportedTable } from '../storage/exports.ts'
+import type { ExportedTable } from '../storage/tables.ts'
 import { schemaFaults } from './schema-faults.ts'
 import { isStorableText, UNSTORABLE } from './text.ts'
 

@@ -2,6 +2,7 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Page } from './page.ts'
+import type { RowOf } from './tables.ts'
 
 export interface ApprovalStore {
   /**
@@ -42,37 +43,32 @@ export interface ApprovalStore {
   findRecordedInput(environmentId: string, run: string, sought: SoughtInput): Promise<RecordedInputRow | null>
 }
 
-export interface NewApprovalRow {
-  id: string
+/** The row that tables.ts describes. */
+export interface ApprovalRow extends RowOf<'approvals'> {
   environmentId: string
-  clientId: string
-  clientRequestId: string
-  runId: string | null
-  sessionId: string | null
-  agentId: string | null
-  policyId: string | null
-  toolName: string
   /** Lower-case hex. */
   inputHash: string
-  reason: string | null
-  timeoutMs: number
-  createdAt: number
-  expiresAt: number
-}
-
-export interface ApprovalRow extends NewApprovalRow {
   status: ApprovalStatus
   /** Null for EXPIRED too, because no person decided. */
   decidedAt: number | null
-  decisionReason: string | null
   deciderKind: DeciderKind | null
-  deciderId: string | null
-  deciderName: string | null
   /** When an import brought it; null: a client sent it here. Clients never get an imported one, and nobody decides it. */
   importedAt: number | null
   /** Increases across the environment with each change. It identifies this approval's last change. */
   revision: number
 }
+
+/** The members that a request does not have yet. */
+type Later =
+  | 'status'
+  | 'decidedAt'
+  | 'decisionReason'
+  | 'deciderKind'
+  | 'deciderId'
+  | 'deciderName'
+  | 'importedAt'
+  | 'revision'
+export type NewApprovalRow = Omit<ApprovalRow, Later>
 
 export type DeciderKind = 'operator' | 'token'
 

@@ -2,28 +2,7 @@
 import type { AuditEntry } from './audit.ts'
 import type { EventsRead, StoredEvent } from './events.ts'
 import type { Page } from './page.ts'
-
-/** Tables whose rows an export has, in the order of an import. Runs and their events come between the two lists. */
-export const EXPORTED_BEFORE_RUNS = [
-  'prompt',
-  'promptVersion',
-  'policy',
-  'policyVersion',
-  'deployment',
-  'deploymentChange',
-  'runView',
-  'agent',
-  'model',
-] as const
-export const EXPORTED_AFTER_RUNS = [
-  'approval',
-  'issueRecord',
-  'issue',
-  'issueFingerprint',
-  'issueAffected',
-  'issueActivity',
-] as const
-export type ExportedTable = (typeof EXPORTED_BEFORE_RUNS)[number] | (typeof EXPORTED_AFTER_RUNS)[number]
+import type { ExportedTable } from './tables.ts'
 
 /** Values by column name in camel case. JSON columns are texts. */
 export type ExportedRow = Record<string, string | number | null>

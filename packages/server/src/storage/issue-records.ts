@@ -1,6 +1,7 @@
 import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issue-record.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Page } from './page.ts'
+import type { RowOf } from './tables.ts'
 
 export interface IssueRecordStore {
   /**
@@ -28,58 +29,43 @@ export interface IssueRecordStore {
   retryIssueRecord(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<RetriedRecord | null>
 }
 
-interface IssueRecordFields {
-  id: string
-  sdkInstanceId: string
-  clientRecordId: string
-  recordKind: RecordKind
-  detectionType: string
-  runId: string | null
-  sessionId: string | null
-  eventId: string | null
-  agentId: string
-  policyId: string | null
-  promptVersionId: string | null
-  detectedAt: number
-  receivedAt: number
-}
-
-/** JSON texts as they were sent. */
-interface IssueRecordTexts {
-  payload: string
-  evidence: string
-}
-
-export interface NewIssueRecord extends IssueRecordFields, IssueRecordTexts {
-  environmentId: string
-}
-
 export interface IssueRecordReceived {
   id: string
   status: RecordStatus
   isNew: boolean
 }
 
-export interface IssueRecordRow extends IssueRecordFields {
+/** The row that tables.ts describes. */
+interface StoredRecord extends RowOf<'issue_records'> {
+  recordKind: RecordKind
   status: RecordStatus
-  statusAt: number
-  failure: string | null
-  fingerprint: string | null
   /** SERVICE: the service saw the failure in an event. */
   origin: RecordOrigin
   /** The record of the service that counts the same failure. This one is evidence. */
   sameAs: string | null
-  /** The issue that has its fingerprint now, or that of the record that counts. */
-  issueId: string | null
   /** `detectedAt`, but never later than the arrival. Issues are ordered by it. */
   seenAt: number
+  /** JSON text as it was sent; so is `evidence`. */
+  payload: string
+}
+
+/** The members that a client does not send. */
+type Later = 'status' | 'statusAt' | 'failure' | 'fingerprint' | 'origin' | 'sameAs' | 'seenAt'
+
+export interface NewIssueRecord extends Omit<StoredRecord, Later> {
+  environmentId: string
+}
+
+export interface IssueRecordWhole extends StoredRecord {
+  /** The issue that has its fingerprint now, or that of the record that counts. */
+  issueId: string | null
   /** The recorded run of `runId`. */
   run: string | null
   /** Whether `eventId` is an event of that run. */
   eventIsStored: boolean
 }
 
-export interface IssueRecordWhole extends IssueRecordRow, IssueRecordTexts {}
+export type IssueRecordRow = Omit<IssueRecordWhole, 'payload' | 'evidence'>
 
 export interface IssueRecordFilter {
   status?: RecordStatus | undefined

@@ -3,6 +3,7 @@ import type { AuditEntry } from './audit.ts'
 import type { IssueRecordRow } from './issue-records.ts'
 import type { Page } from './page.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
+import type { RowOf } from './tables.ts'
 
 export interface IssueStore {
   /** Last seen first, then id. Without merged issues. */
@@ -74,20 +75,11 @@ interface IssueCounts {
   agents: number
 }
 
-export interface IssueRow extends Seen, IssueCounts {
-  id: string
-  title: string
-  detectionType: string
+export interface IssueRow extends Omit<RowOf<'issues'>, 'stateBy'> {
   state: IssueState
-  stateAt: number
   stateBy: IssueActor | null
   /** When it opens again by itself. */
   ignoredUntil: number | null
-  openedAt: number
-  regressions: number
-  lastRegressionAt: number | null
-  assignee: string | null
-  mergedInto: string | null
 }
 
 export interface IssueGroupRow extends Seen, IssueCounts {

@@ -33,6 +33,7 @@ import type { RunViewStore } from './run-views.ts'
 import type { RunStore } from './runs.ts'
 import type { SearchStore } from './search.ts'
 import type { StalledStore } from './stalled.ts'
+import type { Engine } from './tables.ts'
 import type { UsageStore } from './usage.ts'
 import type { WebhookStore } from './webhooks.ts'
 import type { WorkStore } from './work.ts'
@@ -73,7 +74,7 @@ export interface Storage
     IssueStore,
     WebhookStore,
     IdempotencyStore {
-  readonly engine: 'sqlite' | 'postgres'
+  readonly engine: Engine
   /**
    * Why writes are refused now; null if they are accepted. Costs nothing, because it is called before a body is read.
    */

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CALL_VERDICTS, type CallVerdict } from '@tacho/contract/operator/aftermath.ts'
 import { judgeCalls } from '../../src/domain/aftermath.ts'
+import { toNewApproval } from '../../src/domain/approval.ts'
 import type { ApprovalRow, ToolEventRow } from '../../src/storage/approvals.ts'
+import { pending } from '../storage/suite/approval-sample.ts'
 
 const RUN = 'run'
 const HASH = 'aa'.repeat(16)
@@ -14,31 +16,9 @@ const EXPIRES = 5_000
 /** An approval of the run for `pay` with HASH, created at CREATED. */
 function approval(id: string, given: Partial<ApprovalRow> = {}): ApprovalRow {
   const decidedAt = given.status === 'APPROVED' || given.status === 'REJECTED' ? DECIDED : null
-  return {
-    id,
-    environmentId: 'env',
-    clientId: 'client',
-    clientRequestId: id,
-    runId: RUN,
-    sessionId: null,
-    agentId: null,
-    policyId: null,
-    toolName: 'pay',
-    inputHash: HASH,
-    reason: null,
-    timeoutMs: EXPIRES - CREATED,
-    createdAt: CREATED,
-    expiresAt: EXPIRES,
-    status: 'PENDING',
-    decidedAt,
-    decisionReason: null,
-    deciderKind: null,
-    deciderId: null,
-    deciderName: null,
-    importedAt: null,
-    revision: 1,
-    ...given,
-  }
+  const asked = { clientRequestId: id, runId: RUN, toolName: 'pay', inputHash: HASH, timeoutMs: EXPIRES - CREATED }
+  const request = toNewApproval(asked, { id, environmentId: 'env', clientId: 'client', now: CREATED })
+  return { ...request, ...pending, decidedAt, revision: 1, ...given }
 }
 
 let seq = 0

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
-import { TABLES } from '../../src/storage/sql/tables.ts'
+import { COPIED_TABLES } from '../../src/storage/tables.ts'
 
 /** Rows of each table; the table `control` has one. */
 const ROWS = 3
@@ -37,7 +37,7 @@ export async function fillEveryTable(directory: string, databaseUrl: string): Pr
   db.pragma('foreign_keys = OFF')
   db.exec('DELETE FROM control')
   const filled: Rows = new Map()
-  for (const { name: table } of TABLES) {
+  for (const { name: table } of COPIED_TABLES) {
     const rows = Array.from({ length: table === 'control' ? 1 : ROWS }, (_, index) =>
       rowOf(
         columns.filter((column) => column.table === table),

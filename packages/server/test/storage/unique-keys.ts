@@ -91,7 +91,7 @@ export function assertConflictsOfTenants(): void {
  * statement names the tenant too, so that a foreign id finds nothing.
  */
 export function assertMadeHere(): void {
-  const imported = new Set(Object.values(EXPORTED_TABLES).map(({ name }) => name))
+  const imported = new Set<string>(Object.values(EXPORTED_TABLES).map(({ name }) => name))
   for (const table of Object.keys(EXEMPT)) assert.ok(!imported.has(table), `${table} is imported`)
   const sources = globSync('**/*.ts', { cwd: SOURCES, exclude: ['**/migrations', 'copy'] }).map((file) => ({
     file,

@@ -11,7 +11,7 @@ import { StoreRefused } from '../storage.ts'
 import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
 import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
 import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
-import { TABLES, walkOf, type CopiedTable } from '../sql/tables.ts'
+import { COPIED_TABLES, walkOf, type NamedTable } from '../tables.ts'
 
 export interface CopyWatch {
   /** Rows done so far in this phase, across all tables. */
@@ -49,7 +49,7 @@ export async function copyStore(source: Source, target: Target, watch: CopyWatch
   const context: Context = { source, target, state, rowsPerBatch, columns: await columnsOf(source, target) }
   if (state.finishedAt === null) {
     let rows = 0
-    for (const table of TABLES) {
+    for (const table of COPIED_TABLES) {
       await copyTable(context, table, (done) => onProgress('copy', rows + done, total, table.name))
       rows += progressOf(state, table).rows
     }
@@ -77,18 +77,18 @@ function newState(source: string, startedAt: number, expected: Record<string, nu
   return { source, startedAt, finishedAt: null, expected, progress: {} }
 }
 
-function progressOf({ progress }: CopyState, { name }: CopiedTable): TableProgress {
+function progressOf({ progress }: CopyState, { name }: NamedTable): TableProgress {
   return (progress[name] ??= { rows: 0, after: null, done: false, numbering: null })
 }
 
 async function countAll(source: Source): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const { name } of TABLES) counts[name] = await source.count(name)
+  for (const { name } of COPIED_TABLES) counts[name] = await source.count(name)
   return counts
 }
 
 async function refuseFull(target: Target): Promise<void> {
-  for (const { name } of TABLES) {
+  for (const { name } of COPIED_TABLES) {
     // Every store has one row of control.
     if ((await target.count(name)) > (name === 'control' ? 1 : 0)) {
       throw new StoreRefused(`${capital(target.place)} is not empty: it has rows in ${name}. Copy into an empty store.`)
@@ -100,7 +100,7 @@ async function refuseOther(state: CopyState, source: Source, target: Target, exp
   if (state.source !== (await source.identity())) {
     throw new StoreRefused(`${capital(target.place)} holds a copy of another store. Copy into an empty store.`)
   }
-  const grown = TABLES.find(({ name }) => state.expected[name] !== expected[name])
+  const grown = COPIED_TABLES.find(({ name }) => state.expected[name] !== expected[name])
   if (grown === undefined) return
   const begun = state.finishedAt === null ? 'began' : 'ended'
   throw new StoreRefused(
@@ -111,7 +111,7 @@ async function refuseOther(state: CopyState, source: Source, target: Target, exp
 /** The columns that both have. The copy must know every column that only one has. */
 async function columnsOf(source: Source, target: Target): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>()
-  for (const { name, only = {} } of TABLES) {
+  for (const { name, only = {} } of COPIED_TABLES) {
     const known = [...(only.sqlite ?? []), ...(only.postgres ?? [])]
     const [from, to] = [await source.columns(name), await target.columns(name)]
     const differing = [...from.keys(), ...to.keys()].filter(
@@ -124,7 +124,7 @@ async function columnsOf(source: Source, target: Target): Promise<Map<string, st
   return columns
 }
 
-async function copyTable(context: Context, table: CopiedTable, onRows: (rows: number) => void): Promise<void> {
+async function copyTable(context: Context, table: NamedTable, onRows: (rows: number) => void): Promise<void> {
   const { target, state } = context
   const progress = progressOf(state, table)
   const columns = context.columns.get(table.name) ?? []
@@ -139,7 +139,7 @@ async function copyTable(context: Context, table: CopiedTable, onRows: (rows: nu
 }
 
 /** The source's rows in the target's form. Reads ahead while the previous rows are written. */
-async function* walk({ source, target, columns, rowsPerBatch }: Context, table: CopiedTable, from: TableProgress) {
+async function* walk({ source, target, columns, rowsPerBatch }: Context, table: NamedTable, from: TableProgress) {
   const order = walkOf(table, source.engine)
   const wanted = (columns.get(table.name) ?? []).filter(
     (column) => source.engine === target.engine || !table.only?.[target.engine]?.includes(column),
@@ -174,7 +174,7 @@ async function verify(context: Context, onRows: (rows: number, table: string) =>
   const report: CopyReport['tables'] = []
   const wrong: string[] = []
   let done = 0
-  for (const table of TABLES) {
+  for (const table of COPIED_TABLES) {
     const columns = context.columns.get(table.name) ?? []
     const [from, to] = [newChecksum(), newChecksum()]
     const start = { rows: 0, after: null, done: false, numbering: null }

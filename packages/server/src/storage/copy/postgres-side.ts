@@ -9,7 +9,7 @@ import { prepareStore } from '../postgres/prepare.ts'
 import { StoreRefused } from '../storage.ts'
 import { COPIES, type CopyState, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
 import { identityOf } from './sqlite-side.ts'
-import { walkOf } from '../sql/tables.ts'
+import { walkOf } from '../tables.ts'
 import { valueText } from './value-text.ts'
 
 const WAIT_MS = 10_000

@@ -1,5 +1,5 @@
 /** One of the two stores of a copy, as the copy algorithm sees it. */
-import type { CopiedTable, Engine } from '../sql/tables.ts'
+import type { NamedTable, Engine } from '../tables.ts'
 
 export type Value = string | number | Buffer | null
 export type Row = Record<string, Value>
@@ -45,7 +45,7 @@ export interface Side {
   columns(table: string): Promise<Map<string, string>>
   count(table: string): Promise<number>
   /** The next rows in order. */
-  read(table: CopiedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
+  read(table: NamedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
   /** By the run's number, given with its environment. Runs without events are missing. */
   seqSpans(runs: ReadonlyMap<number, string>): Promise<Map<number, SeqSpan>>
   close(): Promise<void>

@@ -9,7 +9,7 @@ import { appliedMigrations, knownMigrations, migrate } from '../sqlite/migrate.t
 import { StoreRefused } from '../storage.ts'
 import { COPIES, type CopyState, type Row, type SeqSpan, type Side } from './side.ts'
 import type { Source, Target, Value } from './side.ts'
-import { walkOf } from '../sql/tables.ts'
+import { walkOf } from '../tables.ts'
 
 const TARGET_CACHE_KIB = 262_144
 /** About 80 MB of log. */

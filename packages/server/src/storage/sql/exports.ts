@@ -3,17 +3,7 @@ import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
 import type { EventsRead, StoredEvent } from '../events.ts'
-import {
-  EXPORTED_AFTER_RUNS,
-  EXPORTED_BEFORE_RUNS,
-  type ArrivedPage,
-  type ExportedKey,
-  type ExportedRow,
-  type ExportedTable,
-  type ExportStore,
-  type ImportStart,
-  type RowsRestored,
-} from '../exports.ts'
+import type { ArrivedPage, ExportedKey, ExportedRow, ExportStore, ImportStart, RowsRestored } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import type { Page } from '../page.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
@@ -28,6 +18,7 @@ import { insertRows } from './rows/insert-rows.ts'
 import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import type { Sql, SqlValue } from './sql.ts'
+import type { ExportedTable } from '../tables.ts'
 import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
@@ -117,8 +108,7 @@ async function beginImport(
 }
 
 async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<boolean> {
-  const tables = [...EXPORTED_BEFORE_RUNS, ...EXPORTED_AFTER_RUNS].map((table) => EXPORTED_TABLES[table])
-  for (const { name, of } of [...tables, { name: 'runs', of: 'environment' }]) {
+  for (const { name, of } of [...Object.values(EXPORTED_TABLES), { name: 'runs', of: 'environment' }]) {
     if (of !== 'environment') continue
     const text = `SELECT 1 AS found FROM ${name} WHERE environment_id = ? LIMIT 1`
     if ((await sql.get(text, [environmentId])) !== null) return false

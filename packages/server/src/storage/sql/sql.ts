@@ -28,9 +28,9 @@ export interface DamagedPayload {
 
 export type SqlValue = string | number | Uint8Array | null
 
-/** The columns of a SELECT, from the column of each member of its rows. */
-export function selectList(columns: Readonly<Record<string, string>>): string {
+/** The columns of a SELECT, from the column of each member of its rows. `prefix`: `r.` of a table r. */
+export function selectList(columns: Readonly<Record<string, string>>, prefix = ''): string {
   return Object.entries(columns)
-    .map(([name, column]) => `${column} AS "${name}"`)
+    .map(([name, column]) => `${prefix}${column} AS "${name}"`)
     .join(', ')
 }

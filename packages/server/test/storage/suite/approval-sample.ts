@@ -1,5 +1,6 @@
 /** Complete approval rows for tests. A test gives only the fields that matter to it. */
 import { randomUUIDv7 } from 'node:crypto'
+import { toNewApproval } from '../../../src/domain/approval.ts'
 import type { ApprovalRow, DecisionRow, NewApprovalRow } from '../../../src/storage/approvals.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { newId, NOON } from './sample.ts'
@@ -11,24 +12,9 @@ export const HASH = 'ab'.repeat(32)
 export const BEGINNING = { revision: 0, id: '00000000-0000-0000-0000-000000000000' }
 
 export function request(environmentId: string, given: Partial<NewApprovalRow> = {}): NewApprovalRow {
-  const createdAt = given.createdAt ?? NOON
-  return {
-    id: randomUUIDv7(),
-    environmentId,
-    clientId: 'client',
-    clientRequestId: newId(),
-    runId: null,
-    sessionId: null,
-    agentId: null,
-    policyId: null,
-    toolName: 'transfer',
-    inputHash: HASH,
-    reason: null,
-    timeoutMs: 5 * MINUTE,
-    createdAt,
-    expiresAt: createdAt + 5 * MINUTE,
-    ...given,
-  }
+  const asked = { clientRequestId: newId(), toolName: 'transfer', inputHash: HASH, timeoutMs: 5 * MINUTE }
+  const by = { id: randomUUIDv7(), environmentId, clientId: 'client', now: given.createdAt ?? NOON }
+  return { ...toNewApproval(asked, by), ...given }
 }
 
 export function decision(given: Partial<DecisionRow> = {}): DecisionRow {

@@ -29,7 +29,8 @@ import { insertAudit } from '../audit.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
 import { erasedKey, FOR_EVER, isErased } from '../erasure/erased-keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { agentKeyOf, COLUMNS, columnsOfApproval, findApproval, findApprovals } from './approval-rows.ts'
+import { columnsOfRow } from '../rows/row-names.ts'
+import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
 import { requestKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
@@ -194,13 +195,14 @@ function findRequest(sql: Sql, { environmentId, clientId, clientRequestId }: New
 }
 
 async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {
-  const { clientId, clientRequestId, toolName, policyId, runId } = approval
+  const { environmentId, clientId, clientRequestId, toolName, policyId, runId } = approval
   const keys = {
+    environment_id: environmentId,
     request_key: requestKey(clientId, clientRequestId),
     tool_key: textKey(toolName),
     agent_key: agentKeyOf(approval),
     policy_key: policyId === null ? null : textKey(policyId),
     run_key: runId === null ? null : textKey(runId),
   }
-  await insertRows(sql, 'approvals', [{ ...columnsOfApproval(approval), ...keys }])
+  await insertRows(sql, 'approvals', [{ ...keys, ...columnsOfRow('approvals', approval) }])
 }

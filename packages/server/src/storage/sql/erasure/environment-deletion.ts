@@ -14,12 +14,11 @@ import type { DeletionSlice, EnvironmentRow, EnvironmentStore } from '../../envi
 import { uuidv7 } from '../../uuid.ts'
 import { write, type Acts } from '../act.ts'
 import { insertAudit } from '../audit.ts'
-import { DATA_TABLES } from '../data-tables.ts'
 import { findEnvironment } from '../environments.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
 import { growRevision, lockControl } from '../revision.ts'
 import type { Sql } from '../sql.ts'
-import { TABLES } from '../tables.ts'
+import { TABLES } from '../../tables.ts'
 import { enqueueWork } from '../work.ts'
 
 export const environmentDeletionActs = {
@@ -53,13 +52,9 @@ async function orderDeletion(
 }
 
 const RUNS_AT_ONCE = 50
-const OF_RUNS = new Set(['runs', 'events', 'removed_runs'])
+const OF_RUNS: ReadonlySet<string> = new Set(['runs', 'events', 'removed_runs', 'search_runs', 'search_entries'])
 /** What is deleted after the runs, each table before those that it refers to. */
-const REST = [
-  ...TABLES.toReversed().filter(({ name }) => DATA_TABLES[name]?.environment === 'removed' && !OF_RUNS.has(name)),
-  { name: 'search_settings', key: ['environment_id'] },
-  { name: 'environment_numbers', key: ['environment_id'] },
-]
+const REST = TABLES.toReversed().filter(({ name, environment }) => environment === 'removed' && !OF_RUNS.has(name))
 
 interface Ordered {
   removedAt: number | null

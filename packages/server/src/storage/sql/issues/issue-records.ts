@@ -28,7 +28,8 @@ import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
 import { firstRows } from '../rows/first-rows.ts'
 import { clientRecordKey } from '../keys.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { columnsOfRow, namesOfRow } from '../rows/row-names.ts'
+import { selectList, type Sql, type SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const issueRecordsActs = {
@@ -40,11 +41,9 @@ export const issueRecordsActs = {
   retryIssueRecord: write(retryIssueRecord),
 } satisfies Partial<Acts<IssueRecordStore>>
 
-const COLUMNS = `r.id, r.sdk_instance_id AS "sdkInstanceId", r.client_record_id AS "clientRecordId",
-  r.record_kind AS "recordKind", r.detection_type AS "detectionType", r.run_id AS "runId",
-  r.session_id AS "sessionId", r.event_id AS "eventId", r.agent_id AS "agentId", r.policy_id AS "policyId",
-  r.prompt_version_id AS "promptVersionId", r.detected_at AS "detectedAt", r.received_at AS "receivedAt",
-  r.seen_at AS "seenAt", r.origin, r.same_as AS "sameAs", r.status, r.status_at AS "statusAt", r.failure, r.fingerprint, f.issue_id AS "issueId", n.id AS run,
+const { payload: _payload, evidence: _evidence, ...NAMES } = namesOfRow('issue_records')
+
+const COLUMNS = `${selectList(NAMES, 'r.')}, f.issue_id AS "issueId", n.id AS run,
   CASE WHEN e.event_id IS NULL THEN 0 ELSE 1 END AS "eventIsStored"`
 
 const joins = (sql: Sql) => `LEFT JOIN issue_records s ON s.environment_id = r.environment_id AND s.id = r.same_as
@@ -62,28 +61,17 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
   const key = clientRecordKey(record.sdkInstanceId, record.clientRecordId)
   const named = { ...record, clientId: record.sdkInstanceId, time: detectedAt }
   if (await isErased(sql, environmentId, erasedKey('record', key), named)) return null
-  const columns = {
-    environment_id: environmentId,
-    id,
-    record_key: key,
-    sdk_instance_id: record.sdkInstanceId,
-    client_record_id: record.clientRecordId,
-    record_kind: record.recordKind,
-    detection_type: record.detectionType,
-    run_id: record.runId,
-    session_id: record.sessionId,
-    event_id: record.eventId,
-    agent_id: record.agentId,
-    policy_id: record.policyId,
-    prompt_version_id: record.promptVersionId,
-    detected_at: detectedAt,
-    seen_at: Math.min(detectedAt, receivedAt),
-    received_at: receivedAt,
+  const row = {
+    ...record,
+    seenAt: Math.min(detectedAt, receivedAt),
     status: 'RECEIVED',
-    status_at: receivedAt,
-    payload: record.payload,
-    evidence: record.evidence,
+    statusAt: receivedAt,
+    failure: null,
+    fingerprint: null,
+    origin: 'CLIENT',
+    sameAs: null,
   }
+  const columns = { environment_id: environmentId, record_key: key, ...columnsOfRow('issue_records', row) }
   const values: SqlValue[] = Object.values(columns)
   const text = `INSERT INTO issue_records (${Object.keys(columns).join(', ')})
     VALUES (${values.map(() => '?').join(', ')}) ON CONFLICT (environment_id, record_key) DO NOTHING`

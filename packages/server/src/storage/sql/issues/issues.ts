@@ -20,7 +20,8 @@ import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../keys.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { namesOfRow } from '../rows/row-names.ts'
+import { selectList, type Sql, type SqlValue } from '../sql.ts'
 
 export const issuesActs = {
   listIssues: read(listIssues),
@@ -29,10 +30,7 @@ export const issuesActs = {
   readIssueTrend: read(readIssueTrend),
 } satisfies Partial<Acts<IssueStore>>
 
-const COLUMNS = `i.id, i.title, i.detection_type AS "detectionType", i.state, i.state_at AS "stateAt",
-  i.state_by AS "stateBy", i.ignored_until AS "ignoredUntil", i.opened_at AS "openedAt", i.first_seen AS "firstSeen", i.last_seen AS "lastSeen",
-  i.occurrences, i.recoveries, i.runs, i.agents, i.regressions, i.last_regression_at AS "lastRegressionAt",
-  i.assignee, i.merged_into AS "mergedInto"`
+const COLUMNS = selectList(namesOfRow('issues'), 'i.')
 
 /** The person who changed the state is stored as JSON. */
 type Kept = Omit<IssueRow, 'stateBy'> & { stateBy: string | null }

@@ -1,3 +1,4 @@
+import type { TableName } from '../../tables.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
 /** Rows of one statement. Few sizes mean few texts, each prepared once. */
@@ -6,7 +7,7 @@ const SIZES = [100, 10, 1]
 /** Inserts rows with the same columns in few statements. `conflict` is the clause after the values. */
 export async function insertRows(
   sql: Sql,
-  table: string,
+  table: TableName | `${TableName} AS ${string}`,
   rows: readonly Record<string, SqlValue>[],
   conflict = '',
 ): Promise<void> {
