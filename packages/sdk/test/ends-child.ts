@@ -4,7 +4,9 @@ import { setTimeout } from 'node:timers/promises'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 
 const [way = '', place = '', baseUrl = '', options = '{}'] = process.argv.slice(2)
-const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', ...(JSON.parse(options) as TachoOptions) })
+// A slow machine must not be taken for a service without policies.
+const guard = { configurationWaitMs: 60_000 }
+const tacho = new Tacho({ apiKey: 'key', baseUrl, clientId: 'child', guard, ...(JSON.parse(options) as TachoOptions) })
 
 function failing(): Error {
   const cause = new RangeError('no stock', { cause: 'the warehouse is closed' })

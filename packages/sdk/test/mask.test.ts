@@ -471,9 +471,11 @@ test('the vectors for SDKs in all languages', () => {
 test('brackets that are never closed are searched in linear time', () => {
   const ofLength = (length: number) => `password ${'[{"'.repeat(length)}`
   const time = (text: string) => {
-    const start = performance.now()
+    const start = process.threadCpuUsage()
     createMask({}).text(text)
-    return performance.now() - start
+    // Of the processor: other tests run beside this one.
+    const { user, system } = process.threadCpuUsage(start)
+    return (user + system) / 1_000
   }
   time(ofLength(1_000))
   const [short, long] = [time(ofLength(20_000)), time(ofLength(200_000))]

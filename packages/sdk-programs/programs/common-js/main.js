@@ -1,7 +1,8 @@
 const { Tacho, ToolBlockedError } = require('@tacho/sdk')
 const { recordClient } = require('@tacho/sdk/openai')
 
-const tacho = new Tacho({ agentName: 'common-js' })
+// A slow machine must not be taken for a service without policies.
+const tacho = new Tacho({ agentName: 'common-js', guard: { configurationWaitMs: 60_000 } })
 const refund = tacho.guard(async (amount) => `paid ${amount}`, { name: 'refund' })
 
 async function main() {

@@ -3,7 +3,9 @@ import process from 'node:process'
 import readline from 'node:readline'
 import { Tacho } from '@tacho/sdk'
 
-const tacho = new Tacho({ agentName: 'freeze', flushIntervalMs: 60_000, configuration: { refreshMs: 1_000 } })
+// A slow machine must not be taken for a service without policies.
+const guard = { configurationWaitMs: 60_000 }
+const tacho = new Tacho({ agentName: 'freeze', guard, flushIntervalMs: 60_000, configuration: { refreshMs: 1_000 } })
 const refund = tacho.guard(async (amount) => `paid ${amount}`, { name: 'refund' })
 
 const handler = () => tacho.withRun({}, () => refund(100).catch(({ name }) => name))

@@ -209,7 +209,7 @@ test('a node follows the other: revoked keys, decisions, and records that a kill
   for (const node of [one, two]) assert.equal((await api(node, '/runs', undefined, key))[0], 200)
   await operator(one, `/environments/${environment}/keys/${id}/revoke`, {})
   const isRevoked = async () => (await api(two, '/runs', undefined, key))[0] === 401
-  await eventually(isRevoked, 'the revocation on the other node', 20_000)
+  await eventually(isRevoked, 'the revocation on the other node', 5_000)
 
   const [, { id: approvalId }] = await api<{ id: string }>(two, '/firewall-approvals', {
     clientRequestId: 'c',

@@ -3,14 +3,17 @@ import { AssertionError } from 'node:assert'
 import { setTimeout as wait } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
-/** Less than the 60 s that a test may take, so that this error is reported instead of a timeout. */
+/** Even ten times as long is less than a file's tests may take, so that this error is reported instead of a timeout. */
 const TIMEOUT_MS = 50_000
+/** A machine that is ten times slower gets ten times as long. */
+const SLOWEST = 10
 /** Longer after each look: a look is often a request, and hundreds a second would take the time of what they wait for. */
 const PAUSES_MS = { first: 5, growth: 1.5, longest: 100 }
 
 /**
  * Calls `look` until it returns a truthy value, and returns that value. A failed assertion in `look` counts as "not yet".
- * Give `timeoutMs` only where the product promises a time.
+ * Give `timeoutMs` only where the product promises a time. It counts the pauses between two looks as long as they should be,
+ * because a busy machine makes them longer, and the product slower.
  *
  * @throws Error after `timeoutMs`. It names `what` and the last value or failed assertion.
  */
@@ -19,7 +22,8 @@ export async function eventually<Value>(
   what: string,
   timeoutMs = TIMEOUT_MS,
 ): Promise<NonNullable<Value>> {
-  const deadline = performance.now() + timeoutMs
+  const begun = performance.now()
+  let waited = 0
   for (let pause = PAUSES_MS.first; ; pause = Math.min(pause * PAUSES_MS.growth, PAUSES_MS.longest)) {
     let last: unknown
     try {
@@ -30,7 +34,9 @@ export async function eventually<Value>(
       if (!(error instanceof AssertionError)) throw error
       last = error.message
     }
-    if (performance.now() > deadline) throw new Error(`Timed out waiting for ${what}; last: ${inspect(last)}`)
+    if (waited > timeoutMs || performance.now() - begun > SLOWEST * timeoutMs)
+      throw new Error(`Timed out waiting for ${what}; last: ${inspect(last)}`)
     await wait(pause)
+    waited += pause
   }
 }

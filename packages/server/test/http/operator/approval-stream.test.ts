@@ -67,7 +67,8 @@ test('the stream begins with the pending approvals, then shows new, decided and 
   const { items, more } = await snapshotOf(stream)
   assert.ok(items.some(({ id }) => id === first))
   assert.equal(more, false)
-  const second = (await calls.ask({ timeoutMs: 1_000 })).body.id
+  // Long enough to be seen before it expires.
+  const second = (await calls.ask({ timeoutMs: 3_000 })).body.id
   await untilTold(stream, second, 'PENDING')
   await calls.decide(first, 'APPROVED')
   await untilTold(stream, first, 'APPROVED')
