@@ -111,7 +111,6 @@ async function allPlaces(client: OperatorClient, given: string | undefined, arch
   const places: Place[] = []
   const isId = given !== undefined && UUID.test(given)
   for (const workspace of await allWorkspaces(client, archived)) {
-    // Names of older stores may contain a slash, so try every workspace that fits.
     if (given !== undefined && !isId && !given.startsWith(`${workspace.name}/`)) continue
     for (const environment of await environmentsOf(client, workspace, archived)) {
       places.push({ workspace, environment, name: `${workspace.name}/${environment.name}` })

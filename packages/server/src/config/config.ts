@@ -131,7 +131,6 @@ export const SETTINGS = {
     byDefault: 'none',
     help: 'Private networks that webhooks can reach, separated by commas; public networks are always allowed',
   }),
-  readers: integer({ placeholder: 'number', byDefault: '2', help: 'Threads that read from the store' }, 1, 32),
   publicUrl: optional(
     { placeholder: 'address', help: 'Public address of the server, for links and for an identity provider' },
     webAddress,

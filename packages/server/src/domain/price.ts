@@ -76,7 +76,7 @@ export function toNanos(femtos: bigint): number {
   return Number(nanos > MOST_NANOS ? MOST_NANOS : nanos)
 }
 
-export function ratesAt(dated: ModelRates, time: number): Rates | null {
+function ratesAt(dated: ModelRates, time: number): Rates | null {
   const second = Math.floor((((time % DAY_MS) + DAY_MS) % DAY_MS) / 1_000)
   const holds = ({ from, daily }: DatedRates) =>
     (from === undefined || time >= from) && (daily === undefined || isWithin(second, daily))

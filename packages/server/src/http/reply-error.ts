@@ -45,7 +45,7 @@ export function isRefusal(value: unknown): value is Refusal {
  */
 export const REPLY_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
-export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 export function replyError(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
   const { status, retryable } = ERRORS[refusal.code]

@@ -35,7 +35,6 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
   const storage = await openSqliteStorage({
     directory,
     minFreeDiskBytes: config.minFreeDisk,
-    readers: config.readers,
     onTrouble,
     onWarning: throttledWarning(log),
   })

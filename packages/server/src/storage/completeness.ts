@@ -32,7 +32,7 @@ export interface Drop {
   lastAt: number
 }
 
-export const RECORDER_CHARS = 5
+const RECORDER_CHARS = 5
 /** Events of further recorders count as not numbered. */
 export const MOST_RECORDERS = 50
 export const MOST_REASONS = 8

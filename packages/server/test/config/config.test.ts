@@ -42,7 +42,6 @@ test('without flags and variables the server listens on loopback, port 4680, wit
     replyMemory: 67_108_864,
     drainTimeout: 8000,
     webhookNetworks: [],
-    readers: 2,
     console: true,
     metrics: true,
     docs: true,
@@ -82,7 +81,6 @@ test('each number is accepted at its limits and rejected one past them', () => {
     ['rateLimit', ['1', '1000000'], ['0', '1000001']],
     ['operatorRateLimit', ['1', '1000000'], ['0', '1000001']],
     ['replyMemory', ['16MiB', '64GiB'], ['15MiB', '65GiB']],
-    ['readers', ['1', '32'], ['0', '33']],
     ['minFreeDisk', ['0B', '1TiB', '1099511627776B'], ['1099511627777B', '256', '256MB', '-1MiB', '1.5GiB']],
     ['requestTimeout', ['1s', '1000ms', '60m', '1h'], ['999ms', '3600001ms', '30', '30 s']],
     ['drainTimeout', ['0s', '10m'], ['600001ms', '11m']],
@@ -143,7 +141,7 @@ test('variables of the other commands and of other programs are ignored', () => 
 test('every variable that the SDK documents may be set in the shell that starts the server', () => {
   const options = readFileSync(new URL('../../../../docs/sdk/options.md', import.meta.url), 'utf8')
   const variables = new Set(options.match(/TACHO_[A-Z_]+/g))
-  assert.deepEqual([...variables].toSorted(), ['TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_URL'])
+  assert.deepEqual([...variables].toSorted(), ['TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE', 'TACHO_URL'])
   config({}, Object.fromEntries([...variables].map((name) => [name, 'x'])))
 })
 
@@ -160,7 +158,7 @@ test('the service links of Kubernetes are one error that says what to do', () =>
 })
 
 test('all errors are reported together', () => {
-  const told = faults({ port: 'x', host: '' }, { TACHO_READERS: '0', TACHO_WHAT: '1' })
+  const told = faults({ port: 'x', host: '' }, { TACHO_RATE_LIMIT: '0', TACHO_WHAT: '1' })
   assert.equal(told.length, 4)
 })
 

@@ -1,7 +1,6 @@
 /** Authenticates callers of the operator API: a token, or a person's session cookie. */
 import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
-import { sessionCredential } from '../../domain/credential.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
 import type { CredentialCache } from '../credential-cache.ts'
@@ -29,9 +28,6 @@ export interface CallerDeps {
 }
 
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
-
-/** Result of the session cache for a token. */
-export const parseSessionToken = sessionCredential
 
 /**
  * Does not count failed attempts per token. A token has 256 random bits (at least 190 if the installation brought it),

@@ -200,7 +200,7 @@ function accountOf({ operator, createsAccount }: FoundInvitation): OpenedInvitat
   return operator.passwordHash === null ? 'identity-provider' : 'password'
 }
 
-export function newPasswordRefusal(password: string): Refusal | null {
+function newPasswordRefusal(password: string): Refusal | null {
   return textsRefusal({ password })
 }
 

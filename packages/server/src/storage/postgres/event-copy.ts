@@ -103,12 +103,7 @@ function textValue(text: string): Buffer {
 }
 
 /** Sends encoded rows with their statement, without waiting for the database to request them. */
-export function copyIn(
-  client: ClientBase,
-  text: string,
-  environmentId: string,
-  rows: readonly Buffer[],
-): Promise<void> {
+function copyIn(client: ClientBase, text: string, environmentId: string, rows: readonly Buffer[]): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const query = new pg.Query(text, (error: Error | null | undefined) => (error ? reject(error) : resolve()))
   const copying = Object.assign(query, {

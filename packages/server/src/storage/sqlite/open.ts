@@ -1,5 +1,6 @@
 /** Opens the embedded engine: one file, one writer thread, several reader threads. */
 import { mkdirSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
@@ -24,6 +25,7 @@ export interface SqliteOptions {
   minFreeDiskBytes: number
   /** Most bytes of events that may wait for a commit. */
   queueBytes?: number
+  /** Most threads that read; by default half as many as processors, and at least two. */
   readers?: number
   /** A thread of the store ended for a reason other than out of memory, or cannot restart: the process should end. */
   onTrouble: (error: Error) => void
@@ -33,10 +35,14 @@ export interface SqliteOptions {
 const MIB = 1_048_576
 const WRITER_HEAP_MIB = 512
 const READER_HEAP_MIB = 256
+/** Each takes 20 MB while it serves. */
+const MOST_READERS = 8
+
+const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.floor(availableParallelism() / 2)))
 
 /** Opens the store of a directory, or creates it. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, readers: readerCount = 2, onTrouble, onWarning } = options
+  const { directory, readers: readerCount = defaultReaders(), onTrouble, onWarning } = options
   const file = path.join(directory, STORE_FILE)
   const { unlock, missing } = prepare(directory, file)
   if (missing > 0) onWarning?.('the store is older than its last acknowledgement', new Error(missingText(missing)))

@@ -142,7 +142,7 @@ function placeOf(environmentId: string, envelope: Envelope): string {
 }
 
 /** Each text follows its length, so that no two envelopes have one key. */
-export function envelopeKey(envelope: Envelope): string {
+function envelopeKey(envelope: Envelope): string {
   const parts = envelopeTexts(envelope).map((text) => (text === null ? '-' : `${Buffer.byteLength(text)}:${text}`))
   return textKey(parts.join(''))
 }

@@ -26,7 +26,7 @@ export const EVENT_COLUMNS = {
 } as const satisfies Partial<Record<keyof NewEvent, string>>
 
 /** In the order of EVENT_COLUMNS. */
-export function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
+function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
 

@@ -13,7 +13,7 @@ export const rejectionsActs = {
 } satisfies Partial<Acts<EventStore>>
 
 /** How many are kept per environment, plus those since the last trim. */
-export const REJECTIONS_KEPT = 10_000
+const REJECTIONS_KEPT = 10_000
 
 const REJECTIONS: InsertedTable = {
   name: 'rejections',

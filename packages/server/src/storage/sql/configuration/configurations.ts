@@ -14,7 +14,7 @@ export const configurationsActs = {
  * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the
  * text, so clients can compute it too. Lists are sorted by code units, independent of collation.
  */
-export function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
+function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
   const content = {
     prompts: prompts.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
     policies: policies.toSorted((a, b) => (a.policyId < b.policyId ? -1 : 1)),

@@ -37,7 +37,7 @@ const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt
 const STORED = 'r.received_at <= ?'
 
 /** Whether all runs have to be searched. */
-export const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
+const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
   kind === 'client' || (kind === 'user' && field !== null)
 
 type Found = Omit<ErasableRun, 'isFound'>

@@ -69,7 +69,7 @@ export async function removeRuns(
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
   const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
   const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
-  // What is there: in a store that an older version damaged, it may differ from what the run says.
+  // What is there: in a damaged store, it may differ from what the run says.
   const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
   const rows = runs.map(({ id, number, events }) => {
     return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }

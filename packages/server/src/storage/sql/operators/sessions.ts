@@ -97,7 +97,7 @@ async function setPassword(
 }
 
 /** Sign-ins that wait for their second factor began with a credential that may have ended. */
-export async function endChallenges(sql: Sql, operatorId: string): Promise<void> {
+async function endChallenges(sql: Sql, operatorId: string): Promise<void> {
   await sql.run('DELETE FROM sign_in_challenges WHERE value = ?', [operatorId])
 }
 

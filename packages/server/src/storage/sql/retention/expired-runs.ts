@@ -215,7 +215,7 @@ async function lockRunsOf(
   return { expired, kept: found.filter(({ number }) => !numbers.has(number)) }
 }
 
-export async function currentSettings(sql: Sql, environmentId: string): Promise<RetentionSettings> {
+async function currentSettings(sql: Sql, environmentId: string): Promise<RetentionSettings> {
   const environment = await findEnvironment(sql, environmentId)
   const workspaceId = environment?.workspaceId ?? ''
   return (await settingsOf(sql, { workspaceId, environmentId })).settings

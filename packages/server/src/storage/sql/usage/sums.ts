@@ -1,5 +1,5 @@
 /** Sums that saturate at the largest exact integer, so that any order and engine gives the same result. */
-export const MAX_SUM = Number.MAX_SAFE_INTEGER
+const MAX_SUM = Number.MAX_SAFE_INTEGER
 
 export interface UsageSums {
   promptTokens: number

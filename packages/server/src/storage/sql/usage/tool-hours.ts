@@ -8,7 +8,7 @@ import { adding } from './sums.ts'
 import { hourOf } from './usage.ts'
 
 /** The bucket of calls that do not say how long they took, and of decisions. */
-export const NO_LATENCY = -1
+const NO_LATENCY = -1
 
 const COUNTS = ['calls', 'errors', 'blocked', 'approvals'] as const
 const PROBLEM_COUNTS = { error: 'errors', blocked: 'blocked', approval: 'approvals' } as const satisfies Record<
