@@ -27,6 +27,8 @@ export interface FailurePlace {
 
 /** A failure in one line: `TimeoutError in get_order: no answer`. Empty if nothing is known. */
 export function failureLine({ errorClass, message }: FailedWith, place: FailurePlace | null): string {
+  // Its message names the tool and says why; a list would cut it.
+  if (message !== null && errorClass?.split('.').at(-1) === 'ToolBlockedError') return message
   const at = place?.name ? placed(place.kind, place.name) : null
   const head = [errorClass ?? (at && 'error'), at].filter((part) => part !== null).join(' ')
   return [head, message ?? ''].filter((part) => part !== '').join(': ')

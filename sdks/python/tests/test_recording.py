@@ -53,22 +53,29 @@ def test_a_run_records_its_events_and_outcome(make: Make, service: Service) -> N
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "text"),
+    ("error", "status", "text", "said"),
     [
-        (ValueError("no"), "FAILED", "ValueError: no"),
-        (asyncio.CancelledError(), "CANCELLED", None),
-        (KeyboardInterrupt(), "CANCELLED", "KeyboardInterrupt"),
+        (ValueError("no"), "FAILED", "ValueError: no", "ValueError: no"),
+        (asyncio.CancelledError(), "CANCELLED", None, "asyncio.exceptions.CancelledError: Its task was cancelled."),
+        (KeyboardInterrupt(), "CANCELLED", "KeyboardInterrupt", "KeyboardInterrupt: The process was interrupted."),
+        (
+            tacho.ToolBlockedError("policy", "pay"),
+            "FAILED",
+            "ToolBlockedError: The tool pay was not run (policy)",
+            "tacho.ToolBlockedError: The tool pay was not run (policy)",
+        ),
     ],
 )
 def test_the_outcome_follows_the_exception(
-    make: Make, service: Service, error: BaseException, status: str, text: str | None
+    make: Make, service: Service, error: BaseException, status: str, text: str | None, said: str
 ) -> None:
     client = make()
     with suppress(BaseException), client.tacho.run():
         raise error
     payload = sent(client, service)[0]["payload"]
     assert payload["status"] == status
-    assert payload.get("error") == text and payload["exception"]["type"].endswith(type(error).__name__)
+    exception = payload["exception"]
+    assert (payload.get("error"), f"{exception['type']}: {exception['message']}") == (text, said)
 
 
 def test_decorators_make_a_run_for_each_call(make: Make, service: Service) -> None:

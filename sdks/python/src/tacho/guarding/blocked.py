@@ -66,6 +66,9 @@ class ToolBlockedError(Exception):
     A guarded tool did not run. You can give `model_text` to a model as the tool's answer; it holds no input values.
     """
 
+    # Its public name: this is what tracebacks and recordings call it.
+    __module__ = "tacho"
+
     def __init__(
         self,
         code: BlockCode,

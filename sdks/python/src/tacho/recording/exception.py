@@ -15,6 +15,8 @@ _STACK_HEAD_CHARS = 4_096
 _STACK_TAIL_CHARS = 12_288
 _FRAMES = 64
 _CAUSES = 10
+# Errors of Python without a message, in words.
+_UNSAID = {"CancelledError": "Its task was cancelled.", "KeyboardInterrupt": "The process was interrupted."}
 
 
 def exception_details(error: BaseException) -> dict[str, object]:
@@ -37,7 +39,7 @@ def _facts(error: BaseException) -> dict[str, object]:
     message = read_of_error(lambda: str.__str__(str(error)), "[unreadable]")
     return {
         "type": read_of_error(lambda: _type_of(error), class_name(error)),
-        "message": cut_at_words(message, _MESSAGE_CHARS, 0),
+        "message": cut_at_words(message or _UNSAID.get(class_name(error), ""), _MESSAGE_CHARS, 0),
     }
 
 
