@@ -350,6 +350,26 @@ test('a failed run says why in the list and when shown; --stack shows its causes
   assert.equal(whole.trim(), `TimeoutError: no answer\n  because Error: connect ECONNREFUSED\n${stack}`)
 })
 
+test('a cancelled run says why in the list, when shown, and with --stack', async () => {
+  const stack = 'CancelledError\n  File "night.py", line 7'
+  const exception = { type: 'CancelledError', message: 'Its task was cancelled.', stack }
+  const of = { eventId: 'stop', clientId: 'c', runId: 'stopped-run', agentName: 'a', timestamp: Date.now() }
+  const payload = { status: 'CANCELLED', exception }
+  const event = { ...of, eventType: 'SESSION_OUTCOME', label: 'cancelled', payload }
+  const headers = { 'x-api-key': server.variables['TACHO_API_KEY'] ?? '', 'content-type': 'application/json' }
+  const sent = { method: 'POST', headers, body: JSON.stringify([event]) }
+  assert.equal((await fetch(`${server.url}/openapi/v1/events/batch`, sent)).status, 200)
+  const line = 'CancelledError: Its task was cancelled.'
+  assert.match(
+    await text('runs', 'list', '--search', 'stopped-run', ...WHERE),
+    new RegExp(`CANCELLED +${line} +stopped-run`),
+  )
+  const shown = await text('runs', 'show', 'stopped-run', ...WHERE)
+  assert.match(shown, new RegExp(`^Why {6}${line}\n {9}\`tacho runs show stopped-run --stack\``, 'm'))
+  const whole = await text('runs', 'show', 'stopped-run', '--stack', ...WHERE)
+  assert.equal(whole.trim(), `${line}\n${stack}`)
+})
+
 test('runs gaps says which clients lose events, how many and why', async () => {
   const none = await runTacho(['runs', 'gaps', ...WHERE], server.variables)
   assert.match(none.stdout + none.stderr, /No event .* is known to be missing/)

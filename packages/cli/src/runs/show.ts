@@ -7,6 +7,7 @@ import {
   causeLines,
   failureLine,
   failureOf,
+  SILENT_CAUSES,
   whyEnded,
   type Failure,
   type ToldEvent,
@@ -223,7 +224,10 @@ function runLines(run: OperatorRun, causes: readonly string[], now: number): str
 function whyLines(run: OperatorRun, causes: readonly string[]): string[] {
   const why = whyEnded(run)
   if (why === null) return []
-  const more = run.failure === null ? [] : [`\`tacho runs show ${printable(run.runId)} --stack\` shows where.`]
+  const more = [
+    ...(run.closedByRuleAt === null ? [] : [SILENT_CAUSES]),
+    ...(run.failure === null ? [] : [`\`tacho runs show ${printable(run.runId)} --stack\` shows where.`]),
+  ]
   const below = [...causes.map(printable), ...more].map((line) => `         ${line}`)
   return [`Why      ${run.status === 'CANCELLED' ? printable(why) : toned('red', printable(why))}`, ...below]
 }

@@ -1,6 +1,6 @@
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { cancellationOf, causeLines, failureOf, whyEnded } from '@tacho/contract/failure.ts'
+import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/failure.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { useQuery } from '@tanstack/react-query'
@@ -119,7 +119,7 @@ function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
       {run.closedByRuleAt !== null && (
         <span className="text-sm">
           {' '}
-          The last event came <Time at={run.lastEventAt} />. If more arrive, the run goes on.
+          {SILENT_CAUSES} The last event came <Time at={run.lastEventAt} />. If more arrive, the run goes on.
         </span>
       )}
       {failure !== null && (

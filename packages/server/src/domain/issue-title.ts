@@ -36,7 +36,11 @@ const KNOWN = new Map<string, (facts: Facts) => string>([
     'TOOL_FAILED',
     ({ tool, reason }) => (isClass(reason) ? `${reason} in ${tool}` : `${tool} failed${because(toolReason(reason))}`),
   ],
-  ['TOOL_BLOCKED', ({ tool, reason, policy }) => `${tool} was blocked${by(policy)}${because(blockReason(reason))}`],
+  [
+    'TOOL_BLOCKED',
+    ({ tool, reason, policy }) =>
+      `${tool} was blocked${by(policy ?? (reason === 'policy' ? 'a policy' : null))}${because(blockReason(reason))}`,
+  ],
   ['LOOP_DETECTED', ({ tool }) => `${tool} is called again and again with the same input`],
   ['BUDGET_EXCEEDED', ({ tool, reason }) => `${tool} is over the budget of the run${because(reason)}`],
   ['INPUT_CHANGED', ({ tool }) => `${tool} ran with another input than was judged`],
@@ -65,7 +69,7 @@ const isClass = (reason: string | null): reason is string =>
 
 /** These say nothing that the title does not. */
 const toolReason = (reason: string | null) => (reason === 'tool_error' ? null : reason)
-const blockReason = (reason: string | null) => (reason === 'blocked' ? null : reason)
+const blockReason = (reason: string | null) => (reason === 'blocked' || reason === 'policy' ? null : reason)
 
 /** `PROMPT_INJECTION` and `toolCalls` as words. Codes without a separator stay, such as `ECONNREFUSED`. */
 function spoken(code: string): string {

@@ -15,12 +15,14 @@ test('what our clients report is a sentence', () => {
     'get_order failed: provider unavailable',
   )
   assert.equal(titleOf('TOOL_FAILED', { ...tool, reasonCode: 'tool_error' }), 'get_order failed')
-  assert.equal(titleOf('TOOL_BLOCKED', { ...tool, reasonCode: 'blocked' }, 'limit'), 'get_order was blocked by limit')
+  for (const reasonCode of ['blocked', 'policy'])
+    assert.equal(titleOf('TOOL_BLOCKED', { ...tool, reasonCode }, 'limit'), 'get_order was blocked by limit')
   const id = '01900000-0000-7000-8000-000000000002'
   assert.equal(
     titleOf('TOOL_BLOCKED', { ...tool, reasonCode: 'approval_expired' }, id),
     'get_order was blocked: approval expired',
   )
+  assert.equal(titleOf('TOOL_BLOCKED', { ...tool, reasonCode: 'policy' }, id), 'get_order was blocked by a policy')
   assert.equal(titleOf('LOOP_DETECTED', tool), 'get_order is called again and again with the same input')
   assert.equal(
     titleOf('BUDGET_EXCEEDED', { ...tool, reasonCode: 'toolCalls' }),
