@@ -137,6 +137,11 @@ class _Copy:
             return self._text(source)  # type: ignore[arg-type]
         if source is None or kind is bool:
             return source
+        # Most values. The questions below are slower, because a host's classes may answer them.
+        if kind is dict or kind is list:
+            return self._container(source)
+        if kind is int:
+            return self._int(source)  # type: ignore[arg-type]
         text = exact_text(source)
         if text is not None:
             return self._text(text)
@@ -147,11 +152,11 @@ class _Copy:
 
     def _text(self, given: str) -> str:
         text = given if type(given) is str else str.__str__(given)  # The `str` of a host's object may be a subclass.
-        room = max(0, _READ_CHARS - self.chars)
         self.chars += len(text)
-        kept = text if len(text) <= room else cut_at_words(text, room)
-        self.bytes += len(kept) if kept.isascii() else len(kept.encode("utf-8", "surrogatepass"))
-        return kept
+        if self.chars > _READ_CHARS:
+            text = cut_at_words(text, max(0, _READ_CHARS - self.chars + len(text)))
+        self.bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        return text
 
     def _int(self, value: int) -> Json:
         return value if value.bit_length() <= _INT_BITS else f"[integer: {value.bit_length()} bits]"
