@@ -41,8 +41,8 @@ const FILES_MAX = 1_000
 /** How the results of calls begin that did not run: no such tool, other arguments than its, or refused by a hook. */
 const CLAUDE_REFUSED = /^(<tool_use_error>|PreToolUse:\S+ hook error: )/
 const CODEX_REFUSED =
-  /^(unsupported call: |failed to parse function arguments: |[\w ]{1,40} blocked by PreToolUse hook: )/
-const GEMINI_REFUSED = /"error":"(params must |Tool \\"|Tool execution blocked: )/
+  /^(unsupported (custom tool )?call: |failed to parse function arguments: |[\w ]{1,40} blocked by PreToolUse hook: )/
+const GEMINI_REFUSED = /"error":"(params must |Path not in workspace: |Tool \\"|Tool execution blocked: )/
 
 const FORMS: Record<AgentName, Form> = {
   'claude-code': {

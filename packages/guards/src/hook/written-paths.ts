@@ -64,12 +64,13 @@ function real(given: string): string {
 
 function editedPaths(input: unknown): string[] {
   const fields = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : { input }
-  const named = FIELDS.map((name) => fields[name]).filter((value) => typeof value === 'string')
-  const patches = PATCH_FIELDS.map((name) => fields[name]).filter((value) => typeof value === 'string')
-  return [
-    ...named.map(withHome),
-    ...patches.flatMap((patch) => [...patch.matchAll(PATCHED)].map(([, file = '']) => file.trim())),
-  ]
+  const texts = (names: readonly string[]) =>
+    names.map((name) => fields[name]).filter((value) => typeof value === 'string')
+  return [...texts(FIELDS).map(withHome), ...texts(PATCH_FIELDS).flatMap(patchedPaths)]
+}
+
+function patchedPaths(patch: string): string[] {
+  return [...patch.matchAll(PATCHED)].map(([, file = '']) => file.trim())
 }
 
 const withHome = (given: string): string => given.replace(/^~(?=\/|$)/, homedir())
@@ -81,7 +82,9 @@ function commandPaths(input: unknown, cwd: string): string[] {
     ['PWD', cwd],
     ['TMPDIR', tmpdir()],
   ])
-  return typeof command === 'string' ? pathsWritten(command, { cwd, variables, depth: 0 }) : []
+  if (typeof command !== 'string') return []
+  // Codex applies a patch in a command itself, without a hook of its own for it.
+  return [...pathsWritten(command, { cwd, variables, depth: 0 }), ...patchedPaths(command)]
 }
 
 /** Programs before another program. */

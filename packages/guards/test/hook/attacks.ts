@@ -374,6 +374,7 @@ export const OUTSIDE = {
     'cat <<EOF > /opt/x\nhello\nEOF',
     'cat <<EOF\nhello\nEOF\nrm /opt/x',
     'rm /opt/$X',
+    "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: ../x\n+x\n*** End Patch\nEOF",
     'chmod 777 /etc',
     'cat a &> /opt/x',
   ],

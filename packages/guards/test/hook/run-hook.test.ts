@@ -428,7 +428,11 @@ const SESSION_FILES = {
       },
       { timestamp, type: 'response_item', payload: { type: 'function_call_output', call_id, output } },
     ],
-    refusals: ['unsupported call: Bash', 'Command blocked by PreToolUse hook: no'],
+    refusals: [
+      'unsupported call: Bash',
+      'unsupported custom tool call: apply_patch',
+      'Command blocked by PreToolUse hook: no',
+    ],
   },
 } as const
 

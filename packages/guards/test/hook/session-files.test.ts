@@ -1,0 +1,43 @@
+/** The agents' own session files, in lines as the real programs wrote them. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { readSessionFile } from '../../src/hook/session-files.ts'
+
+let directory: string
+before(() => {
+  directory = mkdtempSync(path.join(tmpdir(), 'session-files-'))
+})
+after(() => rmSync(directory, { recursive: true, force: true }))
+
+const NOT_IN_WORKSPACE =
+  'Path not in workspace: Attempted path "/home/me/x" resolves outside the allowed workspace directories: /home/me/shop'
+
+test('gemini-cli: a path that it refuses before any hook is not a call that ran', () => {
+  const call = (id: string, name: string, response: object) => ({
+    id,
+    name,
+    args: { file_path: id },
+    result: [{ functionResponse: { id, name, response } }],
+    status: 'error' in response ? 'error' : 'success',
+  })
+  const lines = [
+    { sessionId: 'a795939e-65f5-4e8f-8761-890f9998da4a', kind: 'main' },
+    { timestamp: '2026-11-24T01:39:33.397Z', toolCalls: [call('refused', 'write_file', { error: NOT_IN_WORKSPACE })] },
+    // The same words as the output of a tool are no refusal.
+    {
+      timestamp: '2026-11-24T01:39:34.397Z',
+      toolCalls: [call('said', 'read_file', { output: `"error":"${NOT_IN_WORKSPACE}` })],
+    },
+    { timestamp: '2026-11-24T01:39:35.397Z', toolCalls: [call('failed', 'read_file', { error: 'File not found.' })] },
+  ]
+  const file = path.join(directory, 'chats.jsonl')
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  const { calls } = readSessionFile('gemini-cli', file, 0)
+  assert.deepEqual(
+    calls.map(({ input }) => input),
+    [{ file_path: 'said' }, { file_path: 'failed' }],
+  )
+})
