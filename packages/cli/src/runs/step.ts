@@ -108,7 +108,7 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
     case 'TOOL_CALL':
       return toolText(label, payload, isBelow)
     case 'POLICY_DECISION':
-      return policyText(label, payload)
+      return policyText(label, payload, isBelow)
     case 'SESSION_OUTCOME': {
       const status = textAt(payload, 'status')
       const said = status === null || status === label.toUpperCase() ? label : `${status}: ${label}`
@@ -142,17 +142,23 @@ function modelText(label: string, payload: Json): string {
 
 function toolText(label: string, payload: Json, isBelow: boolean): string {
   const name = textAt(payload, 'toolName') ?? label
+  if (isBelow) return `${name} ${editInShort(payload)}`.trimEnd()
   const call = `${name} ${callInShort(payload, BRIEF_CHARS)}`.trimEnd()
-  const output = isBelow ? '' : outputInShort(payload, BRIEF_CHARS)
+  const output = outputInShort(payload, BRIEF_CHARS)
   return output === '' ? call : `${call} → ${output}`
 }
 
-function policyText(label: string, payload: Json): string {
+/** A command stands below its step, where there is room; of an edit, its file stands here. */
+function editInShort(payload: Json): string {
+  return toldCall(payload)?.is === 'edit' ? callInShort(payload, BRIEF_CHARS) : ''
+}
+
+function policyText(label: string, payload: Json, isBelow: boolean): string {
   const policies = Array.isArray(payload['policyIds']) ? payload['policyIds'] : []
   const by = policies.length === 0 ? '' : ` by ${policies.filter((id) => typeof id === 'string').join(', ')}`
   const name = textAt(payload, 'toolName') ?? label
   const reason = decisionReason(payload)
-  const asked = callInShort(payload, BRIEF_CHARS)
+  const asked = isBelow ? editInShort(payload) : callInShort(payload, BRIEF_CHARS)
   const call = `${textAt(payload, 'action') ?? ''} ${name}${by}`.trim()
   return [call, reason === '' ? '' : `: ${inShort(reason, BRIEF_CHARS)}`, asked === '' ? '' : ` ${asked}`].join('')
 }

@@ -10,8 +10,6 @@ import { toned, toneOf, type Tone } from '../terminal/tone.ts'
 const LINES_MAX = 40
 const LAST_LINES = 8
 const LINE_CHARS = 400
-/** A longer command does not fit in the line of a step. */
-const SHORT_CHARS = 60
 const INDENT = '      '
 const TAB = '    '
 
@@ -47,9 +45,7 @@ function callLines(payload: Json): string[] {
   const { error } = payload
   const failed = error !== undefined && error !== null && error !== false
   if (told.is === 'command') {
-    // A short command stands in the line of the step.
-    const isShort = !told.command.includes('\n') && told.command.length <= SHORT_CHARS
-    const command = isShort && !failed ? [] : plain(`$ ${told.command}`, 'strong')
+    const command = plain(`$ ${told.command}`, 'strong')
     return [...command, ...(told.output === null ? [] : plain(told.output, failed ? 'red' : 'faint'))]
   }
   return told.hunks.flatMap((lines, index) => [...(index === 0 ? [] : ['⋯']), ...lines.map(diffLine)])
