@@ -3,13 +3,14 @@
  * under .cache/.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const INSTALL_MS = 600_000
+const LOOK_MS = 200
 
 export interface LargePackages {
   /** Why its tests are skipped, or false. */
@@ -37,10 +38,37 @@ export function largePackages(size: string, ...packages: readonly string[]): Lar
   }
 }
 
-/** Returns whether they are there. */
+/** Returns whether they are there. One process installs them, and the others wait for it. */
 export function installPackages(packages: readonly string[]): boolean {
   const folder = folderOf(packages)
-  if (existsSync(folder)) return true
+  const lock = `${folder}.lock`
+  mkdirSync(path.dirname(folder), { recursive: true })
+  while (!existsSync(folder)) {
+    if (takeLock(lock)) {
+      try {
+        return existsSync(folder) || install(packages, folder)
+      } finally {
+        rmSync(lock, { force: true })
+      }
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_MS)
+  }
+  return true
+}
+
+/** The file has the id of its process. That of a dead process is no lock. */
+function takeLock(lock: string): boolean {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: 'wx' })
+    return true
+  } catch {
+    const owner = Number(readSafely(() => readFileSync(lock, 'utf8'), ''))
+    if (owner > 0 && !readSafely(() => process.kill(owner, 0), false)) rmSync(lock, { force: true })
+    return false
+  }
+}
+
+function install(packages: readonly string[], folder: string): boolean {
   // Renamed at the end, so that an interrupted installation is not taken for a whole one.
   const partial = `${folder}.${process.pid}`
   mkdirSync(partial, { recursive: true })
@@ -51,4 +79,12 @@ export function installPackages(packages: readonly string[]): boolean {
   if (status === 0) renameSync(partial, folder)
   else rmSync(partial, { recursive: true, force: true })
   return status === 0
+}
+
+function readSafely<T>(read: () => T, otherwise: T): T {
+  try {
+    return read()
+  } catch {
+    return otherwise
+  }
 }

@@ -1,13 +1,10 @@
-/** Next.js 14 and newest with the packed SDK, built and started as users do. Needs TACHO_TEST_FRAMEWORKS=1. */
+/** What the tests of Next.js share: the packages, and one program for each version and bundler. */
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { packagesOf, startPlace, type Server } from './place.ts'
 import { outcomeOf, startService, type ArrivedEvent, type Service } from './service.ts'
 
-const NEXT_16 = packagesOf([
+export const NEXT_16 = packagesOf([
   'next@16.4.6',
   'react@19.3.1',
   'react-dom@19.3.1',
@@ -15,27 +12,20 @@ const NEXT_16 = packagesOf([
   '@types/node@26.6.6',
   '@types/react@19.3.0',
 ])
-const NEXT_14 = packagesOf([
-  'next@14.2.35',
-  'react@18.3.1',
-  'react-dom@18.3.1',
-  'typescript@5.4.5',
-  '@types/node@20.19.43',
-  '@types/react@18.3.8',
-])
 
-const WAYS = [
-  { title: 'Next.js 16, built by Turbopack', ...NEXT_16, build: ['next', 'build', '--turbopack'], major: '16' },
-  { title: 'Next.js 16, built by webpack', ...NEXT_16, build: ['next', 'build', '--webpack'], major: '16' },
-  { title: 'Next.js 14', ...NEXT_14, build: ['next', 'build'], major: '14' },
-]
+export const ADDRESS = /(http:\/\/localhost:\d+)/
 
-const ADDRESS = /(http:\/\/localhost:\d+)/
+export const isEnded = (events: readonly ArrivedEvent[]) => outcomeOf(events) !== undefined
+export const textOf = async (url: string, init?: RequestInit) => (await fetch(url, init)).text()
 
-const isEnded = (events: readonly ArrivedEvent[]) => outcomeOf(events) !== undefined
-const textOf = async (url: string, init?: RequestInit) => (await fetch(url, init)).text()
+interface Way extends ReturnType<typeof packagesOf> {
+  readonly title: string
+  readonly build: readonly string[]
+  readonly major: string
+}
 
-for (const { title, skip, packages, build, major } of WAYS) {
+/** Routes, pages, an edge route, the middleware and streams, built and started as users do. */
+export function testNext({ title, skip, packages, build, major }: Way): void {
   test(title, { skip }, async (t) => {
     const service = await startService(t)
     const place = await startPlace(t, 'next', packages)
@@ -122,39 +112,3 @@ async function checkStream(service: Service, { url }: Server, how: 'ends' | 'bre
     )
   if (how === 'breaks') assert.match(String(events.at(-1)?.payload['error']), /the model broke/)
 }
-
-for (const build of ['--turbopack', '--webpack']) {
-  test(`Next.js 16 with cacheComponents, built with ${build}`, { skip: NEXT_16.skip }, async (t: TestContext) => {
-    const service = await startService(t)
-    const place = await startPlace(t, 'next-cache-components', NEXT_16.packages)
-    await place.run(['next', 'build', build], service.env)
-    assert.equal(outcomeOf(await service.until('prerendered', isEnded)), 'COMPLETED')
-    const { url } = await place.serve(['next', 'start', '-p', '0'], ADDRESS, service.env)
-    assert.match(await textOf(url), /<p>Hello<\/p>/)
-    assert.match(await textOf(`${url}/later`), /Later/)
-    assert.equal(outcomeOf(await service.until('later', isEnded)), 'COMPLETED')
-  })
-}
-
-test('the guide, as a newcomer follows it', { skip: NEXT_16.skip }, async (t) => {
-  const service = await startService(t)
-  const place = await startPlace(t, 'next-guide', NEXT_16.packages)
-  const guide = readFileSync(new URL('../../../docs/sdk/nextjs.md', import.meta.url), 'utf8')
-  const files = [...guide.matchAll(/^```ts\n\/\/ (\S+)\n(.*?)^```$/gms)]
-  assert.equal(files.length, 2)
-  for (const [, name = '', text = ''] of files) {
-    const file = path.join(place.folder, name)
-    mkdirSync(path.dirname(file), { recursive: true })
-    writeFileSync(file, text)
-  }
-  const { url } = await place.serve(['next', 'dev', '-p', '0'], ADDRESS, service.env)
-  const ask = () => textOf(`${url}/api/agent?amount=20`)
-  assert.equal(await ask(), 'Let me see. Refunded 20.\n')
-  const events = await service.until('shop', isEnded)
-  assert.deepEqual(
-    events.map(({ label }) => label),
-    ['user input', 'refund', 'refund', 'completed'],
-  )
-  service.block('refund')
-  while (!(await ask()).includes('refund was not run')) await sleep(1_000)
-})

@@ -1,0 +1,4 @@
+/** Next.js 16 with the packed SDK, built by webpack. Needs TACHO_TEST_FRAMEWORKS=1. */
+import { NEXT_16, testNext } from './next.ts'
+
+testNext({ title: 'Next.js 16, built by webpack', ...NEXT_16, build: ['next', 'build', '--webpack'], major: '16' })
