@@ -292,8 +292,13 @@ def test_counts_are_of_one_moment(make: Make, monkeypatch: pytest.MonkeyPatch) -
     core = make().tacho.core
     counters, was_free = core.diagnostics.counters, list[bool]()
 
+    def look() -> None:
+        was_free.append(core.sender._changed.acquire(blocking=False))
+        if was_free[-1]:
+            core.sender._changed.release()
+
     def beside_another_thread(*given: Any) -> tacho.Counters:
-        thread = threading.Thread(target=lambda: was_free.append(core.sender._changed.acquire(blocking=False)))
+        thread = threading.Thread(target=look)
         thread.start()
         thread.join()
         return counters(*given)
