@@ -73,7 +73,7 @@ test('every example is valid by its schema', () => {
   }
 })
 
-test('every example is accepted by the service', { timeout: 180_000 }, async () => {
+test('every example is accepted by the service', { timeout: 900_000 }, async () => {
   const { environmentId } = service
   const here = { environmentId }
   const { body: workspaces } = await service.operator<{ items: { id: string }[] }>('/workspaces')

@@ -46,7 +46,7 @@ void runs.nothing
 console.log(runs.items.length, spaces.items[0]?.name, tool)
 `
 
-test('openapi-typescript generates types that compile and match the replies', { timeout: 120_000 }, async () => {
+test('openapi-typescript generates types that compile and match the replies', { timeout: 900_000 }, async () => {
   for (const [name, content] of Object.entries(DOCUMENTS)) {
     const types = astToString(await openapiTypescript(JSON.stringify(content)))
     writeFileSync(path.join(directory, `${name}.d.ts`), types)
@@ -106,7 +106,7 @@ async function pythonGenerator(): Promise<string | null> {
   return existsSync(home) ? home : null
 }
 
-test('openapi-python-client generates clients that work, without a warning', { timeout: 300_000 }, async (t) => {
+test('openapi-python-client generates clients that work, without a warning', { timeout: 900_000 }, async (t) => {
   const home = await pythonGenerator()
   if (home === null) return t.skip(`python3 with venv and pip could not install python-generator.txt`)
   const python = path.join(home, 'bin/python')

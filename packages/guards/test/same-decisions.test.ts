@@ -28,7 +28,7 @@ const expected = new Map(
 )
 
 /** Two hundred calls, a quarter of them with an approval. */
-const SLOW = { timeout: 300_000 }
+const SLOW = { timeout: 900_000 }
 
 let server: GuardedServer
 let directory: string

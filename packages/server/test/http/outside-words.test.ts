@@ -126,7 +126,7 @@ function* textsIn(schema: JsonSchema, value: unknown, word: string, at = ''): Ge
   }
 }
 
-test('a word of Object.prototype, and NUL, is unknown wherever a word is accepted', { timeout: 240_000 }, async () => {
+test('a word of Object.prototype, and NUL, is unknown wherever a word is accepted', { timeout: 900_000 }, async () => {
   for (const of of installations) {
     const requests = rows.flatMap((row) => [...wordIn(row, of)].map((given) => [row, ...given] as const))
     const faults: string[] = []
@@ -178,7 +178,7 @@ function shapeOf({ status, body }: Answer): unknown {
   return [status, code, plain, errors]
 }
 
-test('additional keys in a body change nothing', { timeout: 240_000 }, async () => {
+test('additional keys in a body change nothing', { timeout: 900_000 }, async () => {
   const [of] = installations
   assert.ok(of)
   /** Only a few may wait at a time. */

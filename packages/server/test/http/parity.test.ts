@@ -288,7 +288,7 @@ async function answers(flags: Record<string, string>): Promise<Played[]> {
   }
 }
 
-test('both engines answer every request the same way', { timeout: 120_000 }, async () => {
+test('both engines answer every request the same way', { timeout: 900_000 }, async () => {
   const database = await databases.create()
   try {
     const [embedded, shared] = [await answers({}), await answers({ databaseUrl: database.url })]

@@ -31,7 +31,7 @@ export function startOnBothEngines<Prepared>(
       opened.defer(() => database.drop())
       prepared.push(...(await Promise.all([start('sqlite', {}), start('postgres', { databaseUrl: database.url })])))
     },
-    { timeout: 240_000 },
+    { timeout: 900_000 },
   )
   after(() => opened.disposeAsync())
   return prepared

@@ -133,7 +133,7 @@ const forEachRow = inParallel<Row>
 /** Each waits for other things than the other. */
 const onEachEngine = (work: (estate: Estate) => Promise<void>) => Promise.all(estates.map(work))
 
-const options = { timeout: 240_000 }
+const options = { timeout: 900_000 }
 
 test('nothing is served without a valid credential', options, async () => {
   await onEachEngine(async (estate) => {

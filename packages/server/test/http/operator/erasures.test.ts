@@ -356,7 +356,7 @@ const KINDS: [string, (marker: string) => NewErasure, (marker: string) => Record
 const mayShow = (row: string, erased: string) => row === 'listConfigurationClients' && erased !== 'a client'
 
 for (const [what, subjectOf, named] of KINDS) {
-  test(`after the erasure of ${what}, no answer has anything of it`, { timeout: 240_000 }, async () => {
+  test(`after the erasure of ${what}, no answer has anything of it`, { timeout: 900_000 }, async () => {
     for (const { engine, service } of services) {
       if (engine === 'postgres' && !ON_POSTGRES.includes(what)) continue
       const tenant = await newTenant(service, `${engine} ${what}`)

@@ -276,7 +276,7 @@ test('events and runs of a filter are Parquet tables with the values that were s
   assert.equal((await source.service.operator(`${path_}?table=constructor`)).status, 400)
 })
 
-test('a Parquet file of many row groups has every event once', { timeout: 240_000 }, async () => {
+test('a Parquet file of many row groups has every event once', { timeout: 900_000 }, async () => {
   const { service } = source
   const { environmentId } = await service.newTenant('row groups')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })

@@ -66,7 +66,7 @@ test('an import of deployments is served like the publication that made them', a
   assert.equal(config.revision, last['revision'])
 })
 
-test('whatever is imported, the revision is the digest of what is served', { timeout: 120_000 }, async () => {
+test('whatever is imported, the revision is the digest of what is served', { timeout: 900_000 }, async () => {
   const lines = linesOf(whole)
     .slice(1)
     .filter((line) => /"type":"(prompt|policy|deployment)/.test(line))

@@ -399,7 +399,7 @@ const REAL_RUNS = fileURLToPath(new URL('../../../../../../shared/data/tau-airli
 
 test(
   '150 real runs are imported into an empty installation and exported again byte for byte',
-  { skip: existsSync(REAL_RUNS) ? false : 'there are no real runs here', timeout: 240_000 },
+  { skip: existsSync(REAL_RUNS) ? false : 'there are no real runs here', timeout: 900_000 },
   async () => {
     const { service } = source
     const real = { service, ...(await service.newTenant('real')) }

@@ -24,7 +24,7 @@ async function settled(isWanted: (settings: SearchSettings) => boolean): Promise
   }
 }
 
-test('search is off, is switched on, finds what is recorded, and is switched off', { timeout: 180_000 }, async () => {
+test('search is off, is switched on, finds what is recorded, and is switched off', { timeout: 900_000 }, async () => {
   const off = await search('refund')
   assert.deepEqual([off.status, off.text.includes('Search is off')], [409, true])
   const record = (eventId: string, text: string, timestamp = Date.now()) =>

@@ -27,7 +27,7 @@ async function writeAndKill(directory: string, environmentId: string, lines: num
   return told.slice(0, told.lastIndexOf('\n')).split('\n')
 }
 
-test(RULE, { timeout: 180_000 }, async (t) => {
+test(RULE, { timeout: 900_000 }, async (t) => {
   const directory = temporaryDirectory(t)
   const environmentId = newId()
   const acknowledged: string[] = []
