@@ -16,6 +16,7 @@ interface Recorded {
   parentSpanId: string | null
   payload: Record<string, unknown>
 }
+const session = JSON.parse(readFileSync(RECORDING, 'utf8')) as Recorded[]
 const WIDE = { viewport: { width: 1440, height: 900 } }
 
 describe('story of a coding agent', { skip: withoutChromium }, () => {
@@ -32,18 +33,16 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     const inputHash = 'ab'.repeat(32)
     const { body } = await calls.ask({ runId, toolName: 'Bash', inputHash, policyId: 'destructive-git' })
     await calls.decide(body.id, 'REJECTED', 'Not on Fridays: ask Ada.')
-    const events = (JSON.parse(readFileSync(RECORDING, 'utf8')) as Recorded[]).map(
-      ({ after, payload, ...rest }, at) => {
-        const isPush = JSON.stringify(payload['policyIds']) === '["destructive-git"]'
-        const ids = { eventId: `${runId}-${at}`, runId, spanId: `${runId}-${at}`, agentName: 'claude-code' }
-        return event({
-          ...ids,
-          ...rest,
-          payload: isPush ? { ...payload, approvalId: body.id } : payload,
-          timestamp: start + after,
-        })
-      },
-    )
+    const events = session.map(({ after, payload, ...rest }, at) => {
+      const isPush = JSON.stringify(payload['policyIds']) === '["destructive-git"]'
+      const ids = { eventId: `${runId}-${at}`, runId, spanId: `span-${at}`, agentName: 'claude-code' }
+      return event({
+        ...ids,
+        ...rest,
+        payload: isPush ? { ...payload, approvalId: body.id } : payload,
+        timestamp: start + after,
+      })
+    })
     assert.equal((await tacho.service.record(events)).body.accepted, events.length)
   }
 
@@ -55,29 +54,34 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     await page.getByText('/home/me/shop/src/price.ts +2 −1').waitFor()
     await assertLooks(page, 'story timeline')
     await page.keyboard.press('c')
-    const steps = page.getByRole('listitem')
     await page.getByText('Germany has 19 %, all others 20 %.').waitFor()
     await page.getByRole('group', { name: 'Output' }).first().getByText('drwxr-xr-x').waitFor()
     await assertLooks(page, 'story')
+    // From the first step to this one, each shown before the next: rows that are out of sight are not in the page.
+    let at = -1
     const seen = async (text: string) => {
-      const step = steps.filter({ hasText: text }).first()
-      // Rows that are out of sight are not in the page.
-      for (let n = 0; n < 30 && (await step.count()) === 0; n++) await page.keyboard.press('j')
-      await step.waitFor()
-      return step
+      const index = session.findIndex(({ payload }) =>
+        JSON.stringify(payload).includes(JSON.stringify(text).slice(1, -1)),
+      )
+      while (at < index) {
+        await page.keyboard.press('j')
+        const inspector = page.getByRole('complementary', { name: 'Step' })
+        await inspector.getByText(`story-${++at}`, { exact: true }).waitFor()
+      }
+      return page.locator('[role=listitem][aria-current=step]')
+    }
+    const closeStep = async () => {
+      await page.keyboard.press('Escape')
+      await page.getByRole('complementary', { name: 'Step' }).waitFor({ state: 'detached' })
+      at = -1
     }
     const inBranch = await seen('grep -rn "price" src | head')
     await inBranch.getByText('sub-agent').waitFor()
     const edit = await seen('return amount * (1 + rate)')
     const changes = edit.getByLabel('Changes of /home/me/shop/src/price.ts')
-    await changes
-      .getByText('removed: return amount * 1.19')
-      .or(changes.getByText('return amount * 1.19'))
-      .first()
-      .waitFor()
+    await changes.getByText('return amount * 1.19').waitFor()
     assert.match(await edit.innerText(), /\+2\s−1/)
-    await page.keyboard.press('Escape')
-    await edit.scrollIntoViewIfNeeded()
+    await closeStep()
     await assertLooks(page, 'story edit')
     const failed = await seen('Exit code 3')
     await failed.getByText('failed').waitFor()
@@ -91,8 +95,8 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     await push.getByText('Not on Fridays: ask Ada.').waitFor()
     const settings = await seen('disableAllHooks')
     await settings.getByText('BLOCK').waitFor()
-    await seen('Next: ask somebody to push.')
-    await page.keyboard.press('Escape')
+    await (await seen('Next: ask somebody to push.')).getByText('Next: ask somebody to push.').waitFor()
+    await closeStep()
     await assertLooks(page, 'story end')
     await close()
   })
@@ -131,8 +135,13 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     assert.equal((await tacho.service.record(events)).body.accepted, events.length)
     const { page, close } = await tacho.open(`${tacho.home}/runs/hostile?view=transcript`, WIDE)
     const edit = page.getByRole('listitem').filter({ hasText: '+12000' })
-    await edit.getByRole('button', { name: 'Show 11,977 more lines' }).click()
+    const rows = edit.getByLabel(/^Changes of/).locator('> div')
+    const more = edit.getByRole('button', { name: 'Show 11,977 more lines' })
+    await more.waitFor()
+    assert.equal(await rows.count(), 24)
+    await more.click()
     await edit.getByText('10,001 more lines in the payload.').waitFor()
+    assert.equal(await rows.count(), 2_000)
     for (const { eventId } of events) {
       await page.keyboard.press('j')
       await page.getByRole('complementary', { name: 'Step' }).getByText(String(eventId), { exact: true }).waitFor()
