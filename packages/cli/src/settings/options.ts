@@ -1,9 +1,10 @@
 /** Flags that several commands share. */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { operatorClient, type OperatorClient } from '../calls/operator-client.ts'
 import { readAccount } from './credentials.ts'
 import { filterJson } from '../terminal/json-sink.ts'
+import { COMMON_OPTIONS } from '../terminal/fit-help.ts'
 import { showExactTimes } from '../terminal/look.ts'
 
 export interface OutputOptions {
@@ -27,8 +28,8 @@ export interface EnvironmentOptions extends ServerOptions {
 
 export function withJson(command: Command): Command {
   return command
-    .option('--json', 'print JSON instead of text')
-    .option('--jq <program>', 'print what a jq program makes of the JSON')
+    .addOption(common('--json', 'print JSON instead of text'))
+    .addOption(common('--jq <program>', 'print what a jq program makes of the JSON'))
     .on('option:jq', (program: string) => {
       filterJson(program)
       command.setOptionValue('json', true)
@@ -36,25 +37,35 @@ export function withJson(command: Command): Command {
 }
 
 export function withUrl(command: Command): Command {
-  return command.option('--url <address>', 'address of the server (TACHO_URL; default http://localhost:4680)')
+  return command.addOption(
+    common('--url <address>', 'address of the server (TACHO_URL; default http://localhost:4680)'),
+  )
 }
 
 /** Adds the flags of commands that call the operator API. */
 export function asOperator(command: Command): Command {
   return withJson(withUrl(command))
-    .option('--token-file <file>', 'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`')
-    .option('--utc', 'print exact times in UTC on a terminal too')
+    .addOption(
+      common('--token-file <file>', 'file with the operator token, instead of TACHO_OPERATOR_TOKEN or `tacho login`'),
+    )
+    .addOption(common('--utc', 'print exact times in UTC on a terminal too'))
     .on('option:utc', showExactTimes)
 }
 
 /** Adds the flags of commands for one environment. */
 export function inEnvironment(command: Command): Command {
   return asOperator(
-    command.option(
-      '-e, --environment <workspace/environment>',
-      'names, or the id of the environment (TACHO_ENVIRONMENT, or that of `tacho use`); optional if there is only one',
+    command.addOption(
+      common(
+        '-e, --environment <workspace/environment>',
+        'names, or the id of the environment (TACHO_ENVIRONMENT, or that of `tacho use`); optional if there is only one',
+      ),
     ),
   )
+}
+
+function common(flags: string, about: string): Option {
+  return new Option(flags, about).helpGroup(COMMON_OPTIONS)
 }
 
 export function connect(options: ServerOptions): OperatorClient {

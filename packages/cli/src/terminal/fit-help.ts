@@ -2,8 +2,20 @@
 import { Help } from 'commander'
 import { widthOf } from './cut.ts'
 
-/** Settings of commander: explanations wrap in a narrow column too. */
-export const HELP_SETTINGS = { minWidthToWrap: 20 }
+/** The heading of the flags that most commands share. They come after a command's own. */
+export const COMMON_OPTIONS = 'Common options:'
+
+/** Settings of commander. */
+export const HELP_SETTINGS = {
+  /** Explanations wrap in a narrow column too. */
+  minWidthToWrap: 20,
+  groupItems: <Item>(_all: Item[], visible: Item[], headingOf: (item: Item) => string) =>
+    new Map(
+      [...Map.groupBy(visible, headingOf)].sort(
+        ([a], [b]) => Number(a === COMMON_OPTIONS) - Number(b === COMMON_OPTIONS),
+      ),
+    ),
+}
 
 /** Commands in examples stay whole: a terminal breaks them without a line break, so they can be copied. */
 export function fitHelp(text: string, { isTTY, columns }: { isTTY?: boolean; columns?: number }): string {

@@ -7,19 +7,43 @@ import { fitHelp } from '../../src/terminal/fit-help.ts'
 const TERMINAL = { isTTY: true, columns: 80 }
 
 test('no line of a help breaks within a word; examples and files stay whole, to be copied', async () => {
-  for (const name of ['', ...Object.keys(COMMANDS)]) {
-    const program = await createProgram([name])
-    const command = program.commands.find((each) => each.name() === name) ?? program
-    for (const each of [command, ...command.commands]) assertFits(each)
+  for (const command of await allCommands()) assertFits(command)
+})
+
+test("the flags that commands share come after a command's own", async () => {
+  const helps = (await allCommands()).map(helpOf).filter((help) => help.includes('\nCommon options:\n'))
+  assert.ok(helps.length > 50)
+  const flagsOf = (part = '') => [...part.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, flag]) => flag)
+  const shared = ['--environment', '--url', '--json', '--jq', '--token-file', '--utc']
+  for (const help of helps) {
+    const [, own, common] = help.split(/^(?:Options|Common options):\n/m)
+    assert.equal(flagsOf(own).at(-1), '--help', help)
+    assert.deepEqual(
+      flagsOf(common).filter((flag) => flag === undefined || !shared.includes(flag)),
+      [],
+      help,
+    )
   }
 })
 
-function assertFits(command: Command): void {
+async function allCommands(): Promise<Command[]> {
+  const named = ['', ...Object.keys(COMMANDS)].map(async (name) => {
+    const program = await createProgram([name])
+    const command = program.commands.find((each) => each.name() === name) ?? program
+    return [command, ...command.commands]
+  })
+  return (await Promise.all(named)).flat()
+}
+
+function helpOf(command: Command): string {
   const written: string[] = []
   const writeOut = (text: string) => void written.push(fitHelp(text, TERMINAL))
   command.configureOutput({ writeOut, getOutHelpWidth: () => TERMINAL.columns }).outputHelp()
-  const tooWide = written
-    .join('')
+  return written.join('')
+}
+
+function assertFits(command: Command): void {
+  const tooWide = helpOf(command)
     .split('\n')
     .filter((line) => line.length > TERMINAL.columns)
   assert.deepEqual(

@@ -1,5 +1,4 @@
 /** What of a run arrived, and what an event says about that. Source: decision "What of a run arrived" in docs/decisions. */
-import { completenessText } from '@tacho/contract/completeness.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Completeness, RecorderCompleteness } from '@tacho/contract/operator/completeness.ts'
 import {
@@ -11,7 +10,6 @@ import {
   type Drop,
   type Recorder,
 } from '../storage/completeness.ts'
-import type { RunRow } from '../storage/runs.ts'
 import { hasAtMost } from './text.ts'
 
 /** Anything else is as if it were absent: an event is never rejected for its number. */
@@ -126,27 +124,4 @@ export function toDrops(drops: ReadonlyMap<string, Drop>): Completeness['drops']
     count,
     lastAt: new Date(lastAt).toISOString(),
   }))
-}
-
-/** What a webhook is told about a run; null if it has no gaps, or none any more. */
-export function gapsNews(environmentId: string, run: RunRow): object | null {
-  const completeness = toCompleteness(run)
-  if (completeness.state !== 'GAPS') return null
-  const { recorded, arrived, rejected, dropped, missing, drops } = completeness
-  const agent = { agentId: run.agentExternalId, agentName: run.agentDisplayName ?? run.agentName }
-  return {
-    environmentId,
-    id: run.id,
-    runId: run.runId,
-    sessionId: run.sessionId,
-    ...agent,
-    runStatus: run.status,
-    title: completenessText(completeness, (iso) => `${iso.slice(0, 16).replace('T', ' ')} UTC`),
-    recorded,
-    arrived,
-    rejected,
-    dropped,
-    missing,
-    drops,
-  }
 }

@@ -4,7 +4,7 @@
  * the end of that work.
  */
 import { setImmediate as turn } from 'node:timers/promises'
-import { failedRunNews } from '../domain/failed-run.ts'
+import { failedRunNews } from '../domain/run-news.ts'
 import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
 import { canonicalFacts } from '../domain/issue.ts'
 import { releaseIn } from '../domain/release.ts'

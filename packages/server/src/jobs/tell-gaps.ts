@@ -1,5 +1,5 @@
 /** Tells webhooks about runs with gaps, once each, after the time in which a retry or a spool can still fill them. */
-import { gapsNews } from '../domain/completeness.ts'
+import { gapsNews } from '../domain/run-news.ts'
 import type { RunStore } from '../storage/runs.ts'
 import type { WebhookStore } from '../storage/webhooks.ts'
 import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'

@@ -1,0 +1,39 @@
+/** What webhooks are told about a run. */
+import { completenessText } from '@tacho/contract/completeness.ts'
+import { whyEnded } from '@tacho/contract/failure.ts'
+import type { RunRow } from '../storage/runs.ts'
+import { toCompleteness } from './completeness.ts'
+import { nullableIsoTime, toRunFailure } from './run.ts'
+
+/** Null: it has no gaps, or none any more. */
+export function gapsNews(environmentId: string, run: RunRow): object | null {
+  const completeness = toCompleteness(run)
+  const { state, unnumbered: _unnumbered, recorders: _recorders, ...counts } = completeness
+  if (state !== 'GAPS') return null
+  const title = completenessText(completeness, (iso) => `${iso.slice(0, 16).replace('T', ' ')} UTC`)
+  return { ...newsOf(environmentId, run, title), ...counts }
+}
+
+/** Null: it did not fail, or an event has opened it again. */
+export function failedRunNews(environmentId: string, run: RunRow): object | null {
+  const { status, ruleClosedAt } = run
+  if (status !== 'FAILED') return null
+  // What failed earlier is not why it went silent.
+  const failure = ruleClosedAt === null ? toRunFailure(run) : null
+  const why = whyEnded({ status, closedByRuleAt: nullableIsoTime(ruleClosedAt), failure })
+  return { ...newsOf(environmentId, run, why ?? 'It says FAILED and no error'), failure }
+}
+
+function newsOf(environmentId: string, run: RunRow, title: string) {
+  const { id, runId, sessionId, agentExternalId: agentId, status: runStatus } = run
+  return {
+    environmentId,
+    id,
+    runId,
+    sessionId,
+    agentId,
+    agentName: run.agentDisplayName ?? run.agentName,
+    runStatus,
+    title,
+  }
+}
