@@ -4,7 +4,7 @@ import { environmentsQuery, findPlace, workspacesQuery } from './queries.ts'
 
 const KEY = 'tacho.place'
 
-export interface PlaceNames {
+interface PlaceNames {
   workspace: string
   environment: string
 }

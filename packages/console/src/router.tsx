@@ -57,7 +57,7 @@ const welcomeRoute = createRoute({
   component: lazyRouteComponent(() => import('./sign-in/welcome-page.tsx'), 'WelcomePage'),
 })
 
-export const placeRoute = createRoute({
+const placeRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/w/$workspace/$environment',
   async beforeLoad({ context, params, location }) {

@@ -172,7 +172,7 @@ describe('runs', { skip: withoutChromium }, () => {
     const { payload: _, ...fields } = event({ runId: 'exact', eventId: 'exact-1' })
     await tacho.service.record(`[${JSON.stringify(fields).slice(0, -1)},"payload":${sent}}]`)
     const { page, close } = await tacho.open(`${tacho.home}/runs/exact?step=exact-1`)
-    await page.getByRole('tab', { name: 'Raw' }).click()
+    await page.getByRole('button', { name: 'Raw' }).click()
     await page.getByText(sent).waitFor()
     await close()
   })

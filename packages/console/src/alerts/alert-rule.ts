@@ -2,7 +2,7 @@
 import type { Alert, AlertKind } from '@tacho/contract/operator/alert.ts'
 import { counted, duration, money, number } from '../ui/format.ts'
 
-export interface KindLook {
+interface KindLook {
   name: string
   note: string
   /** Label of the threshold; null: the kind has no threshold. */

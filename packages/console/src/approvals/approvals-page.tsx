@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { Button } from '../ui/button.tsx'
-import { useKeys } from '../ui/keys.ts'
+import { areKeysOn, useKeys } from '../ui/keys.ts'
 import { PagePending, Trouble } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -129,9 +129,13 @@ export function ApprovalsPage() {
       <div className={`min-w-0 flex-1 ${approvalId === undefined ? 'max-lg:hidden' : ''}`}>
         {approvalId === undefined ? (
           <p className="p-8 text-soft">
-            Choose a request, or press{' '}
-            <kbd className="rounded border border-edge px-1.5 font-sans text-xs leading-5">j</kbd>. The run of a request
-            waits for a decision, or until its deadline.{' '}
+            Choose a request
+            {areKeysOn() && (
+              <>
+                , or press <kbd className="rounded border border-edge px-1.5 font-sans text-xs leading-5">j</kbd>
+              </>
+            )}
+            . The run of a request waits for a decision, or until its deadline.{' '}
             {!canDecide && 'Your role lets you read requests, not decide them.'}
           </p>
         ) : (

@@ -10,7 +10,7 @@ import { approvalsKey } from './queries.ts'
 const SILENCE_MS = 15_000
 const PAUSES_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000]
 
-export type Following = 'connecting' | 'live' | 'lost'
+type Following = 'connecting' | 'live' | 'lost'
 
 export function useFollowApprovals(environmentId: string): Following {
   const cache = useQueryClient()

@@ -31,7 +31,7 @@ export const pendingQuery = (environmentId: string) =>
     refetchInterval: FALLBACK_MS,
   })
 
-export interface HistoryFilter {
+interface HistoryFilter {
   status?: ApprovalStatus
   toolName?: string
   agentId?: string

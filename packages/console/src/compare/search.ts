@@ -1,7 +1,7 @@
 import { textOf } from '../ui/search.ts'
 
 /** The external ids of the two runs. */
-export interface CompareSearch {
+interface CompareSearch {
   a?: string
   b?: string
 }

@@ -40,7 +40,7 @@ export const erasurePreviewQuery = (environmentId: string, subject: ErasureSubje
     gcTime: 0,
   })
 
-export const erasuresKey = (environmentId: string) => ['erasures', environmentId] as const
+const erasuresKey = (environmentId: string) => ['erasures', environmentId] as const
 
 export function useErasures(environmentId: string) {
   return usePages({

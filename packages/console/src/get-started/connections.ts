@@ -1,5 +1,5 @@
 /** How each kind of agent is connected. README.md has the same table. */
-export interface Connection {
+interface Connection {
   name: string
   /** The setting or the code that connects it. */
   line: string

@@ -1,7 +1,7 @@
 import { readVersionedSearch, type Part, type VersionedSearch } from '../deployments/search.ts'
 
 /** What the address of a prompt holds. */
-export interface PromptSearch extends Omit<VersionedSearch, 'show'> {
+interface PromptSearch extends Omit<VersionedSearch, 'show'> {
   show?: Part | 'results'
 }
 

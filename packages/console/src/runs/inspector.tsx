@@ -6,13 +6,17 @@ import { bytes, duration, exact, number } from '../ui/format.ts'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { LongText } from '../ui/long-text.tsx'
 import { Skeleton, Trouble } from '../ui/states.tsx'
+import { Tabs } from '../ui/tabs.tsx'
 import { EventContent } from './event-content.tsx'
 import { EventType } from './event-type.tsx'
 import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
 
-const TABS = ['content', 'json', 'raw'] as const
-type Tab = (typeof TABS)[number]
-const NAMES: Record<Tab, string> = { content: 'Content', json: 'Payload', raw: 'Raw' }
+const TABS = [
+  ['content', 'Content'],
+  ['json', 'Payload'],
+  ['raw', 'Raw'],
+] as const
+type Tab = (typeof TABS)[number][0]
 
 interface Props {
   environmentId: string
@@ -34,7 +38,7 @@ export function Inspector({ environmentId, runId, step, start, isNeverEnded, onC
       aria-label="Step"
       className="flex w-full flex-col border-line bg-page max-lg:fixed max-lg:inset-0 max-lg:z-30 lg:w-[min(34rem,45%)] lg:shrink-0 lg:border-l"
     >
-      <header className="border-b border-line px-4 pt-3">
+      <header className="px-4 pt-3">
         <div className="flex items-center gap-2">
           <EventType type={step.eventType} />
           <h2 className="min-w-0 flex-1 truncate font-semibold" title={step.label}>
@@ -54,27 +58,14 @@ export function Inspector({ environmentId, runId, step, start, isNeverEnded, onC
             Started, never ended: the run ended first, or its process died inside this tool.
           </p>
         )}
-        <div role="tablist" aria-label="Parts of the step" className="mt-2 flex gap-4">
-          {TABS.map((name) => (
-            <button
-              key={name}
-              type="button"
-              role="tab"
-              aria-selected={name === tab}
-              onClick={() => setTab(name)}
-              className="-mb-px border-b-2 border-transparent pb-1.5 text-sm text-soft hover:text-ink aria-selected:border-accent aria-selected:font-medium aria-selected:text-ink"
-            >
-              {NAMES[name]}
-            </button>
-          ))}
-        </div>
+        <Tabs label="Parts of the step" value={tab} options={TABS} onChange={setTab} className="-mx-4 px-4" />
       </header>
       <div
         // Another step begins at its top, with nothing opened.
         key={step.eventId}
-        role="tabpanel"
+        role="group"
         tabIndex={0}
-        aria-label={NAMES[tab]}
+        aria-label={TABS.find(([name]) => name === tab)?.[1]}
         className="min-h-0 flex-1 overflow-y-auto overscroll-contain px-4 py-3"
       >
         {error ? (

@@ -1,30 +1,16 @@
-import { getRouteApi, Link } from '@tanstack/react-router'
+import { getRouteApi } from '@tanstack/react-router'
+import { Tabs } from '../ui/tabs.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-const TABS = [
-  { name: 'All', to: '/w/$workspace/$environment/runs' },
-  { name: 'By agent', to: '/w/$workspace/$environment/agents' },
-  { name: 'By session', to: '/w/$workspace/$environment/sessions' },
-  { name: 'Search', to: '/w/$workspace/$environment/search' },
+const PAGES = [
+  ['/w/$workspace/$environment/runs', 'All'],
+  ['/w/$workspace/$environment/agents', 'By agent'],
+  ['/w/$workspace/$environment/sessions', 'By session'],
+  ['/w/$workspace/$environment/search', 'Search'],
 ] as const
 
 /** The same runs: one by one, summed up, or by what their payloads say. */
 export function RunsTabs() {
-  const params = route.useParams()
-  return (
-    <nav aria-label="Runs" className="mt-2 flex gap-4 border-b border-line">
-      {TABS.map(({ name, to }) => (
-        <Link
-          key={to}
-          to={to}
-          params={params}
-          activeOptions={{ includeSearch: false }}
-          className="-mb-px border-b-2 border-transparent py-1.5 text-sm text-soft hover:text-ink data-[status=active]:border-accent data-[status=active]:font-medium data-[status=active]:text-ink"
-        >
-          {name}
-        </Link>
-      ))}
-    </nav>
-  )
+  return <Tabs label="Runs" options={PAGES} params={route.useParams()} />
 }

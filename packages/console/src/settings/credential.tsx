@@ -35,9 +35,18 @@ interface Credential {
 export const hasEnded = ({ expiresAt, revokedAt }: Credential, now: number): boolean =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
 
-/** Sorts credentials that still work before those that have ended. */
-export function usefulFirst<Item extends Credential>(items: readonly Item[], now: number): Item[] {
-  return [...items].sort((a, b) => Number(hasEnded(a, now)) - Number(hasEnded(b, now)))
+/** Those that still work come first; then by name, and the newest first. */
+export function usefulFirst<Item extends Credential & { name: string; createdAt: string }>(
+  items: readonly Item[],
+  now: number,
+): Item[] {
+  const byName = new Intl.Collator('en', { numeric: true }).compare
+  return items.toSorted(
+    (a, b) =>
+      Number(hasEnded(a, now)) - Number(hasEnded(b, now)) ||
+      byName(a.name, b.name) ||
+      Date.parse(b.createdAt) - Date.parse(a.createdAt),
+  )
 }
 
 export function CredentialState({ credential }: { credential: Credential }) {

@@ -6,7 +6,7 @@ import { textOf } from '../ui/search.ts'
 
 export type Scope = 'workspace' | 'everywhere'
 
-export interface ScopeSearch {
+interface ScopeSearch {
   scope?: 'everywhere'
 }
 
@@ -31,7 +31,7 @@ export function readAuditSearch(search: Record<string, unknown>): AuditSearch {
   }
 }
 
-export interface DeliveriesSearch {
+interface DeliveriesSearch {
   status?: DeliveryStatus
 }
 

@@ -12,7 +12,7 @@ import { Confirm } from './confirm.tsx'
 import { ListedTable } from './listed.tsx'
 import { NameDialog } from './name-dialog.tsx'
 
-export interface Tenant {
+interface Tenant {
   id: string
   name: string
   createdAt: string

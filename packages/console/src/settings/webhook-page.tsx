@@ -1,4 +1,3 @@
-import { allItems } from '@tacho/client/items.ts'
 import type { CreatedWebhook, Delivery, DeliveryStatus, Webhook } from '@tacho/contract/operator/webhook.ts'
 import { DELIVERY_STATUSES } from '@tacho/contract/words.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -18,10 +17,10 @@ import { Nothing, Section } from '../ui/section.tsx'
 import { NotFound, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
-import { ChangeWebhook } from './change-webhook.tsx'
 import { Confirm } from './confirm.tsx'
 import { ListedTable } from './listed.tsx'
-import { WebhookState, webhooksKey } from './webhook.tsx'
+import { WebhookDialog } from './webhook-dialog.tsx'
+import { WebhookState, webhooksQuery } from './webhook.tsx'
 import { WebhookSecret } from './webhooks-page.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/webhooks/$webhookId')
@@ -31,10 +30,7 @@ export function WebhookPage() {
   const { webhookId, ...names } = route.useParams()
   const { place } = route.useRouteContext()
   const environmentId = place.environment.id
-  const { data, error, refetch } = useQuery({
-    queryKey: webhooksKey(environmentId),
-    queryFn: () => allItems(api.listWebhooks, { params: { environmentId }, query: { limit: 200 } }),
-  })
+  const { data, error, refetch } = useQuery(webhooksQuery(environmentId))
   useTitle('Webhook')
   if (error) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
@@ -97,7 +93,7 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
   const navigate = useNavigate()
   const [open, setOpen] = useState<'change' | 'rotate' | 'remove' | CreatedWebhook | null>(null)
   const close = () => setOpen(null)
-  const renew = () => cache.invalidateQueries({ queryKey: webhooksKey(params.environmentId) })
+  const renew = () => cache.invalidateQueries(webhooksQuery(params.environmentId))
   const test = useMutation({
     mutationFn: () => api.testWebhook({ params }),
     onSettled: () => cache.invalidateQueries({ queryKey: deliveriesKey(params) }),
@@ -123,7 +119,17 @@ function Acts({ params, webhook }: { params: Params; webhook: Webhook }) {
         Remove…
       </Button>
       <Refused error={test.error ?? turn.error} className="w-full" />
-      {open === 'change' && <ChangeWebhook params={params} webhook={webhook} onSettled={renew} onClose={close} />}
+      {open === 'change' && (
+        <WebhookDialog
+          environmentId={params.environmentId}
+          webhook={webhook}
+          onDone={() => {
+            close()
+            void renew()
+          }}
+          onClose={close}
+        />
+      )}
       {open === 'rotate' && (
         <Confirm
           title="Make a new secret?"

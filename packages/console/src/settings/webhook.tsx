@@ -1,9 +1,16 @@
 /** What the list of webhooks, the page of one and their dialogs share. */
+import { allItems } from '@tacho/client/items.ts'
 import type { Webhook, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
+import { queryOptions } from '@tanstack/react-query'
+import { api } from '../api.ts'
 import { Chip } from '../ui/chip.tsx'
 
-export const webhooksKey = (environmentId: string) => ['webhooks', environmentId] as const
+export const webhooksQuery = (environmentId: string) =>
+  queryOptions({
+    queryKey: ['webhooks', environmentId],
+    queryFn: () => allItems(api.listWebhooks, { params: { environmentId }, query: { limit: 200 } }),
+  })
 
 const EVENT_NOTES: Record<WebhookEvent, string> = {
   'approval.requested': 'an agent waits for a decision',

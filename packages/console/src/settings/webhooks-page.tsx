@@ -1,9 +1,7 @@
-import { allItems } from '@tacho/client/items.ts'
 import type { CreatedWebhook, Webhook } from '@tacho/contract/operator/webhook.ts'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { useKeys } from '../ui/keys.ts'
@@ -11,25 +9,21 @@ import { useListKeys } from '../ui/list-keys.ts'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { ListedTable } from './listed.tsx'
-import { NewWebhook } from './new-webhook.tsx'
 import { SectionPage } from './section-page.tsx'
 import { ShownOnce } from './shown-once.tsx'
-import { WebhookState, webhooksKey } from './webhook.tsx'
+import { WebhookDialog } from './webhook-dialog.tsx'
+import { WebhookState, webhooksQuery } from './webhook.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/settings/webhooks')
 
 export function WebhooksPage() {
   const names = route.useParams()
   const { place } = route.useRouteContext()
-  const params = { environmentId: place.environment.id }
   const navigate = useNavigate()
   const cache = useQueryClient()
   const [open, setOpen] = useState<'new' | CreatedWebhook | null>(null)
-  const queryKey = webhooksKey(params.environmentId)
-  const webhooks = useQuery({
-    queryKey,
-    queryFn: () => allItems(api.listWebhooks, { params, query: { limit: 200 } }),
-  })
+  const query = webhooksQuery(place.environment.id)
+  const webhooks = useQuery(query)
   const canChange = place.may('admin')
   useKeys(canChange ? { n: () => setOpen('new') } : {})
   const current = useListKeys({
@@ -39,7 +33,7 @@ export function WebhooksPage() {
         to: '/w/$workspace/$environment/settings/webhooks/$webhookId',
         params: { ...names, webhookId: id },
       }),
-    reset: params.environmentId,
+    reset: place.environment.id,
   })
   const columns: Column<Webhook>[] = [
     {
@@ -95,12 +89,12 @@ export function WebhooksPage() {
         }
       />
       {open === 'new' && (
-        <NewWebhook
-          environmentId={params.environmentId}
+        <WebhookDialog
+          environmentId={place.environment.id}
           onClose={() => setOpen(null)}
-          onCreated={(webhook) => {
-            setOpen(webhook)
-            void cache.invalidateQueries({ queryKey })
+          onDone={(created) => {
+            setOpen(created)
+            void cache.invalidateQueries(query)
           }}
         />
       )}

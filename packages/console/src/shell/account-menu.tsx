@@ -4,7 +4,9 @@ import { useState } from 'react'
 import { operator } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
-import { Menu, MenuItem } from '../ui/menu.tsx'
+import { areKeysOn } from '../ui/keys.ts'
+import { MenuItem } from '../ui/menu.tsx'
+import { Popover } from '../ui/popover.tsx'
 import { chooseTheme, readTheme, THEMES, type Theme } from '../ui/theme.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -25,7 +27,12 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
   }
 
   return (
-    <Menu label={me ? `Account of ${me.name}` : 'Account'} face={<Initials name={me?.name ?? ''} />}>
+    <Popover
+      label={me ? `Account of ${me.name}` : 'Account'}
+      face={<Initials name={me?.name ?? ''} />}
+      buttonClassName="block rounded-full"
+      panelClassName="w-64 p-1"
+    >
       <div className="px-2.5 pt-1.5 pb-2">
         <p className="font-medium">{me?.name}</p>
         {me?.email && me.email !== me.name && <p className="text-sm text-soft">{me.email}</p>}
@@ -53,11 +60,11 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
           Your account
         </MenuItem>
         <MenuItem onClick={onKeys}>
-          Keys <kbd className="ml-auto font-sans text-xs text-soft">?</kbd>
+          Keys {areKeysOn() && <kbd className="ml-auto font-sans text-xs text-soft">?</kbd>}
         </MenuItem>
         <MenuItem onClick={() => void signOut()}>Sign out</MenuItem>
       </div>
-    </Menu>
+    </Popover>
   )
 }
 

@@ -1,4 +1,6 @@
+import { useState } from 'react'
 import { Dialog } from '../ui/dialog.tsx'
+import { areKeysOn, switchKeys } from '../ui/keys.ts'
 import { PAGES } from './pages.ts'
 
 const GROUPS = [
@@ -54,10 +56,28 @@ const GROUPS = [
 ] as const
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
+  const [isOn, setOn] = useState(areKeysOn)
   return (
     <Dialog title="Keys" onClose={onClose}>
       <div className="max-h-[80dvh] overflow-y-auto p-5">
         <h2 className="text-lg font-semibold">Keys</h2>
+        <label className="mt-3 flex cursor-pointer items-baseline gap-2.5 text-sm">
+          <input
+            type="checkbox"
+            checked={isOn}
+            onChange={() => {
+              switchKeys(!isOn)
+              setOn(!isOn)
+            }}
+            className="accent-accent"
+          />
+          <span>
+            Keys of one character{' '}
+            <span className="block text-soft">
+              Off, for speech input: only Ctrl K, Enter, Esc and arrows work. Kept in this browser.
+            </span>
+          </span>
+        </label>
         {GROUPS.map(({ name, keys }) => (
           <section key={name} className="mt-4">
             <h3 className="text-sm font-medium text-soft">{name}</h3>

@@ -5,13 +5,13 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useId, useState, type KeyboardEvent } from 'react'
+import { useEffect, useId, useState, type KeyboardEvent } from 'react'
 import { api } from '../api.ts'
 import { stateWord } from '../issues/issue-state.tsx'
 import { policiesQuery } from '../policies/queries.ts'
 import { promptsQuery } from '../prompts/queries.ts'
 import { Dialog } from '../ui/dialog.tsx'
-import { actsOnScreen, type NamedAct } from '../ui/keys.ts'
+import { actsOnScreen, areKeysOn, type NamedAct } from '../ui/keys.ts'
 import { PAGES } from './pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -37,6 +37,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
     setTimeout(choice.open)
   }
   const chosen = choices[Math.min(at, choices.length - 1)]
+  const chosenId = chosen && `${id}-${chosen.id}`
+  useEffect(() => {
+    if (chosenId) document.getElementById(chosenId)?.scrollIntoView({ block: 'nearest' })
+  }, [chosenId])
 
   function onKeyDown(event: KeyboardEvent): void {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0
@@ -57,7 +61,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         aria-label="Page, policy, prompt, issue, agent or run id"
         aria-expanded
         aria-controls={id}
-        aria-activedescendant={chosen && `${id}-${chosen.id}`}
+        aria-activedescendant={chosenId}
         placeholder="Act on this page, or go to another"
         value={text}
         onChange={(event) => {
@@ -100,7 +104,9 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
     placeholderData: keepPreviousData,
   })
   const isWanted = ({ name }: { name: string }) => name.toLowerCase().includes(text.toLowerCase())
-  const here = acts.filter(isWanted).map(({ key, name, act }) => ({ id: `act-${key}`, name, note: key, open: act }))
+  const here = acts
+    .filter(isWanted)
+    .map(({ key, name, act }) => ({ id: `act-${key}`, name, note: areKeysOn() ? key : 'Here', open: act }))
   const pages = PAGES.filter(isWanted).map(({ name, to }) => ({
     id: `page${to}`,
     name,

@@ -22,6 +22,17 @@ export function actsOnScreen(): (NamedAct & { key: string })[] {
   )
 }
 
+const STORED = 'tacho.keys'
+
+/** Speech input can press keys of one character by mistake (WCAG 2.1.4), so each browser can switch them off. */
+export function areKeysOn(): boolean {
+  return localStorage.getItem(STORED) !== 'off'
+}
+
+export function switchKeys(isOn: boolean): void {
+  localStorage.setItem(STORED, isOn ? 'on' : 'off')
+}
+
 const SEQUENCE_MS = 1_000
 
 export function useKeys(keys: Keys): void {
@@ -39,6 +50,7 @@ export function useKeys(keys: Keys): void {
     function onKeyDown(event: KeyboardEvent): void {
       if (event.defaultPrevented || event.altKey || document.querySelector('dialog[open]')) return
       const mod = event.ctrlKey || event.metaKey
+      if (!mod && event.key.length === 1 && !areKeysOn()) return
       // An editor has its own tree; the event's target is then only its host.
       if (!mod && isTyping(event.composedPath()[0] ?? null)) return
       const key = mod ? `mod+${event.key.toLowerCase()}` : event.key

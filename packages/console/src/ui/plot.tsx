@@ -20,7 +20,7 @@ interface Props {
 }
 
 /** Told apart by colour and by dash; the table below names them in the same order. */
-export const STROKES = [
+const STROKES = [
   { colour: '--color-accent', dash: [] },
   { colour: '--color-green', dash: [6, 3] },
   { colour: '--color-amber', dash: [2, 3] },

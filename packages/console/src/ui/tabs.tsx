@@ -1,25 +1,44 @@
-interface Props<Value extends string> {
-  label: string
-  value: Value
-  options: readonly (readonly [value: Value, word: string])[]
-  onChange: (value: Value) => void
-}
+import { Link, type LinkProps } from '@tanstack/react-router'
 
-/** Parts of a page; which one shows stands in the address. */
-export function Tabs<Value extends string>({ label, value, options, onChange }: Props<Value>) {
+type Options<Value> = readonly (readonly [value: Value, word: string])[]
+
+type Props<Value extends string> = { label: string; className?: string } & (
+  | { options: Options<Value>; value: Value; onChange: (value: Value) => void }
+  /** Each tab is a page of its own. */
+  | { options: Options<NonNullable<LinkProps['to']>>; params: NonNullable<LinkProps['params']> }
+)
+
+const TAB =
+  'tabular -mb-px border-b-2 border-transparent py-1.5 text-sm whitespace-nowrap text-soft hover:text-ink data-[status=active]:border-accent data-[status=active]:font-medium data-[status=active]:text-ink'
+
+/** Parts of a page, or pages of one thing. */
+export function Tabs<Value extends string>(props: Props<Value>) {
+  const { label, className = '' } = props
+  const isPages = 'params' in props
   return (
-    <div role="group" aria-label={label} className="mt-2 flex gap-4 overflow-x-auto border-b border-line">
-      {options.map(([option, word]) => (
-        <button
-          key={option}
-          type="button"
-          aria-pressed={option === value}
-          onClick={() => onChange(option)}
-          className="tabular -mb-px border-b-2 border-transparent py-1.5 text-sm whitespace-nowrap text-soft hover:text-ink aria-pressed:border-accent aria-pressed:font-medium aria-pressed:text-ink"
-        >
-          {word}
-        </button>
-      ))}
+    <div
+      role={isPages ? 'navigation' : 'group'}
+      aria-label={label}
+      className={`mt-2 flex gap-4 overflow-x-auto border-b border-line ${className}`}
+    >
+      {isPages
+        ? props.options.map(([to, word]) => (
+            <Link key={to} to={to} params={props.params} activeOptions={{ includeSearch: false }} className={TAB}>
+              {word}
+            </Link>
+          ))
+        : props.options.map(([value, word]) => (
+            <button
+              key={value}
+              type="button"
+              aria-pressed={value === props.value}
+              data-status={value === props.value ? 'active' : undefined}
+              onClick={() => props.onChange(value)}
+              className={TAB}
+            >
+              {word}
+            </button>
+          ))}
     </div>
   )
 }

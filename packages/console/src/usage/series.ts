@@ -6,7 +6,7 @@ import type { MEASURES } from './search.ts'
 
 export type Measure = (typeof MEASURES)[number]
 
-export interface Window {
+interface Window {
   /** Milliseconds. */
   from: number
   to: number

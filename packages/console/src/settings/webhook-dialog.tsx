@@ -1,0 +1,86 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { CreatedWebhook, Webhook, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
+import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
+import { CheckList } from './check-list.tsx'
+import { RadioCards } from './radio-cards.tsx'
+import { EVENT_OPTIONS } from './webhook.tsx'
+
+const FORMATS = [
+  { value: 'standard', name: 'Signed JSON', note: 'For your own programs (Standard Webhooks).' },
+  { value: 'slack', name: 'Slack', note: 'A message with a link, for an incoming webhook of Slack.' },
+] as const
+
+interface Props {
+  environmentId: string
+  /** The webhook to change; its format and secret stay. Without it, a new one is made. */
+  webhook?: Webhook
+  onDone: (created: CreatedWebhook | null) => void
+  onClose: () => void
+}
+
+export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props) {
+  const [draft, setDraft] = useState<Pick<Webhook, 'url' | 'description' | 'events'>>({
+    url: webhook?.url ?? '',
+    description: webhook?.description ?? '',
+    events: webhook?.events ?? [...WEBHOOK_EVENTS],
+  })
+  const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change })
+  const [format, setFormat] = useState<WebhookFormat>('standard')
+  const url = draft.url.trim()
+  const save = useMutation({
+    async mutationFn() {
+      const body = { ...draft, url }
+      if (!webhook) return api.createWebhook({ params: { environmentId }, body: { ...body, format } })
+      await api.changeWebhook({ params: { environmentId, webhookId: webhook.id }, body })
+      return null
+    },
+    onSuccess: onDone,
+  })
+  return (
+    <FormDialog
+      title={webhook ? 'Change webhook' : 'New webhook'}
+      act={webhook ? 'Change webhook' : 'Create webhook'}
+      isReady={url !== '' && draft.events.length > 0}
+      isBusy={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <div className="flex flex-col gap-4">
+        <Field
+          label="Address"
+          type="url"
+          placeholder="https://"
+          maxLength={LIMITS.webhookUrlChars}
+          value={draft.url}
+          onChange={(event) => set({ url: event.target.value })}
+          autoComplete="off"
+          autoFocus
+          required
+        />
+        {!webhook && <RadioCards legend="Format" value={format} options={FORMATS} onChange={setFormat} />}
+        <CheckList
+          legend="Events"
+          options={EVENT_OPTIONS}
+          chosen={draft.events}
+          onChange={(events) => set({ events })}
+        />
+        <Field
+          label="Purpose"
+          maxLength={LIMITS.descriptionChars}
+          value={draft.description}
+          onChange={(event) => set({ description: event.target.value })}
+          autoComplete="off"
+        />
+        {webhook && (
+          <p className="text-sm text-soft">The secret stays the same. Waiting messages go to the new address.</p>
+        )}
+      </div>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,143 @@
+/** What surrounds every page: menus, the palette, tabs and keys. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertFine, startConsole, type TestConsole } from './setup/console.ts'
+
+const SIZES = [
+  { width: 1440, height: 700 },
+  { width: 700, height: 700 },
+  { width: 390, height: 700 },
+]
+
+describe('the shell', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+  })
+  after(() => tacho.close())
+
+  test('an open menu lies beside its button and inside the window, at every width', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/settings/api-keys`)
+    for (const [section, name] of [
+      ['settings/api-keys', /^Actions for/],
+      ['settings/data', 'Export'],
+      ['runs', 'Views'],
+      ['runs', /^Account of/],
+    ] as const) {
+      await page.goto(`${tacho.home}/${section}`)
+      for (const size of SIZES) {
+        await page.setViewportSize(size)
+        const button = page.getByRole('button', { name }).first()
+        await button.click()
+        const panel = page.locator(':popover-open')
+        await panel.waitFor()
+        const [at, around] = [await panel.boundingBox(), await button.boundingBox()]
+        assert.ok(at && around)
+        const where = `${section} ${String(name)} ${size.width}: ${JSON.stringify({ at, around })}`
+        assert.ok(at.x >= 0 && at.x + at.width <= size.width, where)
+        assert.ok(at.y >= 0 && at.y + at.height <= size.height, where)
+        const gap = Math.max(at.y - (around.y + around.height), around.y - (at.y + at.height))
+        assert.ok(gap >= 0 && gap < 10, where)
+        await page.keyboard.press('Escape')
+        await panel.waitFor({ state: 'detached' })
+      }
+    }
+    await close()
+  })
+
+  test('the choice of the palette is always in sight', async () => {
+    const { page, close } = await tacho.open()
+    await page.getByRole('button', { name: /^Go to/ }).click()
+    const list = page.getByRole('listbox', { name: 'Results' })
+    const isInSight = () =>
+      list.evaluate((box) => {
+        const [outer, inner] = [box, box.querySelector('[aria-selected=true]')].map((each) =>
+          each?.getBoundingClientRect(),
+        )
+        return outer && inner && inner.top >= outer.top && inner.bottom <= outer.bottom
+      })
+    await list.getByRole('option', { selected: true, name: 'Overview' }).waitFor()
+    // The last one.
+    await page.keyboard.press('ArrowUp')
+    await list.getByRole('option', { selected: true, name: 'Get started' }).waitFor()
+    assert.ok(await isInSight())
+    await page.keyboard.press('ArrowDown')
+    await list.getByRole('option', { selected: true, name: 'Overview' }).waitFor()
+    assert.ok(await isInSight())
+    await close()
+  })
+
+  test('keys of one character can be switched off, and stay off in this browser', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/settings/api-keys`)
+    await page.getByRole('button', { name: 'New key' }).waitFor()
+    await page.keyboard.press('?')
+    const keys = page.getByRole('dialog', { name: 'Keys' })
+    await assertFine(page, 'keys', 'light')
+    await keys.getByRole('checkbox', { name: 'Keys of one character' }).uncheck()
+    await page.keyboard.press('Escape')
+    await keys.waitFor({ state: 'detached' })
+    await assertOnlyPalette(page)
+    await page.reload()
+    await page.getByRole('button', { name: 'New key' }).waitFor()
+    await assertOnlyPalette(page)
+    await page.getByRole('button', { name: /^Account of/ }).press('Enter')
+    await page.getByRole('button', { name: 'Keys', exact: true }).press('Enter')
+    await keys.getByRole('checkbox', { name: 'Keys of one character' }).check()
+    await page.keyboard.press('Escape')
+    await keys.waitFor({ state: 'detached' })
+    await page.keyboard.press('n')
+    await page.getByRole('dialog', { name: 'New API key' }).waitFor()
+    await close()
+  })
+
+  /** A dialog that a key had opened would take Ctrl K. */
+  async function assertOnlyPalette(page: Page): Promise<void> {
+    for (const key of ['?', 'n', 'Control+k']) await page.keyboard.press(key)
+    await page.getByRole('dialog', { name: 'Go to' }).waitFor()
+    assert.equal(await page.getByRole('dialog').count(), 1)
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+
+  test('tabs look alike, whether they are pages or parts of one', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/agents`)
+    const look = (tab: ReturnType<Page['getByRole']>) =>
+      tab.evaluate((element) => {
+        const { borderBottomColor, borderBottomWidth, fontSize, fontWeight, color } = getComputedStyle(element)
+        return { borderBottomColor, borderBottomWidth, fontSize, fontWeight, color }
+      })
+    const pages = page.getByRole('navigation', { name: 'Runs' })
+    const chosen = await look(pages.locator('[aria-current=page]').filter({ hasText: 'By agent' }))
+    const other = await look(pages.getByRole('link', { name: 'By session' }))
+    assert.notDeepEqual(chosen, other)
+    await page.goto(`${tacho.home}/issues`)
+    const parts = page
+      .getByRole('main')
+      .getByRole('group')
+      .filter({ has: page.locator('button[aria-pressed=true]') })
+    assert.deepEqual(await look(parts.first().getByRole('button', { pressed: true })), chosen)
+    assert.deepEqual(await look(parts.first().getByRole('button', { pressed: false }).first()), other)
+    await close()
+  })
+
+  test('keys are listed by name, those that have ended last', async () => {
+    const { environmentId } = tacho.service
+    for (const name of ['worker 2', 'billing', 'worker 10', 'an old one']) {
+      const body = { name, scopes: ['events:write'] }
+      const made = await tacho.service.operator<{ id: string }>(`/environments/${environmentId}/keys`, { body })
+      if (name === 'an old one') {
+        const revoke = `/environments/${environmentId}/keys/${made.body.id}/revoke`
+        assert.equal((await tacho.service.operator(revoke, { method: 'POST' })).status, 200)
+      }
+    }
+    const { page, close } = await tacho.open(`${tacho.home}/settings/api-keys`)
+    const rows = page.getByRole('table', { name: 'API keys' }).getByRole('row')
+    await rows.filter({ hasText: 'worker 10' }).waitFor()
+    const names = await rows.locator('td:first-child bdi').allTextContents()
+    const ours = names.filter((name) => /^(worker|billing|an old)/.test(name))
+    assert.deepEqual(ours, ['billing', 'worker 2', 'worker 10', 'an old one'])
+    await close()
+  })
+})
