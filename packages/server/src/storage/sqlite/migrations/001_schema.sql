@@ -560,13 +560,13 @@ CREATE TABLE events (
   own_session TEXT, -- NULL: the session of the run; '': none; else '=' and the session
   span_id TEXT,
   parent_span_id TEXT,
-  payload TEXT NOT NULL,
   latency_us INTEGER, -- NULL: its payload does not say so
   -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
   payload_bytes INTEGER,
   block INTEGER,
   block_at INTEGER, -- first byte in the block
   payload_sum INTEGER, -- CRC-32 of the payload, wherever it lies, as a signed number; null: it was removed
+  payload TEXT NOT NULL,
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 CREATE INDEX events_by_time ON events (run, time);
