@@ -79,7 +79,7 @@ const TERMINAL = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001
 
 /** The text of a tool's output, in the shapes of shells and models. Null: there is none. */
 function outputText(output: unknown): string | null {
-  const text = rawText(output).replace(TERMINAL, '').replace(/\s+$/, '')
+  const text = rawText(output).replace(TERMINAL, '').trimEnd()
   return text === '' ? null : text
 }
 

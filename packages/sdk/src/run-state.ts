@@ -8,6 +8,8 @@ export interface OpenCall {
   readonly inputHash: string
   /** Tells apart the calls of a run with this tool and input: their number, or the caller's own text. */
   readonly key: number | string
+  /** How many approvals of the caller's text were spent before. Absent: none. */
+  readonly spent?: number
   /** ISO 8601; null if the service did not say. */
   readonly expiresAt: string | null
   /** What the tool was called with. Absent if it is not plain JSON, or too large for a handle. */
@@ -22,8 +24,17 @@ export interface RunState {
   readonly recentCalls: string[]
   /** By approval. Null: this process saw its end. */
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
-  /** Numbers of calls with one input, or with one input and key: those that wait, and those whose approval is spent. */
-  readonly numbers: Map<string, Set<number>>
+  /** By input, or by input and key. */
+  readonly numbers: Map<string, Numbers>
+}
+
+/** Numbers of calls that no other call may have. */
+interface Numbers {
+  readonly waiting: Set<number>
+  /** The approvals of all lower numbers are spent. A count, because a run can have a million. */
+  spent: number
+  /** Spent ones above the first that is not. */
+  readonly spentLater: Set<number>
 }
 
 /** The part of a handle that holds the state. */
@@ -44,6 +55,7 @@ export type SharedStates = Map<string, RunState>
 const RECENT_MAX = 100
 const OPEN_MAX = 100
 const INPUTS_MAX = 1_000
+const SPENT_MAX = 1_000_000_000
 const ARGS_BYTES_MAX = 65_536
 /** Runs of which handles were made or resumed, whose state this process still knows. */
 const SHARED_MAX = 1_000
@@ -58,9 +70,10 @@ export function resumedState(sharedStates: SharedStates, runId: string, given: C
   const state = sharedStates.get(runId) ?? createRunState()
   share(sharedStates, runId, state)
   if (state.recentCalls.length === 0) state.recentCalls.push(...texts(given.recentCalls).slice(-RECENT_MAX))
-  for (const [inputHash, count] of Object.entries(Object(given.spentApprovals)).slice(-INPUTS_MAX)) {
-    const numbers = HASH.test(inputHash) && Number.isInteger(count) ? numbersOf(state, inputHash) : new Set()
-    for (let number = 0; number < Math.min(count as number, INPUTS_MAX); number++) numbers.add(number)
+  for (const [slot, count] of Object.entries(Object(given.spentApprovals)).slice(-INPUTS_MAX)) {
+    if (!HASH.test(slot) || !isNumber(count)) continue
+    const numbers = numbersOf(state, slot)
+    numbers.spent = Math.max(numbers.spent, count)
   }
   const open = Array.isArray(given.approvals) ? (given.approvals as unknown[]).slice(-OPEN_MAX) : []
   for (const call of open.filter(isOpenCall)) {
@@ -77,10 +90,9 @@ export function carriedState(
 ): CarriedState {
   share(sharedStates, runId, state)
   const approvals = [...state.openCalls.values()].filter((call) => call.inputHash !== null)
-  const spent = [...state.numbers.keys()].flatMap((inputHash) => {
-    const count = spentOf(state, inputHash, approvals)
-    return count > 0 ? [[inputHash, count] as const] : []
-  })
+  const spent = [...state.numbers].flatMap(([slot, numbers]) =>
+    numbers.spent > 0 ? [[slot, numbers.spent] as const] : [],
+  )
   return {
     clientId,
     used,
@@ -90,30 +102,30 @@ export function carriedState(
   }
 }
 
-/** How many numbers, from 0 on, no later call may have. */
-function spentOf({ numbers }: RunState, inputHash: string, waiting: readonly OpenCall[]): number {
-  const taken = new Set(numbers.get(inputHash))
-  for (const call of waiting) if (call.inputHash === inputHash) taken.delete(Number(call.key))
-  let count = 0
-  while (taken.has(count)) count++
-  return count
-}
-
 /** The lowest number that no other call has. @param slot the input hash, or a hash of it and the caller's key. */
 export function nextNumber({ numbers }: RunState, slot: string): number {
   const taken = numbers.get(slot)
-  let number = 0
-  while (taken?.has(number)) number++
+  let number = taken?.spent ?? 0
+  while (taken?.waiting.has(number) || taken?.spentLater.has(number)) number++
   return number
 }
 
-export function addNumber(state: RunState, slot: string, number: number): void {
-  numbersOf(state, slot).add(number)
+/** No other call may have it while this one waits. */
+export function takeNumber(state: RunState, slot: string, number: number): void {
+  numbersOf(state, slot).waiting.add(number)
 }
 
 /** The next call may have it. */
 export function freeNumber(state: RunState, slot: string, number: number): void {
-  state.numbers.get(slot)?.delete(number)
+  state.numbers.get(slot)?.waiting.delete(number)
+}
+
+/** No later call may have it. */
+export function spendNumber(state: RunState, slot: string, number: number): void {
+  const numbers = numbersOf(state, slot)
+  numbers.waiting.delete(number)
+  if (number >= numbers.spent) numbers.spentLater.add(number)
+  while (numbers.spentLater.delete(numbers.spent)) numbers.spent++
 }
 
 export function openCall(state: RunState, call: OpenCall): void {
@@ -140,9 +152,9 @@ function share(states: SharedStates, runId: string, state: RunState): void {
   if (oldest !== undefined) states.delete(oldest)
 }
 
-function numbersOf({ numbers }: RunState, inputHash: string): Set<number> {
-  const known = numbers.get(inputHash) ?? new Set()
-  numbers.set(inputHash, known)
+function numbersOf({ numbers }: RunState, slot: string): Numbers {
+  const known = numbers.get(slot) ?? { waiting: new Set(), spent: 0, spentLater: new Set() }
+  numbers.set(slot, known)
   const [oldest] = numbers.size > INPUTS_MAX ? numbers.keys() : []
   if (oldest !== undefined) numbers.delete(oldest)
   return known
@@ -152,13 +164,19 @@ function texts(given: unknown): string[] {
   return Array.isArray(given) ? given.filter((one): one is string => typeof one === 'string') : []
 }
 
+function isNumber(given: unknown): given is number {
+  return Number.isInteger(given) && (given as number) >= 0 && (given as number) <= SPENT_MAX
+}
+
 function isOpenCall(given: unknown): given is OpenCall {
-  const { approvalId, toolName, inputHash, key, args = [] } = Object(given) as Record<string, unknown>
+  const { approvalId, toolName, inputHash, key, spent = 0, args = [] } = Object(given) as Record<string, unknown>
   return (
     typeof approvalId === 'string' &&
     typeof toolName === 'string' &&
-    HASH.test(String(inputHash)) &&
-    (typeof key === 'string' || Number.isInteger(key)) &&
+    typeof inputHash === 'string' &&
+    HASH.test(inputHash) &&
+    (typeof key === 'string' ? key !== '' : isNumber(key)) &&
+    isNumber(spent) &&
     Array.isArray(args)
   )
 }

@@ -272,6 +272,56 @@ def test_in_the_process_that_used_an_approval_the_next_call_with_its_key_asks_an
     assert keyed(three, three.resume(handle)) == "approval_used" and len(service.approvals) == 3
 
 
+def test_no_text_is_the_key_that_the_sdk_makes_of_another_one(start: Start, service: Outliving) -> None:
+    service.decide()
+    one = start("one", approval_wait=60)
+    run = one.start_run()
+    keys: list[Any] = ["x", "x", "x (2)", "x", "x,1", '["x",1]', "__proto__", "", "", None, 0, 1, 1, "1"]
+    ran: list[Any] = []
+
+    def keyed(key: Any) -> None:
+        with run.within():
+            result_of(lambda: one.call_guarded("refund", INPUT, lambda: ran.append(key), key=key))
+
+    for key in keys:
+        keyed(key)
+    assert ran == keys and len(service.approvals) == len(keys)
+
+
+def test_a_key_that_was_continued_after_its_first_approval_was_used_is_used_up_again(start: Start, service: Outliving) -> None:
+    def keyed(process: Process) -> Any:
+        def refund(order: str, *, amount: int) -> str:
+            return f"{order} {amount}"
+
+        return process.guard(key=lambda order, amount: "id")(refund)
+
+    one, two = start("one"), start("two")
+    run, refund = one.start_run(), keyed(one)
+    with run.within():
+        pending_of(lambda: refund("1007", amount=25))
+        service.decide()
+        assert refund("1007", amount=25) == "1007 25"
+        error, handle = pending_of(lambda: refund("1007", amount=25))
+    service.decide()
+    with two.resume(handle).within():
+        # A tool without the key: the waiting call has it.
+        assert two.continue_call(str(error.approval_id), two.refund) == 1
+        assert result_of(lambda: keyed(two)("1007", amount=25)) == "approval_pending"
+    assert len(service.approvals) == 3
+
+
+def test_a_run_with_many_approvals_of_one_input_keeps_their_count(start: Start) -> None:
+    state = start("one").start_run()._scope.state
+    state.take_number("slot", 0)
+    for _ in range(1_000):
+        state.spend_number("slot", state.next_number("slot"))
+    state.free_number("slot", 0)
+    for _ in range(100_000):
+        state.spend_number("slot", state.next_number("slot"))
+    numbers = state.numbers["slot"]
+    assert (numbers.waiting, numbers.spent, numbers.spent_later) == (set(), 101_000, set())
+
+
 def test_after_a_call_was_continued_an_equal_call_asks_for_itself(start: Start, service: Outliving) -> None:
     error, handle = pending_of(lambda: start("one").refund("1007", amount=25))
     service.decide()

@@ -164,6 +164,48 @@ def test_a_good_key_after_a_revoked_one_revives_open_runs(service: Service, monk
     assert revoked.is_closed and good.is_closed
 
 
+def test_a_good_key_after_two_revoked_ones_revives_the_first_run(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tacho, "_client", None)
+    service.script("/events/batch", refuse_key(401))
+    options: dict[str, Any] = {"base_url": service.url, "on_diagnostic": lambda _: None}
+    first = tacho.configure(api_key="revoked", **options)
+    run = tacho.start_run(run_id="open")
+    run.record("X", "one")
+    assert first.flush(120).left == 1
+    # Records nothing itself, so the service refuses its key for the run of the first.
+    second = tacho.configure(api_key="wrong", **options)
+    assert first.flush(120).left == 1
+    service.script("/events/batch", accept_all)
+    good = tacho.configure(api_key="good", **options)
+    run.record("X", "two")
+    run.end()
+    tacho.shutdown(120)
+    assert {event["label"] for event in service.events} == {"one", "two", "completed"}
+    assert first.is_closed and second.is_closed and good.is_closed
+
+
+def test_after_a_shutdown_the_next_key_gets_nothing_of_runs_before(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tacho, "_client", None)
+    service.script("/events/batch", refuse_key(401))
+    options: dict[str, Any] = {"base_url": service.url, "on_diagnostic": lambda _: None}
+    first = tacho.configure(api_key="revoked", **options)
+    run = tacho.start_run()
+    run.record("X", "secret")
+    assert first.flush(120).left == 1
+    tacho.shutdown(0)
+    refused = len(service.requests)
+    service.script("/events/batch", accept_all)
+    tacho.configure(api_key="other", **options)
+    with run.within():
+        run.record("X", "secret")
+        tacho.record("X", "secret")
+    with tacho.run():
+        tacho.record("X", "own")
+    tacho.shutdown(120)
+    sent = [body for _, body, _ in service.requests[refused:]]
+    assert "own" in str(sent) and "secret" not in str(sent)
+
+
 def test_another_service_gets_nothing_of_the_runs_before(make: Make, service: Service) -> None:
     service.script("/events/batch", refuse_key(401))
     before = make(api_key="revoked").tacho

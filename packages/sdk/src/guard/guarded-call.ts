@@ -14,7 +14,16 @@ import { observeGenerator, type Failure } from '../ending.ts'
 import type { IssueRecords } from '../issue-records.ts'
 import type { Part } from '../part.ts'
 import { handleOf } from '../run.ts'
-import { addNumber, carriedArgs, closeCall, freeNumber, nextNumber, openCall, type OpenCall } from '../run-state.ts'
+import {
+  carriedArgs,
+  closeCall,
+  freeNumber,
+  nextNumber,
+  openCall,
+  spendNumber,
+  takeNumber,
+  type OpenCall,
+} from '../run-state.ts'
 import { askApproval, claimApproval, type ApprovalOutcome } from './approval.ts'
 import { ToolBlockedError, type BlockCode, type BlockFacts, type PendingCall } from './blocked.ts'
 import type { CallRecord } from './call-record.ts'
@@ -194,20 +203,19 @@ export class GuardedCall {
       throw this.#refusal(judgement, 'approval_rejected', rejected)
     }
     const { state } = scope
-    const continued = this.#continues?.key
-    const own = this.#call.key ?? (typeof continued === 'string' ? continued : undefined)
+    const continued = this.#continues
+    const own = this.#ownKey
     // Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
     const slot = own === undefined ? inputHash : this.#parts.engine.inputHash('approval-key', [inputHash, own])
     for (;;) {
-      const number = typeof continued === 'number' ? continued : nextNumber(state, slot)
-      if (own === undefined) addNumber(state, slot, number)
-      const named = number === 0 ? own : own && `${own} (${number + 1})`
-      const asked = await this.#ask(judgement, inputHash, continued ?? named ?? number)
+      const number = continued ? numberOf(continued) : nextNumber(state, slot)
+      if (own === undefined) takeNumber(state, slot, number)
+      const asked = await this.#ask(judgement, inputHash, own, number)
       const { outcome, approvalId } = asked
       const isOld = outcome === 'expired' && asked.isOld === true
       // After this, the next call asks for itself. After "used", one with the same key does not.
-      if (outcome === 'approved' || isOld) addNumber(state, slot, number)
-      else if (own === undefined && !ENDED.has(outcome)) freeNumber(state, slot, number)
+      if (outcome === 'approved' || isOld || (own === undefined && ENDED.has(outcome))) spendNumber(state, slot, number)
+      else freeNumber(state, slot, number)
       if (outcome === 'approved') return approvalId
       if (outcome === 'pending') throw this.#pending(judgement, asked)
       if (continued === undefined && isOld) continue
@@ -222,12 +230,14 @@ export class GuardedCall {
   }
 
   /** Asks a person. `approved` only once for a request, in all processes. */
-  async #ask(judgement: Judgement, inputHash: string, key: number | string): Promise<Asked> {
+  async #ask(judgement: Judgement, inputHash: string, own: string | undefined, number: number): Promise<Asked> {
     const { core, defaults, engine, configuration } = this.#parts
     const { toolName, rules, signal, args } = this.#call
     const { scope } = this.#judged
     const { runId, state, approvalClientId: clientId } = scope
     const { policyId, policyVersion, reason } = judgement.verdict
+    // A list, because a model can choose any text.
+    const key = own === undefined || number === 0 ? (own ?? number) : [own, number]
     const timeoutMs = rules.approvalTimeoutMs ?? defaults.approvalTimeoutMs ?? APPROVAL_TIMEOUT_MS
     const request = {
       // Every process finds the same request, and another version of the policy makes another one.
@@ -246,7 +256,8 @@ export class GuardedCall {
       isRecorded = true
       const isKnown = state.openCalls.has(approvalId)
       const carried = this.#call.input.judged && carriedArgs(args)
-      openCall(state, { approvalId, toolName, inputHash, key, expiresAt, ...(carried && { args: carried }) })
+      const more = { ...(own !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
+      openCall(state, { approvalId, toolName, inputHash, key: own ?? number, expiresAt, ...more })
       // Send the input at once: operators see it beside the approval.
       if (!isKnown) this.#record.decision(judgement, approvalId)
       void core.sender.flush(core.settings.flushTimeoutMs)
@@ -264,6 +275,14 @@ export class GuardedCall {
     const none = { approvalId: outcome.approvalId, decisionReason: null }
     if (claim === 'used') return { ...none, outcome: 'used', detail: null }
     return { ...none, outcome: 'unavailable', detail: 'the service did not confirm that the tool runs once' }
+  }
+
+  /** Undefined: the call is numbered. A continued call keeps its key. */
+  get #ownKey(): string | undefined {
+    if (this.#continues) return typeof this.#continues.key === 'string' ? this.#continues.key : undefined
+    // A host without types may give a number, which would be the number of another call.
+    const given: unknown = this.#call.key ?? ''
+    return String(given) || undefined
   }
 
   /** No refusal: the call goes on after a person decides. */
@@ -335,6 +354,10 @@ export class GuardedCall {
     const { rules } = this.#call
     return rules.configurationWaitMs ?? this.#parts.defaults.configurationWaitMs ?? CONFIGURATION_WAIT_MS
   }
+}
+
+function numberOf({ key, spent = 0 }: OpenCall): number {
+  return typeof key === 'number' ? key : spent
 }
 
 /** An approval counts for this version of the policy that required it, or for this detector. */

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { Tacho, ToolBlockedError, type GuardDefaults, type RunHandle } from '../../src/index.ts'
+import { createRunState, freeNumber, nextNumber, spendNumber, takeNumber } from '../../src/run-state.ts'
 import { FakeService } from '../../src/testing/fake-service.ts'
 import { policy, resultOf } from './scene.ts'
 
@@ -178,6 +179,64 @@ test('in the process that used an approval, the next call with its key asks anew
   assert.equal(service.approvals.size, 3)
 })
 
+test('no text is the key that the SDK makes of another one, and a number or an empty text is no number of a call', async (t) => {
+  const { service, client, decide } = scene(t)
+  await decide()
+  const { tacho, ran } = client('one', { approvalWaitMs: 60_000 })
+  const run = tacho.startRun()
+  const keys: unknown[] = ['x', 'x', 'x (2)', 'x', 'x,1', '["x",1]', '__proto__', '', '', undefined, 0, 1, 1, '1', null]
+  for (const key of keys) {
+    const call = { name: 'refund', input: INPUT, key: key as string, call: () => ran.push(key) }
+    assert.notEqual(await resultOf(run.within(() => tacho.guardedCall(call))), 'approval_used', String(key))
+  }
+  assert.deepEqual([ran, service.approvals.size], [keys, keys.length])
+})
+
+test('a key that was continued after its first approval was used is used up again', async (t) => {
+  const { service, client, decide } = scene(t)
+  const keyed = ({ tacho, ran }: ReturnType<typeof client>) => {
+    const name = 'refund'
+    return tacho.guard((input: object) => ran.push(input), { name, key: () => 'id' })
+  }
+  const one = client('one')
+  const run = one.tacho.startRun()
+  const refund = keyed(one)
+  await pendingOf(run.within(() => refund(INPUT)))
+  await decide()
+  assert.equal(await run.within(() => refund(INPUT)), 1)
+  const { pending, handle } = await pendingOf(run.within(() => refund(INPUT)))
+  await decide()
+  const two = client('two')
+  const resumed = two.tacho.resume(handle)
+  // A tool without the key: the waiting call has it.
+  assert.equal(await resumed.within(() => two.tacho.continueCall(pending.approvalId, two.refund)), 1)
+  assert.equal(await resultOf(resumed.within(() => keyed(two)(INPUT))), 'approval_pending')
+  assert.equal(service.approvals.size, 3)
+})
+
+test('a waiting call whose key looks like a number hides no spent approval from the next process', async (t) => {
+  const { client, decide } = scene(t)
+  await decide()
+  const { tacho, refund, ran } = client('one')
+  const run = tacho.startRun()
+  await pendingOf(run.within(() => refund(INPUT)))
+  await decide()
+  assert.equal(await run.within(() => refund(INPUT)), 1)
+  const call = (input: unknown) => ran.push(input)
+  await pendingOf(run.within(() => tacho.guardedCall({ name: 'refund', input: INPUT, key: '0', call })))
+  assert.deepEqual(Object.values(run.toHandle().spentApprovals ?? {}), [1])
+})
+
+test('a run with many approvals of one input keeps their count, and what was spent out of order', () => {
+  const state = createRunState()
+  takeNumber(state, 'slot', 0)
+  for (let calls = 0; calls < 1_000; calls++) spendNumber(state, 'slot', nextNumber(state, 'slot'))
+  freeNumber(state, 'slot', 0)
+  for (let calls = 0; calls < 100_000; calls++) spendNumber(state, 'slot', nextNumber(state, 'slot'))
+  const { waiting, spent, spentLater } = state.numbers.get('slot') ?? assert.fail()
+  assert.deepEqual([waiting.size, spent, spentLater.size], [0, 101_000, 0])
+})
+
 test('after a call was continued, an equal call asks for itself', async (t) => {
   const { service, client, decide } = scene(t)
   const { pending, handle } = await pendingOf(client('one').refund(INPUT))
@@ -256,15 +315,26 @@ test('a loop that spans processes is found', async (t) => {
 
 test('a handle of another shape does no harm', async (t) => {
   const { client } = scene(t)
+  const hash = 'a'.repeat(64)
+  const waiting = { approvalId: 'a', toolName: 'refund', inputHash: hash, expiresAt: null, args: [] }
   const odd = {
     clientId: 5,
     used: { toolCalls: 'x' },
     recentCalls: 7,
-    spentApprovals: { a: 1, b: 'c' },
-    approvals: [null, 3, {}],
+    spentApprovals: { a: 1, b: 'c', [hash]: -1, ['b'.repeat(64)]: 1e308, ['c'.repeat(64)]: 0.5 },
+    approvals: [
+      null,
+      3,
+      {},
+      ...[-1, 1e308, 0.5, '', [0], null].map((key) => ({ ...waiting, key })),
+      ...[-1, 1e308, '1', null].map((spent) => ({ ...waiting, key: 'x', spent })),
+      { ...waiting, key: 0, inputHash: [hash] },
+    ],
   }
   const { tacho, refund } = client('one')
   const run = tacho.resume({ runId: 'r', agentName: 'a', parentSpanId: 's', ...odd } as unknown as RunHandle)
   assert.equal(await resultOf(run.within(() => refund(INPUT))), 'approval_pending')
   await assert.rejects(async () => run.within(() => tacho.continueCall('unknown', refund)), TypeError)
+  await assert.rejects(async () => run.within(() => tacho.continueCall('a', refund)), TypeError)
+  assert.equal(run.toHandle().spentApprovals, undefined)
 })

@@ -56,7 +56,7 @@ def _with_options_of(_made: Callable[P, T]) -> Callable[[Callable[..., T]], Call
 def configure(**options: Any) -> Tacho:
     """
     Makes the client of this module's functions, with the options of `Tacho`. Ends the one before it. If the service refused the
-    key of that one, its open runs and queued events go on with the new key.
+    key of that one, its open runs and queued events go on with the new key: before you change the environment, call `shutdown`.
     """
     global _client
     with _lock:

@@ -219,14 +219,21 @@ class Tacho(Calls):
     def _take_over(self, before: Tacho) -> bool:
         """
         If the service refused the key of `before`, its runs are runs of this client too, and what it holds is sent with this
-        client's key. Returns whether it did: another service gets none of it.
+        client's key. Returns whether it did: another service gets none of it. Nobody can tell whether a key is of another
+        environment.
         """
         is_same = before.core.settings.base_url == self.core.settings.base_url
-        if not is_same or not before.core.sender.is_key_refused or not self.core.settings.enabled:
+        # Before it, there may be clients whose key was refused too.
+        all_before = [before]
+        while all_before[-1]._before is not None:
+            all_before.append(all_before[-1]._before)
+        is_refused = any(one.core.sender.is_key_refused for one in all_before)
+        if not is_same or not is_refused or not self.core.settings.enabled:
             return False
         before.configuration.close()
-        before.core.go_on_as(self.core)
-        before._issues.go_on()
+        for one in all_before:
+            one.core.go_on_as(self.core)
+            one._issues.go_on()
         self._before = before
         return True
 

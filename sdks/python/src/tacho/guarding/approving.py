@@ -54,23 +54,21 @@ class Approving:
             self.approval_id = known.approval_id
             guard.record_decision(self._scope, self._call, judged, known.approval_id)
             raise self._refused(judged, "approval_rejected", known.reason)
-        continued = self._continues.key if self._continues else None
-        own = self._request.key or (continued if isinstance(continued, str) else None)
+        continued, own = self._continues, self._own_key()
         # Equal inputs without a key are several calls, also at the same time. Equal keys are one call.
         slot = digest if own is None else input_hash("approval-key", [digest, own])
         while True:
             with guard.lock:
-                number = continued if isinstance(continued, int) else state.next_number(slot)
+                number = _number_of(continued) if continued else state.next_number(slot)
                 if own is None:
-                    state.add_number(slot, number)
-            key = number if own is None else own if number == 0 else f"{own} ({number + 1})"
-            outcome = self._outcome(judged, digest, key if continued is None else continued, stop)
+                    state.take_number(slot, number)
+            outcome = self._outcome(judged, digest, own, number, stop)
             self.approval_id = outcome.approval_id
             with guard.lock:
                 # After this, the next call asks for itself. After "used", one with the same key does not.
-                if outcome.outcome == "approved" or outcome.is_old:
-                    state.add_number(slot, number)
-                elif own is None and outcome.outcome not in _ENDED:
+                if outcome.outcome == "approved" or outcome.is_old or (own is None and outcome.outcome in _ENDED):
+                    state.spend_number(slot, number)
+                else:
                     state.free_number(slot, number)
             if outcome.outcome == "approved":
                 return
@@ -81,6 +79,13 @@ class Approving:
         if outcome.outcome == "rejected":
             guard.watch_of(self._scope).reject(digest, Rejection(outcome.approval_id, outcome.decision_reason))
         raise self._refused(judged, _APPROVAL_CODES[outcome.outcome], outcome.decision_reason)
+
+    def _own_key(self) -> str | None:
+        """None: the call is numbered. A continued call keeps its key."""
+        if self._continues is not None:
+            return self._continues.key if isinstance(self._continues.key, str) else None
+        # A host without types may give a number, which would be the number of another call.
+        return None if self._request.key is None else str(self._request.key) or None
 
     def _pending(self, judged: Judged, outcome: ApprovalOutcome) -> ToolBlockedError:
         """No refusal: the call goes on after a person decides."""
@@ -97,7 +102,7 @@ class Approving:
             handle=handle_of(self._guard.core, self._scope),
         )
 
-    def _outcome(self, judged: Judged, digest: str, key: int | str, stop: StopSignal) -> ApprovalOutcome:
+    def _outcome(self, judged: Judged, digest: str, own: str | None, number: int, stop: StopSignal) -> ApprovalOutcome:
         """Asks a person. `approved` only once for a request, in all processes."""
         guard, scope, call, rules = self._guard, self._scope, self._call, self._request.rules
         core, verdict, state = guard.core, judged.verdict, scope.state
@@ -106,6 +111,8 @@ class Approving:
         timeout = _APPROVAL_TIMEOUT if given is None else given
         bounded = min(max(timeout, _APPROVAL_TIMEOUT_MIN), _APPROVAL_TIMEOUT_MAX)
         waits = guard.defaults.approval_wait if rules.approval_wait is None else rules.approval_wait
+        # A list, because a model can choose any text.
+        key: Json = number if own is None else own if number == 0 else [own, number]
         basis = [scope.run_id, call.tool_name, digest, verdict.policy_id, verdict.policy_version, key]
         request: dict[str, Json] = {
             # Every process finds the same request, and another version of the policy makes another one.
@@ -129,7 +136,9 @@ class Approving:
             args, named = carried or (None, {})
             with guard.lock:
                 is_known = approval_id in state.open_calls
-                state.open(OpenCall(approval_id, call.tool_name, digest, key, expires_at, args, named))
+                spent = 0 if own is None else number
+                called = number if own is None else own
+                state.open(OpenCall(approval_id, call.tool_name, digest, called, expires_at, args, named, spent))
             # Send the input at once: operators see it beside the approval.
             if not is_known:
                 guard.record_decision(scope, call, judged, approval_id)
@@ -159,3 +168,7 @@ class Approving:
 
     def _refused(self, judged: Judged, code: BlockCode, decision_reason: str | None = None) -> ToolBlockedError:
         return self._guard.refused(self._scope, self._call, judged, code, self.approval_id, decision_reason)
+
+
+def _number_of(call: OpenCall) -> int:
+    return call.key if isinstance(call.key, int) else call.spent

@@ -14,6 +14,7 @@ from .usage import RunUsage
 _RECENT_MAX = 100
 _OPEN_MAX = 100
 _INPUTS_MAX = 1_000
+_SPENT_MAX = 1_000_000_000
 _ARGS_BYTES_MAX = 65_536
 # Runs of which handles were made or resumed, whose state this process still knows.
 _SHARED_MAX = 1_000
@@ -35,8 +36,21 @@ class OpenCall:
     args: Sequence[Any] | None = None
     """What the tool was called with. None if it is not plain JSON, or too large for a handle."""
     named: Mapping[str, Any] = field(default_factory=dict)
+    spent: int = 0
+    """How many approvals of the caller's text were spent before."""
     is_over: bool = False
     """This process saw its end."""
+
+
+@dataclass(eq=False)
+class _Numbers:
+    """Numbers of calls that no other call may have."""
+
+    waiting: set[int] = field(default_factory=set)
+    spent: int = 0
+    """The approvals of all lower numbers are spent. A count, because a run can have a million."""
+    spent_later: set[int] = field(default_factory=set)
+    """Spent ones above the first that is not."""
 
 
 @dataclass(eq=False)
@@ -48,25 +62,37 @@ class RunState:
     """The last guarded calls, for loops: input hash and tool."""
     open_calls: dict[str, OpenCall] = field(default_factory=dict)
     """By approval."""
-    numbers: dict[str, set[int]] = field(default_factory=dict)
-    """Numbers of calls with one input, or with one input and key: those that wait, and those whose approval is spent."""
+    numbers: dict[str, _Numbers] = field(default_factory=dict)
+    """By input, or by input and key."""
     watch: object = None
     """The detectors of this run, kept by the guard."""
 
     def next_number(self, slot: str) -> int:
         """The lowest number that no other call has. `slot`: the input hash, or a hash of it and the caller's key."""
-        taken = self.numbers.get(slot, set())
-        number = 0
-        while number in taken:
+        taken = self.numbers.get(slot) or _Numbers()
+        number = taken.spent
+        while number in taken.waiting or number in taken.spent_later:
             number += 1
         return number
 
-    def add_number(self, slot: str, number: int) -> None:
-        self._numbers_of(slot).add(number)
+    def take_number(self, slot: str, number: int) -> None:
+        """No other call may have it while this one waits."""
+        self._numbers_of(slot).waiting.add(number)
 
     def free_number(self, slot: str, number: int) -> None:
         """The next call may have it."""
-        self.numbers.get(slot, set()).discard(number)
+        if slot in self.numbers:
+            self.numbers[slot].waiting.discard(number)
+
+    def spend_number(self, slot: str, number: int) -> None:
+        """No later call may have it."""
+        numbers = self._numbers_of(slot)
+        numbers.waiting.discard(number)
+        if number >= numbers.spent:
+            numbers.spent_later.add(number)
+        while numbers.spent in numbers.spent_later:
+            numbers.spent_later.remove(numbers.spent)
+            numbers.spent += 1
 
     def open(self, call: OpenCall) -> None:
         self.open_calls.pop(call.approval_id, None)
@@ -82,9 +108,8 @@ class RunState:
     def carried(self) -> dict[str, Any]:
         """The part of a handle that holds the state."""
         waiting = [call for call in list(self.open_calls.values()) if not call.is_over]
-        spent = {input_hash: self._spent_of(input_hash, waiting) for input_hash in list(self.numbers)}
+        spent = {slot: numbers.spent for slot, numbers in list(self.numbers.items()) if numbers.spent > 0}
         recent = self.recent_calls[-_RECENT_MAX:]
-        spent = {input_hash: count for input_hash, count in spent.items() if count > 0}
         usage = self.usage
         seconds = time.monotonic() - usage.since
         used = {"toolCalls": usage.tool_calls, "totalTokens": usage.total_tokens, "cost": usage.cost, "seconds": seconds}
@@ -102,27 +127,21 @@ class RunState:
         if not self.recent_calls:
             recent = _of(list, handle.get("recentCalls"))
             self.recent_calls += [text for text in recent if isinstance(text, str)][-_RECENT_MAX:]
-        for input_hash, count in list(_of(dict, handle.get("spentApprovals")).items())[-_INPUTS_MAX:]:
-            if isinstance(input_hash, str) and _HASH.match(input_hash) and type(count) is int:
-                self._numbers_of(input_hash).update(range(min(count, _INPUTS_MAX)))
+        for slot, given_count in list(_of(dict, handle.get("spentApprovals")).items())[-_INPUTS_MAX:]:
+            count = _number(given_count)
+            if isinstance(slot, str) and _HASH.match(slot) and count is not None:
+                numbers = self._numbers_of(slot)
+                numbers.spent = max(numbers.spent, count)
         for given in _of(list, handle.get("approvals"))[-_OPEN_MAX:]:
             call = _from_json(given)
             if call is not None:
                 self.open_calls.setdefault(call.approval_id, call)
 
-    def _numbers_of(self, input_hash: str) -> set[int]:
-        numbers = self.numbers.setdefault(input_hash, set())
+    def _numbers_of(self, slot: str) -> _Numbers:
+        numbers = self.numbers.setdefault(slot, _Numbers())
         if len(self.numbers) > _INPUTS_MAX:
             del self.numbers[next(iter(self.numbers))]
         return numbers
-
-    def _spent_of(self, input_hash: str, waiting: Sequence[OpenCall]) -> int:
-        """How many numbers, from 0 on, no later call may have."""
-        taken = self.numbers[input_hash] - {call.key for call in waiting if call.input_hash == input_hash}
-        count = 0
-        while count in taken:
-            count += 1
-        return count
 
 
 class SharedStates:
@@ -174,6 +193,7 @@ def _to_json(call: OpenCall) -> dict[str, Any]:
         "expiresAt": call.expires_at,
         **({} if call.args is None else {"args": call.args}),
         **({"named": call.named} if call.named else {}),
+        **({"spent": call.spent} if call.spent else {}),
     }
 
 
@@ -183,12 +203,18 @@ def _from_json(given: Any) -> OpenCall | None:
     key, expires_at, args = fields.get("key"), fields.get("expiresAt"), fields.get("args")
     if not isinstance(approval_id, str) or not isinstance(tool_name, str) or not isinstance(input_hash, str):
         return None
-    # A number of JSON may be a float.
-    key = int(key) if type(key) is float and key.is_integer() else key
-    if not _HASH.match(input_hash) or type(key) not in (str, int) or not isinstance(args, (list, type(None))):
+    key, spent = key if isinstance(key, str) and key else _number(key), _number(fields.get("spent", 0))
+    if not _HASH.match(input_hash) or key is None or spent is None or not isinstance(args, (list, type(None))):
         return None
     expires_at = expires_at if isinstance(expires_at, str) else None
-    return OpenCall(approval_id, tool_name, input_hash, key, expires_at, args, _of(dict, fields.get("named")))  # type: ignore[arg-type]
+    return OpenCall(approval_id, tool_name, input_hash, key, expires_at, args, _of(dict, fields.get("named")), spent)
+
+
+def _number(given: object) -> int | None:
+    """A number of JSON may be a float."""
+    if type(given) is float and given.is_integer():
+        given = int(given)
+    return given if type(given) is int and 0 <= given <= _SPENT_MAX else None
 
 
 def _of(kind: type[_T], given: object) -> _T:
