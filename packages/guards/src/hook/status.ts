@@ -53,7 +53,7 @@ function waitingIn(spool: string): Waiting {
     const file = path.join(spool, name)
     const stats = statSync(file, { throwIfNoEntry: false })
     if (!stats?.isFile() || stats.size === 0 || (bytes += stats.size) > SPOOL_BYTES_MAX) continue
-    records += readFileSync(file, 'utf8').split('\n').length - 1
+    records += textOf(file).split('\n').length - 1
     since = Math.min(since, stats.birthtimeMs)
   }
   return { records, since: since === Infinity ? null : since }
@@ -64,5 +64,14 @@ function namesIn(folder: string): string[] {
     return readdirSync(folder).filter((name) => /\.(events|issues)$/.test(name))
   } catch {
     return []
+  }
+}
+
+/** Empty if it was delivered, and so deleted, a moment ago. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
   }
 }
