@@ -209,7 +209,9 @@ export class IssueRecords {
     const { settings, runtime, capturePayload } = this.#core
     const text = (value: string | undefined): string | undefined =>
       value === undefined ? undefined : cutText(wellFormed(value), LIMITS.textChars)
-    const payload = capturePayload(joined(settings.released, report.payload)).write(PAYLOAD_BYTES_MAX)
+    const { released } = settings
+    const told = released.release === undefined ? report.payload : joined(released, report.payload)
+    const payload = capturePayload(told).write(PAYLOAD_BYTES_MAX)
     const evidence = capturePayload(report.evidence).write(EVIDENCE_BYTES_MAX)
     const current = this.#core.context.getStore()
     const ofSpan = current?.scope === scope ? current?.span.promptVersionId : undefined

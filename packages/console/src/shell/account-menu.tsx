@@ -26,13 +26,15 @@ export function AccountMenu({ onKeys }: { onKeys: () => void }) {
     cache.clear()
   }
 
+  const label = me ? `Account of ${me.name}` : 'Account'
+  const face = (
+    <>
+      <Initials name={me?.name ?? ''} />
+      <span className="sr-only">{label}</span>
+    </>
+  )
   return (
-    <Popover
-      label={me ? `Account of ${me.name}` : 'Account'}
-      face={<Initials name={me?.name ?? ''} />}
-      buttonClassName="block rounded-full"
-      panelClassName="w-64 p-1"
-    >
+    <Popover label={label} face={face} buttonClassName="block rounded-full" panelClassName="w-64 p-1">
       <div className="px-2.5 pt-1.5 pb-2">
         <p className="font-medium">{me?.name}</p>
         {me?.email && me.email !== me.name && <p className="text-sm text-soft">{me.email}</p>}

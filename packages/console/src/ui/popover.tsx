@@ -2,7 +2,7 @@ import { useId, type ReactNode } from 'react'
 
 interface Props {
   label: string
-  /** Shown instead of the label. */
+  /** Shown instead of the label: a sign, or an element that names the button itself. */
   face?: ReactNode
   children: ReactNode
   /** Around the button. */
@@ -16,12 +16,17 @@ interface Props {
  * its anchor (theme.css).
  */
 export function Popover(props: Props) {
-  const { label, face = label, children, className = '', buttonClassName = 'field text-soft hover:bg-hover' } = props
+  const { label, face, children, className = '', buttonClassName = 'field text-soft hover:bg-hover' } = props
   const id = useId()
   return (
     <div className={`menu ${className}`}>
-      <button type="button" popoverTarget={id} aria-label={label} className={buttonClassName}>
-        {face}
+      <button
+        type="button"
+        popoverTarget={id}
+        aria-label={typeof face === 'string' ? label : undefined}
+        className={buttonClassName}
+      >
+        {face ?? label}
       </button>
       <div
         id={id}
