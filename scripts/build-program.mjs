@@ -1,6 +1,6 @@
 // Builds the server, the command and the hooks of coding agents into packages/cli/dist, if a source is newer than the build.
 // Loading a thousand small files takes longer than all else that a start does. packages/cli/bin/tacho runs the build.
-//   main.js, hook.js     what bin/tacho starts
+//   main.js, hook.js     what bin/tacho starts; the hook is whole in its file, because an agent waits for it
 //   <thread>-<build>.js  a module of a thread, next to everything that starts it
 //   <part>-<hash>.js     shared or loaded on first use
 import { createHash } from 'node:crypto'
@@ -30,7 +30,8 @@ const SOURCES = [
   'package-lock.json',
   'scripts/build-program.mjs',
 ]
-const PROGRAMS = { main: 'packages/cli/src/main.ts', hook: 'packages/guards/src/hook/main.ts' }
+const PROGRAMS = { main: 'packages/cli/src/main.ts' }
+const HOOK = { hook: 'packages/guards/src/hook/main.ts' }
 /** A test compares these with all calls of moduleUrl(). */
 export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
@@ -66,13 +67,11 @@ export async function writeProgram(folder) {
   const { build } = await import('esbuild')
   const id = idOfSources()
   const threads = Object.entries(THREADS).map(([name, file]) => [`${name}-${id}`, file])
-  const { metafile, outputFiles } = await build({
+  const options = {
     absWorkingDir: root,
-    entryPoints: { ...PROGRAMS, ...Object.fromEntries(threads) },
     outdir: DIST,
     chunkNames: '[name]-[hash]',
     bundle: true,
-    splitting: true,
     format: 'esm',
     platform: 'node',
     target: 'node26',
@@ -86,9 +85,17 @@ export async function writeProgram(folder) {
     metafile: true,
     write: false,
     logLevel: 'warning',
-  })
-  const files = outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents }))
-  files.push({ name: 'THIRD-PARTY-LICENSES', contents: licencesOf('This folder', metafile) })
+  }
+  const entryPoints = { ...PROGRAMS, ...Object.fromEntries(threads) }
+  const parts = [
+    await build({ ...options, entryPoints, splitting: true }),
+    await build({ ...options, entryPoints: HOOK, splitting: false }),
+  ]
+  const files = parts.flatMap(({ outputFiles }) =>
+    outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents })),
+  )
+  const inputs = Object.assign({}, ...parts.map(({ metafile }) => metafile.inputs))
+  files.push({ name: 'THIRD-PARTY-LICENSES', contents: licencesOf('This folder', { inputs }) })
   // The main module comes last: from then on, the build counts.
   files.sort((a, b) => Number(a.name === MAIN) - Number(b.name === MAIN))
   mkdirSync(folder, { recursive: true })

@@ -5,7 +5,7 @@ import { root } from './build.mjs'
 
 /**
  * @param {string} bundle what contains them, for the first line
- * @param {import('esbuild').Metafile} metafile
+ * @param {Pick<import('esbuild').Metafile, 'inputs'>} metafile
  * @returns {string}
  */
 export function licencesOf(bundle, metafile) {

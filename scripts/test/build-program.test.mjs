@@ -79,8 +79,9 @@ test('the command runs the build, unless a source was changed or deleted after i
     'packages/cli/dist/main.js',
   ]
   const more = ['package.json', 'package-lock.json', 'packages/server/package.json', 'scripts/build-program.mjs']
-  for (const file of [source, other, ...more, 'packages/guards/src/hook/main.ts']) write(file, '')
-  write('scripts/node', '#!/bin/sh\necho "${1##*/packages/}"\n', 0o755)
+  const ofHook = ['guards/src/hook/main.ts', 'sdk/src/a.ts', 'policy/src/a.ts'].map((file) => `packages/${file}`)
+  for (const file of [source, other, ...more, ...ofHook]) write(file, '')
+  write('scripts/node', '#!/bin/sh\n[ "$1" = --plain ] && shift\necho "${1##*/packages/}"\n', 0o755)
   mkdirSync(path.dirname(at(program)), { recursive: true })
   copyFileSync(path.join(root, program), at(program))
   const runs = (...args) => execFileSync(at(program), args, { encoding: 'utf8' }).trim()
@@ -101,11 +102,22 @@ test('the command runs the build, unless a source was changed or deleted after i
   for (const file of [other, ...more]) {
     age(10, file)
     assert.equal(runs('serve'), 'cli/src/main.ts', file)
-    assert.equal(runs('hook', 'codex'), 'guards/src/hook/main.ts', file)
     ageAll()
     age(50, main)
     assert.equal(runs('serve'), 'cli/dist/main.js', file)
   }
+  // A hook compares only what it consists of, because an agent waits for it.
+  for (const file of [...ofHook, 'package.json', 'package-lock.json']) {
+    age(10, file)
+    assert.equal(runs('hook', 'codex'), 'guards/src/hook/main.ts', file)
+    ageAll()
+    age(50, main)
+    assert.equal(runs('hook', 'codex'), 'cli/dist/hook.js', file)
+  }
+  age(10, other)
+  assert.equal(runs('hook', 'codex'), 'cli/dist/hook.js')
+  ageAll()
+  age(50, main)
   rmSync(at(other))
   assert.equal(runs('serve'), 'cli/src/main.ts')
   // An installed package has no sources; its other files get the time of the installation.

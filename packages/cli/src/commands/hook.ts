@@ -1,7 +1,8 @@
 import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
 import { AGENT_NAMES, type AgentName } from '@tacho/guards/hook/agents.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
-import { isManagedAgent, type ManagedAgent } from '@tacho/guards/hook/managed.ts'
+import { isManagedAgent } from '@tacho/guards/hook/managed.ts'
+import { isModuleAgent, isOurModule, moduleText } from '@tacho/guards/hook/modules.ts'
 import { openJudgedCalls } from '@tacho/guards/hook/judged-calls.ts'
 import { stateRoot } from '@tacho/guards/state.ts'
 import {
@@ -20,6 +21,7 @@ import { check } from '../hook/check.ts'
 import { status } from '../hook/status.ts'
 import { isConfirmed } from '../hook/confirm.ts'
 import { installManaged, uninstallManaged } from '../hook/managed.ts'
+import { deleteOwnFile, writeOwnFile, type OwnFile } from '../hook/own-file.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
 import { failed } from '../stop.ts'
@@ -101,11 +103,18 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
   }
   const parts = { agent, program: PROGRAM, flags, stateFolder: stateRoot() }
   const target = targetOf(agent, options)
-  const { file, settings } = settingsOf(target)
-  const next = withHooks(settings, agent, (event) => commandFor(parts, event), options.approvalTimeout)
-  const isWritten = await write({ file, agent, before: settings, after: next }, options)
-  if (!isWritten) return
-  writeAccount(account)
+  const commandOf = (event: string): string => commandFor(parts, event)
+  const { approvalTimeout, yes } = options
+  const first = (): void => writeAccount(account)
+  if (isModuleAgent(agent)) {
+    const text = moduleText(agent, commandOf, approvalTimeout)
+    if (!(await writeOwnFile(moduleFile(target), text, { yes, first }))) return
+  } else {
+    const { file, settings } = settingsOf(target)
+    const next = withHooks(settings, agent, commandOf, approvalTimeout)
+    if (!(await write({ file, agent, before: settings, after: next }, options))) return
+    first()
+  }
   // Sessions from now on have decisions.
   openJudgedCalls(stateRoot()).since(Date.now())
   printLine(`Address and key are in ${accountFile()}, which only you can read.`)
@@ -114,11 +123,16 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
 
 async function uninstall(agent: AgentName, options: Options): Promise<void> {
   if (options.managed) return uninstallManaged(managedAgent(agent), options)
+  if (isModuleAgent(agent)) return deleteOwnFile(moduleFile(targetOf(agent, options)), options.yes)
   const { file, settings } = settingsOf(targetOf(agent, options))
   await write({ file, agent, before: settings, after: withoutHooks(settings, agent) }, options)
 }
 
-function managedAgent(agent: AgentName): ManagedAgent {
+function moduleFile(target: InstallOptions): OwnFile {
+  return { file: settingsFile(target), mode: 0o600, isOurs: isOurModule }
+}
+
+function managedAgent(agent: AgentName): AgentName {
   if (isManagedAgent(agent)) return agent
   throw failed(`Tacho writes no managed settings for ${agent}; nothing was changed.`)
 }

@@ -1,6 +1,8 @@
 /** Tries the installed hooks as an agent runs them, with a tool that does not exist. */
-import { AGENT_NAMES, type AgentName } from '@tacho/guards/hook/agents.ts'
+import { AGENT_NAMES, AGENTS, type AgentName } from '@tacho/guards/hook/agents.ts'
 import { isManagedAgent, managedFile, managedSettings } from '@tacho/guards/hook/managed.ts'
+import { isModuleAgent, moduleCommands } from '@tacho/guards/hook/modules.ts'
+import { offIn } from '@tacho/guards/hook/off.ts'
 import { ownCommands, readSettings, settingsFile } from '@tacho/guards/hook/settings.ts'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -8,6 +10,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { text as readText } from 'node:stream/consumers'
 import { once } from 'node:events'
 import { printable, printLine } from '../terminal/output.ts'
+import { codexTrust } from './codex-trust.ts'
 
 export const PLACES = ['managed', 'user', 'project'] as const
 type Place = (typeof PLACES)[number]
@@ -16,7 +19,7 @@ type Place = (typeof PLACES)[number]
 const TRY_MS = 20_000
 
 /** What can still switch the hooks of a place off. */
-const STILL: Record<AgentName, Record<Place, string>> = {
+const STILL: Record<AgentName, Partial<Record<Place, string>>> = {
   'claude-code': {
     managed: 'A flag of the command line (--bare) still switches them off.',
     user: 'A repository can switch them off: install with --managed.',
@@ -25,19 +28,37 @@ const STILL: Record<AgentName, Record<Place, string>> = {
   codex: {
     managed:
       'Input for a shell that is open already (write_stdin) calls no hook: forbid interactive shells by a policy.',
-    user: 'They run only if you trusted them (/hooks), and a repository can switch them off: install with --managed.',
-    project:
-      'They run only if you trusted them (/hooks), and the repository can switch them off: install with --managed.',
+    user: 'A repository can switch them off: install with --managed.',
+    project: 'The repository can switch them off: install with --managed.',
   },
   'gemini-cli': {
     managed: '',
-    user: 'A repository that you trust can switch them off (hooksConfig).',
-    project: 'They run only in a folder that you trust, and the repository can switch them off (hooksConfig).',
+    user: 'A repository that you trust can switch them off (hooksConfig): install with --managed.',
+    project:
+      'They run only in a folder that you trust, and the repository can switch them off: install with --managed.',
   },
   copilot: {
-    managed: '',
     user: 'A repository that you trust can switch them off (disableAllHooks).',
     project: 'They run only in a folder that you trust, and the repository can switch them off.',
+  },
+  'qwen-code': {
+    managed: '',
+    user: 'A repository can switch them off (disableAllHooks): install with --managed.',
+    project:
+      'They run only in a folder that you trust, and the repository can switch them off: install with --managed.',
+  },
+  cursor: {
+    managed: '',
+    user: '',
+    project: 'They run only in a folder that you trust, and the repository can change them: install with --managed.',
+  },
+  opencode: {
+    user: 'Plugins of a repository run in the same process and can switch this one off; so does the flag --pure.',
+    project: 'The repository can delete it; the flag --pure switches it off.',
+  },
+  pi: {
+    user: 'Extensions of a repository run in the same process; the flag --no-extensions switches it off.',
+    project: 'The repository can delete it; the flag --no-extensions switches it off.',
   },
 }
 
@@ -52,42 +73,43 @@ export async function check(agent: AgentName | undefined): Promise<void> {
       isGood &&= agent === undefined
     }
     for (const { place, file, commands, fault } of installed) {
-      const results = fault === undefined ? await Promise.all(commands.map((command) => tryOut(command))) : [fault]
+      const results =
+        fault === undefined ? await Promise.all(commands.map((command) => tryOut(each, command))) : [fault]
+      const off = place === 'managed' ? null : (offIn(each) ?? (each === 'codex' ? await codexTrust(file) : null))
       for (const result of results) {
-        isGood &&= result.startsWith('decides')
+        isGood &&= result.startsWith('decides') && !off?.isOff
         printLine(`${each}, ${place} (${file}): ${printable(result)}`)
       }
-      printLine(`  ${STILL[each][place]}`)
+      if (off) printLine(`  ${printable(off.what)}`)
+      const still = STILL[each][place]
+      if (still) printLine(`  ${still}`)
     }
   }
   if (!isGood) process.exitCode = 1
 }
 
 export function commandsIn(agent: AgentName, place: Place): { file: string; commands: string[]; fault?: string } {
-  const managed = place === 'managed' && isManagedAgent(agent) ? agent : null
-  if (place === 'managed' && !managed) return { file: '', commands: [] }
-  const file = managed ? managedFile(managed) : settingsFile({ agent, project: place === 'project' })
+  if (place === 'managed' && !isManagedAgent(agent)) return { file: '', commands: [] }
+  const file = place === 'managed' ? managedFile(agent) : settingsFile({ agent, project: place === 'project' })
   try {
     if (!existsSync(file)) return { file, commands: [] }
-    const settings = managed ? managedSettings(managed, readFileSync(file, 'utf8')) : readSettings(file)
-    const commands = ownCommands(settings, agent)
-    if (commands.length === 0 || settings['disableAllHooks'] !== true) return { file, commands }
-    return { file, commands, fault: 'switched off by disableAllHooks in this file' }
+    if (isModuleAgent(agent)) return { file, commands: moduleCommands(readFileSync(file, 'utf8')) }
+    const settings = place === 'managed' ? managedSettings(agent, readFileSync(file, 'utf8')) : readSettings(file)
+    return { file, commands: ownCommands(settings, agent) }
   } catch (error) {
     return { file, commands: [], fault: `unknown: ${(error as Error).message}` }
   }
 }
 
-async function tryOut(command: string): Promise<string> {
+async function tryOut(agent: AgentName, command: string): Promise<string> {
   if (!command.startsWith('/usr/bin/env -i '))
     return 'written by an older version, and runs tools if it fails: install again'
-  const record = {
-    session_id: `check-${randomUUID()}`,
-    hook_event_name: 'PreToolUse',
-    tool_name: 'TachoCheck',
-    tool_input: {},
-    tool_use_id: 'check',
-  }
+  const id = `check-${randomUUID()}`
+  const named = { tool_name: 'TachoCheck', tool_input: {}, tool_use_id: 'check' }
+  const inOthers = Object.fromEntries(
+    Object.entries(AGENTS[agent].fields).map(([theirs, ours]) => [theirs, { session_id: id, ...named }[ours]]),
+  )
+  const record = { session_id: id, hook_event_name: 'PreToolUse', ...named, ...inOthers }
   const startedAt = performance.now()
   const child = spawn('/bin/sh', ['-c', command], { timeout: TRY_MS })
   child.stdin.on('error', () => undefined)
@@ -96,7 +118,7 @@ async function tryOut(command: string): Promise<string> {
   const ms = Math.round(performance.now() - startedAt)
   if (child.signalCode) return `no decision within ${TRY_MS / 1_000} seconds`
   if (child.exitCode !== 0) return `refuses every tool: ${stderr.trim()}`
-  const reason = /"(?:permissionDecisionReason|reason)":"((?:[^"\\]|\\.)*)"/.exec(stdout)?.[1]
+  const reason = /"(?:permissionDecisionReason|reason|agent_message|refused)":"((?:[^"\\]|\\.)*)"/.exec(stdout)?.[1]
   return reason === undefined || reason.includes('A policy forbids')
     ? `decides, in ${ms} ms`
     : `denies a tool that does nothing: ${reason}`

@@ -1,5 +1,5 @@
 /** What differs between coding agents. Everything else is the same for all: one description for each, in the names that they document. */
-export type AgentName = 'claude-code' | 'codex' | 'gemini-cli' | 'copilot'
+export type AgentName = 'claude-code' | 'codex' | 'gemini-cli' | 'copilot' | 'qwen-code' | 'cursor' | 'opencode' | 'pi'
 
 /** What a tool does, whatever its agent calls it. Policies see it as the risk signal `tool_shell`, and so on. */
 export type ToolKind = 'shell' | 'edit' | 'fetch' | 'read'
@@ -10,20 +10,48 @@ export interface AgentForm {
   readonly events: Readonly<Record<string, string>>
   /** Its names of fields that are called otherwise here. */
   readonly fields: Readonly<Record<string, string>>
+  /** Steps that do not name their tool: its name, and the fields that are its input. */
+  readonly tools?: Readonly<Record<string, readonly [name: string, ...input: string[]]>>
   /** The answer that refuses a tool, with its parts around the reason as JSON text. */
   readonly denial: readonly [before: string, after: string]
+  /** What its command prints if there is no objection; nothing by default. */
+  readonly pass?: string
   /** Whether it shows a `systemMessage` to the person in front of it. */
   readonly showsMessages: boolean
-  readonly settings: {
-    /** Below the home of the user, or below the variable's folder. */
-    readonly user: string
-    readonly variable?: string
-    readonly project: string
-    /** `flat`: hooks stand in the list of an event, without groups, in a file of their own. */
-    readonly form: 'groups' | 'flat'
-    readonly unitsPerSecond: number
-  }
+  readonly settings: SettingsForm
+  /** Its settings for the whole machine, if it has some. */
+  readonly managed?: ManagedForm
+  /** Settings that switch its hooks off, below the home of the user and in the project. */
+  readonly off?: { readonly files: readonly string[]; readonly pattern: RegExp; readonly byManaged?: RegExp }
   readonly kinds: Readonly<Record<ToolKind, readonly string[]>>
+}
+
+interface SettingsForm {
+  /** Below the home of the user, or below the variable's folder. */
+  readonly user: string
+  readonly variable?: string
+  readonly project: string
+  /**
+   * `groups`: hooks stand in groups, as in Claude Code. `list`: they stand in the list of an event. `module`: the agent has no commands,
+   * but loads a module (modules.ts).
+   */
+  readonly form: 'groups' | 'list' | 'module'
+  /** The names of a hook's fields, if they are called otherwise than `command` and `timeout`. */
+  readonly names?: { readonly command: string; readonly timeout: string }
+  /** More fields of each hook, and of the hooks of one step. */
+  readonly more?: Readonly<Record<string, unknown>>
+  readonly matchers?: Readonly<Record<string, string>>
+  readonly unitsPerSecond: number
+}
+
+interface ManagedForm {
+  /** On Linux and on macOS, below the root. We write it only if there is none. */
+  readonly file: string
+  readonly darwin?: string
+  /** What stands there beside the hooks. */
+  readonly beside: Readonly<Record<string, unknown>>
+  /** Whether hooks of users and projects do not run any more. */
+  readonly isAlone: boolean
 }
 
 const same = (...names: string[]): Record<string, string> => Object.fromEntries(names.map((name) => [name, name]))
@@ -45,6 +73,12 @@ const CLAUDE_DENIAL = [
   '}}',
 ] as const
 
+/** Claude Code reads these before it starts a hook. */
+const EMPTIED = ['CLAUDE_CODE_SHELL_PREFIX', 'LD_PRELOAD', 'LD_AUDIT', 'LD_LIBRARY_PATH', 'BASH_ENV', 'ENV']
+
+/** Read by our own module: see modules.ts. */
+const MODULE_DENIAL = ['{"refused":', '}'] as const
+
 export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
   'claude-code': {
     title: 'Claude Code',
@@ -58,6 +92,21 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       project: '.claude/settings.json',
       form: 'groups',
       unitsPerSecond: 1,
+    },
+    managed: {
+      file: 'etc/claude-code/managed-settings.d/tacho.json',
+      darwin: 'Library/Application Support/ClaudeCode/managed-settings.d/tacho.json',
+      beside: {
+        allowManagedHooksOnly: true,
+        disableAllHooks: false,
+        env: Object.fromEntries(EMPTIED.map((name) => [name, ''])),
+      },
+      isAlone: true,
+    },
+    off: {
+      files: ['.claude/settings.json', '.claude/settings.local.json'],
+      pattern: /"disableAllHooks"\s*:\s*true/,
+      byManaged: /"allowManagedHooksOnly"\s*:\s*true/,
     },
     kinds: {
       shell: ['Bash', 'PowerShell', 'Monitor'],
@@ -80,6 +129,16 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       form: 'groups',
       unitsPerSecond: 1,
     },
+    managed: {
+      file: 'etc/codex/requirements.toml',
+      beside: { allow_managed_hooks_only: true, features: { hooks: true } },
+      isAlone: true,
+    },
+    off: {
+      files: ['.codex/config.toml'],
+      pattern: /^\s*(features\.)?hooks\s*=\s*false/m,
+      byManaged: /^\s*allow_managed_hooks_only\s*=\s*true/m,
+    },
     kinds: { shell: ['Bash'], edit: ['apply_patch'], fetch: ['web_search'], read: ['view_image'] },
   },
   'gemini-cli': {
@@ -100,6 +159,13 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       form: 'groups',
       unitsPerSecond: 1_000,
     },
+    managed: {
+      file: 'etc/gemini-cli/settings.json',
+      darwin: 'Library/Application Support/GeminiCli/settings.json',
+      beside: { hooksConfig: { enabled: true, disabled: [] } },
+      isAlone: false,
+    },
+    off: { files: ['.gemini/settings.json'], pattern: /"hooksConfig"\s*:\s*\{[^}]*"enabled"\s*:\s*false/ },
     kinds: {
       shell: ['run_shell_command'],
       edit: ['write_file', 'replace'],
@@ -132,15 +198,136 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
     settings: {
       user: '.copilot/hooks/tacho.json',
       project: '.github/hooks/tacho.json',
-      form: 'flat',
+      form: 'list',
+      names: { command: 'bash', timeout: 'timeoutSec' },
+      more: { type: 'command' },
       unitsPerSecond: 1,
     },
+    off: { files: ['.copilot/hooks/tacho.json', '.github/hooks/tacho.json'], pattern: /"disableAllHooks"\s*:\s*true/ },
     kinds: {
       shell: ['bash', 'write_bash', 'powershell', 'write_powershell'],
       edit: ['create', 'edit', 'str_replace_editor', 'apply_patch'],
       fetch: ['web_fetch', 'web_search'],
       read: ['view', 'grep', 'rg', 'glob'],
     },
+  },
+  'qwen-code': {
+    title: 'Qwen Code',
+    events: { ...COMMON, ...same('PostToolUseFailure', 'Notification') },
+    fields: {},
+    denial: CLAUDE_DENIAL,
+    showsMessages: true,
+    settings: {
+      user: '.qwen/settings.json',
+      project: '.qwen/settings.json',
+      form: 'groups',
+      unitsPerSecond: 1_000,
+    },
+    managed: {
+      file: 'etc/qwen-code/settings.json',
+      darwin: 'Library/Application Support/QwenCode/settings.json',
+      beside: { disableAllHooks: false },
+      isAlone: false,
+    },
+    off: { files: ['.qwen/settings.json'], pattern: /"disableAllHooks"\s*:\s*true/ },
+    kinds: {
+      shell: ['run_shell_command', 'monitor'],
+      edit: ['write_file', 'edit', 'notebook_edit'],
+      fetch: ['web_fetch', 'web_search'],
+      read: ['read_file', 'read_many_files', 'grep_search', 'glob', 'list_directory'],
+    },
+  },
+  cursor: {
+    title: 'Cursor',
+    events: {
+      sessionStart: 'SessionStart',
+      beforeSubmitPrompt: 'UserPromptSubmit',
+      beforeShellExecution: 'PreToolUse',
+      beforeMCPExecution: 'PreToolUse',
+      beforeReadFile: 'PreToolUse',
+      preToolUse: 'PreToolUse',
+      afterShellExecution: 'PostToolUse',
+      afterMCPExecution: 'PostToolUse',
+      postToolUse: 'PostToolUse',
+      subagentStart: 'SubagentStart',
+      subagentStop: 'SubagentStop',
+      afterAgentResponse: 'Stop',
+      sessionEnd: 'SessionEnd',
+    },
+    fields: {
+      conversation_id: 'session_id',
+      text: 'last_assistant_message',
+      output: 'tool_response',
+      tool_output: 'tool_response',
+      result_json: 'tool_response',
+      subagent_type: 'agent_type',
+    },
+    tools: {
+      beforeShellExecution: ['Shell', 'command'],
+      afterShellExecution: ['Shell', 'command'],
+      beforeReadFile: ['Read', 'file_path'],
+    },
+    denial: ['{"permission":"deny","agent_message":', '}'],
+    // With failClosed, an empty answer is none.
+    pass: '{}',
+    showsMessages: false,
+    settings: {
+      user: '.cursor/hooks.json',
+      project: '.cursor/hooks.json',
+      form: 'list',
+      more: { failClosed: true },
+      // Other tools have steps of their own.
+      matchers: { preToolUse: 'Write|Delete', postToolUse: 'Write|Delete' },
+      unitsPerSecond: 1,
+    },
+    managed: {
+      file: 'etc/cursor/hooks.json',
+      darwin: 'Library/Application Support/Cursor/hooks.json',
+      beside: { version: 1 },
+      isAlone: false,
+    },
+    kinds: { shell: ['Shell'], edit: ['Write', 'Delete'], fetch: [], read: ['Read'] },
+  },
+  opencode: {
+    title: 'opencode',
+    events: same('SessionStart', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse', 'Stop', 'SessionEnd'),
+    fields: {},
+    denial: MODULE_DENIAL,
+    showsMessages: true,
+    settings: {
+      user: '.config/opencode/plugins/tacho.js',
+      project: '.opencode/plugins/tacho.js',
+      form: 'module',
+      unitsPerSecond: 1_000,
+    },
+    kinds: {
+      shell: ['bash'],
+      edit: ['write', 'edit', 'multiedit', 'patch', 'apply_patch'],
+      fetch: ['webfetch', 'websearch'],
+      read: ['read', 'grep', 'glob', 'list'],
+    },
+  },
+  pi: {
+    title: 'pi',
+    events: same(
+      'SessionStart',
+      'UserPromptSubmit',
+      'PreToolUse',
+      'PostToolUse',
+      'PostToolUseFailure',
+      'Stop',
+      'SessionEnd',
+    ),
+    fields: {},
+    denial: MODULE_DENIAL,
+    showsMessages: true,
+    settings: {
+      user: '.pi/agent/extensions/tacho.js',
+      project: '.pi/extensions/tacho.js',
+      form: 'module',
+      unitsPerSecond: 1_000,
+    },
+    kinds: { shell: ['bash'], edit: ['write', 'edit'], fetch: [], read: ['read', 'grep', 'find', 'ls'] },
   },
 }
 

@@ -17,7 +17,8 @@ export interface CommandParts {
  * counts. The script is part of the command: an empty file, or a folder in its place, would end with 0.
  */
 function beforeTool(agent: AgentName): string {
-  const [before, after] = AGENTS[agent].denial
+  const { denial, pass } = AGENTS[agent]
+  const [before, after] = denial
   const answers = [
     `'${before}"'*'"${after}'`,
     ...(agent === 'claude-code' ? [`'${before.replace('"deny"', '"ask"')}"'*'"${after}'`] : []),
@@ -25,7 +26,7 @@ function beforeTool(agent: AgentName): string {
   ]
   return [
     'answer=$("$@") || exit 2;',
-    'case $answer in "{}") exit 0;;',
+    `case $answer in "{}") ${pass === undefined ? '' : `echo '${pass}'; `}exit 0;;`,
     `${answers.join(' | ')}) ;;`,
     '*) exit 2;; esac;',
     `printf "%s\\n" "$answer"`,
@@ -51,7 +52,7 @@ export function commandFor(
   }
   const isBeforeTool = AGENTS[agent].events[event] === 'PreToolUse'
   // Only these records do not say their step.
-  const step = AGENTS[agent].settings.form === 'flat' ? ['--step', event] : []
+  const step = AGENTS[agent].settings.form === 'list' ? ['--step', event] : []
   const words = [
     '/usr/bin/env',
     '-i',

@@ -1,14 +1,14 @@
 /**
- * The part of `fetch` that the SDK uses, by node:http. The built-in fetch takes 30 ms of processor time when it is first
- * used, a quarter of a hook.
+ * The part of `fetch` that the SDK uses, by node:http. The built-in fetch takes longer when it is first used. So does node:http,
+ * which most decisions do not need: it is loaded with the first request.
  */
-import { request as requestHttp, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { TachoOptions } from '@tacho/sdk'
 
 type Fetch = NonNullable<TachoOptions['fetch']>
 
 export const httpFetch: Fetch = async (url, { method, headers, body, signal }) => {
-  const send = url.startsWith('https:') ? (await import('node:https')).request : requestHttp
+  const { request: send } = await (url.startsWith('https:') ? import('node:https') : import('node:http'))
   return new Promise((resolve, reject) => {
     const options = { method, headers, ...(signal instanceof AbortSignal && { signal }) }
     const request = send(url, options, (reply) => {

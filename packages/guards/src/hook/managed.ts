@@ -1,25 +1,20 @@
 /** Hooks for the whole machine, which the settings of a user or a repository cannot switch off. */
 import path from 'node:path'
-import type { AgentName } from './agents.ts'
-import { withHooks } from './settings.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { AGENTS, type AgentName } from './agents.ts'
+import { ownCommands, withHooks, withoutHooks } from './settings.ts'
 
-/** The agents whose managed settings can hold our hooks alone. */
-export type ManagedAgent = 'claude-code' | 'codex'
+type Settings = Record<string, unknown>
 
-export function isManagedAgent(agent: AgentName): agent is ManagedAgent {
-  return agent === 'claude-code' || agent === 'codex'
+export function isManagedAgent(agent: AgentName): boolean {
+  return AGENTS[agent].managed !== undefined
 }
 
-/** A file of its own, which an administrator deploys or deletes whole. */
-export function managedFile(agent: ManagedAgent, root = '/'): string {
-  const file = {
-    'claude-code':
-      process.platform === 'darwin'
-        ? 'Library/Application Support/ClaudeCode/managed-settings.d/tacho.json'
-        : 'etc/claude-code/managed-settings.d/tacho.json',
-    codex: 'etc/codex/requirements.toml',
-  }[agent]
-  return path.join(root, file)
+/** A file that an administrator deploys or deletes whole. */
+export function managedFile(agent: AgentName, root = '/'): string {
+  const { managed } = AGENTS[agent]
+  if (!managed) throw new Error(`${agent} has no managed settings`)
+  return path.join(root, (process.platform === 'darwin' && managed.darwin) || managed.file)
 }
 
 /** Address and key, which every user of the machine can read and only root can change. */
@@ -30,19 +25,13 @@ export function managedAccountFile(root = '/'): string {
 const TITLE =
   '# Written by "tacho hook install --managed". Do not change it: "tacho hook uninstall --managed" deletes it.'
 
-/** Claude Code reads these before it starts the hook. */
-const EMPTIED = ['CLAUDE_CODE_SHELL_PREFIX', 'LD_PRELOAD', 'LD_AUDIT', 'LD_LIBRARY_PATH', 'BASH_ENV', 'ENV']
+export function managedText(agent: AgentName, commandOf: (event: string) => string, approvalSeconds: number): string {
+  const settings = withHooks({ ...AGENTS[agent].managed?.beside }, agent, commandOf, approvalSeconds)
+  return agent === 'codex' ? toml(settings['hooks'] as Hooks) : `${JSON.stringify(settings, null, 2)}\n`
+}
 
-export function managedText(
-  agent: ManagedAgent,
-  commandOf: (event: string) => string,
-  approvalSeconds: number,
-): string {
-  const { hooks } = withHooks({}, agent, commandOf, approvalSeconds) as { hooks: Hooks }
-  if (agent === 'claude-code') {
-    const env = Object.fromEntries(EMPTIED.map((name) => [name, '']))
-    return `${JSON.stringify({ allowManagedHooksOnly: true, disableAllHooks: false, env, hooks }, null, 2)}\n`
-  }
+/** Codex has no other form for managed hooks, and we have no parser of it. */
+function toml(hooks: Hooks): string {
   const lines = Object.entries(hooks).flatMap(([event, [group]]) =>
     (group?.hooks ?? []).flatMap(({ command, timeout }) => [
       `[[hooks.${event}]]`,
@@ -56,8 +45,8 @@ export function managedText(
 }
 
 /** The settings in our own file, as those of a user look. */
-export function managedSettings(agent: ManagedAgent, text: string): Record<string, unknown> {
-  if (agent === 'claude-code') return JSON.parse(text) as Record<string, unknown>
+export function managedSettings(agent: AgentName, text: string): Settings {
+  if (agent !== 'codex') return JSON.parse(text) as Settings
   const found = text.matchAll(/^\[\[hooks\.(\w+)\.hooks\]\]\ntype = "command"\ncommand = (".*")$/gm)
   const hooks = [...found].map(([, event, command]) => [
     event,
@@ -68,7 +57,14 @@ export function managedSettings(agent: ManagedAgent, text: string): Record<strin
 
 type Hooks = Record<string, { hooks: { command: string; timeout: number }[] }[]>
 
-/** Whether this command wrote the file. */
-export function isOurs(agent: ManagedAgent, text: string): boolean {
-  return agent === 'codex' ? text.startsWith(TITLE) : text.includes('tacho')
+/** Whether this command wrote the file, and nobody added to it. */
+export function isOurs(agent: AgentName, text: string): boolean {
+  if (agent === 'codex') return text.startsWith(TITLE)
+  try {
+    const settings = JSON.parse(text) as Settings
+    const others = withoutHooks(settings, agent)
+    return ownCommands(settings, agent).length > 0 && isDeepStrictEqual(others, AGENTS[agent].managed?.beside)
+  } catch {
+    return false
+  }
 }

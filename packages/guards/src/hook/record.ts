@@ -36,6 +36,11 @@ export function readRecord(agent: AgentName, text: string, step?: string): HookR
   const named = textOf(step ?? fields['hook_event_name'])
   if (sessionId === undefined || sessionId === '' || named === undefined) return null
   const event = (Object.hasOwn(form.events, named) && form.events[named]) || named
+  const [ofStep, ...inputNames] = (form.tools && Object.hasOwn(form.tools, named) && form.tools[named]) || []
+  if (ofStep !== undefined && inputNames.every((name) => typeof given[name] === 'string')) {
+    fields['tool_name'] = ofStep
+    fields['tool_input'] = Object.fromEntries(inputNames.map((name) => [name, given[name]]))
+  }
   const toolName = textOf(fields['tool_name'])
   if (BEFORE_TOOL.test(event) && (event !== 'PreToolUse' || !toolName)) return null
   const isUnique = ['tool_use_id', 'prompt_id', 'turn_id', 'turn-id'].some((name) => typeof fields[name] === 'string')

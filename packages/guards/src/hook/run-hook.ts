@@ -13,7 +13,7 @@ import type { HookAccount } from './account.ts'
 import { signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { httpFetch } from './http-fetch.ts'
-import { watchOutage } from './outage.ts'
+import { watchOutage, type Outage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
@@ -33,6 +33,10 @@ export interface HookOptions {
   readonly isProject: boolean
 }
 
+/** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
+const FRESH_MS = 30_000
+/** Hooks after a tool confirm them earlier, so that a hook before one rarely waits for the service. */
+const FRESH_AFTER_MS = 15_000
 /** Longest wait for newer policies; then the last ones decide. */
 const CONFIGURATION_WAIT_MS = 1_000
 /** Longest wait for delivery. Codex gives the end of a session 3 seconds. */
@@ -56,13 +60,16 @@ export async function runHook(
   const { agent } = options
   const state = openState(account)
   const outage = watchOutage(state.directory, httpFetch, record.event === 'SessionStart')
+  const isBeforeTool = record.event === 'PreToolUse'
+  const isAfterTool = record.event.startsWith('PostToolUse')
+  const cacheFreshMs = isBeforeTool ? FRESH_MS : isAfterTool ? FRESH_AFTER_MS : 0
   const tacho = new Tacho({
     apiKey: account.apiKey,
     baseUrl: account.url,
     clientId: state.clientId,
-    fetch: outage.fetch,
+    fetch: isBeforeTool ? withoutEvents(outage.fetch) : outage.fetch,
     spool: state.spool,
-    configuration: { cacheFile: state.configurationFile, cacheMaxAgeMs: POLICIES_MAX_AGE_MS },
+    configuration: { cacheFile: state.configurationFile, cacheMaxAgeMs: POLICIES_MAX_AGE_MS, cacheFreshMs },
     guard: { whenUnconfigured: 'block', configurationWaitMs: CONFIGURATION_WAIT_MS, loop: false },
     // Agents show what a hook prints on stderr only when it fails.
     onDiagnostic: ({ level, message }) => {
@@ -86,7 +93,7 @@ export async function runHook(
   /** For the person in front of the agent. */
   const said: string[] = []
   let deliveryMs = DELIVERY_MS
-  if (record.event === 'PreToolUse') {
+  if (isBeforeTool) {
     // The agent waits: the next hook delivers.
     deliveryMs = 0
     const toolCallId = textOf(record.fields['tool_use_id'])
@@ -106,7 +113,7 @@ export async function runHook(
     answer = decided.answer
     const toolName = textOf(record.fields['tool_name']) ?? ''
     decisions.put(projectOf(place.start), { at: Date.now(), agent, toolName, outcome: decided.outcome })
-  } else if (record.event.startsWith('PostToolUse')) {
+  } else if (isAfterTool) {
     said.push(...recordCall(tacho, run, record, calls.take(callId(record) ?? '')))
     const toolCallId = textOf(record.fields['tool_use_id'])
     if (toolCallId !== undefined && !judged.of(sessionId)(toolCallId)) {
@@ -129,15 +136,24 @@ export async function runHook(
   }
   if (COMPARED.has(record.event)) {
     const { filesToCompare, recordUnjudged, takeUnjudged } = await import('./unjudged.ts')
-    const found = takeUnjudged(agent, filesToCompare(options, record, judged), judged)
+    const found = await takeUnjudged(agent, filesToCompare(options, record, judged), judged)
     for (const [session, unseen] of found) said.push(recordUnjudged(tacho, agent, session, unseen))
   }
   if (said.length > 0) answer = warn(said.join(' '), agent)
   await tacho.ready()
   // What is not delivered stays in the spool.
-  if (deliveryMs > 0) await Promise.race([tacho.flush(deliveryMs), outage.noticed])
+  if (deliveryMs > 0) {
+    const confirmed = isAfterTool && tacho.configuration.ready(CONFIGURATION_WAIT_MS)
+    await Promise.race([Promise.all([tacho.flush(deliveryMs), confirmed]), outage.noticed])
+  }
   await tacho.shutdown(0)
   return answer
+}
+
+/** The agent waits for a hook before a tool: its events stay in the spool, and the next hook delivers them. */
+function withoutEvents(fetch: Outage['fetch']): Outage['fetch'] {
+  return (url, options) =>
+    url.endsWith('/events/batch') ? Promise.reject(new Error('the next hook delivers')) : fetch(url, options)
 }
 
 async function decide(

@@ -44,7 +44,12 @@ const CODEX_REFUSED =
   /^(unsupported (custom tool )?call: |failed to parse function arguments: |[\w ]{1,40} blocked by PreToolUse hook: )/
 const GEMINI_REFUSED = /"error":"(params must |Path not in workspace: |Tool \\"|Tool execution blocked: )/
 
-const FORMS: Record<AgentName, Form> = {
+const QWEN_REFUSED = new Set<unknown>(['tool_not_registered', 'invalid_tool_params', 'execution_denied'])
+/** Also by our module, if the hook gave no answer that was recorded. */
+const PI_REFUSED = /^(Tool \S+ not found|Validation failed for tool )|tacho: the hook gave no decision/
+
+/** Where the files are known. opencode has a database: session-database.ts. */
+const FORMS: Partial<Record<AgentName, Form>> = {
   'claude-code': {
     folder: '.claude/projects',
     below: /\/projects\/.*$/,
@@ -97,6 +102,38 @@ const FORMS: Record<AgentName, Form> = {
         ]
       }),
   },
+  'qwen-code': {
+    folder: '.qwen/projects',
+    below: /\/projects\/.*$/,
+    sessionId: ({ sessionId }) => sessionId,
+    entries: ({ message, toolCallResult }) =>
+      listOf(objectOf(message)['parts']).flatMap((part): Entry[] => {
+        const { functionCall, functionResponse } = part
+        const { id, name, args } = objectOf(functionCall ?? functionResponse)
+        const callId = textOf(id) ?? ''
+        if (functionCall) return [{ is: 'call', callId, toolName: textOf(name) ?? '', input: args }]
+        return functionResponse
+          ? [{ is: 'result', callId, ran: !QWEN_REFUSED.has(objectOf(toolCallResult)['errorType']) }]
+          : []
+      }),
+  },
+  pi: {
+    folder: '.pi/agent/sessions',
+    below: /\/sessions\/.*$/,
+    sessionId: (_line, file) => /_([0-9a-f-]{36})\.jsonl$/.exec(file)?.[1],
+    entries({ message }) {
+      const { role, content, toolCallId, isError } = objectOf(message)
+      if (role === 'toolResult') {
+        const isRefused = isError === true && PI_REFUSED.test(textOf(listOf(content)[0]?.['text']) ?? '')
+        return [{ is: 'result', callId: textOf(toolCallId) ?? '', ran: !isRefused }]
+      }
+      return listOf(content)
+        .filter(({ type }) => type === 'toolCall')
+        .map(({ id, name, arguments: input }) => {
+          return { is: 'call', callId: textOf(id) ?? '', toolName: textOf(name) ?? '', input }
+        })
+    },
+  },
   copilot: {
     folder: '.copilot/session-state',
     below: /\/session-state\/.*$/,
@@ -113,7 +150,9 @@ const FORMS: Record<AgentName, Form> = {
 
 /** The files of sessions that changed since then, the newest first. `known` is one of them, if the agent named it. */
 export function sessionFiles(agent: AgentName, known: string | undefined, changedSince: number): string[] {
-  const { folder, below } = FORMS[agent]
+  const form = FORMS[agent]
+  if (!form) return []
+  const { folder, below } = form
   const root = known !== undefined && below.test(known) ? known.replace(below, '') : null
   const top = root === null ? path.join(homedir(), folder) : path.join(root, path.basename(folder))
   let names: string[]
@@ -135,7 +174,9 @@ export function sessionFiles(agent: AgentName, known: string | undefined, change
 
 /** The calls with results from this place on, and where to go on: before the first call that has no result yet. */
 export function readSessionFile(agent: AgentName, file: string, from: number): { calls: KeptCall[]; next: number } {
-  const { sessionId = () => head, entries, hasNoCallIds } = FORMS[agent]
+  const form = FORMS[agent]
+  if (!form) return { calls: [], next: from }
+  const { sessionId = () => head, entries, hasNoCallIds } = form
   const { bytes, start } = readFrom(file, from)
   const head = textAt(file, 'sessionId')
   const open = new Map<string, Omit<KeptCall, 'at'> & { at: number; place: number }>()

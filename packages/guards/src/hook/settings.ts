@@ -58,18 +58,24 @@ export function withHooks(
   approvalSeconds: number,
 ): Settings {
   const hooks = { ...(withoutHooks(settings, agent)['hooks'] as Settings | undefined) }
-  const { form, unitsPerSecond } = AGENTS[agent].settings
+  const { form, unitsPerSecond, names, more, matchers } = AGENTS[agent].settings
   for (const [event, ours] of Object.entries(AGENTS[agent].events)) {
     const groups = hooks[event]
     const timeout = timeoutOf(agent, ours, approvalSeconds) * unitsPerSecond
     const command = commandOf(event)
+    const matcher = matchers?.[event]
     const entry =
-      form === 'flat'
-        ? { type: 'command', bash: command, timeoutSec: timeout }
-        : { hooks: [{ type: 'command', command, timeout }] }
+      form === 'groups'
+        ? { hooks: [{ type: 'command', command, timeout }] }
+        : {
+            ...more,
+            ...(matcher !== undefined && { matcher }),
+            [names?.command ?? 'command']: command,
+            [names?.timeout ?? 'timeout']: timeout,
+          }
     hooks[event] = [...(Array.isArray(groups) ? (groups as unknown[]) : []), entry]
   }
-  return { ...(form === 'flat' && { version: 1 }), ...settings, hooks }
+  return { ...(form === 'list' && { version: 1 }), ...settings, hooks }
 }
 
 /** The settings without exactly our hooks; groups and events that become empty are removed too. */
@@ -123,7 +129,7 @@ const commandIn = (hook: Settings): string => String(hook['command'] ?? hook['ba
 const secondsIn = (hook: Settings, agent: AgentName): number =>
   Number(hook['timeout'] ?? hook['timeoutSec']) / AGENTS[agent].settings.unitsPerSecond
 
-function timeoutOf(agent: AgentName, event: string, approvalSeconds: number): number {
+export function timeoutOf(agent: AgentName, event: string, approvalSeconds: number): number {
   if (event === 'PreToolUse') return approvalSeconds + SPARE_SECONDS
   return agent === 'codex' && ['SessionEnd', 'Interrupt'].includes(event)
     ? SHORT_TIMEOUT_SECONDS

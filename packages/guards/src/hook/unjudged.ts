@@ -7,6 +7,7 @@ import { digest } from '../state.ts'
 import { JUDGED_KEPT_MS, type JudgedCalls } from './judged-calls.ts'
 import { AGENTS, type AgentName } from './agents.ts'
 import { textOf, type HookRecord } from './record.ts'
+import { readSessionDatabase, sessionDatabase } from './session-database.ts'
 import { cwdOf, readSessionFile, sessionFiles, type KeptCall } from './session-files.ts'
 
 /** Of one session, at once; the number counts all of them. */
@@ -14,36 +15,48 @@ const RECORDED_MAX = 100
 /** Clocks of file systems are coarse. */
 const OVERLAP_MS = 10_000
 
-/**
- * The session files to compare at this step: that of the session, and at the start of one those of all others. Hooks of a project
- * look only at sessions of their folder.
- */
+/** Where to look for calls, and of which folder only: hooks of a project look only at sessions of their folder. */
+export interface Compared {
+  readonly files: readonly string[]
+  readonly cwd: string | null
+}
+
+/** What to compare at this step: the files of the session, and at the start of one those of all others. */
 export function filesToCompare(
   { agent, isProject }: { agent: AgentName; isProject: boolean },
   { event, fields }: HookRecord,
   judged: JudgedCalls,
-): string[] {
+): Compared {
   const own = textOf(fields['transcript_path'])
+  const cwd = isProject ? (textOf(fields['cwd']) ?? '') : null
+  if (agent === 'opencode') return { files: [own ?? sessionDatabase()], cwd }
   if (event !== 'SessionStart') {
-    return [own, textOf(fields['agent_transcript_path'])].filter((file) => file !== undefined)
+    return { files: [own, textOf(fields['agent_transcript_path'])].filter((file) => file !== undefined), cwd }
   }
   const now = Date.now()
-  const cwd = isProject ? (textOf(fields['cwd']) ?? '') : null
   const which = `${agent}\n${cwd ?? ''}`
   const since = Math.max(judged.since(now), judged.swept(which) - OVERLAP_MS)
   const files = sessionFiles(agent, own, since).filter((file) => cwd === null || cwdOf(file) === cwd)
   judged.setSwept(which, now)
-  return files
+  return { files, cwd }
 }
 
 /** The calls in these files that no hook saw, by session. Each is returned once. */
-export function takeUnjudged(agent: AgentName, files: readonly string[], judged: JudgedCalls): Map<string, KeptCall[]> {
+export async function takeUnjudged(
+  agent: AgentName,
+  { files, cwd }: Compared,
+  judged: JudgedCalls,
+): Promise<Map<string, KeptCall[]>> {
   const now = Date.now()
   const since = Math.max(judged.since(now), now - JUDGED_KEPT_MS)
   const found = new Map<string, KeptCall[]>()
   for (const file of files) {
-    const { calls, next } = readSessionFile(agent, file, judged.place(file))
-    judged.setPlace(file, next)
+    // Hooks of several projects read one database.
+    const place = agent === 'opencode' ? `${file}\n${cwd ?? ''}` : file
+    const from = judged.place(place)
+    const { calls, next } =
+      agent === 'opencode' ? await readSessionDatabase(file, from, cwd) : readSessionFile(agent, file, from)
+    judged.setPlace(place, next)
     for (const [sessionId, ofSession] of Map.groupBy(calls, (call) => call.sessionId)) {
       const isJudged = judged.of(sessionId)
       const unseen = ofSession.filter(({ callId, at }) => at >= since && !isJudged(callId))

@@ -1,7 +1,7 @@
 /** Agents that are not Claude Code or Codex: the installed hooks with records of the real programs, on a real Tacho. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -39,10 +39,12 @@ interface Case {
   tool: (command: string) => object
   result: object
   denial: (reason: string) => object
+  /** What it prints if there is no objection. */
+  pass?: string
 }
 
 interface Groups {
-  hooks: Record<string, { hooks?: { command: string }[]; bash?: string }[]>
+  hooks: Record<string, { hooks?: { command: string }[]; bash?: string; command?: string }[]>
 }
 
 const CASES: readonly Case[] = [
@@ -99,9 +101,71 @@ const CASES: readonly Case[] = [
     result: { toolResult: { resultType: 'success', textResultForLlm: 'a.txt' } },
     denial: (permissionDecisionReason) => ({ permissionDecision: 'deny', permissionDecisionReason }),
   },
+  {
+    agent: 'qwen-code',
+    file: '.qwen/settings.json',
+    theirs: {
+      hooks: { PreToolUse: [{ matcher: 'x', hooks: [{ type: 'command', command: 'other' }] }] },
+    },
+    commandAt: (settings, step) => (settings as Groups).hooks[step]?.at(-1)?.hooks?.[0]?.command ?? '',
+    steps: {
+      start: 'SessionStart',
+      prompt: 'UserPromptSubmit',
+      before: 'PreToolUse',
+      after: 'PostToolUse',
+      stop: 'Stop',
+      end: 'SessionEnd',
+    },
+    record: (step, fields) => ({
+      session_id: 'session-qwen-code',
+      transcript_path: '/nonexistent/.qwen/projects/repo/chats/session.jsonl',
+      cwd: '/repo',
+      hook_event_name: step,
+      timestamp: new Date().toISOString(),
+      last_assistant_message: 'Done.',
+      ...fields,
+    }),
+    tool: (command) => ({
+      tool_name: 'run_shell_command',
+      tool_input: { command, description: 'x' },
+      tool_use_id: `id-${command}`,
+    }),
+    result: { tool_response: { llmContent: 'a.txt', returnDisplay: '' } },
+    denial: (permissionDecisionReason) => ({
+      hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision: 'deny', permissionDecisionReason },
+    }),
+  },
+  // As documented: the program itself cannot be had from a registry.
+  {
+    agent: 'cursor',
+    file: '.cursor/hooks.json',
+    theirs: { version: 1, hooks: { beforeShellExecution: [{ command: 'other' }] } },
+    commandAt: (settings, step) => (settings as Groups).hooks[step]?.at(-1)?.command ?? '',
+    steps: {
+      start: 'sessionStart',
+      prompt: 'beforeSubmitPrompt',
+      before: 'beforeShellExecution',
+      after: 'afterShellExecution',
+      stop: 'afterAgentResponse',
+      end: 'sessionEnd',
+    },
+    record: (step, fields) => ({
+      conversation_id: 'session-cursor',
+      generation_id: 'turn-1',
+      hook_event_name: step,
+      cursor_version: '2.0.77',
+      workspace_roots: ['/repo'],
+      text: 'Done.',
+      ...fields,
+    }),
+    tool: (command) => ({ command, cwd: '/repo' }),
+    result: { output: 'a.txt', duration: 12 },
+    denial: (agent_message) => ({ permission: 'deny', agent_message }),
+    pass: '{}\n',
+  },
 ]
 
-for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, denial } of CASES) {
+for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, denial, pass = '' } of CASES) {
   test(`${agent}: installed, decides by the kind of the tool, records, fails closed, and goes away`, async () => {
     const home = path.join(directory, agent)
     const file = path.join(home, name)
@@ -120,19 +184,24 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
       child.stdin.end(JSON.stringify(record(step, fields)))
       return ended(child)
     }
+    await eventually(async () => {
+      // On a slow machine the service answers later than a hook waits.
+      await call(steps.start, { session_id: 'warm', sessionId: 'warm', conversation_id: 'warm' })
+      return globSync(path.join(state, '*/configuration.json')).length > 0
+    }, 'the policies')
     assert.equal((await call(steps.start, {})).code, 0)
     await call(steps.prompt, { prompt: 'Go on.' })
-    assert.deepEqual(await call(steps.before, tool('ls')), { code: 0, stdout: '', stderr: '' })
+    assert.deepEqual(await call(steps.before, tool('ls')), { code: 0, stdout: pass, stderr: '' })
     assert.equal((await call(steps.after, { ...tool('ls'), ...result })).code, 0)
     const blocked = await call(steps.before, tool('rm -rf /'))
     assert.equal(blocked.code, 0, blocked.stderr)
-    const said = JSON.parse(blocked.stdout) as { reason?: string; permissionDecisionReason?: string }
-    const reason = said.reason ?? said.permissionDecisionReason ?? ''
+    const said = JSON.parse(blocked.stdout) as object
+    const reason = /"((?:[^"\\]|\\.)*A policy forbids this call[^"]*)"/.exec(blocked.stdout)?.[1] ?? ''
     assert.match(reason, /A policy forbids this call/)
     assert.deepEqual(said, denial(reason))
     for (const [broken, input] of [
       [commandAt(settings, steps.before).replace('bin/tacho', 'bin/gone'), tool('ls')],
-      [commandAt(settings, steps.before), { tool_name: undefined, toolName: undefined }],
+      [commandAt(settings, steps.before), { tool_name: undefined, toolName: undefined, hook_event_name: 'preToolUse' }],
     ] as const) {
       assert.equal((await call(steps.before, input, broken)).code, 2)
     }
@@ -140,7 +209,7 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
     await call(steps.end, { reason: 'exit' })
     const events = await eventually(async () => {
       // A new session delivers what the hooks before it could not.
-      await call(steps.start, { session_id: 'next', sessionId: 'next' })
+      await call(steps.start, { session_id: 'next', sessionId: 'next', conversation_id: 'next' })
       const delivered = await server.events(`session-${agent}`)
       assert.deepEqual(
         delivered.map(({ eventType }) => eventType),
@@ -149,13 +218,103 @@ for (const { agent, file: name, theirs, commandAt, steps, record, tool, result, 
       return delivered
     }, 'the events')
     const ran = events.find(({ eventType }) => eventType === 'TOOL_CALL')?.payload
-    assert.deepEqual([ran?.['input'], typeof ran?.['latency']], [{ command: 'ls', description: 'x' }, 'number'])
+    const input = agent === 'cursor' ? { command: 'ls' } : { command: 'ls', description: 'x' }
+    assert.deepEqual([ran?.['input'], typeof ran?.['latency']], [input, 'number'])
     const checked = await runTacho(['hook', 'check', agent], variables)
     assert.match(checked.stdout, new RegExp(`^${agent}, user .*: decides, in \\d+ ms$`, 'm'))
-    const managed = await runTacho(['hook', 'install', agent, '--managed', '--yes'], variables)
-    assert.deepEqual([managed.code, /writes no managed settings/.test(managed.stderr)], [1, true])
     assert.equal((await runTacho(['hook', 'uninstall', agent, '--yes'], variables)).code, 0)
     assert.ok(existsSync(file))
     assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
+  })
+}
+
+type Handler = (...args: unknown[]) => Promise<{ block?: boolean; reason?: string } | undefined>
+
+/** How each program calls our module before a tool and after it; resolves with why the tool does not run. */
+const HOSTS = {
+  async opencode(module: object) {
+    const { Tacho } = module as { Tacho: (given: object) => Promise<Record<string, Handler>> }
+    const handlers = await Tacho({ directory: '/repo', client: { tui: { showToast: async () => undefined } } })
+    return {
+      before: async (command: string) => {
+        const call = { tool: 'bash', sessionID: 'session-opencode', callID: `id-${command}` }
+        const before = handlers['tool.execute.before']?.(call, { args: { command } })
+        return before?.then(
+          () => null,
+          (error: Error) => error.message,
+        )
+      },
+      after: async (command: string) => {
+        const call = { tool: 'bash', sessionID: 'session-opencode', callID: `id-${command}`, args: { command } }
+        await handlers['tool.execute.after']?.(call, { output: 'a.txt' })
+      },
+    }
+  },
+  async pi(module: object) {
+    const handlers = new Map<string, Handler>()
+    const { default: start } = module as { default: (pi: object) => void }
+    start({ on: (name: string, handler: Handler) => handlers.set(name, handler) })
+    const sessionManager = { getSessionId: () => 'session-pi', getSessionFile: () => undefined }
+    const context = { sessionManager, cwd: '/repo', hasUI: false }
+    await handlers.get('session_start')?.({ reason: 'startup' }, context)
+    const call = (command: string) => ({ toolName: 'bash', toolCallId: `id-${command}`, input: { command } })
+    return {
+      before: async (command: string) => {
+        const answer = await handlers.get('tool_call')?.(call(command), context)
+        return answer?.block ? (answer.reason ?? '') : null
+      },
+      after: async (command: string) => {
+        await handlers.get('tool_result')?.({ ...call(command), content: [], isError: false }, context)
+      },
+    }
+  },
+}
+
+for (const [agent, name, host] of [
+  ['opencode', '.config/opencode/plugins/tacho.js', HOSTS.opencode],
+  ['pi', '.pi/agent/extensions/tacho.js', HOSTS.pi],
+] as const) {
+  test(`${agent}: its module decides, records, fails closed, and is a file of ours whole`, async () => {
+    const home = path.join(directory, agent)
+    const file = path.join(home, name)
+    const state = path.join(home, 'state')
+    const variables = { ...server.variables, HOME: home, TACHO_STATE_DIR: state }
+    const tacho = (...args: string[]) => runTacho(['hook', ...args], variables)
+    assert.equal((await tacho('install', agent)).code, 3, 'asks first')
+    assert.equal((await tacho('install', agent, '--yes')).code, 0)
+    assert.match((await tacho('install', agent, '--yes')).stdout, /needs no change/)
+    const text = readFileSync(file, 'utf8')
+    const load = async (source: string) => {
+      const copy = path.join(home, `${Math.random()}.mjs`)
+      writeFileSync(copy, source)
+      return host((await import(copy)) as object)
+    }
+    const session = await load(text)
+    await eventually(async () => {
+      await session.after('ls -l')
+      return globSync(path.join(state, '*/configuration.json')).length > 0
+    }, 'the policies')
+    assert.equal(await session.before('ls'), null)
+    await session.after('ls')
+    assert.match((await session.before('rm -rf /')) ?? '', /A policy forbids this call/)
+    for (const broken of ['bin/gone', 'bin']) {
+      const refused = await (await load(text.replaceAll('bin/tacho', broken))).before('ls')
+      assert.match(refused ?? '', /the hook gave no decision, so the tool was not run/)
+    }
+    await eventually(async () => {
+      await (await load(text)).after('ls -a')
+      const types = (await server.events(`session-${agent}`)).map(({ eventType }) => eventType)
+      return types.includes('TOOL_CALL') && types.includes('POLICY_DECISION')
+    }, 'the events')
+    const checked = await tacho('check', agent)
+    assert.match(checked.stdout, new RegExp(`^${agent}, user .*: decides, in \\d+ ms$`, 'm'))
+    assert.match((await tacho('install', agent, '--managed', '--yes')).stderr, /writes no managed settings/)
+    assert.equal((await tacho('uninstall', agent, '--yes')).code, 0)
+    assert.ok(!existsSync(file))
+    writeFileSync(file, 'export default () => {}\n')
+    for (const act of ['install', 'uninstall']) {
+      const { code, stderr } = await tacho(act, agent, '--yes')
+      assert.deepEqual([code, stderr.endsWith('is not from tacho; nothing was changed.\n')], [1, true])
+    }
   })
 }

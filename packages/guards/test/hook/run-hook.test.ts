@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { randomUUID } from 'node:crypto'
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -177,6 +178,49 @@ for (const agent of ['claude-code', 'codex'] as const) {
     assert.equal(events.filter(({ eventType }) => eventType === 'POLICY_DECISION').length, 5)
   })
 }
+
+test('policies that were confirmed a moment ago decide without the service', async () => {
+  let connections = 0
+  const proxy = createServer((socket) => {
+    connections++
+    const up = connectTo(server.url)
+    for (const each of [socket, up]) each.on('error', () => undefined)
+    socket.pipe(up).pipe(socket)
+    socket.on('close', () => up.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  try {
+    const state = path.join(directory, 'fresh-policies')
+    const variables = { TACHO_URL: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
+    const { hook, tool } = session('claude-code', state)
+    const kept = await eventually(async () => {
+      await hook('SessionStart', { source: 'startup' }, { variables })
+      const [folder] = readdirSync(state).filter((name) => existsSync(path.join(state, name, 'configuration.json')))
+      return folder && path.join(state, folder, 'configuration.json')
+    }, 'the policies')
+    const confirm = (agoMs: number): void => {
+      const at = new Date(Date.now() - agoMs)
+      const text = JSON.parse(readFileSync(kept, 'utf8')) as object
+      writeFileSync(kept, JSON.stringify({ ...text, confirmedAt: at.getTime() }))
+      utimesSync(kept, at, at)
+    }
+    // Ahead of the clock is not fresh, whoever set it.
+    for (const [agoMs, isAsked] of [
+      [0, false],
+      [60_000, true],
+      [-600_000, true],
+    ] as const) {
+      if (agoMs !== 0) confirm(agoMs)
+      connections = 0
+      assert.match(denied(await hook('PreToolUse', tool('rm -rf /', `t${agoMs}`), { variables })), /A policy forbids/)
+      assert.equal(connections > 0, isAsked, String(agoMs))
+      // A hook that the service did not answer leaves a note.
+      rmSync(path.join(path.dirname(kept), 'outage'), { force: true })
+    }
+  } finally {
+    proxy.close()
+  }
+})
 
 test('the service is down: the last policies decide, and what was recorded is delivered later', async () => {
   const state = path.join(directory, 'outage')

@@ -1,18 +1,30 @@
 /**
- * The real Claude Code and Codex with a scripted model, for every trick and every place of our hooks. Judged from outside: did the
+ * The real programs with a scripted model, for every trick and every place of our hooks. Judged from outside: did the
  * command run, was it recorded, was the person told. UPDATE_DOCS=1 writes the table of docs/coding-agents.md. Needs TACHO_TEST_FRAMEWORKS=1.
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { eventually } from '../../../server/test/setup/eventually.ts'
 import { ended, runTacho } from '../../../cli/test/tacho.ts'
 import { isManagedAgent, managedFile } from '../../src/hook/managed.ts'
+import { isModuleAgent } from '../../src/hook/modules.ts'
 import { startGuardedServer, type GuardedServer } from '../guarded-server.ts'
 import { startModel, type ToolUse } from './model-server.ts'
 import { PROGRAMS, skip, type Program } from './programs.ts'
@@ -23,10 +35,12 @@ const INSTALLS = ['user', 'project', 'managed'] as const
 type Install = (typeof INSTALLS)[number]
 const installsOf = ({ agent }: Program): readonly Install[] =>
   INSTALLS.filter(
-    (install) => install === 'user' || (agent !== 'gemini-cli' && (install === 'project' || isManagedAgent(agent))),
+    (install) =>
+      // The module of a project is the same file, elsewhere.
+      install === 'user' || (install === 'project' ? !isModuleAgent(agent) : isManagedAgent(agent)),
   )
 
-const SESSION_MS = 120_000
+const SESSION_MS = 300_000
 const TACHO = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
 const DOCUMENT = fileURLToPath(new URL('../../../../docs/coding-agents.md', import.meta.url))
 const BEGIN = '<!-- Written by packages/guards/test/real-agents/matrix.test.ts -->\n'
@@ -152,23 +166,33 @@ async function session(trick: Trick, program: Program, install: Install): Promis
       const done = await runTacho(['hook', program.agent, ...flagsOfHook], env, JSON.stringify(warm))
       assert.equal(done.code, 0, done.stderr)
     }
-    await hook()
+    if (trick.without) rmSync(settings)
+    else await hook()
     trick.prepare?.({
       program,
+      home,
       repository,
       command,
       service,
       breakHook: () => writeFileSync(settings, text.replaceAll('/bin/tacho', '/bin/is-gone')),
     })
-    const flags = [...(trick.flags ?? []), ...(trick.untrusted ? [] : program.trust)]
+    const flags = [...(trick.flags?.[program.agent] ?? []), ...(trick.untrusted ? [] : program.trust)]
     const start = program.start({ home, repository, model: model.url }, flags)
     const startedAt = performance.now()
     const { stdout, stderr } = await run(start.line, { HOME: home, ...start.env })
     const seconds = (performance.now() - startedAt) / 1_000
     service.comeBack()
-    await hook()
+    // The next session delivers what the hooks could not.
+    await eventually(
+      async () => {
+        if (!trick.without) await hook()
+        return globSync(path.join(state, '*/spool/*')).every((file) => statSync(file).size === 0)
+      },
+      'an empty spool',
+      SESSION_MS,
+    )
     const output = stdout + stderr
-    const id = /session[_ ]?id"?:\s*"?([0-9a-f-]{36})/i.exec(output)?.[1]
+    const id = /(?:session[_ ]?id"?:\s*"?|"type":"session".{0,40}"id":")(ses_\w+|[0-9a-f-]{36})/i.exec(output)?.[1]
     const runs = await server.runs()
     const events = runs.some(({ runId }) => runId === id) ? await server.events(id ?? '') : []
     const recorded = events.map(({ eventType }) => eventType).filter((type) => TOLD_OF_TOOLS.has(type))
@@ -206,7 +230,7 @@ function cellsIn(table: string): Map<string, string> {
   return new Map(pairs)
 }
 
-const options = { skip: skip || (cannotMount && 'needs unshare and mount'), timeout: 1_200_000 }
+const options = { skip: skip || (cannotMount && 'needs unshare and mount'), timeout: 3_600_000 }
 
 /** Tools of each program that do no harm, and calls that fail before any hook. */
 const HARMLESS: Partial<Record<AgentName, readonly ToolUse[]>> = {
@@ -220,6 +244,29 @@ const HARMLESS: Partial<Record<AgentName, readonly ToolUse[]>> = {
     { name: 'TaskCreate', input: { subject: 'A', description: 'A', activeForm: 'A' } },
     { name: 'TodoWrite', input: { todos: [{ content: 'a', status: 'pending', activeForm: 'a' }] } },
     { name: 'Agent', input: { description: 'a', prompt: 'Say hello.', subagent_type: 'general-purpose' } },
+  ],
+  'qwen-code': [
+    { name: 'run_shell_command', input: { command: 'echo harmless', description: 'Says so.', is_background: false } },
+    { name: 'run_shell_command', input: { command: 'exit 3', description: 'Fails.', is_background: false } },
+    { name: 'run_shell_command', input: {} },
+    { name: 'no_such_tool', input: {} },
+    { name: 'read_file', input: { file_path: '/nonexistent/none.md' } },
+    { name: 'todo_write', input: { todos: [{ id: '1', content: 'a', status: 'pending' }] } },
+  ],
+  opencode: [
+    { name: 'bash', input: { command: 'echo harmless', description: 'Says so.' } },
+    { name: 'bash', input: { command: 'exit 3', description: 'Fails.' } },
+    { name: 'bash', input: {} },
+    { name: 'no_such_tool', input: {} },
+    { name: 'read', input: { filePath: '/nonexistent' } },
+    { name: 'todowrite', input: { todos: [{ content: 'a', status: 'pending', priority: 'low' }] } },
+  ],
+  pi: [
+    { name: 'bash', input: { command: 'echo harmless' } },
+    { name: 'bash', input: { command: 'exit 3' } },
+    { name: 'bash', input: {} },
+    { name: 'no_such_tool', input: {} },
+    { name: 'read', input: { path: '/nonexistent' } },
   ],
   'gemini-cli': [
     { name: 'run_shell_command', input: { command: 'echo harmless', description: 'Says so.' } },
@@ -291,10 +338,13 @@ test('every trick with the real programs', options, async (t) => {
     'what happens',
     ...PROGRAMS.flatMap((program) => installsOf(program).map((install) => `${program.title}, ${install}`)),
   ]
-  const rows = TRICKS.map(({ what }) => [
+  const rows = TRICKS.map(({ what, agents }) => [
     what,
     ...PROGRAMS.flatMap((program) =>
-      installsOf(program).map((install) => cells.get(`${what} | ${program.title} | ${install}`) ?? '–'),
+      installsOf(program).map((install) => {
+        const known = cells.get(`${what} | ${program.title} | ${install}`)
+        return known ?? (agents?.includes(program.agent) === false ? '–' : 'not tried')
+      }),
     ),
   ])
   const table = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')

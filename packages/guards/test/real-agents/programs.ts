@@ -5,7 +5,15 @@ import type { AgentName } from '../../src/hook/agents.ts'
 import { largePackages } from '../../../sdk-integrations/test/large-packages.ts'
 import type { ToolUse } from './model-server.ts'
 
-const VERSIONS = { 'claude-code': '2.1.197', codex: '0.169.0', 'gemini-cli': '0.61.0', copilot: '1.0.102' }
+const VERSIONS = {
+  'claude-code': '2.1.197',
+  codex: '0.169.0',
+  'gemini-cli': '0.61.0',
+  copilot: '1.0.102',
+  'qwen-code': '0.24.4',
+  opencode: '1.18.33',
+  pi: '0.73.1',
+}
 
 const packages = largePackages(
   '640 MB of packages',
@@ -14,7 +22,10 @@ const packages = largePackages(
 )
 const gemini = largePackages('100 MB of packages', `@google/gemini-cli@${VERSIONS['gemini-cli']}`)
 const copilot = largePackages('190 MB of packages', `@github/copilot@${VERSIONS.copilot}`)
-export const skip = packages.skip || gemini.skip || copilot.skip
+const qwen = largePackages('150 MB of packages', `@qwen-code/qwen-code@${VERSIONS['qwen-code']}`)
+const opencode = largePackages('350 MB of packages', `opencode-ai@${VERSIONS.opencode}`)
+const pi = largePackages('200 MB of packages', `@mariozechner/pi-coding-agent@${VERSIONS.pi}`)
+export const skip = [packages, gemini, copilot, qwen, opencode, pi].map((each) => each.skip).find(Boolean) ?? false
 
 /** Where one session takes place. */
 export interface Place {
@@ -109,11 +120,12 @@ export const PROGRAMS: readonly Program[] = [
     title: `Gemini CLI ${VERSIONS['gemini-cli']}`,
     settings: '.gemini/settings.json',
     shell: (command) => ({ name: 'run_shell_command', input: { command, description: 'Runs it.' } }),
-    trust: ['--skip-trust'],
-    start: ({ home, model }, flags) => {
+    trust: [],
+    start: ({ home, repository, model }, flags) => {
       const file = path.join(home, '.gemini/settings.json')
       const given = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : {}
       write(file, JSON.stringify({ ...given, security: { auth: { selectedType: 'gemini-api-key' } } }))
+      write(path.join(home, '.gemini/trustedFolders.json'), JSON.stringify({ [repository]: 'TRUST_FOLDER' }))
       const bundle = executable('@google/gemini-cli/bundle/gemini.js', gemini)
       const asked = ['-m', 'gemini-2.5-pro', '--yolo', '-p', 'Go on.', '--output-format', 'stream-json']
       return {
@@ -149,5 +161,71 @@ export const PROGRAMS: readonly Program[] = [
         COPILOT_MODEL: 'gpt-5',
       },
     }),
+  },
+  {
+    agent: 'qwen-code',
+    title: `Qwen Code ${VERSIONS['qwen-code']}`,
+    settings: '.qwen/settings.json',
+    shell: (command) => ({ name: 'run_shell_command', input: { command, description: 'Runs it.' } }),
+    trust: [],
+    start: ({ model }, flags) => ({
+      line: [
+        process.execPath,
+        executable('@qwen-code/qwen-code/cli.js', qwen),
+        '--auth-type',
+        'openai',
+        '--yolo',
+        '--output-format',
+        'stream-json',
+        '-p',
+        'Go on.',
+        ...flags,
+      ],
+      env: { OPENAI_BASE_URL: `${model}/v1`, OPENAI_API_KEY: 'scripted', OPENAI_MODEL: 'gpt-5' },
+    }),
+  },
+  {
+    agent: 'opencode',
+    title: `opencode ${VERSIONS.opencode}`,
+    settings: '.config/opencode/plugins/tacho.js',
+    projectSettings: '.opencode/plugins/tacho.js',
+    shell: (command) => ({ name: 'bash', input: { command, description: 'Runs it.' } }),
+    trust: [],
+    start: ({ home, model }, flags) => {
+      const provider = {
+        npm: '@ai-sdk/openai-compatible',
+        name: 'scripted',
+        options: { baseURL: `${model}/v1`, apiKey: 'scripted' },
+        models: { 'gpt-5': { name: 'gpt-5' } },
+      }
+      write(path.join(home, '.config/opencode/opencode.json'), JSON.stringify({ provider: { scripted: provider } }))
+      const asked = ['run', '--model', 'scripted/gpt-5', '--format', 'json', '--auto', ...flags, 'Go on.']
+      return {
+        line: [executable('opencode-linux-x64/bin/opencode', opencode), ...asked],
+        env: { OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1' },
+      }
+    },
+  },
+  {
+    agent: 'pi',
+    title: `pi ${VERSIONS.pi}`,
+    settings: '.pi/agent/extensions/tacho.js',
+    projectSettings: '.pi/extensions/tacho.js',
+    shell: (command) => ({ name: 'bash', input: { command } }),
+    trust: [],
+    start: ({ home, model }, flags) => {
+      const provider = {
+        baseUrl: `${model}/v1`,
+        api: 'openai-completions',
+        apiKey: 'scripted',
+        models: [{ id: 'gpt-5' }],
+      }
+      write(path.join(home, '.pi/agent/models.json'), JSON.stringify({ providers: { scripted: provider } }))
+      const asked = ['--provider', 'scripted', '--model', 'gpt-5', '--mode', 'json', '-p', 'Go on.']
+      return {
+        line: [process.execPath, executable('@mariozechner/pi-coding-agent/dist/cli.js', pi), ...asked, ...flags],
+        env: { PI_OFFLINE: '1' },
+      }
+    },
   },
 ]

@@ -5,4 +5,6 @@ export interface ConfigurationOptions {
   cacheFile?: string | undefined
   /** Oldest file that is used, by the last time that the service confirmed it, in milliseconds. Default: no limit. */
   cacheMaxAgeMs?: number | undefined
+  /** A file that the service confirmed less than this many milliseconds ago is used without asking it first. Default: 0. */
+  cacheFreshMs?: number | undefined
 }

@@ -39,6 +39,7 @@ export class ConfigurationSource {
   readonly #refreshMs: number
   readonly #cache: ConfigurationCache | undefined
   readonly #cacheMaxAgeMs: number
+  readonly #cacheFreshMs: number
   readonly #listeners = new Set<ConfigurationListener>()
   #current: Configuration | null = null
   #source: ConfigurationState['source'] = null
@@ -53,7 +54,7 @@ export class ConfigurationSource {
 
   constructor(
     core: Core,
-    { refreshMs = REFRESH_MS, cacheMaxAgeMs = Infinity }: ConfigurationOptions,
+    { refreshMs = REFRESH_MS, cacheMaxAgeMs = Infinity, cacheFreshMs = 0 }: ConfigurationOptions,
     cache?: ConfigurationCache,
   ) {
     this.#core = core
@@ -65,6 +66,7 @@ export class ConfigurationSource {
     this.#refreshMs = isUsable ? refreshMs : REFRESH_MS
     this.#cache = cache
     this.#cacheMaxAgeMs = cacheMaxAgeMs
+    this.#cacheFreshMs = cacheFreshMs
     this.#isStopped = !core.settings.enabled
   }
 
@@ -118,6 +120,9 @@ export class ConfigurationSource {
         this.#etag = kept.etag
         this.#confirmedAt = kept.confirmedAt
         this.#swap(checked.configuration, 'disk')
+        // A clock that was set back makes no file fresh.
+        const ageMs = this.#core.runtime.now() - kept.confirmedAt
+        if (ageMs >= 0 && ageMs < this.#cacheFreshMs) return this.#schedule()
       }
     }
     await this.refresh()
