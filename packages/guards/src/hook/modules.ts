@@ -47,6 +47,7 @@ function run(step, fields) {
     const [command, timeout] = HOOKS[step]
     let [output, errors] = ['', '']
     const end = (code) => {
+      clearTimeout(timer)
       if (code !== 0) return resolve({ refused: errors || 'tacho: the hook gave no decision, so the tool was not run.' })
       try {
         resolve(output === '' ? {} : JSON.parse(output))
@@ -54,7 +55,14 @@ function run(step, fields) {
         resolve({ refused: 'tacho: the hook gave no decision, so the tool was not run.' })
       }
     }
-    const child = spawn('/bin/sh', ['-c', command], { timeout, stdio: 'pipe' })
+    const child = spawn('/bin/sh', ['-c', command], { stdio: 'pipe' })
+    // What it started may live on and keep the pipes open.
+    const timer = setTimeout(() => {
+      child.kill()
+      child.stdout.destroy()
+      child.stderr.destroy()
+      end(null)
+    }, timeout)
     child.stdout.on('data', (data) => (output += data))
     child.stderr.on('data', (data) => (errors += data))
     child.on('error', () => end(null)).on('close', end)

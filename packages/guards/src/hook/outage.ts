@@ -34,7 +34,7 @@ export function watchOutage(directory: string, fetch: Fetch, isNewSession: boole
   const isOut = !isNewSession && isRecent(file)
   if (isOut) notice()
   const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(), ANSWER_MS).unref()
+  let timer: NodeJS.Timeout | undefined
   let hasAnswered = false
 
   async function ask(...[url, options]: Parameters<Fetch>): ReturnType<Fetch> {
@@ -42,6 +42,8 @@ export function watchOutage(directory: string, fetch: Fetch, isNewSession: boole
     if (isOut && !isApproval) throw new Error('the service did not answer a moment ago')
     const isPatient = hasAnswered || url.includes('?wait=')
     const { signal } = options
+    // From the first request: on a busy machine, a hook needs a second to start.
+    timer ??= setTimeout(() => deadline.abort(), ANSWER_MS).unref()
     const soon = [deadline.signal, ...(signal instanceof AbortSignal ? [signal] : [])]
     try {
       const reply = await fetch(url, isPatient ? options : { ...options, signal: AbortSignal.any(soon) })

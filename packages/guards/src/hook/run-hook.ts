@@ -35,7 +35,7 @@ export interface HookOptions {
 
 /** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
 const FRESH_MS = 30_000
-/** Hooks after a tool confirm them earlier, so that a hook before one rarely waits for the service. */
+/** Hooks after a tool confirm them earlier, and each prompt does, so that a hook before a tool rarely waits for the service. */
 const FRESH_AFTER_MS = 15_000
 /** Longest wait for newer policies; then the last ones decide. */
 const CONFIGURATION_WAIT_MS = 1_000
@@ -67,7 +67,7 @@ export async function runHook(
     apiKey: account.apiKey,
     baseUrl: account.url,
     clientId: state.clientId,
-    fetch: isBeforeTool ? withoutEvents(outage.fetch) : outage.fetch,
+    fetch: isBeforeTool ? withoutDelivery(outage.fetch) : outage.fetch,
     spool: state.spool,
     configuration: { cacheFile: state.configurationFile, cacheMaxAgeMs: POLICIES_MAX_AGE_MS, cacheFreshMs },
     guard: { whenUnconfigured: 'block', configurationWaitMs: CONFIGURATION_WAIT_MS, loop: false },
@@ -143,17 +143,25 @@ export async function runHook(
   await tacho.ready()
   // What is not delivered stays in the spool.
   if (deliveryMs > 0) {
-    const confirmed = isAfterTool && tacho.configuration.ready(CONFIGURATION_WAIT_MS)
+    const isNext = isAfterTool || record.event === 'UserPromptSubmit'
+    const confirmed = isNext && tacho.configuration.ready(CONFIGURATION_WAIT_MS)
     await Promise.race([Promise.all([tacho.flush(deliveryMs), confirmed]), outage.noticed])
   }
   await tacho.shutdown(0)
   return answer
 }
 
-/** The agent waits for a hook before a tool: its events stay in the spool, and the next hook delivers them. */
-function withoutEvents(fetch: Outage['fetch']): Outage['fetch'] {
-  return (url, options) =>
-    url.endsWith('/events/batch') ? Promise.reject(new Error('the next hook delivers')) : fetch(url, options)
+/**
+ * The agent waits for a hook before a tool: what it records stays in the spool, and the next hook delivers it. An approval is
+ * used up by an issue record, so these pass once a person is asked.
+ */
+function withoutDelivery(fetch: Outage['fetch']): Outage['fetch'] {
+  let isAsking = false
+  return (url, options) => {
+    isAsking ||= url.includes('/firewall-approvals')
+    const isLater = url.endsWith('/events/batch') || (url.endsWith('/issue-records') && !isAsking)
+    return isLater ? Promise.reject(new Error('the next hook delivers')) : fetch(url, options)
+  }
 }
 
 async function decide(

@@ -301,6 +301,14 @@ for (const [agent, name, host] of [
       const refused = await (await load(text.replaceAll('bin/tacho', broken))).before('ls')
       assert.match(refused ?? '', /the hook gave no decision, so the tool was not run/)
     }
+    for (const command of ['sleep 20; :', 'echo nonsense', "echo '{}'; exit 1", 'kill -KILL $$']) {
+      const hooks = {
+        SessionStart: ['true', 60_000],
+        PreToolUse: [command, command.startsWith('sleep') ? 1_000 : 60_000],
+      }
+      const other = text.replace(/^const HOOKS = .*$/m, () => `const HOOKS = ${JSON.stringify(hooks)}`)
+      assert.match((await (await load(other)).before('ls')) ?? '', /gave no decision, so the tool was not run/, command)
+    }
     await eventually(async () => {
       await (await load(text)).after('ls -a')
       const types = (await server.events(`session-${agent}`)).map(({ eventType }) => eventType)

@@ -56,6 +56,44 @@ const beforeTool = (command: string, id = 'installed') => ({
   tool_use_id: `${id}-${command}`,
 })
 
+/** A PATH with a Codex that says this of the hooks in a file; null: it does not know the request. */
+function withCodex(file: string, trustStatus: string | null): string {
+  const folder = mkdtempSync(path.join(directory, 'codex-'))
+  const hook = { command: '/x/tacho hook codex', sourcePath: file, trustStatus }
+  const answer = trustStatus === null ? {} : { data: [{ hooks: [{ ...hook, sourcePath: '/other' }, hook] }] }
+  const program = `#!${process.execPath}
+const { createInterface } = require('node:readline')
+if (process.argv[2] !== 'app-server') process.exit(1)
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line)
+  if (id !== undefined) console.log(JSON.stringify({ id, result: method === 'hooks/list' ? ${JSON.stringify(answer)} : {} }))
+})
+`
+  writeFileSync(path.join(folder, 'codex'), program, { mode: 0o755 })
+  return `${folder}:${process.env['PATH']}`
+}
+
+test('check asks Codex whether it trusts the hooks', async () => {
+  const home = path.join(directory, 'trust')
+  const file = path.join(home, '.codex/hooks.json')
+  const variables = { ...server.variables, HOME: home, CODEX_HOME: '', TACHO_STATE_DIR: path.join(home, 'state') }
+  assert.equal((await runTacho(['hook', 'install', 'codex', '--yes'], variables)).code, 0)
+  for (const [PATH, code, said] of [
+    [withCodex(file, 'trusted'), 0, /^ {2}Codex trusts them\.$/m],
+    [withCodex(file, 'untrusted'), 1, /^ {2}Codex does not run them, because you did not trust them yet: /m],
+    [withCodex(file, 'modified'), 1, /^ {2}Codex does not run them/m],
+    [withCodex('/elsewhere', 'trusted'), 1, /^ {2}Codex does not run them/m],
+    [withCodex(file, null), 0, /^ {2}Codex runs them only if you trusted them/m],
+  ] as const) {
+    await eventually(async () => {
+      const checked = await runTacho(['hook', 'check', 'codex'], { ...variables, PATH })
+      assert.match(checked.stdout, said)
+      assert.equal(checked.code, code, checked.stdout)
+      return true
+    }, `${code} from check`)
+  }
+})
+
 for (const [agent, name] of [
   ['claude-code', '.claude/settings.json'],
   ['codex', '.codex/hooks.json'],
@@ -73,7 +111,8 @@ for (const [agent, name] of [
     }
     writeFileSync(file, JSON.stringify(theirs))
     const state = path.join(home, 'state')
-    const variables = { ...server.variables, HOME: home, CODEX_HOME: '', CLAUDE_CONFIG_DIR: '', TACHO_STATE_DIR: state }
+    const own = { HOME: home, CODEX_HOME: '', CLAUDE_CONFIG_DIR: '', TACHO_STATE_DIR: state }
+    const variables = { ...server.variables, ...own, PATH: withCodex(file, 'trusted') }
     const unasked = await runTacho(['hook', 'install', agent], variables)
     assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
     assert.match(unasked.stdout, /^\+ PreToolUse .*\/tacho hook (claude-code|codex) .* {2}\(timeout 330 s\)$/m)
@@ -117,8 +156,12 @@ for (const [agent, name] of [
       HOME: evil,
       XDG_STATE_HOME: evil,
     }
-    const start = await runCommand(commandOf('SessionStart'), started, hostile)
-    assert.deepEqual([start.code, start.stdout, start.stderr], [0, '', ''])
+    // On a slow machine the service answers later than a hook waits.
+    await eventually(async () => {
+      const start = await runCommand(commandOf('SessionStart'), started, hostile)
+      assert.deepEqual([start.code, start.stdout, start.stderr], [0, '', ''])
+      return true
+    }, 'the policies')
     const blocked = await runCommand(commandOf('PreToolUse'), beforeTool('rm -rf /', session), hostile)
     assert.equal(blocked.code, 0, blocked.stderr)
     assert.match(blocked.stdout, /^\{"hookSpecificOutput":.*"permissionDecision":"deny".*A policy forbids/)
@@ -141,7 +184,10 @@ for (const [agent, name] of [
     const elsewhere = { ...variables, TACHO_URL: 'http://127.0.0.1:9', TACHO_API_KEY: 'tacho_other_key' }
     const kept = await runTacho(['hook', agent], elsewhere, JSON.stringify({ ...started, session_id: `kept-${agent}` }))
     assert.match(kept.stdout, /Tacho ignores TACHO_URL and TACHO_API_KEY of the environment; .*hook\.json has/)
-    assert.equal((await server.events(`kept-${agent}`)).length, 1, 'the stored key and address')
+    await eventually(async () => {
+      await runTacho(['hook', agent], elsewhere, JSON.stringify({ ...started, session_id: 'later' }))
+      return (await server.events(`kept-${agent}`)).length === 1
+    }, 'the stored key and address')
 
     const checked = () => runTacho(['hook', 'check', agent], variables)
     const good = await checked()
@@ -181,9 +227,12 @@ const WITH_ETC = ['--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"']
 const cannotMount = spawnSync('unshare', ['--mount', 'mount', '--bind', '/etc', '/etc']).status !== 0
 const skip = (cannotMount || process.getuid?.() !== 0) && 'needs root, unshare and mount'
 
-for (const [agent, name] of [
-  ['claude-code', 'claude-code/managed-settings.d/tacho.json'],
-  ['codex', 'codex/requirements.toml'],
+for (const [agent, name, shown] of [
+  ['claude-code', 'claude-code/managed-settings.d/tacho.json', /^\+ .*"allowManagedHooksOnly": true/m],
+  ['codex', 'codex/requirements.toml', /^\+ allow_managed_hooks_only = true/m],
+  ['gemini-cli', 'gemini-cli/settings.json', /^\+ .*"hooksConfig": \{\n\+ +"enabled": true/m],
+  ['qwen-code', 'qwen-code/settings.json', /^\+ .*"disableAllHooks": false/m],
+  ['cursor', 'cursor/hooks.json', /^\+ .*"version": 1/m],
 ] as const) {
   test(`install --managed ${agent}: shown first, for every user, and undone`, { skip }, async () => {
     const etc = path.join(directory, `etc-${agent}`)
@@ -200,7 +249,7 @@ for (const [agent, name] of [
     const file = path.join(etc, name)
     const unasked = await tacho('install', agent, '--managed')
     assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
-    assert.match(unasked.stdout, /^\+ .*allow_?managed_?hooks_?only/im)
+    assert.match(unasked.stdout, shown)
     assert.ok(!existsSync(file) && !existsSync(path.join(etc, 'tacho')))
     const written = await tacho('install', agent, '--managed', '--yes')
     assert.equal(written.code, 0, written.stderr)
@@ -212,15 +261,25 @@ for (const [agent, name] of [
     )
     assert.equal(statSync(path.join(etc, 'tacho')).mode & 0o777, 0o755)
     assert.match((await tacho('install', agent, '--managed', '--yes')).stdout, /needs no change/)
-    const checked = await tacho('check', agent)
-    assert.match(checked.stdout, new RegExp(`^${agent}, managed .*: decides, in \\d+ ms$`, 'm'))
+    await eventually(async () => {
+      const checked = await tacho('check', agent)
+      assert.match(checked.stdout, new RegExp(`^${agent}, managed .*: decides, in \\d+ ms$`, 'm'))
+      return true
+    }, 'the policies')
     assert.equal((await tacho('uninstall', agent, '--managed')).code, 3)
     assert.equal((await tacho('uninstall', agent, '--managed', '--yes')).code, 0)
     assert.ok(!existsSync(file))
-    writeFileSync(file, agent === 'codex' ? 'allowed_sandbox_modes = ["read-only"]\n' : '{"hooks":{}}')
-    for (const act of ['install', 'uninstall']) {
-      const { code, stderr } = await tacho(act, agent, '--managed', '--yes')
-      assert.deepEqual([code, stderr.endsWith('is not from tacho; nothing was changed.\n')], [1, true])
+    const others =
+      agent === 'codex'
+        ? ['allowed_sandbox_modes = ["read-only"]\n']
+        : ['{"hooks":{}}', JSON.stringify({ ...(JSON.parse(text) as object), addedByAnAdministrator: 1 })]
+    for (const other of others) {
+      writeFileSync(file, other)
+      for (const act of ['install', 'uninstall']) {
+        const { code, stderr } = await tacho(act, agent, '--managed', '--yes')
+        assert.deepEqual([code, stderr.endsWith('is not from tacho; nothing was changed.\n')], [1, true])
+      }
+      assert.equal(readFileSync(file, 'utf8'), other)
     }
   })
 }

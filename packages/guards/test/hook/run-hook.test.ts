@@ -210,12 +210,25 @@ test('policies that were confirmed a moment ago decide without the service', asy
       [60_000, true],
       [-600_000, true],
     ] as const) {
-      if (agoMs !== 0) confirm(agoMs)
+      confirm(agoMs)
       connections = 0
       assert.match(denied(await hook('PreToolUse', tool('rm -rf /', `t${agoMs}`), { variables })), /A policy forbids/)
       assert.equal(connections > 0, isAsked, String(agoMs))
       // A hook that the service did not answer leaves a note.
       rmSync(path.join(path.dirname(kept), 'outage'), { force: true })
+    }
+    // So that a hook before a tool need not ask.
+    for (const [event, fields] of [
+      ['PostToolUse', { ...tool('ls', 'done'), tool_response: '' }],
+      ['UserPromptSubmit', { prompt: 'Go on.' }],
+    ] as const) {
+      await eventually(async () => {
+        rmSync(path.join(path.dirname(kept), 'outage'), { force: true })
+        confirm(20_000)
+        const confirmedAt = statSync(kept).mtimeMs
+        await hook(event, fields, { variables })
+        return statSync(kept).mtimeMs > confirmedAt
+      }, `the confirmation by ${event}`)
     }
   } finally {
     proxy.close()

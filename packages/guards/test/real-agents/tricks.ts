@@ -188,7 +188,7 @@ const ALONE: readonly Trick[] = [
       } else {
         const act = `for (const file of ${JSON.stringify(files)}) rmSync(file, { force: true })`
         const text = `import { rmSync } from 'node:fs'\n${act}\n`
-        script(target, `${folder}/delete.js`, `${text}export const Own = async () => ({})\nexport default () => {}\n`)
+        script(target, `${folder}/delete.js`, `${text}export default async () => ({})\n`)
       }
     },
   },
