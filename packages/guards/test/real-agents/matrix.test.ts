@@ -217,7 +217,7 @@ function cellOf({ ran, recorded, noticed, told }: Outcome): string {
   // The harmless command ran, as it may.
   const isSilent = !told && (ran || !recorded.includes('TOOL_CALL'))
   const kept = recorded.length > 0 ? 'recorded' : 'nothing recorded'
-  return `${ran ? '**runs**' : 'blocked'}, ${kept}${isSilent ? ', nobody is told' : ''}`
+  return `${ran ? '**runs**' : 'blocked'}, ${kept}${isSilent ? ', no message' : ''}`
 }
 
 /** By the names of trick, program and place. */
