@@ -26,19 +26,30 @@ const EXPIRED_AT_ONCE = 200
 const MOST_ROUNDS = 5
 
 export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions): CurrentApprovals {
-  const expire = sharing(async (environmentId) => {
+  /** By environment: the latest time up to which a read needs its approvals expired. */
+  const neededUpTo = new Map<string, number>()
+  const expireShared = sharing(async (environmentId) => {
+    const upTo = neededUpTo.get(environmentId) ?? now()
+    neededUpTo.delete(environmentId)
     let expired: number
     do {
-      expired = await storage.expireApprovals(environmentId, now(), EXPIRED_AT_ONCE)
+      expired = await storage.expireApprovals(environmentId, upTo, EXPIRED_AT_ONCE)
       if (expired > 0) onChange()
     } while (expired === EXPIRED_AT_ONCE)
   })
 
+  // A read that found an approval overdue has it expired at its own time: a clock that goes back would leave it PENDING.
+  function expire(environmentId: string, at: number): Promise<void> {
+    neededUpTo.set(environmentId, Math.max(at, neededUpTo.get(environmentId) ?? at))
+    return expireShared(environmentId)
+  }
+
   async function read(environmentId: string, readPage: () => Promise<Page<ApprovalRow>>): Promise<Page<ApprovalRow>> {
+    const at = now()
     for (let round = 0; round < MOST_ROUNDS; round++) {
       const page = await readPage()
-      if (!page.rows.some((row) => isOverdue(row, now()))) return page
-      await expire(environmentId)
+      if (!page.rows.some((row) => isOverdue(row, at))) return page
+      await expire(environmentId, at)
     }
     throw new StorageError('overloaded', 'Approvals expire faster than they can be recorded')
   }

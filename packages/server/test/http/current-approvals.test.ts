@@ -53,6 +53,13 @@ test('no read returns PENDING or EXPIRED when the store cannot tell which', asyn
   for (let n = 0; n < 2; n++) await assert.rejects(current.find('env', '0'), StorageError)
 })
 
+test('an approval that one reading of the clock finds overdue expires, however far the clock goes back after it', async () => {
+  const { clock, current } = open(1)
+  let reading = 1_000
+  Object.defineProperty(clock, 'now', { get: () => reading-- })
+  assert.equal((await current.find('env', '0'))?.status, 'EXPIRED')
+})
+
 test('a clock that jumps does not cause an endless loop', async () => {
   const { current, rows } = open(0)
   rows.push({ id: 'x', status: 'PENDING', expiresAt: 1_000 } as ApprovalRow)
