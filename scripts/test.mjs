@@ -58,6 +58,7 @@ async function runChecks() {
     check(inTurn, 'types', ...types),
     check(inTurn, 'format', [`${bin}/oxfmt`, '--check']),
     check(inTurn, 'imports', ['scripts/check-imports.mjs']),
+    check(inTurn, 'prose', ['scripts/check-prose.mjs']),
     check(inTurn, 'lockfile', ['scripts/lock.mjs', '--check']),
   ])
 }

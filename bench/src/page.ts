@@ -12,7 +12,7 @@ type Results = ReadonlyMap<string, Measured>
 
 const HEAD = `# Benchmarks
 
-What one small machine does with Tacho, and how close that is to the most it could do. \`npm run bench\` writes this page. Run it
+This page shows the work that one small machine does with Tacho, and how close that is to the most it could do. \`npm run bench\` writes this page. Run it
 to see the figures of your machine.
 
 ## How to read it

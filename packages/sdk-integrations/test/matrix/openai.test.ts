@@ -141,7 +141,7 @@ testMatrix({
   outside: [
     'Tools that your own loop runs: wrap each with `tacho.guard`.',
     'Hosted tools of the Responses API: the provider runs them.',
-    'What `runnerFunction` made is refused: it parses inside. Pass a typed tool through `guardTools` first. The browser and the computer of that runner are run by the framework.',
+    'A tool of `runnerFunction` is refused: it parses inside. Pass a typed tool through `guardTools` first. The browser and the computer of that runner are run by the framework.',
   ],
 })
 

@@ -348,7 +348,7 @@ def test_the_page_says_so() -> None:
     outside = [
         "Tools that do not pass through `guard_tools`, such as those that middleware adds, and nodes of a graph.",
         "Tools of the provider, such as a web search: the provider runs them.",
-        "What LangChain injects (state, store, runtime, config) is not judged: agents and `ToolNode` replace what a model "
+        "Values that LangChain injects (state, store, runtime, config) are not judged: agents and `ToolNode` replace what a model "
         "wrote. If you call `tool.invoke` with a model's arguments yourself, remove these first.",
         "The answer that `interrupt` returns when a run is resumed: it is not part of the input.",
         "`tool_interceptors` of `langchain-mcp-adapters` run inside the tool: what they change in the arguments is not judged.",
