@@ -1,4 +1,4 @@
-// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/storage.ts -> contract.
+// Imports run one way: contract <- policy <- server <- cli, contract <- client <- cli | console, and policy <- sdk | console; inside the server http | jobs -> domain -> storage/*.ts -> contract. storage/storage.ts takes its methods from the types of the acts in storage/sql.
 // Exported functions of the server have different names, and source files at most 400 lines. A table of allowed imports is easier to read than lint rules of forbidden ones. oxlint finds import cycles.
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'

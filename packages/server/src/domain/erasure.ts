@@ -6,10 +6,10 @@ import type {
   ErasableRun,
   ErasureRow,
   ErasureSlice,
-  ErasureStore,
 } from '../storage/erasures.ts'
-import type { EventStore, NewUsage } from '../storage/events.ts'
+import type { NewUsage } from '../storage/events.ts'
 import { bucketOf } from '../storage/latency-buckets.ts'
+import type { Storage } from '../storage/storage.ts'
 import { TOKEN_PARTS } from '../storage/uncosted.ts'
 import { valuesAt } from './json-slices.ts'
 import { promptUseOf } from './prompt-use.ts'
@@ -17,10 +17,10 @@ import { toolUseOf } from './tool-use.ts'
 import { latencyOf, usageOf } from './usage.ts'
 
 export type ErasingStore = Pick<
-  ErasureStore,
+  Pick<Storage, 'listErasable' | 'listCountedNames' | 'removeErased' | 'concludeErasure'>,
   'listErasable' | 'listCountedNames' | 'removeErased' | 'concludeErasure'
 > &
-  Pick<EventStore, 'listEvents'>
+  Pick<Storage, 'listEvents'>
 
 export interface Erasing {
   environmentId: string

@@ -5,7 +5,8 @@
  * while there are followers. Revisions of an environment are committed in order (storage/sql/approvals/approvals.ts),
  * so the feed misses no change from any node. A change from this process triggers a read immediately.
  */
-import type { ApprovalRow, ApprovalStore, ChangePlace } from '../storage/approvals.ts'
+import type { ApprovalRow, ChangePlace } from '../storage/approvals.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface Follower {
   /** New and changed approvals, in change order. */
@@ -31,7 +32,7 @@ export interface ApprovalFeed {
 }
 
 export interface FeedOptions {
-  storage: Pick<ApprovalStore, 'approvalRevisions' | 'listChangedApprovals'>
+  storage: Pick<Storage, 'approvalRevisions' | 'listChangedApprovals'>
   /** Receives the error of a failed read; the next read still happens. */
   onError: (error: unknown) => void
   intervalMs?: number

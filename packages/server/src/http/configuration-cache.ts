@@ -1,6 +1,7 @@
 /** Caches what clients request most: the revision of each environment, and the configuration texts. */
 import { LRUCache } from 'lru-cache'
-import type { Configuration, DeploymentStore } from '../storage/deployments.ts'
+import type { Configuration } from '../storage/deployments.ts'
+import type { Storage } from '../storage/storage.ts'
 import { shareLoads } from './shared-loads.ts'
 
 export interface ServedConfiguration {
@@ -26,7 +27,7 @@ export interface ConfigurationCache {
 }
 
 export interface ConfigurationCacheOptions {
-  storage: Pick<DeploymentStore, 'readConfiguration'>
+  storage: Pick<Storage, 'readConfiguration'>
   /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
   /** Maximum bytes of cached texts; tags are cached separately. */

@@ -4,9 +4,10 @@
  * deadline.
  */
 import { isOverdue } from '../domain/approval.ts'
-import type { ApprovalRow, ApprovalStore } from '../storage/approvals.ts'
+import type { ApprovalRow } from '../storage/approvals.ts'
 import type { Page } from '../storage/page.ts'
-import { StorageError } from '../storage/storage.ts'
+import type { Storage } from '../storage/storage.ts'
+import { StorageError } from '../storage/store.ts'
 
 export interface CurrentApprovals {
   find(environmentId: string, id: string): Promise<ApprovalRow | null>
@@ -15,7 +16,7 @@ export interface CurrentApprovals {
 }
 
 export interface CurrentOptions {
-  storage: Pick<ApprovalStore, 'findApproval' | 'expireApprovals'>
+  storage: Pick<Storage, 'findApproval' | 'expireApprovals'>
   now: () => number
   /** Called after approvals expired. */
   onChange: () => void

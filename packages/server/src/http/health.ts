@@ -1,7 +1,8 @@
 /** Liveness and readiness for load balancers and process supervisors. Neither needs a key. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { StorageError, type Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/storage.ts'
+import { StorageError } from '../storage/store.ts'
 import { refuse, replyError, type Refusal } from './reply-error.ts'
 
 export interface HealthDeps {

@@ -4,7 +4,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { StorageError } from '../storage/storage.ts'
+import { StorageError } from '../storage/store.ts'
 import { closeIfUnread } from './unread-bodies.ts'
 
 interface RefusalDetails {

@@ -2,13 +2,22 @@
 import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import { pricingOf } from '../prices/pricing.ts'
-import type { AlertRow, AlertRule, AlertStore, AlertWindow } from '../storage/alerts.ts'
-import type { PriceStore } from '../storage/prices.ts'
-import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { AlertRow, AlertRule, AlertWindow } from '../storage/alerts.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface CheckOptions {
-  storage: AlertStore & PriceStore & Pick<WorkStore, 'finishWork' | 'postponeWork'>
+  storage: Pick<
+    Storage,
+    | 'startAlertCheck'
+    | 'measureAlert'
+    | 'recordAlertCheck'
+    | 'sumUncosted'
+    | 'listPrices'
+    | 'finishWork'
+    | 'postponeWork'
+  >
   prices: PriceTable
   owner: string
   now: () => number

@@ -1,11 +1,11 @@
 /** Closes stalled runs where the rule of an environment says so: once a minute while runs are running. */
 import type { RunPlace } from '../storage/runs.ts'
-import type { StalledStore } from '../storage/stalled.ts'
-import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface CloseStalledOptions {
-  storage: Pick<StalledStore, 'closeStalledRuns'> & Pick<WorkStore, 'finishWork' | 'postponeWork'>
+  storage: Pick<Storage, 'closeStalledRuns' | 'finishWork' | 'postponeWork'>
   owner: string
   now: () => number
   intervalMs?: number

@@ -1,14 +1,11 @@
 /** Deletes environments whose waiting time is over, in slices so short that recording into others does not wait. */
-import type { EnvironmentStore } from '../storage/environments.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
 import { createPace } from './pace.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeleteEnvironmentsOptions {
-  storage: Pick<EnvironmentStore, 'deleteFromEnvironment'> &
-    Pick<WorkStore, 'finishWork' | 'postponeWork'> &
-    Pick<Storage, 'gauges' | 'engine'>
+  storage: Pick<Storage, 'deleteFromEnvironment' | 'finishWork' | 'postponeWork' | 'gauges' | 'engine'>
   owner: string
   now: () => number
 }

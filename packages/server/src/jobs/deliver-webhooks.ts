@@ -1,13 +1,14 @@
 /** Sends webhook deliveries. Each delivery has its own attempts and delays, separate from the work queue's. */
 import { nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
-import { StorageError } from '../storage/storage.ts'
-import type { DeliveryAttempt, DeliveryHold, WebhookStore } from '../storage/webhooks.ts'
-import type { WorkItem, WorkStore } from '../storage/work.ts'
+import type { Storage } from '../storage/storage.ts'
+import { StorageError } from '../storage/store.ts'
+import type { DeliveryAttempt, DeliveryHold } from '../storage/webhooks.ts'
+import type { WorkItem } from '../storage/work.ts'
 import type { WebhookSender } from './webhook-sender.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeliverOptions {
-  storage: Pick<WebhookStore, 'startDelivery' | 'recordAttempt'> & Pick<WorkStore, 'finishWork' | 'postponeWork'>
+  storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork'>
   sender: WebhookSender
   /** Batch size of the work runner. */
   owner: string

@@ -1,12 +1,12 @@
 /** Finishes erasures: what their request left to search, then the deletion of their events. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { advanceErasure, type ErasingStore } from '../domain/erasure.ts'
-import type { ErasureStore } from '../storage/erasures.ts'
+import type { Storage } from '../storage/storage.ts'
 import type { WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface EraseOptions {
-  storage: ErasingStore & Pick<ErasureStore, 'deleteErased' | 'deferErasure'>
+  storage: ErasingStore & Pick<Storage, 'deleteErased' | 'deferErasure'>
   now: () => number
   /** Events in one transaction, and the pause after it, in which others write. */
   slice?: number

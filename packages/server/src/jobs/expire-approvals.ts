@@ -1,8 +1,8 @@
-import type { ApprovalStore } from '../storage/approvals.ts'
 import { every, type Job } from './every.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface ExpireOptions {
-  storage: Pick<ApprovalStore, 'listOverdueEnvironments' | 'expireApprovals'>
+  storage: Pick<Storage, 'listOverdueEnvironments' | 'expireApprovals'>
   now: () => number
   onError: (error: unknown) => void
   intervalMs?: number

@@ -9,21 +9,15 @@ import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
 import { canonicalFacts } from '../domain/issue.ts'
 import { releaseIn } from '../domain/release.ts'
 import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../domain/seen-failures.ts'
-import {
-  readFailureSubject,
-  type FailureStore,
-  type NamedFailure,
-  type NewFailure,
-  type RunInReview,
-} from '../storage/failures.ts'
+import { readFailureSubject, type NamedFailure, type NewFailure, type RunInReview } from '../storage/failures.ts'
+import type { Storage } from '../storage/storage.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
-import type { WebhookStore } from '../storage/webhooks.ts'
-import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface FindFailuresOptions {
-  storage: FailureStore & Pick<WorkStore, 'finishWork'> & Pick<WebhookStore, 'tellOfRun'>
+  storage: Pick<Storage, 'readFailures' | 'recordFailures' | 'nameReported' | 'finishWork' | 'tellOfRun'>
   pages: RunPages
   owner: string
   now: () => number

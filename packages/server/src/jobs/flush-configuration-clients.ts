@@ -1,9 +1,10 @@
-import type { ConfigurationClientSeen, ConfigurationClientStore } from '../storage/configuration-clients.ts'
+import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
 import { CLIENTS_KEPT_MS } from '../storage/configuration-clients.ts'
+import type { Storage } from '../storage/storage.ts'
 import { every, type Job } from './every.ts'
 
 export interface FlushClientsOptions {
-  storage: Pick<ConfigurationClientStore, 'writeConfigurationClients'>
+  storage: Pick<Storage, 'writeConfigurationClients'>
   clients: { take(): ReadonlyMap<string, ConfigurationClientSeen[]> }
   now: () => number
   onError: (error: unknown) => void

@@ -4,12 +4,14 @@
  * processor. While events arrive faster than that, the index falls behind, and says by how much.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import type { SearchStore } from '../storage/search.ts'
-import type { WorkStore } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface IndexSearchOptions {
-  storage: SearchStore & Pick<WorkStore, 'postponeWork'>
+  storage: Pick<
+    Storage,
+    'markOlderRuns' | 'readUnindexed' | 'indexEvents' | 'removeIndexed' | 'failIndexing' | 'postponeWork'
+  >
   /** The owner of the work runner. */
   owner: string
   now: () => number

@@ -5,19 +5,18 @@
  * of them stores it and the others continue. A process that dies leaves whole blocks.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { EnvironmentStore } from '../storage/environments.ts'
 import type { PageById } from '../storage/page.ts'
-import type { PackedSlice, PackingStore, RunSlice, SlicePlace, UnpackedRun } from '../storage/packing.ts'
-import { StorageError, type Storage } from '../storage/storage.ts'
-import type { WorkspaceStore } from '../storage/workspaces.ts'
+import type { PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../storage/packing.ts'
+import type { Storage } from '../storage/storage.ts'
+import { StorageError } from '../storage/store.ts'
 import { every, type Job } from './every.ts'
 import { createPace, type AddWork } from './pace.ts'
 
 export interface PackOptions {
-  storage: Pick<PackingStore, 'listUnpackedRuns' | 'readUnpacked' | 'storeBlocks'> &
-    Pick<WorkspaceStore, 'listWorkspaces'> &
-    Pick<EnvironmentStore, 'listEnvironments'> &
-    Pick<Storage, 'gauges' | 'engine'>
+  storage: Pick<
+    Storage,
+    'listUnpackedRuns' | 'readUnpacked' | 'storeBlocks' | 'listWorkspaces' | 'listEnvironments' | 'gauges' | 'engine'
+  >
   now: () => number
   onError: (error: unknown) => void
   intervalMs?: number

@@ -1,5 +1,6 @@
 /** Reads the steps of runs before their tool calls, each step once. */
-import type { RunStepPage, SimulationStore, ToolCallRow } from '../storage/simulations.ts'
+import type { RunStepPage, ToolCallRow } from '../storage/simulations.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface StepReader {
   /** Delivers the steps before these calls that were not delivered yet. */
@@ -7,7 +8,7 @@ export interface StepReader {
 }
 
 interface StepTaker {
-  addSteps(run: string, steps: Awaited<ReturnType<SimulationStore['listRunSteps']>>): void
+  addSteps(run: string, steps: Awaited<ReturnType<Storage['listRunSteps']>>): void
   forgetRuns(runs: string[]): void
 }
 
@@ -18,11 +19,7 @@ const PAGE_BYTES = 1_048_576
 /** Runs to follow at the same time; an evicted run is read again from its start. */
 const RUNS_FOLLOWED = 10_000
 
-export function readSteps(
-  storage: Pick<SimulationStore, 'listRunSteps'>,
-  environmentId: string,
-  taker: StepTaker,
-): StepReader {
+export function readSteps(storage: Pick<Storage, 'listRunSteps'>, environmentId: string, taker: StepTaker): StepReader {
   /** The last delivered step per run, most recently used last. */
   const followed = new Map<string, Place | null>()
 

@@ -1,11 +1,11 @@
 /** Opens issues that were ignored until a time. */
-import type { IssueStore } from '../storage/issues.ts'
+import type { Storage } from '../storage/storage.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface ReopenOptions {
-  storage: Pick<IssueStore, 'endIgnoring'>
+  storage: Pick<Storage, 'endIgnoring'>
   now: () => number
   random: Random
 }

@@ -7,17 +7,17 @@
  * with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
  * after a crash, the next one deletes the events that are left and looks from the start again.
  */
-import type { ExpiredRun, RetainedRuns, RetentionStore, RetentionSlice } from '../storage/retention.ts'
+import type { ExpiredRun, RetainedRuns, RetentionSlice } from '../storage/retention.ts'
 import { RETAINED_ROWS } from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { WorkItem, WorkStore } from '../storage/work.ts'
+import type { WorkItem } from '../storage/work.ts'
 import { every, type Job } from './every.ts'
 import { createPace, type Pace } from './pace.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface RetainOptions {
-  storage: RetentionStore & Pick<WorkStore, 'finishWork' | 'postponeWork'> & Pick<Storage, 'gauges' | 'engine'>
+  storage: Storage
   owner: string
   now: () => number
   /** Other environments get their turn after this time. */
@@ -31,7 +31,7 @@ const TURN_MS = 60_000
 const RUNS_AT_ONCE = 500
 
 export interface QueueOptions {
-  storage: Pick<RetentionStore, 'queueRetention'>
+  storage: Pick<Storage, 'queueRetention'>
   now: () => number
   wake: () => void
   onError: (error: unknown) => void

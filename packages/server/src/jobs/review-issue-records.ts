@@ -4,12 +4,13 @@
 import { issueTitle } from '../domain/issue-title.ts'
 import { canonicalFacts, groupingOf } from '../domain/issue.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
-import type { IssueDecision, IssueRecordStore, RecordInReview } from '../storage/issue-records.ts'
+import type { IssueDecision, RecordInReview } from '../storage/issue-records.ts'
+import type { Storage } from '../storage/storage.ts'
 import type { WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface ReviewOptions {
-  storage: Pick<IssueRecordStore, 'startReview' | 'decideIssueRecords' | 'failIssueRecord'>
+  storage: Pick<Storage, 'startReview' | 'decideIssueRecords' | 'failIssueRecord'>
   now: () => number
   random: Random
 }

@@ -1,5 +1,5 @@
 /** Addresses of runs in the console, for messages. */
-import type { EnvironmentStore } from '../storage/environments.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface RunPages {
   /** `run`: its internal id. Null: the environment was deleted. */
@@ -7,7 +7,7 @@ export interface RunPages {
 }
 
 /** `publicUrl`: where people reach the server. With ids, so that a renamed workspace is found. */
-export function runPages(storage: Pick<EnvironmentStore, 'findEnvironment'>, publicUrl: () => string): RunPages {
+export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string): RunPages {
   return {
     async urlOf(environmentId, run) {
       const environment = await storage.findEnvironment(environmentId)

@@ -13,14 +13,19 @@ import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { needsRunUsage, type AskedApproval } from '../domain/policy-trial.ts'
 import { isoTime } from '../domain/run.ts'
-import type { ApprovalStore } from '../storage/approvals.ts'
-import type { CallPlace, SimulationRow, SimulationStore, ToolCallRow } from '../storage/simulations.ts'
+import type { CallPlace, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
+import type { Storage } from '../storage/storage.ts'
 import { readSteps, type StepReader } from './read-steps.ts'
 import { startTrial, type TrialThread } from './trial.ts'
 import type { WorkHandler } from './work.ts'
 
+type SimulationActs = Pick<
+  Storage,
+  'findSimulation' | 'reportSimulation' | 'endSimulation' | 'countToolCalls' | 'listToolCalls' | 'listRunSteps'
+>
+
 export interface SimulateOptions {
-  storage: SimulationStore & Pick<ApprovalStore, 'findApprovals'>
+  storage: SimulationActs & Pick<Storage, 'findApprovals'>
   now: () => number
   /** Maximum calls one simulation examines. */
   maxCalls?: number
@@ -117,7 +122,7 @@ interface Window {
 
 /** The calls of the last days, limited to the newest calls that one simulation may examine. */
 async function measure(
-  storage: SimulationStore,
+  storage: SimulationActs,
   { environmentId, createdAt, days }: SimulationRow,
   maxCalls: number,
 ): Promise<Window> {
@@ -138,7 +143,7 @@ async function measure(
 }
 
 /** Reports progress at intervals; returns false to stop. */
-function reporter(storage: SimulationStore, { id, environmentId }: SimulationRow) {
+function reporter(storage: SimulationActs, { id, environmentId }: SimulationRow) {
   let reportedAt = Number.NEGATIVE_INFINITY
   return async (scanned: number, total: number | null, always: boolean): Promise<boolean> => {
     if (!always && performance.now() - reportedAt < REPORT_MS) return true
@@ -156,7 +161,7 @@ interface Decisions {
   count(asked: AskedApproval[]): Promise<void>
 }
 
-function countDecisions(storage: Pick<ApprovalStore, 'findApprovals'>, environmentId: string): Decisions {
+function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string): Decisions {
   const counts: ApprovalCounts = {
     hits: { approved: 0, rejected: 0, expired: 0 },
     others: { approved: 0, rejected: 0, expired: 0 },

@@ -1,13 +1,12 @@
 /** Tells webhooks about runs with gaps, once each, after the time in which a retry or a spool can still fill them. */
 import { gapsNews } from '../domain/run-news.ts'
-import type { RunStore } from '../storage/runs.ts'
-import type { WebhookStore } from '../storage/webhooks.ts'
-import type { WorkHold, WorkItem, WorkStore } from '../storage/work.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface TellGapsOptions {
-  storage: Pick<WebhookStore, 'tellOfRun'> & Pick<RunStore, 'findRun'> & Pick<WorkStore, 'finishWork'>
+  storage: Pick<Storage, 'tellOfRun' | 'findRun' | 'finishWork'>
   pages: RunPages
   owner: string
   now: () => number

@@ -14,8 +14,9 @@
  * continue.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { StatementTimeout, StorageError } from '../storage/storage.ts'
-import type { SharedWorkItem, WorkHold, WorkItem, WorkKind, WorkStore } from '../storage/work.ts'
+import type { Storage } from '../storage/storage.ts'
+import { StatementTimeout, StorageError } from '../storage/store.ts'
+import type { SharedWorkItem, WorkHold, WorkItem, WorkKind } from '../storage/work.ts'
 
 /** Processes one kind of work. */
 export interface WorkHandler {
@@ -35,7 +36,7 @@ export interface WorkHandler {
 }
 
 export interface WorkRunnerOptions {
-  storage: WorkStore
+  storage: Pick<Storage, 'dueWork' | 'claimWork' | 'claimWorkInTurn' | 'extendWork' | 'postponeWork'>
   handlers: readonly WorkHandler[]
   /** Identifies this runner among all nodes. */
   owner: string

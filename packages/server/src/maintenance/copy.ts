@@ -2,7 +2,7 @@
 import path from 'node:path'
 import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy-store.ts'
 import type { Source, Target } from '../storage/copy/side.ts'
-import { StoreRefused } from '../storage/storage.ts'
+import { StoreRefused } from '../storage/store.ts'
 
 export { StoreRefused, type CopyReport }
 

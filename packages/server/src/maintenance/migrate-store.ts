@@ -3,7 +3,7 @@ import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
 import { newestVersion } from '../storage/sql/migrations.ts'
-import { StoreRefused } from '../storage/storage.ts'
+import { StoreRefused } from '../storage/store.ts'
 
 export { StoreRefused }
 

@@ -10,7 +10,8 @@ import {
   type ModelRates,
   type Rates,
 } from '../domain/price.ts'
-import type { PriceRow, PriceStore } from '../storage/prices.ts'
+import type { PriceRow } from '../storage/prices.ts'
+import type { Storage } from '../storage/storage.ts'
 import type { UncostedCalls, UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
@@ -29,7 +30,7 @@ const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unprice
 
 /** Looks up the prices of these calls once. Without calls, it reads nothing. */
 export async function pricingOf(
-  { storage, prices }: { storage: Pick<PriceStore, 'listPrices'>; prices: PriceTable },
+  { storage, prices }: { storage: Pick<Storage, 'listPrices'>; prices: PriceTable },
   workspaceId: string,
   calls: readonly UncostedCalls[],
 ): Promise<Pricing> {

@@ -4,7 +4,8 @@ import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config/config.ts'
 import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
-import type { Storage, StoreWarning } from '../storage/storage.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { StoreWarning } from '../storage/store.ts'
 
 /** At most one line per warning in this time, so lasting trouble does not fill the log. */
 const WARN_EVERY_MS = 60_000

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Config } from '../config/config.ts'
-import { StorageError, StoreRefused } from '../storage/storage.ts'
+import { StorageError, StoreRefused } from '../storage/store.ts'
 
 /** Why the server cannot start, as one sentence for people; null if the reason is unusual. */
 export function startErrorText(error: unknown, { host, port, dataDir }: Config): string | null {

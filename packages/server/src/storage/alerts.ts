@@ -1,26 +1,6 @@
 /** Alerts and budgets. */
 import type { AlertKind, AlertStatus } from '@tacho/contract/operator/alert.ts'
 import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
-import type { AuditEntry } from './audit.ts'
-
-export interface AlertStore {
-  /** By id; bounded by LIMITS.alerts. */
-  listAlerts(environmentId: string): Promise<AlertRow[]>
-  createAlert(alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'>
-  findAlert(environmentId: string, id: string): Promise<AlertRow | null>
-  /** Also checks the alert at once. A budget whose measure changes gets the state `fresh`. Null: no such alert. */
-  changeAlert(alert: AlertRef, change: AlertPatch, fresh: AlertState, audit: AuditEntry[]): Promise<AlertRow | null>
-  /** Queues a message to every webhook that subscribes to it. Returns how many. */
-  testAlert(alert: AlertRef, news: AlertNewsRow, audit: AuditEntry[]): Promise<number>
-  /** Null: no such alert in that environment. */
-  removeAlert(environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null>
-  /** What the job needs; null if the alert was removed. */
-  startAlertCheck(environmentId: string, id: string): Promise<StartedAlertCheck | null>
-  /** From rollups and indexes only. Null: nothing to measure. Money without estimates. */
-  measureAlert(environmentId: string, rule: AlertRule, window: AlertWindow): Promise<number | null>
-  /** Stores the state, queues messages and the next check. False: the owner no longer holds the check. */
-  recordAlertCheck(check: AlertCheck): Promise<boolean>
-}
 
 export interface AlertRule {
   name: string

@@ -1,31 +1,5 @@
 /** API keys of an environment. Only the hash of a key is stored. */
 import type { Scope } from '@tacho/contract/route.ts'
-import type { AuditEntry } from './audit.ts'
-import type { PageById } from './page.ts'
-
-export interface ApiKeyStore {
-  createApiKey(key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'>
-  listApiKeys(environmentId: string, page: PageById): Promise<ApiKeyRow[]>
-  /** A key of any environment, because the tenant is not yet known. Revoked if its environment is archived. */
-  findApiKey(id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null>
-  /** `ended`: it is revoked, expired or replaced. `widened`: the scopes include one that it does not have. */
-  changeApiKey(
-    environmentId: string,
-    id: string,
-    change: ApiKeyChange,
-    now: number,
-    audit: AuditEntry[],
-  ): Promise<ApiKeyRow | 'widened' | 'ended' | null>
-  /** Creates a key in its place and limits how long it stays valid, in one transaction. Returns the new key. */
-  rotateApiKey(
-    environmentId: string,
-    id: string,
-    rotation: ApiKeyRotation,
-    audit: AuditEntry[],
-  ): Promise<ApiKeyRow | 'ended' | null>
-  /** A second revocation keeps the first time and is not audited again. Null: no such key in that environment. */
-  revokeApiKey(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<ApiKeyRow | null>
-}
 
 export interface NewApiKeyRow {
   /** Public part of the key. */

@@ -1,47 +1,6 @@
 /** Firewall approvals: the store's methods and rows. */
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
-import type { AuditEntry } from './audit.ts'
-import type { Page } from './page.ts'
 import type { RowOf } from './tables.ts'
-
-export interface ApprovalStore {
-  /**
-   * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
-   * the stored request is for another tool or input. `imported`: an import brought it. `erased`: the request was erased, or its run forever.
-   */
-  createApproval(request: NewApprovalRow): Promise<CreatedApproval>
-  findApproval(environmentId: string, id: string): Promise<ApprovalRow | null>
-  /** The approvals that exist, in no particular order. */
-  findApprovals(environmentId: string, ids: string[]): Promise<ApprovalRow[]>
-  /** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */
-  listApprovals(environmentId: string, filter: ApprovalFilter, page: ApprovalPage): Promise<Page<ApprovalRow>>
-  /** Oldest first. `run` is the external id. */
-  listApprovalsOfRun(environmentId: string, run: string, limit: number): Promise<Page<ApprovalRow>>
-  /** Groups the approvals pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
-  groupApprovals(environmentId: string, now: number, bounds: GroupBounds): Promise<ApprovalGroupRow[]>
-  /** How many requests each of these made at or after `since`; counts at most `most`. */
-  countRequests(environmentId: string, requesters: Requester[], since: number, most: number): Promise<number[]>
-  /**
-   * Decides each approval that is pending and not expired, and refuses the rest. Results are in the order of `ids`. The
-   * targets of `audit` are these ids; only the entries of decided approvals are stored.
-   */
-  decideApprovals(environmentId: string, ids: string[], decision: DecisionRow, audit: AuditEntry[]): Promise<Decided[]>
-  /** Expires the approvals overdue at `now`, oldest deadline first. Returns how many. */
-  expireApprovals(environmentId: string, now: number, limit: number): Promise<number>
-  /** Environments that may have overdue approvals at `now`. */
-  listOverdueEnvironments(now: number, limit: number): Promise<string[]>
-  /** The approval revision of each of these environments; 0 if it has none. */
-  approvalRevisions(environmentIds: string[]): Promise<ApprovalRevision[]>
-  /** Approvals that are new or changed after that place, by (revision, id). */
-  listChangedApprovals(environmentId: string, after: ChangePlace, limit: number): Promise<Page<ApprovalRow>>
-  /** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
-  listToolEvents(environmentId: string, run: string, page: ToolEventPage): Promise<ToolEventsRead>
-  /**
-   * The first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries
-   * `input`. Searches backwards from `until`, within bounds.
-   */
-  findRecordedInput(environmentId: string, run: string, sought: SoughtInput): Promise<RecordedInputRow | null>
-}
 
 /** The row that tables.ts describes. */
 export interface ApprovalRow extends RowOf<'approvals'> {

@@ -1,5 +1,4 @@
 /** What operators did and attempted: who, when, what. Entries are append-only. */
-import type { Page, PageById } from './page.ts'
 
 export interface AuditEntry {
   /** UUIDv7 of `at`; entries are ordered by it. */
@@ -30,11 +29,4 @@ export interface AuditFilter {
   from?: number | undefined
   /** Before. */
   to?: number | undefined
-}
-
-export interface AuditStore {
-  /** For attempts that change nothing, such as a refused one. Acts that change something insert their own entries. */
-  appendAudit(entries: AuditEntry[]): Promise<void>
-  /** Newest first. Null: entries of every workspace and of the installation. */
-  listAudit(workspaceId: string | null, page: PageById, filter?: AuditFilter): Promise<Page<AuditEntry>>
 }

@@ -8,24 +8,6 @@ export const SILENT_AFTER_MS = 10 * 60_000
 /** A client is deleted this long after its last request, because many clients get a new id at each start. */
 export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
 
-export interface ConfigurationClientStore {
-  /**
-   * Merges what one process has seen of the clients of an environment: of each client, the latest is kept. Then deletes
-   * the clients last seen before `deleteBefore`, and the oldest beyond LIMITS.configurationClients.
-   */
-  writeConfigurationClients(
-    environmentId: string,
-    clients: readonly ConfigurationClientSeen[],
-    deleteBefore: number,
-  ): Promise<void>
-  /** Ordered by client id; clients that sent an id come first. */
-  listConfigurationClients(
-    environmentId: string,
-    standing: ClientStanding | undefined,
-    page: ConfigurationClientsPage,
-  ): Promise<ConfigurationClients>
-}
-
 interface ClientPlace {
   /** `client`: the id that the client sends. `key`: the id of its API key. */
   identifiedBy: 'client' | 'key'

@@ -5,17 +5,6 @@ import type { OperatorTokenRow } from './operator-tokens.ts'
 import type { InvitationRow } from './operators.ts'
 import type { NewWorkspaceRow } from './workspaces.ts'
 
-export interface ControlStore {
-  /** On an empty store, creates the first tenant with its key and token in one transaction. Otherwise does nothing. */
-  initialise(first: FirstTenant): Promise<'created' | 'not_empty'>
-  /** Records last uses; never moves a time back. */
-  touchCredentials(uses: CredentialUse[]): Promise<void>
-  /** Increases whenever a key, token or tenant changes. Caches follow it. */
-  controlRevision(): Promise<number>
-  /** A secret of the installation. The caller generates it; the store keeps the first. */
-  secret(name: string, candidate: string): Promise<string>
-}
-
 export interface FirstTenant {
   workspace: NewWorkspaceRow
   environment: NewEnvironmentRow

@@ -1,25 +1,5 @@
 /** Which versions of prompts and policies are deployed in an environment, and the resulting configuration. */
 import type { DeployableKind, PublicationAction } from '@tacho/contract/operator/deployment.ts'
-import type { AuditEntry } from './audit.ts'
-
-export interface DeploymentStore {
-  /**
-   * Changes the deployed versions, all or nothing. The same transaction computes and stores the environment's
-   * configuration and increases the control revision. Each audit entry is stored once per change, with its own id,
-   * action, target and detail. Publications of one environment run one after another. Without a change, nothing is
-   * written.
-   */
-  publish(publication: NewPublication, audit: AuditEntry[]): Promise<Published>
-  listDeployments(environmentId: string, page: DeploymentPage): Promise<DeploymentRow[]>
-  /** Newest publication first; its changes by kind and id. */
-  listDeploymentChanges(
-    environmentId: string,
-    filter: DeploymentFilter,
-    page: DeploymentChangePage,
-  ): Promise<DeploymentChangeRow[]>
-  /** The deployed configuration. Its text is null if `knownRevision` is current. */
-  readConfiguration(environmentId: string, knownRevision: string | null): Promise<Configuration>
-}
 
 export interface Item {
   kind: DeployableKind

@@ -1,35 +1,6 @@
 /** Erasures: what operators erased on request, from the request to the receipt. */
 import type { ErasureKind, ErasureStatus } from '@tacho/contract/operator/erasure.ts'
-import type { AuditEntry } from './audit.ts'
 import type { NewEvent } from './events.ts'
-import type { PageById } from './page.ts'
-
-export interface ErasureStore {
-  /** After its commit, late retries of erased data are refused. The same transaction queues its work. */
-  createErasure(erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow>
-  findErasure(environmentId: string, id: string): Promise<ErasureRow | null>
-  /** Newest first. */
-  listErasures(environmentId: string, page: PageById): Promise<ErasureRow[]>
-  /** Runs that an erasure has to search, because no index finds them. */
-  countToSearch(environmentId: string, subject: Pick<ErasureSubject, 'kind' | 'field'>): Promise<number>
-  /** What such an erasure would remove now; counts end at `most` runs. */
-  previewErasure(environmentId: string, subject: ErasureSubject, most: number): Promise<ErasurePreviewRow>
-  /** The next runs to remove or to search, at most `limit`. Null: no such erasure. */
-  listErasable(environmentId: string, id: string, limit: number): Promise<Erasable | null>
-  /** Names of models and tools that usage is summed up by. All others are summed up as one. */
-  listCountedNames(environmentId: string): Promise<string[]>
-  /** Removes runs, and notes that all up to `searchedTo` were searched. */
-  removeErased(environmentId: string, id: string, slice: ErasureSlice, now: number): Promise<ErasureRow | null>
-  /**
-   * Removes everything else that the erasure names. With `effectiveAt` in the result, no reader finds anything of it;
-   * otherwise call it, or the two before, again.
-   */
-  concludeErasure(environmentId: string, id: string, now: number): Promise<ErasureRow | null>
-  /** Deletes up to about `limit` events. The last slice writes the receipt. */
-  deleteErased(environmentId: string, id: string, limit: number, now: number): Promise<ErasureRow | null>
-  /** Its work keeps failing: it starts over at `dueAt`. */
-  deferErasure(environmentId: string, id: string, dueAt: number, error: string): Promise<void>
-}
 
 export interface ErasureSubject {
   kind: ErasureKind

@@ -7,28 +7,6 @@ import type { Numbering } from './completeness.ts'
 import type { RunRow } from './runs.ts'
 import type { CallTokens } from './uncosted.ts'
 
-export interface EventStore {
-  /**
-   * Stores the events of one batch durably and judges each. Run, agent, usage and rollup change in the same
-   * transaction. Verdicts are in the order of `batch.events`. Concurrent batches may share a commit; an event of one
-   * never fails another. Rejects with a StorageError if the commit failed or its result is unknown; then the whole
-   * batch may be sent again.
-   */
-  appendEvents(batch: EventBatchRows): Promise<EventVerdict[]>
-  /** The run with the first page of its events, by external id first, then by internal UUID. Null: no such run. */
-  readTimeline(environmentId: string, runIdOrUuid: string, page: Omit<EventPage, 'after'>): Promise<Timeline | null>
-  /**
-   * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of client data, with at least one row.
-   * `run` is the internal id.
-   */
-  listEvents(environmentId: string, run: string, page: EventPage): Promise<EventsRead<StoredEvent>>
-  /** The same without payloads, in one of three orders, optionally filtered. */
-  listEventRows(environmentId: string, run: string, page: EventRowsPage): Promise<EventRowsRead>
-  findEvent(environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null>
-  /** The newest rejection of that id among those kept (bounded per environment). */
-  findRejection(environmentId: string, runId: string, eventId: string): Promise<RejectionRow | null>
-}
-
 /** A judged event, flat, with everything the store needs. The payload is the JSON text as sent. */
 export interface NewEvent extends Numbering {
   eventId: string

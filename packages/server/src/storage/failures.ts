@@ -3,21 +3,6 @@ import type { StoredEvent } from './events.ts'
 import type { IssueDecision } from './issue-records.ts'
 import type { RunRow } from './runs.ts'
 
-export interface FailureStore {
-  /** The events of a run that may tell a failure: those with these times, and others among the newest before them. */
-  readFailures(environmentId: string, run: string, span: TimeSpan | null): Promise<RunInReview | null>
-  /**
-   * Stores and decides records of the service. Leaves out those that it has, that a client reported, and that an operator
-   * erased. Returns how many it stored.
-   */
-  recordFailures(environmentId: string, runId: string, failures: NewFailure[], now: number): Promise<number>
-  /**
-   * Gives issues of failed tools that clients reported the title of the failure that the service saw, once for an issue: a
-   * report has no message.
-   */
-  nameReported(environmentId: string, runId: string, failures: readonly NamedFailure[]): Promise<void>
-}
-
 export interface NamedFailure {
   eventId: string
   title: string

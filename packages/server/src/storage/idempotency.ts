@@ -3,17 +3,6 @@
 /** How long a key is kept. */
 export const IDEMPOTENCY_KEPT_MS = 24 * 60 * 60 * 1000
 
-export interface IdempotencyStore {
-  /** Claims a key for a request, or returns the state of the request that has it. */
-  claimIdempotencyKey(key: IdempotencyKey, claim: IdempotencyClaim): Promise<IdempotencyOutcome>
-  /** Stores the reply for retries. Does nothing if that claim was taken over. */
-  keepIdempotentReply(key: IdempotencyKey, claimedAt: number, reply: KeptReply): Promise<void>
-  /** Releases the key of a request that created nothing. Does nothing if that claim was taken over. */
-  releaseIdempotencyKey(key: IdempotencyKey, claimedAt: number): Promise<void>
-  /** Deletes some keys claimed before that time. Returns how many. */
-  deleteOldIdempotencyKeys(before: number, limit: number): Promise<number>
-}
-
 /** Each actor has a separate key space. */
 export interface IdempotencyKey {
   actorKind: 'operator' | 'token'

@@ -1,33 +1,5 @@
 import type { RecordKind, RecordOrigin, RecordStatus } from '@tacho/contract/issue-record.ts'
-import type { AuditEntry } from './audit.ts'
-import type { Page } from './page.ts'
 import type { RowOf } from './tables.ts'
-
-export interface IssueRecordStore {
-  /**
-   * Stores a record and queues its review. The same client and client record id are stored once: the first write wins,
-   * and a duplicate returns the current status. Null: it was erased, or names what was erased after it.
-   */
-  receiveIssueRecord(record: NewIssueRecord): Promise<IssueRecordReceived | null>
-  findIssueRecord(environmentId: string, id: string): Promise<IssueRecordWhole | null>
-  /** Newest id first. */
-  listIssueRecords(
-    environmentId: string,
-    filter: IssueRecordFilter,
-    page: IssueRecordPage,
-  ): Promise<Page<IssueRecordRow>>
-  /** Marks the undecided records among these as being evaluated, and returns them. */
-  startReview(environmentId: string, ids: string[], now: number): Promise<RecordInReview[]>
-  /**
-   * Decides records: each joins or opens the issue of its fingerprint, and its work is finished. Skips a record that is
-   * no longer being evaluated, so that nothing counts twice.
-   */
-  decideIssueRecords(environmentId: string, decisions: IssueDecision[], now: number): Promise<DecidedIssues>
-  /** Fails the review of a record permanently, and removes its work. */
-  failIssueRecord(environmentId: string, id: string, failure: string, now: number): Promise<void>
-  /** Queues a failed record for review again. `changed` is false if it has not failed. Null: no such record. */
-  retryIssueRecord(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<RetriedRecord | null>
-}
 
 export interface IssueRecordReceived {
   id: string

@@ -1,49 +1,5 @@
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
-import type { AuditEntry } from './audit.ts'
-import type { IssueRecordRow } from './issue-records.ts'
-import type { Page } from './page.ts'
-import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { RowOf } from './tables.ts'
-
-export interface IssueStore {
-  /** Last seen first, then id. Without merged issues. */
-  listIssues(environmentId: string, filter: IssueFilter, page: IssuePage): Promise<IssueRow[]>
-  findIssue(environmentId: string, id: string): Promise<IssueWhole | null>
-  /** Its decided records of one kind, latest first. */
-  listIssueOccurrences(
-    environmentId: string,
-    issueId: string,
-    kind: RecordKind,
-    page: PageBySeen,
-  ): Promise<Page<IssueRecordRow>>
-  /** Detections by time. Null: no such issue. */
-  readIssueTrend(environmentId: string, issueId: string, slots: TrendSlots): Promise<IssueTrendRow | null>
-  /** Latest first. */
-  listAffectedRuns(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedRunRow>>
-  listAffectedAgents(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<AffectedAgentRow>>
-  listIssueActivity(environmentId: string, issueId: string, page: PageBySeen): Promise<Page<IssueActivityRow>>
-  changeIssueState(
-    issue: IssueRef,
-    to: IssueState,
-    by: IssueChange,
-    audit: AuditEntry[],
-    /** Only for IGNORED; null: until someone reopens it. */
-    ignoredUntil?: number | null,
-  ): Promise<ChangedIssue | null>
-  /** Opens an issue that was ignored until now or earlier. `entryId`: of its activity. */
-  endIgnoring(issue: IssueRef, entryId: string, now: number): Promise<void>
-  assignIssue(
-    issue: IssueRef,
-    assignee: string | null,
-    by: IssueChange,
-    audit: AuditEntry[],
-  ): Promise<ChangedIssue | null>
-  commentIssue(issue: IssueRef, text: string, by: IssueChange, audit: AuditEntry[]): Promise<boolean>
-  /** Moves every fingerprint into another issue, and later records with them. */
-  mergeIssues(issue: IssueRef, into: string, by: IssueChange, audit: AuditEntry[]): Promise<MergeOutcome>
-  /** Moves fingerprints out of an issue: back to the issue they were merged from, or into a new one. */
-  splitIssue(issue: IssueRef, split: IssueSplit, by: IssueChange, audit: AuditEntry[]): Promise<SplitOutcome>
-}
 
 export interface IssueRef {
   environmentId: string

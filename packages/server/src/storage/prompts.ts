@@ -1,49 +1,7 @@
 /** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
-import type { AuditEntry } from './audit.ts'
-import type { Page, PageById } from './page.ts'
-import type { TenantChange } from './workspaces.ts'
 import type { LatencyRow } from './usage.ts'
 import type { UncostedSum } from './uncosted.ts'
-
-export interface PromptStore {
-  createPrompt(
-    prompt: NewPromptRow,
-    first: NewPromptVersionRow,
-    audit: AuditEntry[],
-  ): Promise<'created' | 'name_taken' | 'no_workspace'>
-  /**
-   * Null: no such prompt in the workspace. If the newest version has the same content, nothing is written or audited.
-   */
-  createPromptVersion(
-    workspaceId: string,
-    promptId: string,
-    version: NewPromptVersionRow,
-    /** The newest version the author has seen; null for any. */
-    follows: number | null,
-    audit: AuditEntry[],
-  ): Promise<SavedVersion<PromptVersionInfo> | null>
-  /** By id; only the prompt of that name if a name is given. */
-  listPrompts(workspaceId: string, name: string | null, page: PageById, withArchived?: boolean): Promise<PromptRow[]>
-  /** Null: no such prompt. A deployed one is not changed: `deployedIn` names an environment. */
-  changePrompt(
-    workspaceId: string,
-    promptId: string,
-    change: TenantChange,
-    audit: AuditEntry[],
-  ): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null>
-  findPrompt(workspaceId: string, promptId: string): Promise<PromptRow | null>
-  listPromptVersions(workspaceId: string, promptId: string, page: VersionPage): Promise<Page<PromptVersionInfo>>
-  /**
-   * What the newest `runs` runs of each version did, in the order of the versions; null: no run used it.
-   */
-  readVersionResults(
-    environmentId: string,
-    versionIds: readonly string[],
-    runs: number,
-  ): Promise<(VersionResultRow | null)[]>
-  findPromptVersion(workspaceId: string, promptId: string, number: number): Promise<PromptVersionRow | null>
-}
 
 export interface NewPromptRow {
   id: string

@@ -1,55 +1,6 @@
 /** How long an environment keeps its data, and the removal of older data. */
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
-import type { AuditEntry } from './audit.ts'
 import type { RunPlace } from './runs.ts'
-
-export interface RetentionStore {
-  /** The settings that count for an environment, and what was done. */
-  readRetention(tenant: Tenant): Promise<RetentionRow>
-  /** The settings of environments that have none; null: the workspace has none either. */
-  readWorkspaceRetention(workspaceId: string): Promise<RetentionSettings | null>
-  /**
-   * `environmentId` null: of the workspace. `before`: the settings that counted when the change was made. Queues a pass for
-   * whom it concerns. False: other settings count by now, and nothing was changed.
-   */
-  changeRetention(
-    workspaceId: string,
-    environmentId: string | null,
-    change: { before: RetentionSettings; settings: RetentionSettings | null },
-    now: number,
-    audit: AuditEntry[],
-  ): Promise<boolean>
-  /** Returns when the run is pinned since; undefined: no such run. `pinnedAt` null: unpins it. */
-  pinRun(
-    environmentId: string,
-    runIdOrUuid: string,
-    pinnedAt: number | null,
-    audit: AuditEntry[],
-  ): Promise<{ id: string; runId: string; pinnedAt: number | null } | null>
-  /** What the settings would remove now. Reads a bounded number of rows. */
-  previewRetention(tenant: Tenant, settings: RetentionSettings, now: number): Promise<RetentionPreviewRow>
-  /** Queues a pass over every environment with settings, if its last one ended before `endedBefore`. */
-  queueRetention(now: number, endedBefore: number): Promise<void>
-  /** Starts a pass, or continues one that did not end. Null: the environment has nothing to remove. */
-  startRetention(environmentId: string, now: number): Promise<RetentionOrder | null>
-  /** Runs to remove, or whose payloads to remove, oldest start first. Reads a bounded number of runs. */
-  listExpiredRuns(environmentId: string, what: RetainedRuns, now: number, after: RunPlace | null): Promise<ExpiredRuns>
-  /**
-   * Removes the given runs that are still expired by the current settings. Readers no longer find them. Deletes at most
-   * about `most` of their events; `deleteExpiredEvents` deletes the rest.
-   */
-  removeExpiredRuns(environmentId: string, now: number, slice: RetentionSlice): Promise<RemovedRuns>
-  /** Deletes at most about `most` events of removed runs. */
-  deleteExpiredEvents(environmentId: string, now: number, most: number): Promise<DeletedEvents>
-  /**
-   * Removes payloads of the given runs that are still expired by the current settings: at most `most`, and at least one.
-   * `rest` has the runs that are left.
-   */
-  removeExpiredPayloads(environmentId: string, now: number, slice: RetentionSlice): Promise<RemovedPayloads>
-  /** Removes at most about `most` rows. Returns how many; 0: there are no more. */
-  removeExpiredRows(environmentId: string, what: RetainedRows, now: number, most: number): Promise<number>
-  endRetention(environmentId: string, now: number): Promise<void>
-}
 
 export interface Tenant {
   workspaceId: string

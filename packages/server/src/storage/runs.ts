@@ -4,18 +4,6 @@ import type { Page } from './page.ts'
 import type { TraitKind } from './traits.ts'
 import type { UncostedSum } from './uncosted.ts'
 
-export interface RunStore {
-  /** External id first, then internal UUID. */
-  findRun(environmentId: string, runIdOrUuid: string): Promise<RunRow | null>
-  /** Newest startedAt first, then internal id, both descending. */
-  listRuns(environmentId: string, filter: RunFilter, page: RunPage): Promise<RunsRead>
-  /**
-   * Sums of the hours from `fromHour` to `toHour` (both inclusive, start of the hour), ordered by hour, agent and model
-   * key.
-   */
-  readUsage(environmentId: string, fromHour: number, toHour: number, page: UsagePage): Promise<Page<UsageHourRow>>
-}
-
 export interface RunRow {
   id: string
   runId: string

@@ -1,40 +1,9 @@
 /** Search over payload text. */
 import type { SnippetPart } from '@tacho/contract/operator/search.ts'
-import type { AuditEntry } from './audit.ts'
 import type { EventRowRead } from './events.ts'
 import type { Page } from './page.ts'
 import type { RunRow } from './runs.ts'
 import type { SearchClause } from './search-text.ts'
-
-export interface SearchStore {
-  /** Null: it was never on, or its index is deleted. */
-  readSearchSettings(environmentId: string): Promise<SearchSettingsRow | null>
-  /**
-   * Switches search on or off and queues the work. `removing`: it cannot be switched on before its old index is
-   * deleted. `unchanged`: it is so already; nothing is audited.
-   */
-  switchSearch(
-    environmentId: string,
-    enabled: boolean,
-    now: number,
-    audit: AuditEntry[],
-  ): Promise<'switched' | 'unchanged' | 'removing'>
-  /** Matching events, newest first; at the same time, in no particular order that never changes. */
-  searchEvents(environmentId: string, search: EventSearch): Promise<SearchRead>
-
-  // --- for the job that keeps the index up to date
-
-  /** Marks the next older runs, if few marked ones are left. Returns the settings; null: search is off. */
-  markOlderRuns(environmentId: string): Promise<SearchSettingsRow | null>
-  /** Events of marked runs that are not yet indexed, the latest marks first; bounded. */
-  readUnindexed(environmentId: string): Promise<UnindexedRun[]>
-  /** Adds them to the index. */
-  indexEvents(environmentId: string, runs: UnindexedRun[]): Promise<void>
-  /** Deletes a bounded part of the index. Returns whether anything is left; if not, also deletes the settings. */
-  removeIndexed(environmentId: string): Promise<boolean>
-  /** Ends the work, because it keeps failing. */
-  failIndexing(environmentId: string, error: string): Promise<void>
-}
 
 export interface SearchSettingsRow {
   state: 'ON' | 'REMOVING'

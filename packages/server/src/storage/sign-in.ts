@@ -17,17 +17,3 @@ export interface SignInFind {
   /** Newest first. */
   newestFirst?: boolean
 }
-
-export interface SignInStore {
-  findSignIn(model: SignInModel, find: SignInFind): Promise<SignInRecord[]>
-  createSignIn(model: SignInModel, record: SignInRecord): Promise<SignInRecord>
-  /** The changed records. */
-  updateSignIn(
-    model: SignInModel,
-    where: SignInCondition[],
-    set: SignInRecord,
-    increment: Record<string, number>,
-  ): Promise<SignInRecord[]>
-  /** The deleted records. With `one`, at most one, which only one caller gets. */
-  deleteSignIn(model: SignInModel, where: SignInCondition[], one: boolean): Promise<SignInRecord[]>
-}

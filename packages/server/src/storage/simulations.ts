@@ -1,32 +1,6 @@
 /** Simulations of policies on recorded tool calls, and the data they read. */
 import type { SimulationResult, SimulationStatus } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
-import type { AuditEntry } from './audit.ts'
-import type { Page, PageById } from './page.ts'
-
-export interface SimulationStore {
-  /** Queued as work in the same transaction. Deletes the oldest ended ones beyond `bounds.kept`. */
-  createSimulation(
-    simulation: NewSimulationRow,
-    bounds: { waiting: number; kept: number },
-    audit: AuditEntry[],
-  ): Promise<'created' | 'too_many'>
-  findSimulation(environmentId: string, id: string): Promise<SimulationRow | null>
-  /** Newest first; `after` is the last id of the previous page. */
-  listSimulations(environmentId: string, page: PageById): Promise<Page<SimulationRow>>
-  /** Null: no such simulation. An ended simulation stays unchanged, and nothing is audited. */
-  cancelSimulation(environmentId: string, id: string, now: number, audit: AuditEntry[]): Promise<SimulationRow | null>
-  /** Stores the progress. False if it was cancelled or has ended. */
-  reportSimulation(environmentId: string, id: string, progress: SimulationProgress): Promise<boolean>
-  /** Ends it, unless it has already ended: the first end counts. */
-  endSimulation(environmentId: string, id: string, end: SimulationEnd): Promise<void>
-  /** Recorded tool calls with `from <= time < to`. */
-  countToolCalls(environmentId: string, from: number, to: number): Promise<number>
-  /** By time. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */
-  listToolCalls(environmentId: string, page: ToolCallPage): Promise<ToolCallRow[]>
-  /** Model and tool calls of a run in timeline order, between two places. */
-  listRunSteps(environmentId: string, run: string, page: RunStepPage): Promise<RunStepRow[]>
-}
 
 export interface NewSimulationRow {
   id: string

@@ -1,17 +1,6 @@
 /** Runs that stopped sending events without an outcome. */
 import type { ClosedAs } from '@tacho/contract/operator/stalled-rule.ts'
-import type { AuditEntry } from './audit.ts'
 import type { RunPlace } from './runs.ts'
-
-export interface StalledStore {
-  /** Null: the default counts. */
-  readStalledRule(environmentId: string): Promise<StalledRuleRow | null>
-  changeStalledRule(environmentId: string, rule: StalledRuleRow, now: number, audit: AuditEntry[]): Promise<void>
-  /** Returns the runs with a pending approval. Takes and returns external ids. */
-  findWaitingRuns(environmentId: string, runIds: string[], now: number): Promise<string[]>
-  /** Closes stalled runs by the rule of the environment: oldest start first, a bounded number at a time. */
-  closeStalledRuns(environmentId: string, now: number, after: RunPlace | null): Promise<ClosedRuns>
-}
 
 export interface StalledRuleRow {
   idleMinutes: number

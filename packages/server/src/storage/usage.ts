@@ -1,15 +1,5 @@
 /** Usage over time. */
-import type { Page } from './page.ts'
 import type { UncostedSum } from './uncosted.ts'
-
-export interface UsageStore {
-  /** Sums of each step of the window and each member of the group, by step and key, or the greatest first. */
-  readUsagePoints(
-    tenant: { environmentId: string; workspaceId: string },
-    window: UsageWindow,
-    page: UsagePointPage,
-  ): Promise<Page<UsagePointRow>>
-}
 
 export interface UsageWindow {
   by: UsageGroup

@@ -20,26 +20,6 @@ export const WORK_KINDS = [
 ] as const
 export type WorkKind = (typeof WORK_KINDS)[number]
 
-export interface WorkStore {
-  /** The kinds that have due work. */
-  dueWork(now: number): Promise<WorkKind[]>
-  /** Claims due work, longest due first; no other node gets it before the lease ends. Counts an attempt. */
-  claimWork(claim: WorkClaim): Promise<WorkItem[]>
-  /**
-   * Claims due work in turn: first of the workspaces that hold the least, and never as much of one as stays free for
-   * the others. `limit` is what is free, `held` what each workspace holds here.
-   */
-  claimWorkInTurn(claim: WorkClaim, held: [workspaceId: string, items: number][]): Promise<SharedWorkItem[]>
-  /** Postpones work that is still held. Like the next two, returns how many items were still held. */
-  extendWork(hold: WorkHold, leaseUntil: number): Promise<number>
-  /** Releases work that is still held, to be claimed again at `dueAt`. */
-  postponeWork(hold: WorkHold, postponement: WorkPostponement): Promise<number>
-  /** Removes work that is still held and no longer needed. Most acts do this in their own transaction. */
-  finishWork(hold: WorkHold): Promise<number>
-  /** The amount of work, counted up to WORK_COUNTED of each kind, and since when it is due. */
-  workBacklog(now: number): Promise<WorkBacklog[]>
-}
-
 /** Counting ends here, so that a metrics scrape costs the same for any queue length. */
 export const WORK_COUNTED = 10_000
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCurrentApprovals } from '../../src/http/current-approvals.ts'
 import type { ApprovalRow } from '../../src/storage/approvals.ts'
-import { StorageError } from '../../src/storage/storage.ts'
+import { StorageError } from '../../src/storage/store.ts'
 
 /** Rows that are PENDING until the store is asked to expire them. Counts how often that happens. */
 function open(count: number, given: { fail?: boolean } = {}) {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fastify } from 'fastify'
 import { healthRoutes } from '@tacho/server/http/health.ts'
-import { StorageError, type Storage, type StorageErrorCode } from '@tacho/server/storage/storage.ts'
+import type { Storage } from '@tacho/server/storage/storage.ts'
+import { StorageError, type StorageErrorCode } from '@tacho/server/storage/store.ts'
 import { startService } from '../setup/service.ts'
 
 /** The two routes over a store with failures that a real one cannot produce on demand. */

@@ -3,12 +3,8 @@ import { createHash } from 'node:crypto'
 import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/operator/idempotency.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import {
-  IDEMPOTENCY_KEPT_MS,
-  type IdempotencyKey,
-  type IdempotencyStore,
-  type KeptReply,
-} from '../../storage/idempotency.ts'
+import { IDEMPOTENCY_KEPT_MS, type IdempotencyKey, type KeptReply } from '../../storage/idempotency.ts'
+import type { Storage } from '../../storage/storage.ts'
 import { refuse } from '../reply-error.ts'
 import type { Answer, AnswerOnce } from '../serve-route.ts'
 import { actorOf } from './access.ts'
@@ -17,7 +13,11 @@ import { actorOf } from './access.ts'
 const DEAD_MS = 60 * 1000
 
 /** Null if the route takes no keys. A request without a key always runs. */
-export function onceByKey(route: Route, storage: IdempotencyStore, now: () => number): AnswerOnce | null {
+export function onceByKey(
+  route: Route,
+  storage: Pick<Storage, 'claimIdempotencyKey' | 'keepIdempotentReply' | 'releaseIdempotencyKey'>,
+  now: () => number,
+): AnswerOnce | null {
   if (!route.headers || !Object.hasOwn(route.headers.properties, IDEMPOTENCY_KEY_HEADER)) return null
 
   return async (request, reply, answer) => {

@@ -1,13 +1,13 @@
 /** Approvals with the names of their agents. */
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { toOperatorApproval } from '../../domain/approval.ts'
-import type { AgentStore } from '../../storage/agents.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
+import type { Storage } from '../../storage/storage.ts'
 
-type Storage = Pick<AgentStore, 'findAgentNames'>
+type AgentNames = Pick<Storage, 'findAgentNames'>
 
 export async function namedApprovals(
-  storage: Storage,
+  storage: AgentNames,
   environmentId: string,
   rows: readonly ApprovalRow[],
 ): Promise<OperatorApproval[]> {
@@ -17,7 +17,7 @@ export async function namedApprovals(
 
 /** By external id. */
 export async function agentNames(
-  storage: Storage,
+  storage: AgentNames,
   environmentId: string,
   rows: readonly ApprovalRow[],
 ): Promise<ReadonlyMap<string, string>> {

@@ -4,12 +4,8 @@ import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
 import type { FastifyInstance } from 'fastify'
 import type { RunRow } from '../../storage/runs.ts'
-import {
-  closeAfterMinutes,
-  DEFAULT_STALLED_RULE,
-  type StalledRuleRow,
-  type StalledStore,
-} from '../../storage/stalled.ts'
+import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../storage/stalled.ts'
+import type { Storage } from '../../storage/storage.ts'
 import type { Deps } from '../deps.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -47,7 +43,7 @@ function toRule(row: StalledRuleRow | null): StalledRule {
 
 /** What the running ones of these runs do now, by internal id. */
 export async function activitiesOf(
-  storage: Pick<StalledStore, 'readStalledRule' | 'findWaitingRuns'>,
+  storage: Pick<Storage, 'readStalledRule' | 'findWaitingRuns'>,
   environmentId: string,
   rows: readonly RunRow[],
   now: number,

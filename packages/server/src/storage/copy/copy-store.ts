@@ -7,7 +7,7 @@
  * No server opens the target during a copy. Each transaction writes rows and the position in the source after them, so
  * an interrupted copy continues there. Running a finished copy again only verifies it.
  */
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
 import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
 import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'

@@ -3,7 +3,7 @@
  * each run. So PostgreSQL can keep them. In the embedded engine, each run's events get a separate range, with the same
  * order and gaps. The result depends only on the source, so it can be verified.
  */
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import type { Numbering, Row, Side } from './side.ts'
 
 export function firstNumbering(): Numbering {

@@ -1,7 +1,7 @@
 /** Parses a database address, and decides how connections are encrypted and verified. */
 import { readFileSync } from 'node:fs'
 import type { ClientConfig } from 'pg'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 
 export interface Address {
   config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>

@@ -11,7 +11,7 @@
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes, type Committed } from '../sql/append/append.ts'
-import { StorageError } from '../storage.ts'
+import { StorageError } from '../store.ts'
 
 /** Most connections that one tenant may write on at a time. */
 const TRANSACTIONS_PER_ENVIRONMENT = 4

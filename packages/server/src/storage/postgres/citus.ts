@@ -3,7 +3,7 @@
  * tenant, in every table, are on one machine. All other tables stay on the coordinator.
  */
 import type { Client } from 'pg'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { SCHEMA } from './connections.ts'
 
 const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c

@@ -1,6 +1,6 @@
 /** The connections of a node. Settings are applied when a connection opens; a broken connection is never reused. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
-import { StorageError } from '../storage.ts'
+import { StorageError } from '../store.ts'
 import { connectError, isPoolBusy, keepsConnection, storageError } from './errors.ts'
 import { firstFailure } from './first-failure.ts'
 import type { Reachability } from './reachability.ts'

@@ -1,6 +1,6 @@
 /** Classifies PostgreSQL errors: bad data, a lost race, a failed store, or a bug. */
 import { DatabaseError } from 'pg'
-import { StatementTimeout, StorageError, type StorageErrorCode } from '../storage.ts'
+import { StatementTimeout, StorageError, type StorageErrorCode } from '../store.ts'
 
 /** SQLSTATE classes: data exception, integrity constraint violation, program limit exceeded (an index row too long). */
 const DATA_CLASSES = ['22', '23', '54']

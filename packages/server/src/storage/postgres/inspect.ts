@@ -1,6 +1,6 @@
 /** Checks of the installation, for doctor. */
 import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
-import type { StoreCheck } from '../storage.ts'
+import type { StoreCheck } from '../store.ts'
 import type { Connections } from './connections.ts'
 import { postgresSql } from './sql.ts'
 

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
 import { ROOT } from '../../program/root.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { distributeNew } from './citus.ts'
 import { inTransaction, SCHEMA } from './connections.ts'
 

@@ -1,7 +1,7 @@
 /** Prepares a database before it is served, on a separate connection without timeouts. */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError } from 'pg'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { parseAddress, type Address } from './address.ts'
 import { distribute } from './citus.ts'
 import { migrate } from './migrate.ts'

@@ -12,10 +12,10 @@ interface Act<Args extends unknown[], Result> {
   readonly run: (sql: Sql, ...args: Args) => Promise<Result>
 }
 
-/** The acts of one part of the storage interface, as its methods. */
-export type Acts<Store> = {
-  readonly [Name in keyof Store]: Store[Name] extends (...args: infer Args) => Promise<infer Result>
-    ? Act<Args, Result>
+/** The methods of the storage interface that these acts make. */
+export type MethodsOf<Acts> = {
+  readonly [Name in keyof Acts]: Acts[Name] extends Act<infer Args, infer Result>
+    ? (...args: Args) => Promise<Result>
     : never
 }
 

@@ -1,9 +1,8 @@
 /**
  * Every portable act, by name. Each engine builds its methods from these. Appending events is specific to each engine.
  */
-import type { ActKind, Acts } from './act.ts'
+import type { ActKind, MethodsOf } from './act.ts'
 import type { Sql } from './sql.ts'
-import type { Storage } from '../storage.ts'
 import { alertsActs } from './alerts.ts'
 import { apiKeysActs } from './api-keys.ts'
 import { approvalListsActs } from './approvals/approval-lists.ts'
@@ -62,23 +61,7 @@ import { webhooksActs } from './webhooks/webhooks.ts'
 import { workActs } from './work.ts'
 import { workspacesActs } from './workspaces.ts'
 
-type NotActs =
-  | 'engine'
-  | 'appendEvents'
-  | 'writesRefused'
-  | 'ping'
-  | 'inspect'
-  | 'backup'
-  | 'gauges'
-  | 'nodes'
-  | 'clockOffsetMs'
-  | 'close'
-  | 'damage'
-/** The methods of Storage that are portable acts. */
-export type ActMethods = Omit<Storage, NotActs>
-export type ActName = keyof ActMethods
-
-export const ACTS: Acts<ActMethods> = {
+export const ACTS = {
   ...alertsActs,
   ...apiKeysActs,
   ...approvalListsActs,
@@ -137,6 +120,9 @@ export const ACTS: Acts<ActMethods> = {
   ...workActs,
   ...workspacesActs,
 }
+
+export type ActMethods = MethodsOf<typeof ACTS>
+export type ActName = keyof ActMethods
 
 /** One method per act. Each passes its name and arguments to `call`. */
 export function actMethods(call: (name: ActName, kind: ActKind, args: unknown[]) => Promise<unknown>) {

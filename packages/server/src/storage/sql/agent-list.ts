@@ -6,10 +6,10 @@
  * Recording never reads or writes it: an archived agent counts as shown once a run of it started later. An agent without a
  * stored run is not found: its names may be those of an erased run.
  */
-import type { AgentChange, AgentRow, AgentStore } from '../agents.ts'
+import type { AgentChange, AgentRow } from '../agents.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import { look, read, write, type Acts } from './act.ts'
+import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { agentKey } from './keys.ts'
@@ -21,7 +21,7 @@ export const agentListActs = {
   findAgentNames: look(findAgentNames),
   listAgents: read(listAgents),
   changeAgent: write(changeAgent),
-} satisfies Acts<AgentStore>
+}
 
 /** Its newest run, by an index. */
 const LAST_RUN = 'SELECT MAX(r.started_at) FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id'
@@ -32,6 +32,7 @@ const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRun
 
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
 
+/** What operators see as the names of agents, by external id. Agents without an event are missing. */
 export async function findAgentNames(
   sql: Sql,
   environmentId: string,
@@ -46,6 +47,7 @@ export async function findAgentNames(
   return found.map(({ agentId, name }) => [agentId, name])
 }
 
+/** Those with a stored run, in the order in which they were first seen. */
 function listAgents(
   sql: Sql,
   environmentId: string,
@@ -57,6 +59,10 @@ function listAgents(
   return sql.all(text, [environmentId, environmentId, after ?? BEFORE_ALL, limit])
 }
 
+/**
+ * Null: the environment has no such agent. `no_id`: its name is what identifies it. Nothing is written or audited if it is
+ * so already.
+ */
 async function changeAgent(
   sql: Sql,
   environmentId: string,

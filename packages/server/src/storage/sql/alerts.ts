@@ -7,12 +7,11 @@ import type {
   AlertRow,
   AlertRule,
   AlertState,
-  AlertStore,
   AlertWindow,
 } from '../alerts.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { WorkHold } from '../work.ts'
-import { read, write, type Acts } from './act.ts'
+import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
 import { announceAlert } from './webhooks/announcements.ts'
@@ -32,7 +31,7 @@ export const alertsActs = {
   startAlertCheck: read(startAlertCheck),
   measureAlert: read(measureAlert),
   recordAlertCheck: write(recordAlertCheck),
-} satisfies Acts<AlertStore>
+}
 
 const COLUMNS = `id, environment_id AS "environmentId", rule, state, checked_at AS "checkedAt", created_at AS "createdAt"`
 const NANOS = 1e9
@@ -46,6 +45,7 @@ function toRow(stored: Stored): AlertRow {
   return { ...stored, rule: JSON.parse(rule) as AlertRow['rule'], state: JSON.parse(state) as AlertRow['state'] }
 }
 
+/** By id; bounded by LIMITS.alerts. */
 async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? ORDER BY id LIMIT ?`
   return (await sql.all<Stored>(text, [environmentId, LIMITS.alerts])).map(toRow)
@@ -73,6 +73,7 @@ async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Prom
   return 'created'
 }
 
+/** Also checks the alert at once. A budget whose measure changes gets the state `fresh`. Null: no such alert. */
 async function changeAlert(
   sql: Sql,
   { environmentId, id, at }: AlertRef,
@@ -97,6 +98,7 @@ async function changeAlert(
 /** What a budget is. */
 const BUDGETS = ['threshold', 'agentId', 'period'] as const
 
+/** Queues a message to every webhook that subscribes to it. Returns how many. */
 async function testAlert(
   sql: Sql,
   { environmentId, at }: AlertRef,
@@ -107,6 +109,7 @@ async function testAlert(
   return announceAlert(sql, environmentId, news, at)
 }
 
+/** Null: no such alert in that environment. */
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
   const alert = await find(sql, environmentId, id)
   if (alert === null) return null
@@ -119,6 +122,7 @@ async function removeAlert(sql: Sql, environmentId: string, id: string, audit: A
   return alert
 }
 
+/** What the job needs; null if the alert was removed. */
 async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   const alert = await find(sql, environmentId, id)
   const environment = alert && (await findEnvironment(sql, environmentId))
@@ -128,6 +132,7 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   return { alert, workspaceId: workspace.id, isArchived }
 }
 
+/** From rollups and indexes only. Null: nothing to measure. Money without estimates. */
 async function measureAlert(
   sql: Sql,
   environmentId: string,
@@ -183,6 +188,7 @@ async function measureAlert(
   return cost / NANOS
 }
 
+/** Stores the state, queues messages and the next check. False: the owner no longer holds the check. */
 async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const { environmentId, id, owner, at, state, nextAt, news } = check
   const hold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }

@@ -1,8 +1,8 @@
-import { look, read, write, type Acts } from './act.ts'
+import { look, read, write } from './act.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, ApiKeyStore, NewApiKeyRow } from '../api-keys.ts'
+import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, NewApiKeyRow } from '../api-keys.ts'
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
@@ -15,7 +15,7 @@ export const apiKeysActs = {
   revokeApiKey: write(revokeApiKey),
   changeApiKey: write(changeApiKey),
   rotateApiKey: write(rotateApiKey),
-} satisfies Partial<Acts<ApiKeyStore>>
+}
 
 const columns = (revokedAt: string) => `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,
   k.requests_per_second AS "requestsPerSecond", k.created_at AS "createdAt", k.expires_at AS "expiresAt",
@@ -49,6 +49,7 @@ async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Pro
   return rows.map(parsed)
 }
 
+/** A key of any environment, because the tenant is not yet known. Revoked if its environment is archived. */
 async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
   const text = `SELECT ${columns('COALESCE(k.revoked_at, e.archived_at, w.archived_at)')}, e.workspace_id AS "workspaceId"
     FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
@@ -57,6 +58,7 @@ async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspac
   return row && parsed(row)
 }
 
+/** A second revocation keeps the first time and is not audited again. Null: no such key in that environment. */
 async function revokeApiKey(
   sql: Sql,
   environmentId: string,
@@ -92,6 +94,7 @@ async function holdApiKey(
   return revokedAt !== null || replacedBy !== null || (expiresAt !== null && expiresAt <= now) ? 'ended' : key
 }
 
+/** `ended`: it is revoked, expired or replaced. `widened`: the scopes include one that it does not have. */
 async function changeApiKey(
   sql: Sql,
   environmentId: string,
@@ -113,6 +116,7 @@ async function changeApiKey(
   return readApiKey(sql, environmentId, id)
 }
 
+/** Creates a key in its place and limits how long it stays valid, in one transaction. Returns the new key. */
 async function rotateApiKey(
   sql: Sql,
   environmentId: string,

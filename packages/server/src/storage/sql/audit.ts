@@ -1,5 +1,5 @@
-import { read, write, type Acts } from './act.ts'
-import type { AuditEntry, AuditFilter, AuditStore } from '../audit.ts'
+import { read, write } from './act.ts'
+import type { AuditEntry, AuditFilter } from '../audit.ts'
 import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
 import { chunksOf, PLACES } from './rows/chunks.ts'
@@ -9,7 +9,7 @@ import { selectList, type Sql, type SqlValue } from './sql.ts'
 export const auditActs = {
   appendAudit: write(appendAudit),
   listAudit: read(listAudit),
-} satisfies Partial<Acts<AuditStore>>
+}
 
 const NAMES = {
   id: 'id',
@@ -64,10 +64,12 @@ export async function eraseQuotes(sql: Sql, environmentId: string, quoted: strin
   await sql.run(text, [environmentId, JSON.stringify(quoted)])
 }
 
+/** For attempts that change nothing, such as a refused one. Acts that change something insert their own entries. */
 async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
   await insertAudit(sql, entries)
 }
 
+/** Newest first. Null: entries of every workspace and of the installation. */
 function listAudit(
   sql: Sql,
   workspaceId: string | null,

@@ -1,6 +1,6 @@
 /** Acts on all control tables together: the first tenant, secrets, last uses. */
-import { write, type Acts } from './act.ts'
-import type { CredentialUse, FirstTenant, ControlStore } from '../control.ts'
+import { write } from './act.ts'
+import type { CredentialUse, FirstTenant } from '../control.ts'
 import { insertApiKey } from './api-keys.ts'
 import { insertEnvironment } from './environments.ts'
 import { insertInvitation } from './operators/invitations.ts'
@@ -13,8 +13,9 @@ export const controlActs = {
   initialise: write(initialise),
   secret: write(secret),
   touchCredentials: write(touchCredentials),
-} satisfies Partial<Acts<ControlStore>>
+}
 
+/** On an empty store, creates the first tenant with its key and token in one transaction. Otherwise does nothing. */
 async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {
   await lockControl(sql)
   if ((await sql.get('SELECT id FROM workspaces LIMIT 1')) !== null) return 'not_empty'
@@ -27,6 +28,7 @@ async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'no
   return 'created'
 }
 
+/** A secret of the installation. The caller generates it; the store keeps the first. */
 export async function secret(sql: Sql, name: string, candidate: string): Promise<string> {
   await sql.run('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING', [name, candidate])
   const row = await sql.get<{ value: string }>('SELECT value FROM secrets WHERE name = ?', [name])
@@ -39,6 +41,7 @@ const TABLES = {
   session: ['operator_sessions', 'token_hash'],
 } as const
 
+/** Records last uses; never moves a time back. */
 async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
   // Sorted, so that two nodes that update the same keys cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))

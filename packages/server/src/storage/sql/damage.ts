@@ -1,5 +1,5 @@
 /** Finds payloads that are not those that were stored, and says which. What is left of a payload goes no further. */
-import type { StoreCheck } from '../storage.ts'
+import type { StoreCheck } from '../store.ts'
 import { eventEnvironment } from './events.ts'
 import { PAYLOAD, withPayloads } from './payloads.ts'
 import type { DamagedPayload, Sql } from './sql.ts'

@@ -1,8 +1,8 @@
-import { read, write, type Acts } from './act.ts'
+import { read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
 import type { TenantChange } from '../workspaces.ts'
-import type { EnvironmentRow, NewEnvironmentRow, EnvironmentStore } from '../environments.ts'
+import type { EnvironmentRow, NewEnvironmentRow } from '../environments.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision, lockControl } from './revision.ts'
 import type { Sql } from './sql.ts'
@@ -16,7 +16,7 @@ export const environmentsActs = {
   listEnvironments: read(listEnvironments),
   findEnvironment: read(findEnvironment),
   changeEnvironment: write(changeEnvironment),
-} satisfies Partial<Acts<EnvironmentStore>>
+}
 
 const COLUMNS = `id, workspace_id AS "workspaceId", name, created_at AS "createdAt", archived_at AS "archivedAt",
   delete_at AS "deleteAt"`
@@ -66,6 +66,7 @@ export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | 
   return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ? AND ${IS_THERE}`, [id])
 }
 
+/** Null: no such environment. Nothing is written or audited if it is so already. */
 async function changeEnvironment(
   sql: Sql,
   id: string,

@@ -1,4 +1,4 @@
-import { look, read, type Acts } from './act.ts'
+import { look, read } from './act.ts'
 import type {
   EventFilter,
   EventPage,
@@ -9,7 +9,6 @@ import type {
   FoundEvent,
   StoredEvent,
   Timeline,
-  EventStore,
 } from '../events.ts'
 import type { ArrivedPage } from '../exports.ts'
 import { withEnvelope } from './append/envelopes.ts'
@@ -22,7 +21,7 @@ export const eventsActs = {
   readTimeline: read(readTimeline),
   listEvents: look(listEvents),
   listEventRows: read(listEventRows),
-} satisfies Partial<Acts<EventStore>>
+}
 
 /** The session of the event `e`; `run` is the session of its run. */
 export const eventSession = (run: string) =>
@@ -83,7 +82,7 @@ interface Query {
   params: SqlValue[]
 }
 
-/** The first page of a run's events, with the run. */
+/** The run with the first page of its events, by external id first, then by internal UUID. Null: no such run. */
 async function readTimeline(
   sql: Sql,
   environmentId: string,
@@ -103,6 +102,10 @@ async function readTimeline(
   return run && { run, ...(await listEvents(sql, environmentId, run.id, { ...page, after: null })) }
 }
 
+/**
+ * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of client data, with at least one row.
+ * `run` is the internal id.
+ */
 export function listEvents(
   sql: Sql,
   environmentId: string,
@@ -151,6 +154,7 @@ export function rowsWithin(sizes: number[], { limit, pageBytes }: Pick<FirstPage
   return Math.min(past === -1 ? sizes.length : past, limit)
 }
 
+/** The same without payloads, in one of three orders, optionally filtered. */
 export async function listEventRows(
   sql: Sql,
   environmentId: string,

@@ -1,9 +1,9 @@
-import { look, read, write, type Acts } from './act.ts'
+import { look, read, write } from './act.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
 import type { EventsRead, StoredEvent } from '../events.ts'
-import type { ArrivedPage, ExportedKey, ExportedRow, ExportStore, ImportStart, RowsRestored } from '../exports.ts'
+import type { ArrivedPage, ExportedKey, ExportedRow, ImportStart, RowsRestored } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import type { Page } from '../page.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
@@ -28,7 +28,7 @@ export const exportsActs = {
   beginImport: write(beginImport),
   restoreRows: write(restoreRows),
   restoreRun: write(restoreRun),
-} satisfies Partial<Acts<ExportStore>>
+}
 
 /** Without those whose runs were all erased. */
 const USED_AGENTS =
@@ -45,6 +45,7 @@ const EVER_DEPLOYED: ReadonlyMap<ExportedTable, { kind: DeployableKind; item: st
 const columnsOf = ({ columns }: TableParts): string =>
   columns.map((column) => `${column} AS "${memberOf(column)}"`).join(', ')
 
+/** Rows after the key, or from the first one. A page ends at `limit` rows or LIMITS.listBytes. */
 async function readExported(
   sql: Sql,
   environmentId: string,
@@ -72,6 +73,7 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
   return (await sql.get<{ workspaceId: string }>(text, [environmentId]))?.workspaceId ?? null
 }
 
+/** The events of a run with payloads, in the order of their arrival. `run` is the internal id. */
 function readArrived(
   sql: Sql,
   environmentId: string,
@@ -84,6 +86,10 @@ function readArrived(
 /** An audit entry stands for what one actor imports within this time. */
 const LOGGED_FOR_MS = 3_600_000
 
+/**
+ * Every request of an import begins with this. An import begins in an empty environment; its later requests name the same
+ * source. The audit entry is stored when it begins, and again when another actor or a later hour continues it.
+ */
 async function beginImport(
   sql: Sql,
   { environmentId, source, resume, actorId, now }: ImportStart,
@@ -116,6 +122,11 @@ async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<bool
   return true
 }
 
+/**
+ * Writes rows that are not there. An equal row stays; a different one, one that names a prompt of another
+ * workspace, or one that was erased, ends the act, and earlier rows stay. Deployments make a new configuration.
+ * Approvals are marked as imported at `now`.
+ */
 async function restoreRows(
   sql: Sql,
   environmentId: string,
@@ -230,6 +241,10 @@ const LOST_FACTS = [
   ...SUM_COLUMNS.map(([column]) => column),
 ]
 
+/**
+ * Writes what a restored run does not get from its events. The numbers of a run whose payloads were removed are among
+ * it. `runId` is the external id; columns are in camel case.
+ */
 async function restoreRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
   const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]

@@ -5,14 +5,8 @@
  *                     v    |
  *                  (free)--'
  */
-import { write, type Acts } from './act.ts'
-import type {
-  IdempotencyClaim,
-  IdempotencyKey,
-  IdempotencyOutcome,
-  KeptReply,
-  IdempotencyStore,
-} from '../idempotency.ts'
+import { write } from './act.ts'
+import type { IdempotencyClaim, IdempotencyKey, IdempotencyOutcome, KeptReply } from '../idempotency.ts'
 import type { Sql } from './sql.ts'
 
 export const idempotencyActs = {
@@ -20,7 +14,7 @@ export const idempotencyActs = {
   keepIdempotentReply: write(keepIdempotentReply),
   releaseIdempotencyKey: write(releaseIdempotencyKey),
   deleteOldIdempotencyKeys: write(deleteOldIdempotencyKeys),
-} satisfies Partial<Acts<IdempotencyStore>>
+}
 
 const ONE = 'actor_kind = ? AND actor_id = ? AND idempotency_key = ?'
 /** The time distinguishes a claim from its takeover, which is at least a minute later. */
@@ -32,6 +26,7 @@ interface Row {
   reply: string | null
 }
 
+/** Claims a key for a request, or returns the state of the request that has it. */
 async function claimIdempotencyKey(
   sql: Sql,
   key: IdempotencyKey,
@@ -52,6 +47,7 @@ async function claimIdempotencyKey(
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }
 }
 
+/** Stores the reply for retries. Does nothing if that claim was taken over. */
 async function keepIdempotentReply(
   sql: Sql,
   key: IdempotencyKey,
@@ -62,10 +58,12 @@ async function keepIdempotentReply(
   await sql.run(text, [status, json, ...values(key), claimedAt])
 }
 
+/** Releases the key of a request that created nothing. Does nothing if that claim was taken over. */
 async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
   await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, [...values(key), claimedAt])
 }
 
+/** Deletes some keys claimed before that time. Returns how many. */
 function deleteOldIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
   const text = `DELETE FROM idempotency_keys WHERE (actor_kind, actor_id, idempotency_key) IN (
     SELECT actor_kind, actor_id, idempotency_key FROM idempotency_keys

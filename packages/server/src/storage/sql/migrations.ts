@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 
 export interface Migration {
   version: number

@@ -8,8 +8,8 @@
  */
 import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
-import type { PackedBlock, PackedSlice, PackingStore, RunSlice, SlicePlace, UnpackedRun } from '../packing.ts'
-import { look, read, write, type Acts } from './act.ts'
+import type { PackedBlock, PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../packing.ts'
+import { look, read, write } from './act.ts'
 import { eventEnvironment, ofRun, rowsWithin, WITH_RUN } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING } from './payloads.ts'
 import { OF_UUID } from './runs/runs.ts'
@@ -19,20 +19,24 @@ export const packingActs = {
   listUnpackedRuns: look(listUnpackedRuns),
   readUnpacked: read(readUnpacked),
   storeBlocks: write(storeBlocks),
-} satisfies Partial<Acts<PackingStore>>
+}
 
 const SLICE_ROWS = 500
 const SLICE_BYTES = 512 * 1_024
 /** The window is as large as a block. */
 const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: Math.log2(BLOCK_BYTES) }
 
+/** Runs with payloads that nobody has tried to pack yet, by number, after that number. */
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
   const text = `SELECT number, id, run_id AS "runId", status, last_event_at AS "lastEventAt" FROM runs
     WHERE environment_id = ? AND packed = 0 AND number > ? ORDER BY number LIMIT ?`
   return sql.all(text, [environmentId, after, limit])
 }
 
-/** The next slice of a run, in the order of its timeline. Null: there is no such run. */
+/**
+ * Reads and compresses the next payloads of a run, after a place in its timeline: at most some hundred rows or about half a
+ * MiB. `run` is the internal id. A block that saves fewer bytes than `leastSaved` is not made. Null: no such run.
+ */
 async function readUnpacked(
   sql: Sql,
   environmentId: string,
@@ -120,6 +124,10 @@ async function packBlock(sql: Sql, rows: readonly UnpackedRow[], leastSaved: num
   return { packed, places }
 }
 
+/**
+ * Stores slices as read, at most one of each run. A run's last slice marks it as packed, unless new events arrived.
+ * False for a run whose blocks have changed since; then its slice is not stored.
+ */
 async function storeBlocks(sql: Sql, environmentId: string, slices: readonly RunSlice[]): Promise<boolean[]> {
   const stored = new Map<RunSlice, boolean>()
   const placed: PlacedBlock[] = []

@@ -13,7 +13,7 @@
  * first, as PAYLOAD_BYTES, because they are known without reading any payload or block.
  */
 import { brotliDecompressSync, crc32 } from 'node:zlib'
-import { StorageError } from '../storage.ts'
+import { StorageError } from '../store.ts'
 import type { DamagedPayload, Sql } from './sql.ts'
 
 /** Limits of a block. A larger payload gets a block for itself. */

@@ -1,8 +1,8 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PriceRow, PriceStore, UncostedWindow } from '../prices.ts'
+import type { PriceRow, UncostedWindow } from '../prices.ts'
 import type { UncostedSum } from '../uncosted.ts'
-import { read, write, type Acts } from './act.ts'
+import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import type { Sql } from './sql.ts'
 import { readUncostedSums } from './usage/uncosted-sums.ts'
@@ -12,7 +12,7 @@ export const pricesActs = {
   setPrice: write(setPrice),
   removePrice: write(removePrice),
   sumUncosted: read(sumUncosted),
-} satisfies Acts<PriceStore>
+}
 
 const COLUMNS = 'model, rates, changed_at AS "changedAt"'
 
@@ -23,11 +23,13 @@ function toRow(stored: Stored): PriceRow {
   return { ...stored, rates: JSON.parse(stored.rates) as PriceRow['rates'] }
 }
 
+/** By model. */
 async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
   const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = ? ORDER BY model LIMIT ?`
   return (await sql.all<Stored>(text, [workspaceId, LIMITS.prices])).map(toRow)
 }
 
+/** `too_many`: the workspace has reached its limit. */
 async function setPrice(
   sql: Sql,
   workspaceId: string,
@@ -48,6 +50,7 @@ async function setPrice(
   return 'set'
 }
 
+/** Null: no such price. */
 async function removePrice(
   sql: Sql,
   workspaceId: string,
@@ -61,6 +64,10 @@ async function removePrice(
   return toRow(stored)
 }
 
+/**
+ * Calls without a cost in a window of whole hours, by model and time; of one agent, if given by its internal id.
+ * `stepMs`: the longest time that one sum covers.
+ */
 function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
   const only = agentId ?? undefined
   return readUncostedSums(sql, environmentId, {

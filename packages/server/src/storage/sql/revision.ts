@@ -1,11 +1,11 @@
-import { look, type Acts } from './act.ts'
-import type { ControlStore } from '../control.ts'
+import { look } from './act.ts'
 import type { Sql } from './sql.ts'
 
 export const revisionActs = {
   controlRevision: look(controlRevision),
-} satisfies Partial<Acts<ControlStore>>
+}
 
+/** Increases whenever a key, token or tenant changes. Caches follow it. */
 async function controlRevision(sql: Sql): Promise<number> {
   const row = await sql.get<{ revision: number }>('SELECT revision FROM control WHERE id = 1')
   return row?.revision ?? 0

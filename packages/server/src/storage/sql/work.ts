@@ -7,7 +7,7 @@
  *
  * `due_at` of a held row is the end of its lease, so a dead node's work becomes due again.
  */
-import { look, write, type Acts } from './act.ts'
+import { look, write } from './act.ts'
 import { WORK_COUNTED, WORK_KINDS } from '../work.ts'
 import type {
   NewWork,
@@ -19,7 +19,6 @@ import type {
   WorkKind,
   WorkPostponement,
   WorkSubject,
-  WorkStore,
 } from '../work.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
@@ -32,7 +31,7 @@ export const workActs = {
   postponeWork: write(postponeWork),
   finishWork: write(finishWork),
   workBacklog: look(workBacklog),
-} satisfies Partial<Acts<WorkStore>>
+}
 
 const STAYS = 'DO NOTHING'
 export const RESTARTS = 'DO UPDATE SET due_at = excluded.due_at, lease_owner = NULL'
@@ -55,6 +54,7 @@ export async function enqueueWork(
 /** The kinds, as a table of one column. */
 const KINDS = `(VALUES ${WORK_KINDS.map(() => '(?)').join(', ')}) AS asked`
 
+/** The kinds that have due work. */
 async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   const text = `SELECT asked.column1 AS kind FROM ${KINDS}
     WHERE EXISTS (SELECT 1 FROM work WHERE kind = asked.column1 AND due_at <= ?)`
@@ -62,6 +62,7 @@ async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   return rows.map(({ kind }) => kind)
 }
 
+/** Claims due work, longest due first; no other node gets it before the lease ends. Counts an attempt. */
 async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
   // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
   // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
@@ -93,6 +94,10 @@ const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
       ORDER BY due_at LIMIT ?) AS counted) AS due
   FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
+/**
+ * Claims due work in turn: first of the workspaces that hold the least, and never as much of one as stays free for
+ * the others. `limit` is what is free, `held` what each workspace holds here.
+ */
 async function claimWorkInTurn(
   sql: Sql,
   { kind, owner, now, leaseUntil, limit }: WorkClaim,
@@ -164,20 +169,24 @@ async function forEachHeld(
   return held
 }
 
+/** Postpones work that is still held. Like the next two, returns how many items were still held. */
 function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
   return forEachHeld(sql, hold, `UPDATE work SET due_at = ? WHERE ${HELD}`, [leaseUntil])
 }
 
+/** Releases work that is still held, to be claimed again at `dueAt`. */
 export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
   const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
     WHERE ${HELD}`
   return forEachHeld(sql, hold, text, [dueAt, error, counts ? 0 : 1])
 }
 
+/** Removes work that is still held and no longer needed. Most acts do this in their own transaction. */
 export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
   return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
 }
 
+/** The amount of work, counted up to WORK_COUNTED of each kind, and since when it is due. */
 async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
   const counted = (condition: string) => `(SELECT COUNT(*) FROM
       (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`

@@ -1,7 +1,7 @@
-import { read, write, type Acts } from './act.ts'
+import { read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { NewWorkspaceRow, TenantChange, WorkspaceRow, WorkspaceStore } from '../workspaces.ts'
+import type { NewWorkspaceRow, TenantChange, WorkspaceRow } from '../workspaces.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, PLACES } from './rows/chunks.ts'
 import { growRevision } from './revision.ts'
@@ -13,7 +13,7 @@ export const workspacesActs = {
   listWorkspaces: read(listWorkspaces),
   findWorkspace: read(findWorkspace),
   changeWorkspace: write(changeWorkspace),
-} satisfies Partial<Acts<WorkspaceStore>>
+}
 
 const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'
 
@@ -33,6 +33,7 @@ async function createWorkspace(
   return 'created'
 }
 
+/** Only the ids in `within`, if given. */
 async function listWorkspaces(
   sql: Sql,
   { limit, after }: PageById,
@@ -58,6 +59,7 @@ export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null
   return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = ?`, [id])
 }
 
+/** Null: no such workspace. Nothing is written or audited if it is so already. */
 async function changeWorkspace(
   sql: Sql,
   id: string,

@@ -1,5 +1,5 @@
 import { open, rm, stat } from 'node:fs/promises'
-import type { BackupResult } from '../storage.ts'
+import type { BackupResult } from '../store.ts'
 import { syncFile } from './files.ts'
 import { runTask } from './run-task.ts'
 

@@ -1,6 +1,6 @@
 /** Classifies SQLite errors: bad data, a failed store, or a bug. */
 import Database from 'better-sqlite3'
-import { StorageError, StoreDamaged } from '../storage.ts'
+import { StorageError, StoreDamaged } from '../store.ts'
 
 const DATA_ERRORS = /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/
 const STORE_ERRORS = /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/

@@ -1,6 +1,6 @@
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import { batchBytes } from '../sql/append/append.ts'
-import { StorageError, type StorageErrorCode } from '../storage.ts'
+import { StorageError, type StorageErrorCode } from '../store.ts'
 import type { Disk } from './disk.ts'
 import { packBatch } from './packed-batch.ts'
 import type { Thread } from './thread.ts'

@@ -1,6 +1,6 @@
 /** Checks of an open store, for doctor. */
 import { statSync } from 'node:fs'
-import type { StoreCheck } from '../storage.ts'
+import type { StoreCheck } from '../store.ts'
 import type { Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
 import type { FileChecked } from './maintenance.ts'

@@ -4,7 +4,7 @@
  */
 import path from 'node:path'
 import Database from 'better-sqlite3'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { keepPrivate } from './files.ts'
 
 const LOCK_FILE = 'tacho.lock'

@@ -1,7 +1,7 @@
 /** A thread for one long task on a separate connection, so that neither writes nor reads wait for it. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
-import type { StoreCheck } from '../storage.ts'
+import type { StoreCheck } from '../store.ts'
 import { openDatabase, type Database } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type SentError } from './messages.ts'

@@ -1,7 +1,7 @@
 /** Messages between the main thread and the threads of the store. */
 import type { ActName } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
-import { StorageError, StoreDamaged, type StorageErrorCode } from '../storage.ts'
+import { StorageError, StoreDamaged, type StorageErrorCode } from '../store.ts'
 
 export interface Call {
   id: number

@@ -5,7 +5,7 @@
 import path from 'node:path'
 import { ROOT } from '../../program/root.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { APPLICATION_ID, type Database } from './database.ts'
 
 /** Every migration this version knows. */

@@ -3,7 +3,7 @@ import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, sta
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { checkApplied } from '../sql/migrations.ts'
-import { StoreRefused } from '../storage.ts'
+import { StoreRefused } from '../store.ts'
 import { acknowledgedFile } from './acknowledged.ts'
 import { APPLICATION_ID, STORE_FILE } from './database.ts'
 import { keepPrivate, syncDirectory, syncFile } from './files.ts'

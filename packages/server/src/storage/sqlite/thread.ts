@@ -10,7 +10,7 @@
  * retry. Everything the thread acknowledged is on disk.
  */
 import { Worker } from 'node:worker_threads'
-import { StorageError } from '../storage.ts'
+import { StorageError } from '../store.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
 import { moduleUrl } from '../../program/module-url.ts'
 import { PendingCalls } from '../../threads/pending-calls.ts'

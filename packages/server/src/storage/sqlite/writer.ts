@@ -2,9 +2,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
 import type { ClosedRuns } from '../stalled.ts'
-import type { PackingStore } from '../packing.ts'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
-import { runAct } from '../sql/acts.ts'
+import { runAct, type ActMethods } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import { sqliteAppendEngine } from './append.ts'
@@ -106,7 +105,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
   }
   if (act === 'closeStalledRuns') engine.forgetRuns(String(args[0]), (result as ClosedRuns).changedRunIds)
   if (act === 'storeBlocks') {
-    const [environmentId, slices] = args as Parameters<PackingStore['storeBlocks']>
+    const [environmentId, slices] = args as Parameters<ActMethods['storeBlocks']>
     engine.forgetRuns(
       environmentId,
       slices.map(({ run }) => run.runId),

@@ -3,7 +3,8 @@ import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openPostgresStorage, type PostgresOptions } from '../../../src/storage/postgres/open.ts'
-import { StorageError, type Storage } from '../../../src/storage/storage.ts'
+import type { Storage } from '../../../src/storage/storage.ts'
+import { StorageError } from '../../../src/storage/store.ts'
 import { testDatabases, type TestDatabase, type TestDatabases } from '../../setup/postgres-server.ts'
 
 /** Creates a database before the tests of a file and drops it after them. */

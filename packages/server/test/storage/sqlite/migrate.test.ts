@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test'
 import Database from 'better-sqlite3'
 import { newestVersion } from '../../../src/storage/sql/migrations.ts'
 import { knownMigrations, migrate } from '../../../src/storage/sqlite/migrate.ts'
-import { StoreRefused } from '../../../src/storage/storage.ts'
+import { StoreRefused } from '../../../src/storage/store.ts'
 import { assertMadeHere, assertTenantsFirst, type UniqueKey } from '../unique-keys.ts'
 import { openStore, temporaryDirectory } from './temporary.ts'
 

@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto'
 import type { CustomAdapter, Where } from 'better-auth/adapters'
 import { sessionCredential } from '../../../domain/credential.ts'
 import { uuidv7 } from '../../../storage/uuid.ts'
-import type { SignInCondition, SignInModel, SignInRecord, SignInStore } from '../../../storage/sign-in.ts'
+import type { SignInCondition, SignInModel, SignInRecord } from '../../../storage/sign-in.ts'
+import type { Storage } from '../../../storage/storage.ts'
 
 type Value = string | number | boolean | Date | null | undefined
 type Given = Record<string, Value>
@@ -19,7 +20,9 @@ const MANY = 10_000
 export const newRecordId = (): string => uuidv7(Date.now(), randomBytes)
 
 /** The store keeps only hashes of session tokens; the library gets back the tokens it passed in. */
-export function signInRecords(storage: SignInStore): CustomAdapter {
+export function signInRecords(
+  storage: Pick<Storage, 'findSignIn' | 'createSignIn' | 'updateSignIn' | 'deleteSignIn'>,
+): CustomAdapter {
   async function find(model: string, where: Where[] | undefined, limit: number, newestFirst = false) {
     const tokens = new Map<string, string>()
     const records = await storage.findSignIn(modelOf(model), {

@@ -14,7 +14,7 @@
  */
 import { addRepeated } from '../../completeness.ts'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun } from '../../events.ts'
-import { StorageError, type StoreWarning } from '../../storage.ts'
+import { StorageError, type StoreWarning } from '../../store.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from '../agents.ts'
 import { ownText } from './cached-text.ts'
 import { knownStates, StaleCaches } from './append-state.ts'

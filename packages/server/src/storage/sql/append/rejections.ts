@@ -1,6 +1,6 @@
 /** Rejected events. The store keeps the newest of each environment. */
-import { read, type Acts } from '../act.ts'
-import type { EventStore, NewEvent, RejectionRow } from '../../events.ts'
+import { read } from '../act.ts'
+import type { NewEvent, RejectionRow } from '../../events.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '../rows/json-rows.ts'
 import { addRejected, addRepeated } from '../../completeness.ts'
 import { ownText } from './cached-text.ts'
@@ -10,7 +10,7 @@ import type { Sql } from '../sql.ts'
 
 export const rejectionsActs = {
   findRejection: read(findRejection),
-} satisfies Partial<Acts<EventStore>>
+}
 
 /** How many are kept per environment, plus those since the last trim. */
 const REJECTIONS_KEPT = 10_000
@@ -69,6 +69,7 @@ export async function trimRejections(sql: Sql, environmentId: string, kept = REJ
   await sql.run(text, [environmentId, environmentId, kept])
 }
 
+/** The newest rejection of that id among those kept (bounded per environment). */
 async function findRejection(
   sql: Sql,
   environmentId: string,

@@ -1,5 +1,5 @@
 /** Lists of approvals, and the changes that caches and streams follow. */
-import { look, read, type Acts } from '../act.ts'
+import { look, read } from '../act.ts'
 import type {
   ApprovalFilter,
   ApprovalGroupRow,
@@ -9,7 +9,6 @@ import type {
   ChangePlace,
   GroupBounds,
   Requester,
-  ApprovalStore,
 } from '../../approvals.ts'
 import type { Page } from '../../page.ts'
 import { agentKeyOf, COLUMNS } from './approval-rows.ts'
@@ -25,8 +24,9 @@ export const approvalListsActs = {
   listOverdueEnvironments: read(listOverdueEnvironments),
   approvalRevisions: look(approvalRevisions),
   listChangedApprovals: read(listChangedApprovals),
-} satisfies Partial<Acts<ApprovalStore>>
+}
 
+/** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */
 function listApprovals(
   sql: Sql,
   environmentId: string,
@@ -55,12 +55,14 @@ function listApprovals(
   return sql.page(text, params, limit)
 }
 
+/** Oldest first. `run` is the external id. */
 function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit: number): Promise<Page<ApprovalRow>> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND run_key = ?
     ORDER BY created_at, id`
   return sql.page(text, [environmentId, textKey(run)], limit)
 }
 
+/** Groups the approvals pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
 function groupApprovals(
   sql: Sql,
   environmentId: string,
@@ -78,6 +80,7 @@ function groupApprovals(
   return sql.all(text, [environmentId, now, requests, groups])
 }
 
+/** How many requests each of these made at or after `since`; counts at most `most`. */
 async function countRequests(
   sql: Sql,
   environmentId: string,
@@ -99,12 +102,14 @@ async function countRequests(
   return keys.map((key) => counts.get(key) ?? 0)
 }
 
+/** Environments that may have overdue approvals at `now`. */
 async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {
   const text = `SELECT environment_id AS id FROM approval_feeds WHERE next_deadline <= ? ORDER BY next_deadline LIMIT ?`
   const rows = await sql.all<{ id: string }>(text, [now, limit])
   return rows.map(({ id }) => id)
 }
 
+/** The approval revision of each of these environments; 0 if it has none. */
 async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<ApprovalRevision[]> {
   const text = `SELECT environment_id AS "environmentId", revision, removed_revision AS "removedRevision"
     FROM approval_feeds WHERE environment_id IN (${PLACES})`
@@ -118,6 +123,7 @@ async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<Ap
   })
 }
 
+/** Approvals that are new or changed after that place, by (revision, id). */
 function listChangedApprovals(
   sql: Sql,
   environmentId: string,

@@ -1,6 +1,6 @@
 /** The columns of approvals, and reads of single rows. */
-import { look, read, type Acts } from '../act.ts'
-import type { ApprovalRow, Requester, ApprovalStore } from '../../approvals.ts'
+import { look, read } from '../act.ts'
+import type { ApprovalRow, Requester } from '../../approvals.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
 import { textKey } from '../keys.ts'
 import { namesOfRow } from '../rows/row-names.ts'
@@ -9,7 +9,7 @@ import { selectList, type Sql } from '../sql.ts'
 export const approvalRowsActs = {
   findApproval: look(findApproval),
   findApprovals: read(findApprovals),
-} satisfies Partial<Acts<ApprovalStore>>
+}
 
 export const COLUMNS = selectList({ environmentId: 'environment_id', ...namesOfRow('approvals') })
 
@@ -17,6 +17,7 @@ export function findApproval(sql: Sql, environmentId: string, id: string): Promi
   return sql.get(`SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id = ?`, [environmentId, id])
 }
 
+/** The approvals that exist, in no particular order. */
 export function findApprovals(sql: Sql, environmentId: string, ids: string[]): Promise<ApprovalRow[]> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [environmentId, ...chunk]))

@@ -14,15 +14,8 @@
  * holds it until it commits. So revisions are committed in their order on every node: a reader that has read everything
  * up to one revision never finds a smaller one later.
  */
-import { write, type Acts } from '../act.ts'
-import type {
-  ApprovalRow,
-  CreatedApproval,
-  Decided,
-  DecisionRow,
-  NewApprovalRow,
-  ApprovalStore,
-} from '../../approvals.ts'
+import { write } from '../act.ts'
+import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../../approvals.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../webhooks/announcements.ts'
 import { insertAudit } from '../audit.ts'
@@ -38,8 +31,12 @@ export const approvalsActs = {
   createApproval: write(createApproval),
   decideApprovals: write(decideApprovals),
   expireApprovals: write(expireApprovals),
-} satisfies Partial<Acts<ApprovalStore>>
+}
 
+/**
+ * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
+ * the stored request is for another tool or input. `imported`: an import brought it. `erased`: the request was erased, or its run forever.
+ */
 async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
   // A retry needs no lock.
   const early = await findRequest(sql, request)
@@ -80,6 +77,10 @@ async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Pr
   return { outcome: isSame ? 'existing' : 'conflict', approval }
 }
 
+/**
+ * Decides each approval that is pending and not expired, and refuses the rest. Results are in the order of `ids`. The
+ * targets of `audit` are these ids; only the entries of decided approvals are stored.
+ */
 async function decideApprovals(
   sql: Sql,
   environmentId: string,
@@ -151,6 +152,7 @@ async function expire(
   return expired
 }
 
+/** Expires the approvals overdue at `now`, oldest deadline first. Returns how many. */
 export async function expireApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<number> {
   const revision = await nextRevision(sql, environmentId, null)
   const overdue = await sql.all<{ id: string }>(

@@ -1,14 +1,18 @@
 /** Finds the POLICY_DECISION in which a client recorded the input of a call it requested approval for. */
-import { read, type Acts } from '../act.ts'
-import type { RecordedInputRow, SoughtInput, ApprovalStore } from '../../approvals.ts'
+import { read } from '../act.ts'
+import type { RecordedInputRow, SoughtInput } from '../../approvals.ts'
 import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
 import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
 import type { Sql } from '../sql.ts'
 
 export const recordedInputActs = {
   findRecordedInput: read(findRecordedInput),
-} satisfies Partial<Acts<ApprovalStore>>
+}
 
+/**
+ * The first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries
+ * `input`. Searches backwards from `until`, within bounds.
+ */
 async function findRecordedInput(
   sql: Sql,
   environmentId: string,

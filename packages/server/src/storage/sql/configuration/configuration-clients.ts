@@ -8,9 +8,8 @@ import {
   type ConfigurationClients,
   type ConfigurationClientSeen,
   type ConfigurationClientsPage,
-  type ConfigurationClientStore,
 } from '../../configuration-clients.ts'
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import { withoutErasedClients } from '../erasure/erased-keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -19,12 +18,16 @@ import { readRevision } from './configurations.ts'
 export const configurationClientsActs = {
   writeConfigurationClients: write(writeConfigurationClients),
   listConfigurationClients: read(listConfigurationClients),
-} satisfies Partial<Acts<ConfigurationClientStore>>
+}
 
 const LATEST_WINS = `ON CONFLICT (environment_id, identified_by, client_id)
   DO UPDATE SET revision = excluded.revision, key_id = excluded.key_id, seen_at = excluded.seen_at
   WHERE c.seen_at <= excluded.seen_at`
 
+/**
+ * Merges what one process has seen of the clients of an environment: of each client, the latest is kept. Then deletes
+ * the clients last seen before `deleteBefore`, and the oldest beyond LIMITS.configurationClients.
+ */
 async function writeConfigurationClients(
   sql: Sql,
   environmentId: string,
@@ -62,6 +65,7 @@ function compare(a: string, b: string): number {
 const STANDING = `CASE WHEN seen_at < ? THEN 'SILENT' WHEN revision = ? THEN 'CURRENT'
   WHEN seen_at > ? THEN 'BEHIND' ELSE 'UPDATING' END`
 
+/** Ordered by client id; clients that sent an id come first. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,

@@ -1,14 +1,14 @@
 /** The runtime configuration of an environment: computed at publication, then only read. */
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
 import canonicalize from 'canonicalize'
-import type { Configuration, DeploymentStore } from '../../deployments.ts'
+import type { Configuration } from '../../deployments.ts'
 import type { Sql } from '../sql.ts'
 
 export const configurationsActs = {
   readConfiguration: read(readConfiguration),
-} satisfies Partial<Acts<DeploymentStore>>
+}
 
 /**
  * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the
@@ -25,6 +25,7 @@ function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): C
 
 const EMPTY = configurationOf([], [])
 
+/** The deployed configuration. Its text is null if `knownRevision` is current. */
 async function readConfiguration(
   sql: Sql,
   environmentId: string,

@@ -1,19 +1,18 @@
 /** What is deployed in an environment, and who changed it. Publishing is in publish.ts. */
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import type {
   DeploymentChangePage,
   DeploymentChangeRow,
   DeploymentFilter,
   DeploymentPage,
   DeploymentRow,
-  DeploymentStore,
 } from '../../deployments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
 export const deploymentsActs = {
   listDeployments: read(listDeployments),
   listDeploymentChanges: read(listDeploymentChanges),
-} satisfies Partial<Acts<DeploymentStore>>
+}
 
 const NAME = `COALESCE(p.name, d.item_id) AS name`
 const NAMED = `JOIN environments e ON e.id = d.environment_id
@@ -27,6 +26,7 @@ function listDeployments(sql: Sql, environmentId: string, { limit, after }: Depl
   return sql.all(text, [environmentId, ...(after ? [after.kind, after.id] : []), limit])
 }
 
+/** Newest publication first; its changes by kind and id. */
 function listDeploymentChanges(
   sql: Sql,
   environmentId: string,

@@ -1,6 +1,6 @@
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow, PolicyStore } from '../../policies.ts'
+import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies.ts'
 import type { SavedVersion, VersionPage } from '../../prompts.ts'
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
@@ -16,7 +16,7 @@ export const policiesActs = {
   listPolicyVersions: read(listPolicyVersions),
   findPolicyVersion: read(findPolicyVersion),
   archivePolicy: write(archivePolicy),
-} satisfies Partial<Acts<PolicyStore>>
+}
 
 const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,
   v.author, v.note, v.created_at AS "createdAt", v.imported_at AS "importedAt"`
@@ -47,6 +47,9 @@ async function createPolicy(
   return 'created'
 }
 
+/**
+ * Null: no such policy in the workspace. If the newest version has the same content, nothing is written or audited.
+ */
 async function createPolicyVersion(
   sql: Sql,
   workspaceId: string,
@@ -84,6 +87,7 @@ async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersi
   await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
 }
 
+/** By id. */
 async function listPolicies(
   sql: Sql,
   workspaceId: string,
@@ -126,6 +130,7 @@ function findPolicyVersion(
   return sql.get(text, [workspaceId, policyId, number])
 }
 
+/** Null: no such policy. A deployed one is not archived: `deployedIn` names an environment. */
 async function archivePolicy(
   sql: Sql,
   workspaceId: string,

@@ -1,4 +1,4 @@
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import {
   measureContent,
@@ -9,7 +9,6 @@ import {
   type PromptVersionRow,
   type SavedVersion,
   type VersionPage,
-  type PromptStore,
 } from '../../prompts.ts'
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
@@ -26,7 +25,7 @@ export const promptsActs = {
   listPromptVersions: read(listPromptVersions),
   findPromptVersion: read(findPromptVersion),
   changePrompt: write(changePrompt),
-} satisfies Partial<Acts<PromptStore>>
+}
 
 const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",
   v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt", v.imported_at AS "importedAt"`
@@ -63,6 +62,9 @@ async function createPrompt(
   return 'created'
 }
 
+/**
+ * Null: no such prompt in the workspace. If the newest version has the same content, nothing is written or audited.
+ */
 async function createPromptVersion(
   sql: Sql,
   workspaceId: string,
@@ -105,6 +107,7 @@ async function insertVersion(
   return { id, promptId, number, ...measured, author, note, createdAt, importedAt: null }
 }
 
+/** By id; only the prompt of that name if a name is given. */
 async function listPrompts(
   sql: Sql,
   workspaceId: string,
@@ -148,6 +151,7 @@ function findPromptVersion(
   return sql.get(text, [workspaceId, promptId, number])
 }
 
+/** Null: no such prompt. A deployed one is not changed: `deployedIn` names an environment. */
 async function changePrompt(
   sql: Sql,
   workspaceId: string,

@@ -5,21 +5,13 @@
  *
  * All checks come before the first write.
  */
-import { write, type Acts } from '../act.ts'
+import { write } from '../act.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type {
-  Change,
-  Intent,
-  Item,
-  ItemVersion,
-  NewPublication,
-  Published,
-  DeploymentStore,
-} from '../../deployments.ts'
+import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../deployments.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
 import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
@@ -42,7 +34,7 @@ import {
 
 export const publishActs = {
   publish: write(publish),
-} satisfies Partial<Acts<DeploymentStore>>
+}
 
 /** A permitted change: the version exists. */
 interface Planned extends Change {
@@ -50,6 +42,12 @@ interface Planned extends Change {
   restores: number | null
 }
 
+/**
+ * Changes the deployed versions, all or nothing. The same transaction computes and stores the environment's
+ * configuration and increases the control revision. Each audit entry is stored once per change, with its own id,
+ * action, target and detail. Publications of one environment run one after another. Without a change, nothing is
+ * written.
+ */
 export async function publish(sql: Sql, publication: NewPublication, audit: AuditEntry[]): Promise<Published> {
   const { environmentId, intent } = publication
   const environment = await findEnvironment(sql, environmentId)

@@ -1,4 +1,4 @@
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
@@ -10,7 +10,6 @@ import type {
   SimulationRow,
   ToolCallPage,
   ToolCallRow,
-  SimulationStore,
 } from '../../simulations.ts'
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
@@ -31,7 +30,7 @@ export const simulationsActs = {
   countToolCalls: read(countToolCalls),
   listToolCalls: read(listToolCalls),
   listRunSteps: read(listRunSteps),
-} satisfies Partial<Acts<SimulationStore>>
+}
 
 const COLUMNS = `id, environment_id AS "environmentId", status, condition, severity, action, days,
   created_at AS "createdAt", created_by AS "createdBy", ended_at AS "endedAt", scanned, total, error, result`
@@ -45,6 +44,7 @@ function parsed({ result, ...row }: Kept): SimulationRow {
   return { ...row, result: result === null ? null : (JSON.parse(result) as SimulationResult) }
 }
 
+/** Queued as work in the same transaction. Deletes the oldest ended ones beyond `bounds.kept`. */
 async function createSimulation(
   sql: Sql,
   simulation: NewSimulationRow,
@@ -75,6 +75,7 @@ async function findSimulation(sql: Sql, environmentId: string, id: string): Prom
   return row && parsed(row)
 }
 
+/** Newest first; `after` is the last id of the previous page. */
 async function listSimulations(
   sql: Sql,
   environmentId: string,
@@ -86,6 +87,7 @@ async function listSimulations(
   return { rows: rows.map(parsed), more }
 }
 
+/** Null: no such simulation. An ended simulation stays unchanged, and nothing is audited. */
 async function cancelSimulation(
   sql: Sql,
   environmentId: string,
@@ -102,6 +104,7 @@ async function cancelSimulation(
   return findSimulation(sql, environmentId, id)
 }
 
+/** Stores the progress. False if it was cancelled or has ended. */
 async function reportSimulation(
   sql: Sql,
   environmentId: string,
@@ -113,6 +116,7 @@ async function reportSimulation(
   return (await sql.run(text, [scanned, total, environmentId, id])) === 1
 }
 
+/** Ends it, unless it has already ended: the first end counts. */
 async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
   const set = end.status === 'DONE' ? `scanned = ?, total = ?, result = ?` : 'error = ?'
   const values: SqlValue[] =
@@ -134,6 +138,7 @@ async function removeWork(sql: Sql, environmentId: string, id: string): Promise<
 /** Events of removed runs wait for their deletion. */
 const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = ? AND g.number = e.run)'
 
+/** Recorded tool calls with `from <= time < to`. */
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const stored = `SELECT COUNT(*) FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?`
@@ -145,6 +150,7 @@ async function countToolCalls(sql: Sql, environmentId: string, from: number, to:
   return row?.count ?? 0
 }
 
+/** By time. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */
 async function listToolCalls(
   sql: Sql,
   environmentId: string,
@@ -177,6 +183,7 @@ async function listToolCalls(
   return withPayloads(sql, environmentId, rows)
 }
 
+/** Model and tool calls of a run in timeline order, between two places. */
 async function listRunSteps(
   sql: Sql,
   environmentId: string,

@@ -1,16 +1,17 @@
 /** What the tool calls and policy decisions of a run say about approvals. Payloads are read here and go no further. */
-import { read, type Acts } from '../act.ts'
-import type { ToolEventPage, ToolEventRow, ToolEventsRead, ApprovalStore } from '../../approvals.ts'
+import { read } from '../act.ts'
+import type { ToolEventPage, ToolEventRow, ToolEventsRead } from '../../approvals.ts'
 import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
 export const toolEventsActs = {
   listToolEvents: read(listToolEvents),
-} satisfies Partial<Acts<ApprovalStore>>
+}
 
 type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
 
+/** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
 async function listToolEvents(
   sql: Sql,
   environmentId: string,

@@ -10,9 +10,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { AuditEntry } from '../../audit.ts'
-import type { DeletionSlice, EnvironmentRow, EnvironmentStore } from '../../environments.ts'
+import type { DeletionSlice, EnvironmentRow } from '../../environments.ts'
 import { uuidv7 } from '../../uuid.ts'
-import { write, type Acts } from '../act.ts'
+import { write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
@@ -24,7 +24,7 @@ import { enqueueWork } from '../work.ts'
 export const environmentDeletionActs = {
   orderDeletion: write(orderDeletion),
   deleteFromEnvironment: write(deleteFromEnvironment),
-} satisfies Partial<Acts<EnvironmentStore>>
+}
 
 interface Deletion {
   /** The audit entry of the request. */
@@ -33,6 +33,10 @@ interface Deletion {
   rows: Record<string, number>
 }
 
+/**
+ * Orders the deletion of an archived environment; restoring it cancels the order. An order that stands stays as it is.
+ * `asked` goes to the audit log, now and, with what was deleted, in the end.
+ */
 async function orderDeletion(
   sql: Sql,
   id: string,
@@ -67,6 +71,7 @@ function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
   return sql.get<Ordered>(text, [id])
 }
 
+/** Deletes one slice of an environment whose time has come. Returns the table of the next one; null: nothing is left. */
 async function deleteFromEnvironment(
   sql: Sql,
   id: string,

@@ -1,13 +1,6 @@
 /** Which runs an erasure removes: by index where there is one, otherwise by walking over all runs of the environment. */
-import type {
-  Erasable,
-  ErasableRun,
-  ErasurePreviewRow,
-  ErasureRow,
-  ErasureStore,
-  ErasureSubject,
-} from '../../erasures.ts'
-import { look, read, type Acts } from '../act.ts'
+import type { Erasable, ErasableRun, ErasurePreviewRow, ErasureRow, ErasureSubject } from '../../erasures.ts'
+import { look, read } from '../act.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
 import { findErasure, type Searched } from './erasure-rows.ts'
 import { eventEnvironment } from '../events.ts'
@@ -20,7 +13,7 @@ export const erasableActs = {
   previewErasure: look(previewErasure),
   countToSearch: look(countToSearch),
   listCountedNames: look(listCountedNames),
-} satisfies Partial<Acts<ErasureStore>>
+}
 
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
 const CLOCKS_MS = 10_000
@@ -42,6 +35,7 @@ const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): b
 
 type Found = Omit<ErasableRun, 'isFound'>
 
+/** The next runs to remove or to search, at most `limit`. Null: no such erasure. */
 export async function listErasable(
   sql: Sql,
   environmentId: string,
@@ -126,6 +120,7 @@ async function walk(
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
 }
 
+/** Runs that an erasure has to search, because no index finds them. */
 async function countToSearch(
   sql: Sql,
   environmentId: string,
@@ -136,12 +131,14 @@ async function countToSearch(
   return (await sql.get<{ count: number }>(text, [environmentId]))?.count ?? 0
 }
 
+/** Names of models and tools that usage is summed up by. All others are summed up as one. */
 async function listCountedNames(sql: Sql, environmentId: string): Promise<string[]> {
   const text = `SELECT model AS name FROM models WHERE environment_id = ?
     UNION SELECT tool AS name FROM tools WHERE environment_id = ?`
   return (await sql.all<{ name: string }>(text, [environmentId, environmentId])).map(({ name }) => name)
 }
 
+/** What such an erasure would remove now; counts end at `most` runs. */
 async function previewErasure(
   sql: Sql,
   environmentId: string,

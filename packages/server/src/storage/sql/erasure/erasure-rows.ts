@@ -32,6 +32,7 @@ export async function findErasure(
   return row && parsed(row)
 }
 
+/** Newest first. */
 export async function listErasures(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<ErasureRow[]> {
   const older = after === null ? '' : 'AND id < ?'
   const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = ? ${older} ORDER BY id DESC LIMIT ?`

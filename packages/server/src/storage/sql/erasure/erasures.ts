@@ -9,9 +9,9 @@
  */
 import { hash, randomBytes } from 'node:crypto'
 import type { AuditEntry } from '../../audit.ts'
-import type { ErasureRow, ErasureSlice, ErasureStore, NewErasure } from '../../erasures.ts'
+import type { ErasureRow, ErasureSlice, NewErasure } from '../../erasures.ts'
 import { uuidv7 } from '../../uuid.ts'
-import { look, read, write, type Acts } from '../act.ts'
+import { look, read, write } from '../act.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../audit.ts'
 import { erasableActs, hourBefore, listErasable, namedAgents, takenUntil } from './erasable.ts'
 import { findErasure, listErasures } from './erasure-rows.ts'
@@ -31,13 +31,14 @@ export const erasuresActs = {
   concludeErasure: write(concludeErasure),
   deleteErased: write(deleteErased),
   deferErasure: write(deferErasure),
-} satisfies Partial<Acts<ErasureStore>>
+}
 
 const ONE = 'environment_id = ? AND id = ?'
 
 /** The job takes over if the request that created it has not finished by then. */
 const REQUEST_MS = 30_000
 
+/** After its commit, late retries of erased data are refused. The same transaction queues its work. */
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
   const { id, environmentId, kind, subject, field, createdAt, toSearch } = erasure
   await holdEnvironment(sql, environmentId)
@@ -76,6 +77,7 @@ async function renewEnvelopes(sql: Sql, environmentId: string, kind: 'agent' | '
   await sql.run(text, [environmentId, subject, subject])
 }
 
+/** Removes runs, and notes that all up to `searchedTo` were searched. */
 async function removeErased(
   sql: Sql,
   environmentId: string,
@@ -115,6 +117,10 @@ function checksumOf(before: string, lines: readonly string[]): string {
   return lines.length === 0 ? before : hash('sha256', [before, ...lines.toSorted()].join('\n'))
 }
 
+/**
+ * Removes everything else that the erasure names. With `effectiveAt` in the result, no reader finds anything of it;
+ * otherwise call it, or the two before, again.
+ */
 async function concludeErasure(sql: Sql, environmentId: string, id: string, now: number): Promise<ErasureRow | null> {
   await holdEnvironment(sql, environmentId)
   const erasure = await findErasure(sql, environmentId, id)
@@ -212,6 +218,7 @@ async function forgetReplies(sql: Sql, environmentId: string, subject: string): 
   await sql.run(text, [JSON.stringify(environmentId), JSON.stringify(subject)])
 }
 
+/** Deletes up to about `limit` events. The last slice writes the receipt. */
 async function deleteErased(
   sql: Sql,
   environmentId: string,
@@ -233,6 +240,7 @@ async function deleteErased(
   return row
 }
 
+/** Its work keeps failing: it starts over at `dueAt`. */
 async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: number, error: string): Promise<void> {
   const text = `UPDATE work SET due_at = ?, attempts = 0, lease_owner = NULL, last_error = ?
     WHERE environment_id = ? AND kind = 'erase' AND subject_id = ?`

@@ -4,8 +4,8 @@
  * record (review.ts). Both take the lock of the run first.
  */
 import type { StoredEvent } from '../../events.ts'
-import type { FailureStore, NamedFailure, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
-import { read, write, type Acts } from '../act.ts'
+import type { NamedFailure, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
+import { read, write } from '../act.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { listEventRows, listEvents } from '../events.ts'
 import { serviceRecordKey } from '../keys.ts'
@@ -19,7 +19,7 @@ export const failuresActs = {
   readFailures: read(readFailures),
   recordFailures: write(recordFailures),
   nameReported: write(nameReported),
-} satisfies Acts<FailureStore>
+}
 
 /** The failure that an outcome repeats is among the newest events before it. */
 const EVENTS_BEFORE = 100
@@ -30,6 +30,7 @@ const EVENTS_KEPT = 200
 const BYTES_KEPT = 4 * 1_048_576
 const PAGE = { limit: 100, pageBytes: 1_048_576 }
 
+/** The events of a run that may tell a failure: those with these times, and others among the newest before them. */
 async function readFailures(
   sql: Sql,
   environmentId: string,
@@ -68,6 +69,10 @@ function mayFail({ eventType, payload }: StoredEvent): boolean {
   return eventType === 'ERROR' || payload.includes('"FAILED"') || /"(?:error|exception)"/.test(payload)
 }
 
+/**
+ * Stores and decides records of the service. Leaves out those that it has, that a client reported, and that an operator
+ * erased. Returns how many it stored.
+ */
 async function recordFailures(
   sql: Sql,
   environmentId: string,
@@ -111,8 +116,9 @@ async function reportedEvents(
 }
 
 /**
- * The group keeps the title of its report. So a group is named once, and a recount, which an erasure causes, takes the message
- * out of the title again.
+ * Gives issues of failed tools that clients reported the title of the failure that the service saw, once for an issue: a
+ * report has no message. The group keeps the title of its report. So a group is named once, and a recount, which an erasure
+ * causes, takes the message out of the title again.
  */
 async function nameReported(
   sql: Sql,

@@ -1,12 +1,12 @@
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import type { ActivityKind } from '@tacho/contract/operator/issue.ts'
-import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen, IssueStore } from '../../issues.ts'
+import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen } from '../../issues.ts'
 import type { Page } from '../../page.ts'
 import type { Sql } from '../sql.ts'
 
 export const issueActivityActs = {
   listIssueActivity: read(listIssueActivity),
-} satisfies Partial<Acts<IssueStore>>
+}
 
 export interface NewActivity {
   id: string

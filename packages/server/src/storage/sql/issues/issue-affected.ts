@@ -1,6 +1,6 @@
 /** The runs and agents in which a fingerprint was detected. Those of an issue are the union over its fingerprints. */
-import { read, type Acts } from '../act.ts'
-import type { AffectedAgentRow, AffectedRunRow, PageBySeen, IssueStore } from '../../issues.ts'
+import { read } from '../act.ts'
+import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
 import type { Page } from '../../page.ts'
 import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
@@ -12,7 +12,7 @@ import type { Sql } from '../sql.ts'
 export const issueAffectedActs = {
   listAffectedRuns: read(listAffectedRuns),
   listAffectedAgents: read(listAffectedAgents),
-} satisfies Partial<Acts<IssueStore>>
+}
 
 type Kind = 'run' | 'agent'
 
@@ -109,6 +109,7 @@ async function countSubjects(
   return count
 }
 
+/** Latest first. */
 async function listAffectedRuns(
   sql: Sql,
   environmentId: string,

@@ -11,10 +11,10 @@
  *
  * Every state change is one compare-and-set. A merged issue cannot be changed.
  */
-import { write, type Acts } from '../act.ts'
+import { write } from '../act.ts'
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { ChangedIssue, IssueChange, IssueRef, IssueStore } from '../../issues.ts'
+import type { ChangedIssue, IssueChange, IssueRef } from '../../issues.ts'
 import { enqueueWork } from '../work.ts'
 import { insertAudit } from '../audit.ts'
 import { insertActivity } from './issue-activity.ts'
@@ -26,7 +26,7 @@ export const issueChangesActs = {
   endIgnoring: write(endIgnoring),
   assignIssue: write(assignIssue),
   commentIssue: write(commentIssue),
-} satisfies Partial<Acts<IssueStore>>
+}
 
 /** The states from which a person can reach each state, and the name of the change. */
 const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {
@@ -66,6 +66,7 @@ function forgetDue(sql: Sql, { environmentId, id }: IssueRef): Promise<unknown> 
   return sql.run(text, [id, environmentId])
 }
 
+/** Opens an issue that was ignored until now or earlier. `entryId`: of its activity. */
 async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: number): Promise<void> {
   const text = `UPDATE issues SET state = 'OPEN', state_at = ?, state_by = NULL, ignored_until = NULL
     WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= ?`

@@ -4,19 +4,11 @@
  * merged_into never names a merged issue: a merge forwards what was merged into its source before. An unmerged issue
  * has a fingerprint, so locking its fingerprints locks the issue. See review.ts for the order.
  */
-import { write, type Acts } from '../act.ts'
+import { write } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type {
-  IssueChange,
-  IssueRef,
-  IssueSplit,
-  IssueWhole,
-  MergeOutcome,
-  SplitOutcome,
-  IssueStore,
-} from '../../issues.ts'
-import { StorageError } from '../../storage.ts'
+import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues.ts'
+import { StorageError } from '../../store.ts'
 import { insertAudit } from '../audit.ts'
 import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { insertActivity } from './issue-activity.ts'
@@ -28,10 +20,11 @@ import type { Sql } from '../sql.ts'
 export const issueGroupingActs = {
   mergeIssues: write(mergeIssues),
   splitIssue: write(splitIssue),
-} satisfies Partial<Acts<IssueStore>>
+}
 
 const ATTEMPTS = 5
 
+/** Moves every fingerprint into another issue, and later records with them. */
 async function mergeIssues(
   sql: Sql,
   issue: IssueRef,
@@ -70,6 +63,7 @@ async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }:
   await insertActivity(sql, { environmentId, id: root }, { ...entry, kind: 'MERGED', detail: { issueId: issue.id } })
 }
 
+/** Moves fingerprints out of an issue: back to the issue they were merged from, or into a new one. */
 async function splitIssue(
   sql: Sql,
   issue: IssueRef,

@@ -8,7 +8,7 @@
  *
  * Every change is one compare-and-set on the status, so that any number of reviewers decide a record once.
  */
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type {
   IssueRecordFilter,
   IssueRecordPage,
@@ -18,7 +18,6 @@ import type {
   NewIssueRecord,
   RecordInReview,
   RetriedRecord,
-  IssueRecordStore,
 } from '../../issue-records.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
@@ -39,7 +38,7 @@ export const issueRecordsActs = {
   startReview: write(startReview),
   failIssueRecord: write(failIssueRecord),
   retryIssueRecord: write(retryIssueRecord),
-} satisfies Partial<Acts<IssueRecordStore>>
+}
 
 const { payload: _payload, evidence: _evidence, ...NAMES } = namesOfRow('issue_records')
 
@@ -56,6 +55,10 @@ type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
 
 const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
 
+/**
+ * Stores a record and queues its review. The same client and client record id are stored once: the first write wins,
+ * and a duplicate returns the current status. Null: it was erased, or names what was erased after it.
+ */
 async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived | null> {
   const { environmentId, id, detectedAt, receivedAt } = record
   const key = clientRecordKey(record.sdkInstanceId, record.clientRecordId)
@@ -92,6 +95,7 @@ async function findIssueRecord(sql: Sql, environmentId: string, id: string): Pro
   return row && parsed(row)
 }
 
+/** Newest id first. */
 async function listIssueRecords(
   sql: Sql,
   environmentId: string,
@@ -125,6 +129,7 @@ export async function recordsOf(sql: Sql, environmentId: string, ids: string[]):
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
+/** Marks the undecided records among these as being evaluated, and returns them. */
 async function startReview(sql: Sql, environmentId: string, ids: string[], now: number): Promise<RecordInReview[]> {
   const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN ? ELSE status_at END,
       status = 'EVALUATING' WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')
@@ -135,6 +140,7 @@ async function startReview(sql: Sql, environmentId: string, ids: string[], now: 
   return records
 }
 
+/** Fails the review of a record permanently, and removes its work. */
 async function failIssueRecord(
   sql: Sql,
   environmentId: string,
@@ -156,6 +162,7 @@ export async function endReview(sql: Sql, environmentId: string, id: string): Pr
   await sql.run(text, [id, environmentId])
 }
 
+/** Queues a failed record for review again. `changed` is false if it has not failed. Null: no such record. */
 async function retryIssueRecord(
   sql: Sql,
   environmentId: string,

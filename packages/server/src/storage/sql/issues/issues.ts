@@ -1,5 +1,5 @@
 /** Reads issues. */
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordRow } from '../../issue-records.ts'
 import type {
@@ -11,7 +11,6 @@ import type {
   IssueWhole,
   IssueTrendRow,
   PageBySeen,
-  IssueStore,
   TrendSlots,
 } from '../../issues.ts'
 import type { Page } from '../../page.ts'
@@ -28,7 +27,7 @@ export const issuesActs = {
   findIssue: read(findIssue),
   listIssueOccurrences: read(listIssueOccurrences),
   readIssueTrend: read(readIssueTrend),
-} satisfies Partial<Acts<IssueStore>>
+}
 
 const COLUMNS = selectList(namesOfRow('issues'), 'i.')
 
@@ -46,6 +45,7 @@ const WITH_AFFECTED = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN iss
 const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
     WHERE f.environment_id = ? AND f.detection_type = ?)`
 
+/** Last seen first, then id. Without merged issues. */
 async function listIssues(
   sql: Sql,
   environmentId: string,
@@ -115,6 +115,7 @@ async function outermost(
   return (await sql.get<{ payload: string }>(select, [environmentId, found.id]))?.payload ?? null
 }
 
+/** Its decided records of one kind, latest first. */
 async function listIssueOccurrences(
   sql: Sql,
   environmentId: string,
@@ -137,6 +138,7 @@ async function listIssueOccurrences(
   return { rows, more: found.length > rows.length }
 }
 
+/** Detections by time. Null: no such issue. */
 async function readIssueTrend(
   sql: Sql,
   environmentId: string,

@@ -5,8 +5,8 @@
  * fingerprints too, so a locked fingerprint stays in its issue. The first decision about a fingerprint inserts it and
  * others wait, so one set of facts has one issue.
  */
-import { write, type Acts } from '../act.ts'
-import type { DecidedIssues, IssueDecision, IssueRecordStore } from '../../issue-records.ts'
+import { write } from '../act.ts'
+import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'
 import { announceIssues } from '../webhooks/announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
 import {
@@ -25,7 +25,7 @@ import { holdFailures } from './failure-lock.ts'
 
 export const reviewActs = {
   decideIssueRecords: write(decideIssueRecords),
-} satisfies Partial<Acts<IssueRecordStore>>
+}
 
 /** The newly decided records of one fingerprint. */
 interface Group {
@@ -34,6 +34,10 @@ interface Group {
   recoveries: number
 }
 
+/**
+ * Decides records: each joins or opens the issue of its fingerprint, and its work is finished. Skips a record that is
+ * no longer being evaluated, so that nothing counts twice.
+ */
 export async function decideIssueRecords(
   sql: Sql,
   environmentId: string,

@@ -1,14 +1,8 @@
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
-import {
-  ANY_EMAIL,
-  type FoundInvitation,
-  type InvitationRow,
-  type NewOperator,
-  type OperatorStore,
-} from '../../operators.ts'
+import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../operators.ts'
 import type { PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
@@ -22,12 +16,15 @@ export const invitationsActs = {
   findInvitation: read(findInvitation),
   findInvitationsFor: read(findInvitationsFor),
   acceptInvitation: write(acceptInvitation),
-} satisfies Partial<Acts<OperatorStore>>
+}
 
 const COLUMNS = `id, hash, email, ${WORKSPACE_OF_SCOPE} AS "workspaceId", role, invited_by AS "invitedBy",
   inviter_kind AS "inviterKind", inviter_id AS "inviterId",
   created_at AS "createdAt", expires_at AS "expiresAt", ended_at AS "endedAt"`
 
+/**
+ * Replaces a pending invitation of the same person to the same scope. `member`: the person already has a role there.
+ */
 async function createInvitation(
   sql: Sql,
   invitation: InvitationRow,
@@ -83,6 +80,7 @@ async function standing(sql: Sql, row: InvitationRow, now: number): Promise<{ cr
   return stands ? { createsAccount: everywhere !== null } : null
 }
 
+/** Pending invitations, including expired ones. */
 async function listInvitations(
   sql: Sql,
   workspaceId: string | null,
@@ -108,6 +106,7 @@ async function revokeInvitation(
   return row && toRow(row)
 }
 
+/** Null too if the inviter can no longer give the role. */
 async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundInvitation | null> {
   const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
   if (stored === null) return null
@@ -119,6 +118,7 @@ async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundI
   return { ...found, ...stands, operator: await sql.get<NonNullable<FoundInvitation['operator']>>(text, [found.email]) }
 }
 
+/** Invitations of an address that are valid at `now`. */
 async function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE email = ? AND ended_at IS NULL AND expires_at > ? ORDER BY id LIMIT 1000`
@@ -129,6 +129,11 @@ async function findInvitationsFor(sql: Sql, email: string, now: number): Promise
   return standingRows
 }
 
+/**
+ * Grants the role once, and creates the person if `operator` is given. `gone`: the invitation has become invalid.
+ * `changed`: the person's account was created or deleted since the lookup. `member`: the person has a role there, which stays;
+ * the invitation ends.
+ */
 async function acceptInvitation(
   sql: Sql,
   id: string,

@@ -1,7 +1,7 @@
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { PageById } from '../../page.ts'
-import type { OperatorTokenRow, OperatorTokenStore } from '../../operator-tokens.ts'
+import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -12,7 +12,7 @@ export const operatorTokensActs = {
   revokeOperatorToken: write(revokeOperatorToken),
   revokeOtherOperatorTokens: write(revokeOtherOperatorTokens),
   findOperatorToken: read(findOperatorToken),
-} satisfies Partial<Acts<OperatorTokenStore>>
+}
 
 const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt",
   expires_at AS "expiresAt", revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"`
@@ -31,6 +31,7 @@ async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: Aud
   await growRevision(sql)
 }
 
+/** Tokens of one workspace; null: tokens for every workspace. */
 function listOperatorTokens(
   sql: Sql,
   workspaceId: string | null,
@@ -41,6 +42,10 @@ function listOperatorTokens(
   return sql.all(text, [...params, after ?? '', limit])
 }
 
+/**
+ * For the tokens that listOperatorTokens returns. A second revocation keeps the first time and is not audited again.
+ * Null: no such token there.
+ */
 async function revokeOperatorToken(
   sql: Sql,
   workspaceId: string | null,
@@ -62,6 +67,7 @@ function inScope(workspaceId: string | null): [text: string, params: SqlValue[]]
   return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
 }
 
+/** Revokes every token but one. Returns how many were valid until now. */
 async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
   const text = 'UPDATE operator_tokens SET revoked_at = ? WHERE id <> ? AND revoked_at IS NULL'
   const revoked = await sql.run(text, [now, keptId])

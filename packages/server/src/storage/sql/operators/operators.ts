@@ -1,8 +1,8 @@
 /** People and their roles. A scope is the id of a workspace, or of the whole installation. */
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { MemberRow, NewOperator, OperatorRow, RoleChange, OperatorStore } from '../../operators.ts'
+import type { MemberRow, NewOperator, OperatorRow, RoleChange } from '../../operators.ts'
 import type { PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision, lockControl } from '../revision.ts'
@@ -16,7 +16,7 @@ export const operatorsActs = {
   deleteOperator: write(deleteOperator),
   createOperator: write(createOperator),
   verifyOperatorEmail: write(verifyOperatorEmail),
-} satisfies Partial<Acts<OperatorStore>>
+}
 
 /** No workspace has this id. */
 const INSTALLATION = 'installation'
@@ -30,6 +30,7 @@ const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.
 const MEMBER = `${OPERATOR}, r.role,
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
+/** People with a role in the scope; for null, all people. */
 function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<MemberRow[]> {
   const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id LIMIT ?`
   return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
@@ -49,6 +50,7 @@ function findOperatorByEmail(sql: Sql, email: string): Promise<(OperatorRow & { 
   return sql.get(`SELECT ${OPERATOR}, o.email_verified AS "emailVerified" FROM operators o WHERE o.email = ?`, [email])
 }
 
+/** Null removes the role. A scope never loses its last owner. */
 async function changeOperatorRole(
   sql: Sql,
   workspaceId: string | null,
@@ -72,6 +74,7 @@ async function changeOperatorRole(
   return 'changed'
 }
 
+/** Deletes an account with its roles, credentials and sessions. A scope never loses its last owner. */
 async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])
@@ -85,6 +88,10 @@ async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promis
   return 'changed'
 }
 
+/**
+ * Creates a person without an invitation, through a trusted identity provider. `changed`: the address already has an
+ * account.
+ */
 async function createOperator(
   sql: Sql,
   operator: NewOperator,
@@ -98,6 +105,10 @@ async function createOperator(
   return 'created'
 }
 
+/**
+ * Marks the address as verified. An account made before that loses its password, second factor and sessions, because
+ * anyone may have made it. Does nothing if already verified.
+ */
 async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
   const verify = 'UPDATE operators SET email_verified = 1, updated_at = ? WHERE id = ? AND email_verified = 0'
   if ((await sql.run(verify, [now, id])) === 0) return

@@ -1,8 +1,8 @@
 /** Sessions of people, and how they end. */
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { SessionListRow, SessionRow, OperatorStore } from '../../operators.ts'
+import type { SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
 import { WORKSPACE_OF_SCOPE } from './operators.ts'
 import { textKey } from '../keys.ts'
@@ -18,7 +18,7 @@ export const sessionsActs = {
   useCode: write(useCode),
   removeSecondFactor: write(removeSecondFactor),
   deleteExpiredSignIns: write(deleteExpiredSignIns),
-} satisfies Partial<Acts<OperatorStore>>
+}
 
 interface FoundSession {
   sessionId: string
@@ -60,6 +60,7 @@ function listSessions(sql: Sql, operatorId: string, now: number): Promise<Sessio
   return sql.all(text, [operatorId, now])
 }
 
+/** Ends one session of a person, or all but `exceptId`. Returns how many. */
 async function endSessions(
   sql: Sql,
   operatorId: string,
@@ -80,6 +81,7 @@ async function readPassword(sql: Sql, operatorId: string): Promise<string | null
   return (await sql.get<{ password: string | null }>(text, [operatorId]))?.password ?? null
 }
 
+/** Ends all sessions but `keptSessionId`. */
 async function setPassword(
   sql: Sql,
   operatorId: string,
@@ -104,6 +106,7 @@ async function endChallenges(sql: Sql, operatorId: string): Promise<void> {
 /** Longer than any code is valid: from one interval early to one late. */
 const CODE_MS = 2 * 60_000
 
+/** Records that an authenticator code was used to sign in. False: it was already used within its validity. */
 async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {
   const key = textKey(`${operatorId} ${code}`)
   await sql.run('DELETE FROM sign_in_challenges WHERE id = ? AND expires_at <= ?', [key, now])
@@ -112,6 +115,7 @@ async function useCode(sql: Sql, operatorId: string, code: string, now: number):
   return (await sql.run(text, [key, key, now, now, now + CODE_MS])) === 1
 }
 
+/** Removes a second factor, confirmed or not. */
 async function removeSecondFactor(sql: Sql, operatorId: string, now: number, audit: AuditEntry[]): Promise<void> {
   await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [operatorId])
   await sql.run('UPDATE operators SET two_factor_enabled = 0, updated_at = ? WHERE id = ?', [now, operatorId])
@@ -119,6 +123,7 @@ async function removeSecondFactor(sql: Sql, operatorId: string, now: number, aud
   await growRevision(sql)
 }
 
+/** Deletes expired sessions and challenges, which nothing else would remove. */
 async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
   const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= ?', [now])
   return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= ?', [now]))

@@ -1,6 +1,6 @@
 /** Statements for the sign-in library's records. Names come from the tables below, never from a request. */
-import { read, write, type Acts } from '../act.ts'
-import type { SignInCondition, SignInFind, SignInModel, SignInRecord, SignInStore } from '../../sign-in.ts'
+import { read, write } from '../act.ts'
+import type { SignInCondition, SignInFind, SignInModel, SignInRecord } from '../../sign-in.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
@@ -9,7 +9,7 @@ export const signInActs = {
   createSignIn: write(createSignIn),
   updateSignIn: write(updateSignIn),
   deleteSignIn: write(deleteSignIn),
-} satisfies Partial<Acts<SignInStore>>
+}
 
 interface Table {
   name: string
@@ -97,6 +97,7 @@ async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord):
   return row
 }
 
+/** The changed records. */
 async function updateSignIn(
   sql: Sql,
   model: SignInModel,
@@ -118,6 +119,7 @@ async function updateSignIn(
   return sql.all(text, [...values, ...params])
 }
 
+/** The deleted records. With `one`, at most one, which only one caller gets. */
 async function deleteSignIn(
   sql: Sql,
   model: SignInModel,

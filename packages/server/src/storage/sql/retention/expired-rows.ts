@@ -1,16 +1,16 @@
 /** Issues, approvals and entries of the audit log that are older than the settings of their environment allow. */
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../retention.ts'
-import type { RetainedRows, RetentionStore } from '../../retention.ts'
+import type { RetainedRows } from '../../retention.ts'
 import { uuidv7At } from '../../uuid.ts'
-import { write, type Acts } from '../act.ts'
+import { write } from '../act.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRowsActs = {
   removeExpiredRows: write(removeExpiredRows),
-} satisfies Partial<Acts<RetentionStore>>
+}
 
 export interface RowsScope {
   workspaceId: string
@@ -73,6 +73,7 @@ export function oldRows(
   ]
 }
 
+/** Removes at most about `most` rows. Returns how many; 0: there are no more. */
 async function removeExpiredRows(
   sql: Sql,
   environmentId: string,

@@ -14,11 +14,10 @@ import type {
   RemovedPayloads,
   RemovedRuns,
   RetainedRuns,
-  RetentionStore,
   RetentionSlice,
 } from '../../retention.ts'
 import type { RunPlace } from '../../runs.ts'
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
@@ -33,7 +32,7 @@ export const expiredRunsActs = {
   removeExpiredRuns: write(removeExpiredRuns),
   deleteExpiredEvents: write(deleteExpiredEvents),
   removeExpiredPayloads: write(removeExpiredPayloads),
-} satisfies Partial<Acts<RetentionStore>>
+}
 
 /** Runs that one call examines. */
 const EXAMINED = 1_000
@@ -121,6 +120,7 @@ async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Pr
   return new Set(found.map(({ key }) => key))
 }
 
+/** Runs to remove, or whose payloads to remove, oldest start first. Reads a bounded number of runs. */
 async function listExpiredRuns(
   sql: Sql,
   environmentId: string,
@@ -140,6 +140,10 @@ async function listExpiredRuns(
   }
 }
 
+/**
+ * Removes the given runs that are still expired by the current settings. Readers no longer find them. Deletes at most
+ * about `most` of their events; `deleteExpiredEvents` deletes the rest.
+ */
 async function removeExpiredRuns(
   sql: Sql,
   environmentId: string,
@@ -157,6 +161,7 @@ async function removeExpiredRuns(
   return { ...deleted, runs: expired.length, changedRunIds: expired.map(({ runId }) => runId) }
 }
 
+/** Deletes at most about `most` events of removed runs. */
 async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number, most: number): Promise<DeletedEvents> {
   const deleted = await deleteEvents(sql, environmentId, { erasureId: null }, most)
   if (deleted.events === 0) return deleted
@@ -165,6 +170,10 @@ async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number,
   return deleted
 }
 
+/**
+ * Removes payloads of the given runs that are still expired by the current settings: at most `most`, and at least one.
+ * `rest` has the runs that are left.
+ */
 async function removeExpiredPayloads(
   sql: Sql,
   environmentId: string,

@@ -7,10 +7,9 @@ import type {
   RetainedRows,
   RetainedRuns,
   RetentionPreviewRow,
-  RetentionStore,
   Tenant,
 } from '../../retention.ts'
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import { eventEnvironment } from '../events.ts'
 import { PAYLOAD_BYTES } from '../payloads.ts'
 import type { Sql } from '../sql.ts'
@@ -21,13 +20,14 @@ import { settingsOf } from './retention.ts'
 
 export const previewActs = {
   previewRetention: read(previewRetention),
-} satisfies Partial<Acts<RetentionStore>>
+}
 
 /** Runs whose payloads are measured, spread over those that were counted. */
 const MEASURED_RUNS = 20
 /** Events of each. */
 const MEASURED_EVENTS = 100
 
+/** What the settings would remove now. Reads a bounded number of rows. */
 async function previewRetention(
   sql: Sql,
   tenant: Tenant,

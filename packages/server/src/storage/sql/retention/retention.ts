@@ -2,9 +2,9 @@
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../retention.ts'
-import type { RetentionOrder, RetentionProgressRow, RetentionRow, RetentionStore, Tenant } from '../../retention.ts'
+import type { RetentionOrder, RetentionProgressRow, RetentionRow, Tenant } from '../../retention.ts'
 import type { NewWork } from '../../work.ts'
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
@@ -19,7 +19,7 @@ export const retentionActs = {
   queueRetention: write(queueRetention),
   startRetention: write(startRetention),
   endRetention: write(endRetention),
-} satisfies Partial<Acts<RetentionStore>>
+}
 
 const SETTINGS = `environment_id AS "environmentId", run_days AS "runDays", payload_days AS "payloadDays",
   issue_days AS "issueDays", approval_days AS "approvalDays", audit_days AS "auditDays",
@@ -49,15 +49,21 @@ export async function settingsOf(
   return { settings: KEEP_ALL, source: 'none', workspace }
 }
 
+/** The settings that count for an environment, and what was done. */
 async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
   const { settings, source } = await settingsOf(sql, tenant)
   return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
 }
 
+/** The settings of environments that have none; null: the workspace has none either. */
 async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<RetentionSettings | null> {
   return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
 }
 
+/**
+ * `environmentId` null: of the workspace. `before`: the settings that counted when the change was made. Queues a pass for
+ * whom it concerns. False: other settings count by now, and nothing was changed.
+ */
 async function changeRetention(
   sql: Sql,
   workspaceId: string,
@@ -101,6 +107,7 @@ function passesOf(environments: { id: string }[], dueAt: number): NewWork[] {
   return environments.map(({ id }) => ({ kind: 'retain', environmentId: id, subjectId: id, dueAt }))
 }
 
+/** Returns when the run is pinned since; undefined: no such run. `pinnedAt` null: unpins it. */
 async function pinRun(
   sql: Sql,
   environmentId: string,
@@ -121,6 +128,7 @@ async function pinRun(
   return { id, runId, pinnedAt }
 }
 
+/** Queues a pass over every environment with settings, if its last one ended before `endedBefore`. */
 async function queueRetention(sql: Sql, now: number, endedBefore: number): Promise<void> {
   const text = `SELECT e.id FROM environments e
     WHERE e.removed_at IS NULL
@@ -145,6 +153,7 @@ async function findProgress(sql: Sql, environmentId: string): Promise<RetentionP
   )
 }
 
+/** Starts a pass, or continues one that did not end. Null: the environment has nothing to remove. */
 async function startRetention(sql: Sql, environmentId: string, now: number): Promise<RetentionOrder | null> {
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) return null

@@ -3,8 +3,8 @@ import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { PageById } from '../../page.ts'
-import type { RunViewPatch, RunViewRow, RunViewStore } from '../../run-views.ts'
-import { read, write, type Acts } from '../act.ts'
+import type { RunViewPatch, RunViewRow } from '../../run-views.ts'
+import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
@@ -14,7 +14,7 @@ export const runViewsActs = {
   listRunViews: read(listRunViews),
   changeRunView: write(changeRunView),
   removeRunView: write(removeRunView),
-} satisfies Acts<RunViewStore>
+}
 
 const COLUMNS = `id, environment_id AS "environmentId", name, query, last_hours AS "lastHours", columns,
   created_at AS "createdAt"`
@@ -27,6 +27,7 @@ function toRow(stored: Stored): RunViewRow {
   return { ...stored, query, columns: JSON.parse(stored.columns) as RunColumn[] }
 }
 
+/** `too_many`: the environment has reached its limit. */
 async function createRunView(
   sql: Sql,
   view: RunViewRow,
@@ -57,6 +58,7 @@ async function findRunView(sql: Sql, environmentId: string, id: string): Promise
   return stored && toRow(stored)
 }
 
+/** Null: no such view in that environment. */
 async function changeRunView(
   sql: Sql,
   environmentId: string,
@@ -82,6 +84,7 @@ async function changeRunView(
   return { ...view, name, query, lastHours, columns }
 }
 
+/** Null: no such view in that environment. */
 async function removeRunView(
   sql: Sql,
   environmentId: string,

@@ -1,6 +1,6 @@
-import { look, type Acts } from '../act.ts'
+import { look } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead, RunStore } from '../../runs.ts'
+import type { RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs.ts'
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { firstRows } from '../rows/first-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -11,7 +11,7 @@ import { stalledRuns } from './stalled-rule.ts'
 export const runsActs = {
   findRun: look(findRun),
   listRuns: look(listRuns),
-} satisfies Partial<Acts<RunStore>>
+}
 
 const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.status,
   r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
@@ -30,6 +30,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const OF_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
 export const OF_UUID = 'id >= ? AND id <= ? ORDER BY id LIMIT 1'
 
+/** External id first, then internal UUID. */
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
   return (await findByRunId(sql, environmentId, runIdOrUuid)) ?? findByUuid(sql, environmentId, runIdOrUuid)
 }
@@ -45,6 +46,7 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
   return sql.get(text, [environmentId, uuid.toLowerCase(), uuid.toLowerCase()])
 }
 
+/** Newest startedAt first, then internal id, both descending. */
 export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilter, page: RunPage): Promise<RunsRead> {
   const { search, agent, ...rest } = filter
   if (filter.onlyOutcomesEnd && filter.status === 'RUNNING') {

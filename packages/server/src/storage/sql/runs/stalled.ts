@@ -7,14 +7,8 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { RunPlace } from '../../runs.ts'
-import {
-  closeAfterMinutes,
-  DEFAULT_STALLED_RULE,
-  type ClosedRuns,
-  type StalledRuleRow,
-  type StalledStore,
-} from '../../stalled.ts'
-import { look, read, write, type Acts } from '../act.ts'
+import { closeAfterMinutes, DEFAULT_STALLED_RULE, type ClosedRuns, type StalledRuleRow } from '../../stalled.ts'
+import { look, read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
 import { eventEnvironment } from '../events.ts'
@@ -31,7 +25,7 @@ export const stalledActs = {
   changeStalledRule: write(changeStalledRule),
   findWaitingRuns: look(findWaitingRuns),
   closeStalledRuns: write(closeStalledRuns),
-} satisfies Acts<StalledStore>
+}
 
 async function changeStalledRule(
   sql: Sql,
@@ -48,6 +42,7 @@ async function changeStalledRule(
   await insertAudit(sql, audit)
 }
 
+/** Returns the runs with a pending approval. Takes and returns external ids. */
 async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {
   const text = `SELECT run_key AS key FROM approvals WHERE environment_id = ? AND run_key IN (${PLACES})
     AND status = 'PENDING' AND expires_at > ?`
@@ -72,6 +67,7 @@ interface Idle extends RunPlace {
 const COLUMNS = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt"`
 
+/** Closes stalled runs by the rule of the environment: oldest start first, a bounded number at a time. */
 async function closeStalledRuns(
   sql: Sql,
   environmentId: string,

@@ -3,9 +3,9 @@
  * for one small row a run. Older runs are marked in portions, from the newest on.
  */
 import type { StoredEvent } from '../../events.ts'
-import type { SearchSettingsRow, SearchStore, UnindexedRun } from '../../search.ts'
+import type { SearchSettingsRow, UnindexedRun } from '../../search.ts'
 import { hashOf, termsOf } from '../../search-text.ts'
-import { look, write, type Acts } from '../act.ts'
+import { look, write } from '../act.ts'
 import { ROW, rowsByArrival, WITH_RUN } from '../events.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
@@ -20,7 +20,7 @@ export const searchIndexActs = {
   readUnindexed: look(readUnindexed),
   indexEvents: write(indexEvents),
   removeIndexed: write(removeIndexed),
-} satisfies Partial<Acts<SearchStore>>
+}
 
 const MARKED: InsertedTable = {
   name: 'search_runs AS s',
@@ -44,6 +44,7 @@ export function markRuns(
 /** No older runs are marked while this many wait. */
 const MARKED_RUNS = 100
 
+/** Marks the next older runs, if few marked ones are left. Returns the settings; null: search is off. */
 async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
   const settings = await readSearchSettings(sql, environmentId)
   if (settings?.state !== 'ON') return settings
@@ -69,6 +70,7 @@ const PORTION_CHARS = 262_144
 /** Rows read at once, so that few large payloads are in memory. */
 const PAGE_ROWS = 25
 
+/** Events of marked runs that are not yet indexed, the latest marks first; bounded. */
 async function readUnindexed(sql: Sql, environmentId: string): Promise<UnindexedRun[]> {
   const marked = await sql.all<Omit<UnindexedRun, 'isComplete' | 'events'>>(
     `SELECT run, id, marks, indexed_seq AS "indexedSeq" FROM search_runs
@@ -110,6 +112,7 @@ function hashesOf(sql: Sql, environmentId: string, event: StoredEvent): number[]
   return [...new Set(Array.from(termsOf(event), (term) => hashOf(term, seed)))]
 }
 
+/** Adds them to the index. */
 async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]): Promise<void> {
   if ((await sql.get(SEARCHED, [environmentId])) === null) return
   const kept: UnindexedRun[] = []
@@ -172,6 +175,7 @@ async function insertRows(sql: Sql, environmentId: string, entries: Entry[]): Pr
 const REMOVED_RUNS = 50
 const REMOVED_ENTRIES = 1_000
 
+/** Deletes a bounded part of the index. Returns whether anything is left; if not, also deletes the settings. */
 async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> {
   const runs = await sql.all<{ run: number }>(
     'SELECT run FROM search_runs WHERE environment_id = ? ORDER BY run LIMIT ?',

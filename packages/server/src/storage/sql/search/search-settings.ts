@@ -5,8 +5,8 @@
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { SearchSettingsRow, SearchStore } from '../../search.ts'
-import { look, write, type Acts } from '../act.ts'
+import type { SearchSettingsRow } from '../../search.ts'
+import { look, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
@@ -16,7 +16,7 @@ export const searchSettingsActs = {
   readSearchSettings: look(readSearchSettings),
   switchSearch: write(switchSearch),
   failIndexing: write(failIndexing),
-} satisfies Partial<Acts<SearchStore>>
+}
 
 /**
  * On PostgreSQL, older runs are marked only after this time. A transaction that began before the switch does not mark
@@ -32,6 +32,7 @@ const AHEAD_MS = 3_600_000
 /** After every id. */
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
+/** Null: it was never on, or its index is deleted. */
 export async function readSearchSettings(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
   const row = await sql.get<Omit<SearchSettingsRow, 'waitingRuns' | 'waitingSince'>>(
     `SELECT state, changed_at AS "changedAt", older_before AS "olderBefore", older_id AS "olderId",
@@ -48,6 +49,10 @@ export async function readSearchSettings(sql: Sql, environmentId: string): Promi
   return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
 }
 
+/**
+ * Switches search on or off and queues the work. `removing`: it cannot be switched on before its old index is
+ * deleted. `unchanged`: it is so already; nothing is audited.
+ */
 async function switchSearch(
   sql: Sql,
   environmentId: string,
@@ -76,6 +81,7 @@ async function switchSearch(
   return 'switched'
 }
 
+/** Ends the work, because it keeps failing. */
 async function failIndexing(sql: Sql, environmentId: string, error: string): Promise<void> {
   await sql.run('UPDATE search_settings SET error = ? WHERE environment_id = ?', [error, environmentId])
   await endWork(sql, environmentId)

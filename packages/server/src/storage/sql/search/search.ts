@@ -2,9 +2,9 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { StoredEvent } from '../../events.ts'
 import type { RunRow } from '../../runs.ts'
-import type { EventSearch, SearchHitRow, SearchPlace, SearchRead, SearchStore } from '../../search.ts'
+import type { EventSearch, SearchHitRow, SearchPlace, SearchRead } from '../../search.ts'
 import { hashOf, matchEvent, requiredTerms } from '../../search-text.ts'
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import { withEnvelope } from '../append/envelopes.ts'
 import { ofRun, ROW, WITH_RUN } from '../events.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
@@ -14,12 +14,13 @@ import { HOUR_MS, PLACE, seedOf, TIES, wordOf } from './terms.ts'
 
 export const searchActs = {
   searchEvents: read(searchEvents),
-} satisfies Partial<Acts<Pick<SearchStore, 'searchEvents'>>>
+}
 
 interface Candidate extends SearchPlace {
   seq: number
 }
 
+/** Matching events, newest first; at the same time, in no particular order that never changes. */
 async function searchEvents(sql: Sql, environmentId: string, search: EventSearch): Promise<SearchRead> {
   const rows: SearchHitRow[] = []
   const runs = new Map<number, RunRow | null>()

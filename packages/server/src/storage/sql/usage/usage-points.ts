@@ -1,17 +1,9 @@
 /** Usage over time, by agent, model, prompt version, tool or session. Each page sums up only its own steps. */
 import type { Page } from '../../page.ts'
-import type {
-  LatencyRow,
-  UsageGroup,
-  UsagePointPage,
-  UsagePointRow,
-  UsageSort,
-  UsageStore,
-  UsageWindow,
-} from '../../usage.ts'
+import type { LatencyRow, UsageGroup, UsagePointPage, UsagePointRow, UsageSort, UsageWindow } from '../../usage.ts'
 import type { UncostedSum } from '../../uncosted.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import { latencyRow, percentilesBy, type Call } from './latency-hours.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { sum, SUMS } from './sums.ts'
@@ -20,7 +12,7 @@ import { BEFORE_ALL } from './usage.ts'
 
 export const usagePointsActs = {
   readUsagePoints: read(readUsagePoints),
-} satisfies Acts<UsageStore>
+}
 
 type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'calls' | 'llm' | 'tool'> & Partial<Named>
 
@@ -65,6 +57,7 @@ const FIRST: Record<UsageGroup, string> = {
   session: '',
 }
 
+/** Sums of each step of the window and each member of the group, by step and key, or the greatest first. */
 async function readUsagePoints(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },

@@ -1,9 +1,9 @@
 /** Usage of agents, by hour and model. */
 import type { NewEvent } from '../../events.ts'
 import type { Page } from '../../page.ts'
-import type { RunStore, UsageHourRow, UsagePage } from '../../runs.ts'
+import type { UsageHourRow, UsagePage } from '../../runs.ts'
 import type { UncostedSum } from '../../uncosted.ts'
-import { read, type Acts } from '../act.ts'
+import { read } from '../act.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import type { Buckets } from './known-names.ts'
 import type { Sql } from '../sql.ts'
@@ -13,7 +13,7 @@ import { readUncostedSums } from './uncosted-sums.ts'
 
 export const usageActs = {
   readUsage: read(readUsage),
-} satisfies Partial<Acts<RunStore>>
+}
 
 /** What the events of a transaction add to an hour. Runs move to another hour if an earlier event arrives. */
 export interface HourChange extends UsageSums {
@@ -112,6 +112,10 @@ export function addHours(
 /** Sorts before the id of every agent. */
 export const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
+/**
+ * Sums of the hours from `fromHour` to `toHour` (both inclusive, start of the hour), ordered by hour, agent and model
+ * key.
+ */
 async function readUsage(
   sql: Sql,
   environmentId: string,

@@ -3,8 +3,8 @@
  * how it ended, so nothing is counted twice and nothing must be corrected when a run ends later.
  */
 import type { NewEvent, Problem, PromptUse } from '../../events.ts'
-import type { PromptStore, VersionResultRow } from '../../prompts.ts'
-import { read, type Acts } from '../act.ts'
+import type { VersionResultRow } from '../../prompts.ts'
+import { read } from '../act.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import type { Sql } from '../sql.ts'
 import { latenciesOfVersion } from './version-latencies.ts'
@@ -13,7 +13,7 @@ import { adding, addUsage, noUsage, sum, SUM_COLUMNS, SUM_TYPES, sumValues, type
 
 export const versionRunsActs = {
   readVersionResults: read(readVersionResults),
-} satisfies Partial<Acts<Pick<PromptStore, 'readVersionResults'>>>
+}
 
 export interface VersionChange extends UsageSums, Record<(typeof COUNTS)[number], number> {
   versionId: string
@@ -86,6 +86,9 @@ const COUNTED = `SELECT CAST(COUNT(*) AS BIGINT) AS runs,
 
 const ONE_STEP = { start: 0, stepMs: Infinity }
 
+/**
+ * What the newest `runs` runs of each version did, in the order of the versions; null: no run used it.
+ */
 async function readVersionResults(
   sql: Sql,
   environmentId: string,

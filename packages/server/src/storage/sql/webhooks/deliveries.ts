@@ -10,22 +10,14 @@
  * A PENDING delivery has a row in the work queue. When newer deliveries exceed the bound of their webhook, the oldest
  * pending ones are deleted.
  */
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DeliveryStatus, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { PageById } from '../../page.ts'
 import { uuidv7 } from '../../uuid.ts'
-import type {
-  DeliveryAttempt,
-  DeliveryHold,
-  DeliveryOrder,
-  DeliveryRow,
-  NewDelivery,
-  News,
-  WebhookStore,
-} from '../../webhooks.ts'
+import type { DeliveryAttempt, DeliveryHold, DeliveryOrder, DeliveryRow, NewDelivery, News } from '../../webhooks.ts'
 import type { NewWork, WorkHold } from '../../work.ts'
 import { insertAudit } from '../audit.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
@@ -43,7 +35,7 @@ export const deliveriesActs = {
   redeliver: write(redeliver),
   startDelivery: read(startDelivery),
   recordAttempt: write(recordAttempt),
-} satisfies Partial<Acts<WebhookStore>>
+}
 
 /** A literal: a plan for any status would scan all deliveries for a rare one. */
 const WITH_STATUS: Record<DeliveryStatus, string> = {
@@ -83,6 +75,10 @@ export async function announce(
   return webhooks
 }
 
+/**
+ * Ends work, and queues a message about a run, named by its internal id, to every webhook that subscribes to it; none if the
+ * run is gone. False, queuing none: the work is no longer held.
+ */
 async function tellOfRun(
   sql: Sql,
   hold: WorkHold,
@@ -98,6 +94,7 @@ async function tellOfRun(
   return true
 }
 
+/** Queues a message to one webhook. */
 async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {
   await insertAudit(sql, audit)
   await insertDeliveries(sql, [delivery])
@@ -150,6 +147,7 @@ async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }
   await sql.run(count, [ids.length, environmentId, webhookId])
 }
 
+/** Newest first. */
 function listDeliveries(
   sql: Sql,
   environmentId: string,
@@ -166,6 +164,7 @@ function listDeliveries(
   return sql.all(text, [...params, limit])
 }
 
+/** Queues an ended delivery again. `waiting`: it has not ended. */
 async function redeliver(
   sql: Sql,
   environmentId: string,
@@ -191,6 +190,7 @@ async function redeliver(
   return delivery
 }
 
+/** What the sender needs; null if the webhook was removed, or the owner no longer holds the delivery. */
 async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
   const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
     WHERE environment_id = ? AND id = ? AND EXISTS
@@ -208,6 +208,10 @@ async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHol
   return { webhook, delivery }
 }
 
+/**
+ * Stores an attempt, and removes the delivery from the queue or puts it back. False, storing nothing: the owner no
+ * longer holds the delivery.
+ */
 async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
   const hold: WorkHold = { kind: 'deliver_webhook', owner, items: [{ environmentId, subjectId: id }] }

@@ -1,8 +1,8 @@
-import { read, write, type Acts } from '../act.ts'
+import { read, write } from '../act.ts'
 import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { PageById } from '../../page.ts'
-import type { WebhookPatch, WebhookRow, WebhookStore } from '../../webhooks.ts'
+import type { WebhookPatch, WebhookRow } from '../../webhooks.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { insertRows } from '../rows/insert-rows.ts'
@@ -14,7 +14,7 @@ export const webhooksActs = {
   findWebhook: read(findWebhook),
   changeWebhook: write(changeWebhook),
   removeWebhook: write(removeWebhook),
-} satisfies Partial<Acts<WebhookStore>>
+}
 
 const PER_ENVIRONMENT = 20
 
@@ -42,6 +42,7 @@ function toRow(stored: Stored): WebhookRow {
   return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[] }
 }
 
+/** `too_many`: the environment has reached its limit. */
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
   await lockEnvironment(sql, webhook.environmentId)
   const count = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = ?', [
@@ -69,6 +70,7 @@ export async function findWebhook(sql: Sql, environmentId: string, id: string): 
   return stored && toRow(stored)
 }
 
+/** Null: no such webhook in that environment. The same holds for the acts below. */
 async function changeWebhook(
   sql: Sql,
   environmentId: string,
@@ -87,6 +89,7 @@ async function changeWebhook(
   return findWebhook(sql, environmentId, id)
 }
 
+/** Also deletes its deliveries. */
 async function removeWebhook(
   sql: Sql,
   environmentId: string,
