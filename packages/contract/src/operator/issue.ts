@@ -49,7 +49,7 @@ const fact = (description: string) => Type.Optional(Type.String({ description })
 /** The hashed facts: case and white space of reported ones are normalised, and missing facts are omitted. */
 export const Facts = Type.Object(
   {
-    agent: fact('Of a failure without any error: the name of the agent'),
+    agent: fact('Of a failure without any error, or of any failure that names no place: the agent'),
     cause: fact('Of a failure: class and message of the first cause, without variable parts'),
     detectionType: fact('Detector category'),
     errorType: fact('Of a failure: class of the error'),
@@ -68,7 +68,10 @@ export type Facts = Static<typeof Facts>
 /** One set of facts of an issue. An issue has several after a merge. */
 export const IssueGroup = Type.Object(
   {
-    fingerprint: Type.String({ description: 'v1: and the SHA-256 of the canonical facts' }),
+    fingerprint: Type.String({
+      description:
+        'v1: and the SHA-256 of the canonical facts; of a failure v3:, 16 digits for its place, and the SHA-256',
+    }),
     facts: Facts,
     occurrences: Type.Integer({ minimum: 0 }),
     recoveries: Type.Integer({ minimum: 0 }),

@@ -1,15 +1,17 @@
 /**
  * Decides which failures that the service saw belong together, and how the issue is called. The facts depend on the
- * failure alone, never on when it arrived or on other failures.
+ * failure alone, never on when it arrived or on other failures. Only their number may make the store take broader ones.
  */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/operator/issue.ts'
 import { canonicalFacts, type Grouping } from './issue.ts'
-import { messageTemplate } from './message-template.ts'
+import { messageTemplate, VARIABLE } from './message-template.ts'
 import { ownFrame } from './own-frame.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
-const VERSION = 'v2'
+const VERSION = 'v3'
+/** Of the hash of a place: few of one environment can be equal. */
+const FAMILY_CHARS = 16
 const FACT_CHARS = 200
 const TITLE_CHARS = 200
 
@@ -40,8 +42,17 @@ export interface SeenError {
   causes: readonly { type: string | null; message: string | null }[]
 }
 
-/** Source: decision 0106. A failure without any error of its own belongs to its agent. */
-export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): Grouping {
+export interface FailureGrouping extends Grouping {
+  /** Where the messages of one place vary too much: all of them. */
+  place: Grouping
+  /** Where failures vary too much: all of this kind. */
+  kind: Grouping
+  /** How the fingerprints of a place begin. */
+  family: string
+}
+
+/** Source: decisions 0106 and 0133. Where nothing says where it failed, its place is its agent. A failure without any error of its own belongs to its agent. */
+export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
   const said = {
     detectionType: kind.toLowerCase(),
@@ -53,12 +64,30 @@ export function failureGrouping({ kind, agent, toolName, model, error }: SeenFai
     toolName,
   }
   const isBare = error.type === null && said.message === null && toolName === null && model === null
-  const all = Object.entries({ ...said, agent: isBare ? agent : null })
-  const facts: Facts = Object.fromEntries(
-    all.flatMap(([name, value]) => (value ? [[name, shortened(value, FACT_CHARS)]] : [])),
-  )
-  return { facts, fingerprint: `${VERSION}:${hash('sha256', canonicalFacts(facts))}` }
+  const isAnywhere = toolName === null && model === null && said.frame === null
+  const { detectionType } = said
+  const facts = factsOf({ ...said, agent: isBare ? agent : null })
+  const place = factsOf({ ...said, cause: null, message: VARIABLE, agent: isAnywhere ? agent : null })
+  const family = familyOf(place)
+  return {
+    ...grouping(facts, family),
+    place: grouping(place, family),
+    kind: grouping({ detectionType }, familyOf({ detectionType })),
+    family,
+  }
 }
+
+function factsOf(said: Partial<Record<keyof Facts, string | null>>): Facts {
+  const all = Object.entries(said)
+  return Object.fromEntries(all.flatMap(([name, value]) => (value ? [[name, shortened(value, FACT_CHARS)]] : [])))
+}
+
+const familyOf = (place: Facts): string => `${VERSION}:${hash('sha256', canonicalFacts(place)).slice(0, FAMILY_CHARS)}:`
+
+const grouping = (facts: Facts, family: string): Grouping => ({
+  facts,
+  fingerprint: `${family}${hash('sha256', canonicalFacts(facts))}`,
+})
 
 function template(message: string | null): string | null {
   return message === null ? null : messageTemplate(message) || null
@@ -69,19 +98,35 @@ export function failureTitle(
   { detectionType, errorType, toolName, model, frame, message, cause, agent }: Facts,
   agentName: string,
 ): string {
-  if (agent !== undefined) {
+  if (agent !== undefined && message === undefined) {
     const stalled = detectionType === 'run_stalled' ? 'went silent: no event and no end' : 'failed without an error'
     return shortened(`${agentName} ${stalled}`, TITLE_CHARS)
   }
   const type = errorType?.split('.').at(-1)
+  const where = toolName ?? frame ?? (agent === undefined ? undefined : agentName)
   const place =
-    toolName !== undefined ? ` in ${toolName}` : model !== undefined ? ` from ${model}` : frame && ` in ${frame}`
+    model !== undefined && toolName === undefined ? ` from ${model}` : where === undefined ? '' : ` in ${where}`
   const subject = toolName ?? model ?? frame
-  const what = type !== undefined ? `${type}${place ?? ''}` : subject ? `${subject} failed` : 'Error'
+  const what = type !== undefined ? `${type}${place}` : subject ? `${subject} failed` : `Error${place}`
   const [text, root] = [spoken(message), spoken(cause)]
   const why = text === null || root === null ? (text ?? root) : `${text} (${root})`
   return shortened(why === null ? what : `${what}: ${why}`, TITLE_CHARS)
 }
+
+/** Of a group that is broader than its failures. */
+export const placeTitle = ({ place }: FailureGrouping, agentName: string): string =>
+  failureTitle({ ...place.facts, message: 'many different messages' }, agentName)
+
+const FAILED: Record<FailureKind, string> = {
+  RUN_FAILED: 'runs',
+  TOOL_FAILED: 'tools',
+  MODEL_FAILED: 'models',
+  STEP_FAILED: 'steps',
+  ERROR_RECORDED: 'errors',
+  RUN_STALLED: 'silent runs',
+}
+
+export const kindTitle = (kind: FailureKind): string => `Many different failures of ${FAILED[kind]}`
 
 /** A template whose variable parts meet has one mark for them; one that is nothing but a mark says nothing. */
 function spoken(template: string | undefined): string | null {

@@ -5,8 +5,8 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../domain/run-news.ts'
-import { failureGrouping, failureTitle } from '../domain/failure-issue.ts'
-import { canonicalFacts } from '../domain/issue.ts'
+import { failureGrouping, failureTitle, kindTitle, placeTitle } from '../domain/failure-issue.ts'
+import { canonicalFacts, type Grouping } from '../domain/issue.ts'
 import { releaseIn } from '../domain/release.ts'
 import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../domain/seen-failures.ts'
 import { readFailureSubject, type NamedFailure, type NewFailure, type RunInReview } from '../storage/failures.ts'
@@ -124,11 +124,22 @@ function stalled({ run, events }: RunInReview): Found[] {
 
 /** The payload repeats the facts and not the message itself: that is in the event, and goes with it. */
 function grouped(failure: FailedEvent['failure'], agentName: string, release: string | null) {
-  const { facts, fingerprint } = failureGrouping(failure)
+  const grouping = failureGrouping(failure)
+  const { facts, family, place, kind } = grouping
   const { detectionType = '', ...told } = facts
+  const group = ({ fingerprint, facts: hashed }: Grouping, title: string) => ({
+    fingerprint,
+    facts: canonicalFacts(hashed),
+    title,
+  })
   return {
     detectionType: failure.kind,
     payload: JSON.stringify({ ...told, ...(release !== null && { release }) }),
-    decision: { fingerprint, facts: canonicalFacts(facts), detectionType, title: failureTitle(facts, agentName) },
+    decision: { ...group(grouping, failureTitle(facts, agentName)), detectionType },
+    broader: {
+      family,
+      place: group(place, placeTitle(grouping, agentName)),
+      kind: group(kind, kindTitle(failure.kind)),
+    },
   }
 }

@@ -34,7 +34,18 @@ export interface NewFailure {
   /** JSON text. */
   payload: string
   decision: Omit<IssueDecision, 'recordId' | 'reports'>
+  broader: BroaderGroups
 }
+
+/** Joined where the failure would open one issue too many. */
+export interface BroaderGroups {
+  /** How the fingerprints of its place begin. */
+  family: string
+  place: FailureGroup
+  kind: FailureGroup
+}
+
+export type FailureGroup = Pick<IssueDecision, 'fingerprint' | 'facts' | 'title'>
 
 /** What the work names: the run by its internal id, and the times of its new events. Null: the stalled rule closed it. */
 export const failureSubject = (run: string, span: TimeSpan | null): string =>

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { failureGrouping, failureTitle, type SeenFailure } from '../../src/domain/failure-issue.ts'
+import {
+  failureGrouping,
+  failureTitle,
+  kindTitle,
+  placeTitle,
+  type SeenFailure,
+} from '../../src/domain/failure-issue.ts'
 import { qualityOf } from './grouping/quality.ts'
 import { recordedFailures } from './grouping/recorded-failures.ts'
 import { sentryGroup } from './grouping/sentry-rule.ts'
@@ -65,7 +71,31 @@ test('each fact makes another issue; what varies does not', () => {
   ]
   const prints = new Set([base, ...others].map((one) => failureGrouping(one).fingerprint))
   assert.equal(prints.size, others.length + 1)
-  assert.match([...prints][0] ?? '', /^v2:[0-9a-f]{64}$/)
+  assert.match([...prints][0] ?? '', /^v3:[0-9a-f]{16}:[0-9a-f]{64}$/)
+})
+
+test('a failure has a place, whatever its message and causes are, and a kind', () => {
+  const base = failureGrouping(failure({ toolName: 'get_order', error: timeout }))
+  const causes = [{ type: 'Error', message: 'x' }]
+  const same = failure({ toolName: 'get_order', agent: 'other', error: { ...timeout, message: 'no reply', causes } })
+  assert.deepEqual(failureGrouping(same).place, base.place)
+  for (const { fingerprint } of [base, base.place]) assert.ok(fingerprint.startsWith(base.family))
+  assert.equal(placeTitle(base, 'shop'), 'TimeoutError in get_order: many different messages')
+  const elsewhere = [
+    failure({ toolName: 'pay', error: timeout }),
+    failure({ toolName: 'get_order', error: { ...timeout, type: 'Error' } }),
+    failure({ model: 'gpt-5', error: timeout }),
+    failure({ error: timeout }),
+    failure({ agent: 'other', error: timeout }),
+  ].map(failureGrouping)
+  assert.equal(new Set([base, ...elsewhere].map(({ family }) => family)).size, 6)
+  assert.equal(new Set([base, ...elsewhere].map((one) => one.kind.fingerprint)).size, 1)
+  const anywhere = elsewhere.at(-1)
+  assert.ok(anywhere)
+  assert.equal(placeTitle(anywhere, 'shop'), 'TimeoutError in shop: many different messages')
+  const plain = failureGrouping(failure({ kind: 'ERROR_RECORDED', error: { ...NO_ERROR, message: 'x' } }))
+  assert.equal(placeTitle(plain, 'shop'), 'Error in shop: many different messages')
+  assert.equal(kindTitle('TOOL_FAILED'), 'Many different failures of tools')
 })
 
 test('facts and titles are bounded', () => {

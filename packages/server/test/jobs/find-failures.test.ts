@@ -115,6 +115,30 @@ onBoth('eight failed runs are one issue with eight occurrences; resolved, it com
   assert.ok(environmentId)
 })
 
+onBoth(
+  'messages that no rule knows how to compare open 50 issues of a tool, and one for the others',
+  async (service) => {
+    const { record, counted } = await tenant(service)
+    const letters = 'a b c d e f g h'.split(' ')
+    const names = letters.flatMap((one) => letters.map((other) => `${one}${other}`))
+    const error = (name: string) => ({ type: 'LookupError', message: `no ${name}` })
+    await record(...names.map((name) => event('a', 'TOOL_CALL', { toolName: 'find', error: error(name) })))
+    const issues = await counted(names.length)
+    assert.equal(issues.length, 51)
+    const all = issues.filter(({ title }) => title === 'LookupError in find: many different messages')
+    assert.deepEqual(
+      all.map(({ occurrences }) => occurrences),
+      [names.length - 50],
+    )
+    assert.deepEqual(all[0]?.groups[0]?.facts, {
+      detectionType: 'tool_failed',
+      errorType: 'LookupError',
+      message: '…',
+      toolName: 'find',
+    })
+  },
+)
+
 onBoth('runs, tools, models and steps that fail are issues; what goes well is not', async (service) => {
   const { record, counted } = await tenant(service)
   await record(

@@ -288,6 +288,9 @@ test('the records of a failure are found by their key and by their run', async (
   const [of = '', ...more] = await plansOf('recordFailures', UUID, 'run', [newFailure()], NOON)
   const all = [of, ...more].join('\n')
   assert.match(all, /SEARCH issue_records USING INDEX issue_records_by_run /)
+  const range = 'environment_id=? AND fingerprint>? AND fingerprint<?'
+  assert.ok(all.includes('SEARCH issues USING PRIMARY KEY (environment_id=? AND id>?)'), all)
+  assert.ok(all.includes(`SEARCH issue_fingerprints USING PRIMARY KEY (${range})`), all)
   assert.doesNotMatch(all, /^SCAN (?!json_each|\d|\(|CONSTANT)/m, all)
 })
 

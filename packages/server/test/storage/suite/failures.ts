@@ -1,9 +1,11 @@
 /** Failures that the service sees: what is queued for them, that each counts once, and that they end with their run. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { failureSubject, readFailureSubject } from '../../../src/storage/failures.ts'
+import { randomBytes } from 'node:crypto'
+import { failureSubject, readFailureSubject, type NewFailure } from '../../../src/storage/failures.ts'
 import { advanceErasure } from '../../../src/domain/erasure.ts'
 import { failureBudgets } from '../../../src/storage/sql/append/failed-runs.ts'
+import { uuidv7 } from '../../../src/storage/uuid.ts'
 import { newRun } from '../../../src/storage/sql/append/run-state.ts'
 import { newErasure } from './erasures.ts'
 import { decideAll, issueRecord, listAll, newFailure, onlyIssue } from './issue-sample.ts'
@@ -155,6 +157,44 @@ export function failuresSuite(open: OpenStorage) {
       assert.deepEqual([issue.occurrences, issue.runs, issue.agents], [2, 1, 1])
     })
 
+    test('a place has issues for 50 messages of a week; further ones are one issue', async () => {
+      const environmentId = await newEnvironment(storage())
+      let count = 0
+      async function fail(messages: number, now: number, place = 'one') {
+        const failures = Array.from({ length: messages }, () => failureIn(place, `message ${count++}`, now))
+        for (let at = 0; at < failures.length; at += 20) {
+          await storage().recordFailures(environmentId, 'run', failures.slice(at, at + 20), now)
+        }
+        return (await listAll(storage(), environmentId)).length
+      }
+      assert.equal(await fail(70, NOON), 51)
+      const all = (await listAll(storage(), environmentId)).find(({ title }) => title === 'all of one')
+      assert.equal(all?.occurrences, 20)
+      assert.equal(await fail(5, NOON + HOUR, 'other'), 56, 'another place has its own')
+      count = 0
+      assert.equal(await fail(50, NOON + HOUR), 56, 'messages that are known keep their issues')
+      count = 1_000
+      assert.equal(await fail(60, NOON + 9 * 24 * HOUR), 56 + 50, 'those of the week before last do not count')
+    })
+
+    test('an environment opens 200 issues in an hour; what fails otherwise joins its place, or its kind', async () => {
+      const environmentId = await newEnvironment(storage())
+      const known = failureIn('known', 'first', NOON)
+      await storage().recordFailures(environmentId, 'run', [failureIn('known', 'all', NOON, true), known], NOON)
+      const many = Array.from({ length: 230 }, (_, at) => failureIn(`place ${at}`, 'once', NOON))
+      for (let at = 0; at < many.length; at += 20) {
+        await storage().recordFailures(environmentId, 'run', many.slice(at, at + 20), NOON)
+      }
+      await storage().recordFailures(environmentId, 'run', [failureIn('known', 'second', NOON)], NOON)
+      const issues = await listAll(storage(), environmentId)
+      assert.equal(issues.length, 201)
+      const count = (wanted: string) => issues.find(({ title }) => title === wanted)?.occurrences
+      assert.deepEqual([count('all of its kind'), count('all of known'), count('first')], [32, 2, 1])
+      const later = NOON + 2 * HOUR
+      await storage().recordFailures(environmentId, 'run', [failureIn('later', 'again', later)], later)
+      assert.equal((await listAll(storage(), environmentId)).length, 202)
+    })
+
     test('what a client reported before stays in its own issue, and the service adds nothing', async () => {
       const environmentId = await newEnvironment(storage())
       const record = issueRecord(environmentId, { detectionType: 'MINE', eventId: 'e' })
@@ -245,4 +285,18 @@ export function failuresSuite(open: OpenStorage) {
       assert.equal(await storage().recordFailures(environmentId, 'run', [newFailure({ eventId: 'other' })], NOON), 0)
     })
   })
+}
+
+/** Whose place and kind have groups of their own. `isAll`: of the place itself. */
+function failureIn(place: string, message: string, now: number, isAll = false): NewFailure {
+  const family = `v3:${place}:`
+  const all = { fingerprint: `${family}all`, facts: '{}', title: `all of ${place}` }
+  const own = isAll ? all : { fingerprint: `${family}${message}`, facts: '{}', title: message }
+  const { decision, ...failure } = newFailure({ eventId: newId(), time: now })
+  const kind = { fingerprint: 'v3:kind:', facts: '{}', title: 'all of its kind' }
+  return {
+    ...failure,
+    decision: { ...decision, ...own, newIssueId: uuidv7(now, randomBytes) },
+    broader: { family, place: all, kind },
+  }
 }

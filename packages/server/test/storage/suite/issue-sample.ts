@@ -113,7 +113,7 @@ export function auditEntry(environmentId: string, action: string): AuditEntry {
 /** A failure that the service saw in an event. */
 export function newFailure(given: Partial<NewFailure> = {}): NewFailure {
   const decision = {
-    fingerprint: 'v2:one',
+    fingerprint: 'v3:one:all',
     facts: '{"detectionType":"tool_failed"}',
     detectionType: 'tool_failed',
     title: 'Error in get_order',
@@ -130,6 +130,11 @@ export function newFailure(given: Partial<NewFailure> = {}): NewFailure {
     detectionType: 'TOOL_FAILED',
     payload: '{"toolName":"get_order"}',
     decision,
+    broader: {
+      family: 'v3:one:',
+      place: { fingerprint: 'v3:one:place', facts: '{"message":"…"}', title: 'Error in get_order: many messages' },
+      kind: { fingerprint: 'v3:kind:', facts: '{}', title: 'Many failures' },
+    },
     ...given,
   }
 }

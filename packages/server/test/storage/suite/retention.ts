@@ -223,12 +223,14 @@ export function retentionSuite(open: OpenStorage) {
       assert.deepEqual(await runIds(env), [first, ...later.slice(-(runs - 1))])
 
       await record(['busy'])
-      const seenLater = (count: number) => {
+      const seenLater = async (count: number): Promise<number> => {
+        if (count > 100) return (await seenLater(100)) + (await seenLater(count - 100))
         const failures = Array.from({ length: count }, () => {
           const { decision, ...failure } = newFailure({ eventId: newId(), time: time + 10_000 })
-          return { ...failure, decision: { ...decision, fingerprint: `v2:${newId()}` } }
+          return { ...failure, decision: { ...decision, fingerprint: `v3:${newId()}` } }
         })
-        return storage().recordFailures(env, 'busy', failures, NOON)
+        // Later than the ids, because an hour opens few issues.
+        return storage().recordFailures(env, 'busy', failures, NOON + 2 * HOUR)
       }
       assert.equal(await seenLater(issues - 1), issues - 1)
       await removeAll(env, 'runs')

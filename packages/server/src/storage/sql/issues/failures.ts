@@ -5,11 +5,13 @@
  */
 import type { StoredEvent } from '../../events.ts'
 import type { NamedFailure, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
+import type { IssueDecision } from '../../issue-records.ts'
 import { read, write } from '../act.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { listEventRows, listEvents } from '../events.ts'
 import { serviceRecordKey } from '../keys.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
+import { failureGroups } from './failure-groups.ts'
 import { holdFailures } from './failure-lock.ts'
 import { findByUuid } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
@@ -70,8 +72,8 @@ function mayFail({ eventType, payload }: StoredEvent): boolean {
 }
 
 /**
- * Stores and decides records of the service. Leaves out those that it has, that a client reported, and that an operator
- * erased. Returns how many it stored.
+ * Stores and decides records of the service, in a broader group if they would open too many issues. Leaves out those that it
+ * has, that a client reported, and that an operator erased. Returns how many it stored.
  */
 async function recordFailures(
   sql: Sql,
@@ -87,7 +89,11 @@ async function recordFailures(
     if (failure.eventId !== null && reported.has(failure.eventId)) continue
     if (await insertFailure(sql, environmentId, runId, failure, now)) stored.push(failure)
   }
-  const decisions = stored.map(({ id, decision }) => ({ ...decision, recordId: id, reports: null }))
+  const groupOf = failureGroups(sql, environmentId, now)
+  const decisions: IssueDecision[] = []
+  for (const failure of stored) {
+    decisions.push({ ...failure.decision, ...(await groupOf(failure)), recordId: failure.id, reports: null })
+  }
   await decideIssueRecords(sql, environmentId, decisions, now)
   return stored.length
 }

@@ -1,0 +1,62 @@
+/**
+ * Bounds the issues that failures open, however their messages, classes and tools vary. A failure joins the issue of its facts
+ * while they may open one, else that of its place, else that of its kind. Nodes that decide at once may open a few more.
+ */
+import type { FailureGroup, NewFailure } from '../../failures.ts'
+import { uuidv7At } from '../../uuid.ts'
+import type { Sql } from '../sql.ts'
+
+/** Different messages of one place that have issues of their own: those seen in this time. */
+const MESSAGES = 50
+const MESSAGES_MS = 7 * 86_400_000
+/** Issues of an environment that are opened in this time, also by reports. */
+const OPENED = 200
+const OPENED_MS = 3_600_000
+
+type Grouped = Pick<NewFailure, 'decision' | 'broader'>
+
+/** For the failures of one transaction, one after the other. */
+export function failureGroups(
+  sql: Sql,
+  environmentId: string,
+  now: number,
+): (failure: Grouped) => Promise<FailureGroup> {
+  const added = new Set<string>()
+  let opened: number | undefined
+
+  async function isKnown({ fingerprint }: FailureGroup): Promise<boolean> {
+    if (added.has(fingerprint)) return true
+    const text = 'SELECT 1 FROM issue_fingerprints WHERE environment_id = ? AND fingerprint = ?'
+    return (await sql.get(text, [environmentId, fingerprint])) !== null
+  }
+
+  async function hasRoom(): Promise<boolean> {
+    const text = `SELECT COUNT(*) AS count FROM
+      (SELECT 1 FROM issues WHERE environment_id = ? AND id >= ? LIMIT ${OPENED}) AS opened`
+    opened ??= await countOf(text, [environmentId, uuidv7At(now - OPENED_MS)])
+    return opened + added.size < OPENED
+  }
+
+  async function hasRoomIn(family: string): Promise<boolean> {
+    const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM issue_fingerprints
+      WHERE environment_id = ? AND fingerprint >= ? AND fingerprint < ? AND last_seen > ? LIMIT ${MESSAGES}) AS seen`
+    const seen = await countOf(text, [environmentId, family, `${family}~`, now - MESSAGES_MS])
+    return seen + [...added].filter((fingerprint) => fingerprint.startsWith(family)).length < MESSAGES
+  }
+
+  async function groupOf({ decision, broader: { family, place, kind } }: Grouped): Promise<FailureGroup> {
+    if (await isKnown(decision)) return decision
+    if (await hasRoom()) return (await hasRoomIn(family)) ? decision : place
+    return (await isKnown(place)) ? place : kind
+  }
+
+  async function countOf(text: string, params: (string | number)[]): Promise<number> {
+    return (await sql.get<{ count: number }>(text, params))?.count ?? 0
+  }
+
+  return async (failure) => {
+    const group = await groupOf(failure)
+    if (!(await isKnown(group))) added.add(group.fingerprint)
+    return group
+  }
+}
