@@ -42,9 +42,6 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
   const askedAt = new Map<string | null, number>()
   for (const [place, { kind, approvalId }] of events.entries())
     if (kind === 'POLICY_DECISION' && !askedAt.has(approvalId)) askedAt.set(approvalId, place)
-  /** A call before the recorded request is older, although both may be stored afterwards in one batch. */
-  const isLater = (call: ToolEventRow, { id, createdAt }: ApprovalRow) =>
-    createdAt <= call.receivedAt && (placeOf.get(call) ?? 0) > (askedAt.get(id) ?? -1)
 
   for (const call of calls) {
     if (call.approvalId === null) continue
@@ -59,19 +56,31 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
         linkedBy: 'none',
       })
   }
+  const sameInput = Map.groupBy(ofRun, keyOf)
+  const next = new Map<string, number>()
   for (const call of unjudged()) {
-    const same = ofRun.filter(({ toolName, inputHash }) => toolName === call.toolName && inputHash === call.inputHash)
-    const approval = same.find(unused) ?? same.at(-1)
+    const key = keyOf(call)
+    const same = sameInput.get(key) ?? []
+    let at = next.get(key) ?? 0
+    while (at < same.length && !unused(same[at]!)) at++
+    next.set(key, at)
+    const approval = same[at] ?? same.at(-1)
     if (approval) judge(call, approval, 'inputHash')
   }
+  const open = ofRun.filter(unused).map((approval) => ({ approval, askedAt: askedAt.get(approval.id) ?? -1 }))
+  const openOfTool = Map.groupBy<string | null, (typeof open)[number]>(open, ({ approval }) => approval.toolName)
   for (const call of unjudged()) {
-    const asked = ofRun.find(
-      (approval) => approval.toolName === call.toolName && isLater(call, approval) && unused(approval),
-    )
+    const left = openOfTool.get(call.toolName) ?? []
+    const place = placeOf.get(call) ?? 0
+    // A call before the recorded request is older, although both may be stored afterwards in one batch.
+    const at = left.findIndex((one) => one.approval.createdAt <= call.receivedAt && place > one.askedAt)
+    const asked = left[at]?.approval
     const own = decided.about(call)
     // A policy decision about this exact input is stronger evidence than an approval of another input.
-    if (asked && (call.inputHash === null || own === null)) judge(call, asked, 'toolName')
-    else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
+    if (asked && (call.inputHash === null || own === null)) {
+      left.splice(at, 1)
+      judge(call, asked, 'toolName')
+    } else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
       judged.set(call, { call, verdict: 'without_approval', approval: null, approvalId: null, linkedBy: 'none' })
     }
   }
@@ -90,12 +99,13 @@ function verdictOf(run: string, call: ToolEventRow, approval: ApprovalRow, usedB
   return usedBefore ? 'ran_again' : 'as_approved'
 }
 
+const keyOf = ({ toolName, inputHash }: Pick<ToolEventRow, 'toolName' | 'inputHash'>): string =>
+  JSON.stringify([toolName, inputHash])
+
 /** Policy decisions in the run: by tool and input, and by tool for any input. */
 function policyDecisions(events: ToolEventRow[]) {
   const required = new Set<string>()
   const other = new Set<string>()
-  const keyOf = ({ toolName, inputHash }: Pick<ToolEventRow, 'toolName' | 'inputHash'>) =>
-    JSON.stringify([toolName, inputHash])
   for (const event of events) {
     if (event.kind !== 'POLICY_DECISION' || event.toolName === null) continue
     if (event.action === 'REQUIRE_APPROVAL') required.add(keyOf(event))

@@ -1,11 +1,13 @@
 /** What clients or agents lost, summed up over runs with gaps. */
 import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/operator/completeness.ts'
 import { MOST_REASONS, readRecorders, type Drop, type Recorder } from '../storage/completeness.ts'
-import type { RunRow } from '../storage/runs.ts'
+import type { GapRow } from '../storage/runs.ts'
 import { countsOf, dropsOfAll, toDrops, toRecorder, type Counts } from './completeness.ts'
 import { isoTime } from './run.ts'
 
-interface Sum {
+/** Of one client or agent. */
+export interface Sum {
+  key: string
   name: string
   runs: number
   counts: Counts
@@ -22,14 +24,14 @@ export interface SumPlace {
 export function completenessSums(by: CompletenessQuery['by']) {
   const sums = new Map<string, Sum>()
 
-  function addGroup(key: string, name: string, recorders: readonly Recorder[], run: RunRow): void {
+  function addGroup(key: string, name: string, recorders: readonly Recorder[], run: GapRow): void {
     const counts = countsOf(recorders.map(toRecorder))
     if (counts.recorded === counts.arrived) return
     const known = sums.get(key)
     if (known === undefined) {
       const { id, runId, startedAt } = run
       const newestRun = { id, runId, startedAt: isoTime(startedAt) }
-      sums.set(key, { name, runs: 1, counts, drops: dropsOfAll(recorders), newestRun })
+      sums.set(key, { key, name, runs: 1, counts, drops: dropsOfAll(recorders), newestRun })
       return
     }
     known.runs++
@@ -39,30 +41,33 @@ export function completenessSums(by: CompletenessQuery['by']) {
 
   return {
     /** Adds a run; call it with the newest first. Returns how many SDK instances recorded the run. */
-    add(run: RunRow): number {
+    add(run: GapRow): number {
       const recorders = readRecorders(run.recorders)
       if (by === 'agent') addGroup(run.agentId, run.agentDisplayName ?? run.agentName, recorders, run)
       else for (const [id, own] of Map.groupBy(recorders, ({ clientId }) => clientId)) addGroup(id, id, own, run)
       return recorders.length
     },
     /** The greatest loss first, after a place. */
-    after(place: SumPlace | null): CompletenessSum[] {
-      const all = [...sums].map(([key, sum]) => toSum(key, sum)).toSorted((a, b) => compare(placeOf(a), placeOf(b)))
-      return place === null ? all : all.filter((sum) => compare(placeOf(sum), place) > 0)
+    after(place: SumPlace | null): Sum[] {
+      const places = [...sums.values()].map((sum) => ({ sum, place: placeOf(sum) }))
+      return places
+        .filter((one) => place === null || compare(one.place, place) > 0)
+        .toSorted((one, other) => compare(one.place, other.place))
+        .map(({ sum }) => sum)
     },
   }
 }
 
-export const placeOf = ({ key, recorded, arrived }: CompletenessSum): SumPlace => ({ lost: recorded - arrived, key })
+export const placeOf = ({ key, counts }: Sum): SumPlace => ({ lost: counts.recorded - counts.arrived, key })
 
 function compare(one: SumPlace, other: SumPlace): number {
   if (one.lost !== other.lost) return other.lost - one.lost
   return one.key === other.key ? 0 : one.key < other.key ? -1 : 1
 }
 
-function toSum(key: string, { counts, drops, ...sum }: Sum): CompletenessSum {
+export function toSum({ counts, drops, ...sum }: Sum): CompletenessSum {
   const most = toDrops(drops)
     .toSorted((a, b) => b.count - a.count)
     .slice(0, MOST_REASONS)
-  return { key, ...sum, ...counts, drops: most }
+  return { ...sum, ...counts, drops: most }
 }

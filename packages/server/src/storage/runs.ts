@@ -43,6 +43,13 @@ export interface RunRow {
   payloadsRemoved: number
 }
 
+/** What sums of gaps need of a run: one request reads thousands of them. */
+export type GapRow = Pick<
+  RunRow,
+  'id' | 'runId' | 'startedAt' | 'agentId' | 'agentName' | 'agentDisplayName' | 'recorders'
+>
+export type GapFilter = Pick<RunFilter, 'agentId' | 'from' | 'to'>
+
 export interface RunFilter {
   /**
    * Prefix of the external run id, or an exact session id, agent id or name. The search is bounded by LIMITS.searched….

@@ -192,3 +192,20 @@ test('judged calls keep the order of the timeline', () => {
 test('every verdict has an explanation in a sentence', () => {
   for (const [verdict, sentence] of Object.entries(CALL_VERDICTS)) assert.match(sentence, /^[A-Z].{20,}/, verdict)
 })
+
+test('many calls of one tool read each of many approvals a few times, not once for each call', () => {
+  const [asked, called] = [200, 1_000]
+  let reads = 0
+  const counted = (id: string, given: Partial<ApprovalRow>): ApprovalRow =>
+    new Proxy(approval(id, given), { get: (row, name) => (reads++, Reflect.get(row, name) as unknown) })
+  for (const inputHash of [HASH, null]) {
+    const approvals = Array.from({ length: asked }, (_, n) =>
+      counted(`id ${n}`, inputHash === null ? { inputHash: `${OTHER_HASH}${n}` } : {}),
+    )
+    const calls = Array.from({ length: called }, () => call({ inputHash }))
+    reads = 0
+    const found = judgeCalls(RUN, approvals, calls)
+    assert.equal(found.filter(({ approval: row }) => row !== null).length, inputHash === null ? asked : called)
+    assert.ok(reads < 10 * (asked + called), `${reads} reads of ${asked} approvals for ${called} calls`)
+  }
+})

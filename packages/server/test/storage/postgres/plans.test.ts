@@ -256,6 +256,10 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { status: 'FAILED', onlyOutcomesEnd: true },
     ] as const
     for (const filter of filters) await listRuns(run, filter)
+    for (const after of [null, { startedAt: NOON + 1_000, id: run.id }]) {
+      await storage.listGaps(env, {}, { limit: 50, after })
+      await storage.listGaps(env, { agentId: run.agentId, from: NOON + 100, to: NOON + 1_500 }, { limit: 50, after })
+    }
     const rule = {
       name: '',
       kind: 'incomplete_runs',

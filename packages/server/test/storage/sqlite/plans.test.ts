@@ -70,10 +70,15 @@ test('a page of runs comes in order from the index of its filter, with any time 
   for (const [filter, index] of filters) {
     for (const span of [{}, { from: 1 }, { to: 9 }, { from: 1, to: 9 }]) {
       for (const after of [null, { startedAt: 5, id: UUID }]) {
-        const [plan = ''] = await plansOf('listRuns', 'env', { ...filter, ...span }, { limit: 10, after })
-        assert.match(plan, new RegExp(`INDEX ${index} `), plan)
-        assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
-        assertIndexed(plan)
+        const page = { limit: 10, after }
+        const plans = await plansOf('listRuns', 'env', { ...filter, ...span }, page)
+        const isOfGaps = filter.hasGaps && filter.status === undefined && filter.sessionId === undefined
+        if (isOfGaps) plans.push(...(await plansOf('listGaps', 'env', { agentId: filter.agentId, ...span }, page)))
+        for (const plan of plans) {
+          assert.match(plan, new RegExp(`INDEX ${index} `), plan)
+          assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+          assertIndexed(plan)
+        }
       }
     }
   }

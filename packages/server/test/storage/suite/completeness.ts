@@ -24,6 +24,10 @@ export function completenessSuite(open: OpenStorage) {
       const { recorders, drops: _, ...counts } = toCompleteness(run)
       const { rows } = await storage().listRuns(env, { hasGaps: true }, { limit: 10, after: null })
       assert.equal(rows.length, counts.state === 'GAPS' ? 1 : 0, 'the filter agrees')
+      const gaps = await storage().listGaps(env, {}, { limit: 10, after: null })
+      const { id, runId, startedAt, agentId, agentName, agentDisplayName } = run
+      const kept = { id, runId, startedAt, agentId, agentName, agentDisplayName, recorders: run.recorders }
+      assert.deepEqual(gaps, { rows: rows.length === 0 ? [] : [kept], more: false })
       return { ...counts, clients: recorders.map(({ clientId }) => clientId) }
     }
     const state = (given: object) => ({

@@ -1,6 +1,7 @@
 import { look } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs.ts'
+import type { Page } from '../../page.ts'
+import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs.ts'
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { firstRows } from '../rows/first-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -11,13 +12,15 @@ import { stalledRuns } from './stalled-rule.ts'
 export const runsActs = {
   findRun: look(findRun),
   listRuns: look(listRuns),
+  listGaps: look(listGaps),
 }
 
-const COLUMNS = `r.id, r.run_id AS "runId", r.session_id AS "sessionId", r.status,
-  r.started_at AS "startedAt", r.ended_at AS "endedAt", r.agent_id AS "agentId",
-  a.external_id AS "agentExternalId", a.name AS "agentName", a.display_name AS "agentDisplayName", r.prompt_tokens AS "promptTokens",
+const GAP_COLUMNS = `r.id, r.run_id AS "runId", r.started_at AS "startedAt", r.agent_id AS "agentId",
+  a.name AS "agentName", a.display_name AS "agentDisplayName", r.recorders`
+const COLUMNS = `${GAP_COLUMNS}, r.session_id AS "sessionId", r.status,
+  r.ended_at AS "endedAt", a.external_id AS "agentExternalId", r.prompt_tokens AS "promptTokens",
   r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
-  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.recorders, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.last_event_at AS "lastEventAt",
+  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.last_event_at AS "lastEventAt",
   r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
@@ -67,6 +70,17 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
     if (rest.agentId === undefined || rest.agentId === agentId) found.push(await list({ ...rest, agentId }))
   }
   return newestRuns(found, page)
+}
+
+/** Those of which events did not arrive, in the same order. */
+export async function listGaps(
+  sql: Sql,
+  environmentId: string,
+  filter: GapFilter,
+  page: RunPage,
+): Promise<Page<GapRow>> {
+  const { text, params } = runsThat(sql, environmentId, { ...filter, hasGaps: true }, page)
+  return sql.page(withAgents(GAP_COLUMNS, text), [...params, page.limit + 1], page.limit)
 }
 
 /** What one statement can search for. */
@@ -146,12 +160,12 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
 }
 
 /** The runs of the newest requests for approval. */
-function askedRuns(sql: Sql, environmentId: string, approvals: number): RunSource {
+function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: number): RunSource {
   const newest = `SELECT run_id FROM approvals WHERE environment_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
   const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`
   // PostgreSQL finds each run by the order of the index, as in OF_RUN_ID.
   const text =
-    sql.dialect === 'sqlite'
+    dialect === 'sqlite'
       ? `(SELECT runs.* FROM ${asked} CROSS JOIN runs ON runs.environment_id = ? AND runs.run_id = asked.run_id) runs`
       : `(SELECT runs.* FROM ${asked}, LATERAL (SELECT * FROM runs WHERE environment_id = ?
           AND run_id >= asked.run_id AND run_id <= asked.run_id ORDER BY run_id LIMIT 1) runs) runs`
@@ -165,8 +179,40 @@ async function pageOfRuns(
   page: RunPage,
   named?: RunSource,
 ): Promise<RunsRead> {
-  const { approvalsLookedAt, sift } = filter
-  const asked = approvalsLookedAt === undefined ? null : askedRuns(sql, environmentId, approvalsLookedAt)
+  const { sift } = filter
+  const { text: runs, params } = runsThat(sql, environmentId, filter, page, named)
+  if (sift === undefined) return sql.page(withAgents(COLUMNS, runs), [...params, page.limit + 1], page.limit)
+  params.push(sift.runsLookedAt)
+  const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
+  const matches = stalled === null ? SIFT[sql.dialect] : `${SIFT[sql.dialect]} AND ${stalled.text}`
+  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${newestFirst('')} LIMIT ?`
+  const values = [...params, ...siftValues(sift), ...(stalled?.params ?? []), page.limit + 1]
+  const found = await sql.page<RunRow>(withAgents(COLUMNS, sifted), values, page.limit)
+  if (found.more) return found
+  // Runs that do not match were examined too; continue after them.
+  const last = await sql.get<RunPlace>(
+    `SELECT started_at AS "startedAt", id FROM (${runs}) page ${newestFirst('')} LIMIT 1 OFFSET ?`,
+    [...params, sift.runsLookedAt - 1],
+  )
+  return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
+}
+
+const newestFirst = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
+
+// Cut the page before agents are joined. Otherwise SQLite may start from the agents and sort all their runs.
+const withAgents = (columns: string, runs: string) =>
+  `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${newestFirst('r.')}`
+
+/** Those that a filter without a sift keeps, after a place, cut at a number that is still to be given. */
+function runsThat(
+  { dialect }: Sql,
+  environmentId: string,
+  filter: PlainFilter,
+  { after }: RunPage,
+  named?: RunSource,
+): RunSource {
+  const { approvalsLookedAt } = filter
+  const asked = approvalsLookedAt === undefined ? null : askedRuns(dialect, environmentId, approvalsLookedAt)
   const source = named ?? asked ?? ALL_RUNS
   const conditions = ['environment_id = ?']
   const params: SqlValue[] = [...source.params, environmentId]
@@ -175,7 +221,7 @@ async function pageOfRuns(
     params.push(...values)
   }
   if (filter.agentId !== undefined) add('agent_id = ?', filter.agentId)
-  if (filter.status !== undefined) add(filter.hasGaps ? UNINDEXED_STATUS[sql.dialect] : 'status = ?', filter.status)
+  if (filter.status !== undefined) add(filter.hasGaps ? UNINDEXED_STATUS[dialect] : 'status = ?', filter.status)
   if (filter.isRuleClosed) add('rule_closed_at IS NOT NULL')
   else if (filter.onlyOutcomesEnd && filter.status !== undefined) add('rule_closed_at IS NULL')
   if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
@@ -184,25 +230,11 @@ async function pageOfRuns(
   if (named && asked) add(`run_id IN (SELECT run_id FROM ${asked.text})`, ...asked.params)
   if (filter.from !== undefined) add('started_at >= ?', filter.from)
   if (filter.to !== undefined) add('started_at < ?', filter.to)
-  if (page.after !== null) add('(started_at, id) < (?, ?)', page.after.startedAt, page.after.id)
-  const order = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
-  // Cut the page before agents are joined. Otherwise SQLite may start from the agents and sort all their runs.
-  const runs = `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${order('')} LIMIT ?`
-  const withAgents = (some: string) => `SELECT ${COLUMNS} FROM (${some}) r ${WITH_AGENT} ${order('r.')}`
-  if (sift === undefined) return sql.page(withAgents(runs), [...params, page.limit + 1], page.limit)
-  params.push(sift.runsLookedAt)
-  const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
-  const matches = stalled === null ? SIFT[sql.dialect] : `${SIFT[sql.dialect]} AND ${stalled.text}`
-  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT ?`
-  const values = [...params, ...siftValues(sift), ...(stalled?.params ?? []), page.limit + 1]
-  const found = await sql.page<RunRow>(withAgents(sifted), values, page.limit)
-  if (found.more) return found
-  // Runs that do not match were examined too; continue after them.
-  const last = await sql.get<RunPlace>(
-    `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET ?`,
-    [...params, sift.runsLookedAt - 1],
-  )
-  return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
+  if (after !== null) add('(started_at, id) < (?, ?)', after.startedAt, after.id)
+  return {
+    text: `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${newestFirst('')} LIMIT ?`,
+    params,
+  }
 }
 
 /** Few runs have gaps, but all may have the status. */
