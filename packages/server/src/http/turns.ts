@@ -17,6 +17,20 @@ function next(): void {
   if (waiting.length > 0) setImmediate(next)
 }
 
+/** The same as `items.map(to)`, so many in each turn. */
+export async function mapInTurns<Item, Result>(
+  items: readonly Item[],
+  atOnce: number,
+  to: (item: Item) => Result,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (let at = 0; at < items.length; at += atOnce) {
+    if (at > 0) await waitForTurn()
+    results.push(...items.slice(at, at + atOnce).map(to))
+  }
+  return results
+}
+
 /** Passes pieces on, each in a turn of its own: who takes everything at once would get all of them in one turn. */
 export async function* inTurns<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
   for await (const piece of pieces) {

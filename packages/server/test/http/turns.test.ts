@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inTurns, waitForTurn } from '@tacho/server/http/turns.ts'
+import { inTurns, mapInTurns, waitForTurn } from '@tacho/server/http/turns.ts'
 
 test('pieces of work run in order, one in each turn of the event loop', async () => {
   const seen: string[] = []
@@ -13,6 +13,25 @@ test('pieces of work run in order, one in each turn of the event loop', async ()
   await Promise.all(['a', 'b', 'c'].map(async (piece) => void (await waitForTurn(), seen.push(piece))))
   isOver = true
   assert.match(seen.join(''), /a-+b-+c/)
+})
+
+test('a long list is mapped in order, a bounded number of its items in each turn', async () => {
+  let [mapped, most, isOver] = [0, 0, false]
+  const tick = () => {
+    most = Math.max(most, mapped)
+    mapped = 0
+    if (!isOver) setImmediate(tick)
+  }
+  setImmediate(tick)
+  const items = Array.from({ length: 25 }, (_, item) => item)
+  const results = await mapInTurns(items, 10, (item) => (mapped++, item * 2))
+  isOver = true
+  assert.deepEqual(
+    results,
+    items.map((item) => item * 2),
+  )
+  assert.ok(most <= 10, `${most} in a turn`)
+  assert.deepEqual(await mapInTurns([], 10, String), [])
 })
 
 test('streams whose reader takes everything at once get one piece in each turn, all together', async () => {

@@ -10,6 +10,7 @@ import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
+import { mapInTurns } from '../turns.ts'
 import { environmentOf } from './access.ts'
 
 /**
@@ -20,6 +21,8 @@ const MOST_PAGES = 10
 const MOST_APPROVALS = 500
 /** Approvals of other runs that the calls of a run name. */
 const MOST_OTHERS = 200
+/** Calls written out in one turn of the event loop. */
+const CALLS_IN_TURN = 250
 
 interface Looked {
   judged: CallJudgement[]
@@ -40,8 +43,8 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     // The approval names an external id, so ignore a run whose internal id matches it.
     if (!run || run.runId !== row.runId) return { approval, calls: [], run: null, truncated: false }
     const { judged, truncated } = await look(environment.id, run)
-    const calls = judged.filter(({ approvalId }) => approvalId === row.id).map((each) => toJudgedCall(run, each))
-    return { approval, calls, run: run.id, truncated }
+    const own = judged.filter(({ approvalId }) => approvalId === row.id)
+    return { approval, calls: await writtenOut(run, own), run: run.id, truncated }
   })
 
   serveRoute(app, OPERATOR_ROUTES.listRunApprovals, deps, async ({ params, request }) => {
@@ -51,7 +54,7 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
       approvals: await namedApprovals(storage, environment.id, approvals),
-      calls: judged.map((each) => toJudgedCall(run, each)),
+      calls: await writtenOut(run, judged),
       run: run.id,
       truncated,
     }
@@ -71,6 +74,9 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     const judged = judgeCalls(run.runId, [...approvals, ...others.rows], events)
     return { judged, approvals, truncated: truncated || more || others.more }
   }
+
+  const writtenOut = (run: RunRow, judged: readonly CallJudgement[]) =>
+    mapInTurns(judged, CALLS_IN_TURN, (each) => toJudgedCall(run, each))
 
   async function toolEvents(
     environmentId: string,
