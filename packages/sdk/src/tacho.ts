@@ -8,6 +8,7 @@ import type { Counters } from './diagnostics.ts'
 import type { EventType } from './event.ts'
 import { isPending, ToolBlockedError, usedBefore } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
+import type { Overloaded, OverloadsOf, Tool } from './guard/overloads.ts'
 import type { Authorization, Call, CallDecision, GuardedCall, GuardOptions, GuardRules } from './guard/rules.ts'
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
@@ -175,6 +176,14 @@ export class Tacho {
    * that. The wrapper rejects with a ToolBlockedError if the tool may not run. Otherwise it returns or throws what the
    * tool returns or throws. The tool gets copies of arguments that are plain JSON: later changes have no effect.
    */
+  guard<T extends Tool>(
+    tool: T & Overloaded<T>,
+    options: GuardOptions<OverloadsOf<T>['args']>,
+  ): OverloadsOf<T>['guarded']
+  guard<This, Args extends unknown[], T>(
+    tool: (this: This, ...args: Args) => T,
+    options: NoInfer<GuardOptions<Args>>,
+  ): (this: This, ...args: Args) => Promise<Awaited<T>>
   guard<This, Args extends unknown[], T>(
     tool: (this: This, ...args: Args) => T,
     options: GuardOptions<Args>,

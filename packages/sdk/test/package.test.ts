@@ -149,6 +149,35 @@ const options: TachoOptions[] = [
   { fetch: (url: string, init: RequestInit) => fetch(url, init) },
 ]
 export const clients: Tacho[] = options.map((options) => new Tacho(options))
+
+// A guarded tool keeps all signatures and parameters of the tool.
+const tacho = new Tacho()
+declare function find(id: number): string
+declare function find(name: string, isExact?: boolean): Promise<string[]>
+const found = tacho.guard(find, { name: 'find', input: (given, isExact) => ({ given, isExact }), key: (given) => \`\${given satisfies number | string}\` })
+export const one: Promise<string> = found(1)
+export const many: Promise<string[]> = found('x', true)
+// @ts-expect-error no overload takes a boolean
+found(true)
+declare function load<T>(id: T): Promise<T>
+declare function load(id: string, count: number): Promise<number>
+const loaded = tacho.guard(load, { name: 'load' })
+export const generic: [Promise<5>, Promise<number>] = [loaded<5>(5), loaded('x', 2)]
+declare function pick(this: Date, id: 1): 1
+declare function pick(this: Date, id: 2): 2
+declare function pick(this: Date, id: 3): 3
+const picker = Object.assign(new Date(), { pick: tacho.guard(pick, { name: 'pick' }) })
+export const picked: [Promise<1>, Promise<2>, Promise<3>] = [picker.pick(1), picker.pick(2), picker.pick(3)]
+// @ts-expect-error a method needs its object
+tacho.guard(pick, { name: 'pick' })(1)
+declare function pay(amount: number, note?: string): string
+const paid = tacho.guard(pay, { name: 'pay', input: (amount) => amount.toFixed(2) })
+export const noted: Promise<string> = paid(5, 'thanks')
+declare const unknownTool: any
+export const anything: Promise<unknown> = tacho.guard(unknownTool, { name: 'any' })(1, 2)
+export const same: <T>(id: T) => Promise<T> = tacho.guard(<T>(id: T) => id, { name: 'same' })
+// @ts-expect-error the name is a text
+tacho.guard(pay, { name: 5 })
 `
 
 /** TypeScript 5.6, which are-the-types-wrong brings. */
