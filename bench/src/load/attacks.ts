@@ -8,9 +8,11 @@ import { requestHead } from './connection.ts'
 /** Requests on one connection after another, whose answers the client never reads. */
 interface Pipelined {
   kind: 'pipelined'
+  method: string
   path: string
   connections: number
   requests: number
+  body: keyof typeof BODIES
 }
 
 /** Bodies in chunks of one byte each. */
@@ -23,7 +25,7 @@ interface Chunked {
   type: string
 }
 
-/** Whole requests, each connection sends its next one when it has the answer. */
+/** Whole requests. Each connection sends its next one when it has the answer, and waits for the last one after the end. */
 interface Repeated {
   kind: 'repeated'
   method: string
@@ -54,11 +56,18 @@ export type Suffered = Record<string, number>
 const BODIES = {
   none: () => ({ body: null, type: {} }),
   'nested lists': () => ({ body: nestedLists(), type: { 'content-type': 'application/x-protobuf' } }),
-  'mcp message': () => ({
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_environments' } }),
-    type: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-  }),
+  'mcp read': () => mcpMessage({ name: 'list_runs' }),
+  'mcp simulation': () =>
+    mcpMessage({ name: 'simulate_policy', arguments: { condition: 'true', action: 'BLOCK', days: 1 } }),
 }
+
+const mcpMessage = (params: object) => ({
+  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  type: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+})
+
+/** A request that has no answer by then gets none. */
+const ANSWER_MS = 30_000
 
 const CHUNKS_A_WRITE = 10_000
 const CHUNK = '1\r\n \r\n'
@@ -78,7 +87,11 @@ const WAYS: Record<Attack['kind'], Way> = {
   async pipelined(attack: Attack & Pipelined, end, count) {
     const socket = await open(attack.url)
     socket.pause()
-    socket.write(Buffer.concat(Array.from({ length: attack.requests }, () => headOf(attack, 'GET', {}))))
+    const { body, type } = BODIES[attack.body]()
+    const content = Buffer.from(body ?? '')
+    const length = content.length === 0 ? {} : { 'content-length': String(content.length) }
+    const request = Buffer.concat([headOf(attack, attack.method, { ...type, ...length }), content])
+    socket.write(Buffer.concat(Array.from({ length: attack.requests }, () => request)))
     await untilEnd(socket, end)
     count(socket.destroyed ? 'closed by the server' : 'left open')
     socket.destroy()
@@ -108,21 +121,16 @@ const WAYS: Record<Attack['kind'], Way> = {
   async repeated(attack: Attack & Repeated, end, count) {
     const { body, type } = BODIES[attack.body]()
     const headers = { ...attack.headers, ...type }
-    while (performance.now() < end) {
+    do {
       try {
-        const signal = AbortSignal.timeout(Math.ceil(Math.max(1, end - performance.now())))
-        const reply = await fetch(attack.url + attack.path, {
-          method: attack.method,
-          headers,
-          body,
-          signal,
-        })
-        count(String(reply.status))
+        const signal = AbortSignal.timeout(ANSWER_MS)
+        const reply = await fetch(attack.url + attack.path, { method: attack.method, headers, body, signal })
         await reply.bytes()
+        count(String(reply.status))
       } catch {
         count('no answer')
       }
-    }
+    } while (performance.now() < end)
   },
 }
 

@@ -1,0 +1,22 @@
+/** Ids of what a store has, and a prompt for it. */
+import type { Server } from '../server.ts'
+
+/** As many lines as two versions may have to be compared line by line. */
+const PROMPT_LINES = 2_000
+
+export type Ids = Record<string, string>
+
+export const filled = (path: string, ids: Ids): string =>
+  path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => ids[name] ?? whole)
+
+/** Two versions of which no line is the same. */
+export async function addPrompt(server: Server): Promise<{ promptId: string; versionId: string }> {
+  const { workspaceId } = await server.home()
+  const prompts = `/workspaces/${workspaceId}/prompts`
+  const content = (version: number) =>
+    Array.from({ length: PROMPT_LINES }, (_, line) => `Line ${line} of version ${version} of a long prompt.`).join('\n')
+  const { promptId } = await server.operator<{ promptId: string }>(prompts, { name: 'long', content: content(1) })
+  const second = { content: content(2), follows: '1' }
+  const { versionId } = await server.operator<{ versionId: string }>(`${prompts}/${promptId}/versions`, second)
+  return { promptId, versionId }
+}
