@@ -22,13 +22,13 @@ import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settin
 import { Shell } from './shell/shell.tsx'
 import { readUsageSearch } from './usage/search.ts'
 import { textOf } from './ui/search.ts'
-import { NotFound, PagePending, PageTrouble } from './ui/states.tsx'
+import { NoPage, NotFound, PagePending, PageTrouble } from './ui/states.tsx'
 
 interface Context {
   cache: QueryClient
 }
 
-const rootRoute = createRootRouteWithContext<Context>()({ notFoundComponent: NotFound })
+const rootRoute = createRootRouteWithContext<Context>()({ notFoundComponent: NoPage })
 
 const homeRoute = createRoute({
   getParentRoute: () => rootRoute,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertFine, startConsole, type TestConsole } from './setup/console.ts'
 
@@ -89,6 +90,36 @@ describe('the shell', { skip: withoutChromium }, () => {
     await keys.waitFor({ state: 'detached' })
     await page.keyboard.press('n')
     await page.getByRole('dialog', { name: 'New API key' }).waitFor()
+    await close()
+  })
+
+  test('a key works on a checkbox, which takes no text', async () => {
+    await tacho.service.record([event({ runId: 'with-columns' })])
+    const { page, close } = await tacho.open(`${tacho.home}/runs`)
+    await page.getByRole('button', { name: 'Columns' }).click()
+    await page.getByRole('checkbox').first().focus()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await close()
+  })
+
+  test('an outage leaves on screen what was read, and says so', async () => {
+    await tacho.service.record([event({ runId: 'read-before' })])
+    const { page } = await tacho.open(`${tacho.home}/runs`)
+    const row = page.getByRole('link', { name: 'read-before' })
+    await row.waitFor()
+    await page.route('**/operator/v1/**', (route) => route.abort())
+    await page.getByText('The server does not answer.').waitFor()
+    assert.ok(await row.isVisible())
+    await page.unroute('**/operator/v1/**')
+    await page.getByText('The server does not answer.').waitFor({ state: 'detached' })
+    // The browser logs the requests that failed, which fails `close`.
+    await page.context().close()
+  })
+
+  test('an address that is no page has a main region', async () => {
+    const { page, close } = await tacho.open(`${tacho.service.url}/nowhere`)
+    await page.getByRole('main').getByRole('heading', { name: 'There is nothing here' }).waitFor()
     await close()
   })
 

@@ -32,6 +32,14 @@ export function duration(ms: number): string {
   return `${days} d ${hours % 24} h`
 }
 
+/** `12 %`. Neither `0 %` nor `100 %` unless it is so. Empty without a whole. */
+export function percent(part: number, whole: number): string {
+  if (whole === 0) return ''
+  const rounded = Math.round((100 * part) / whole)
+  if (rounded === 0 && part > 0) return '< 1 %'
+  return rounded === 100 && part < whole ? '> 99 %' : `${rounded} %`
+}
+
 /** `1 MiB (1,048,576 bytes)`, for limits. */
 export function sizeLimit(bytes: number): string {
   const exact = `${NUMBER.format(bytes)} bytes`
@@ -39,12 +47,15 @@ export function sizeLimit(bytes: number): string {
   return bytes % KIB === 0 ? `${bytes / KIB} KiB (${exact})` : exact
 }
 
+/** Clocks of machines and of the page differ by this much. */
+const CLOCK_MS = 10_000
+
 /** `now`, `12 s ago`, `5 m ago`, `3 h ago`; a date in the future or beyond two days. */
 export function relative(time: number, now: number): string {
   const ago = now - time
   const [value, unit] =
     ago < 60_000 ? [ago / 1_000, 's'] : ago < 3_600_000 ? [ago / 60_000, 'm'] : [ago / 3_600_000, 'h']
-  if (Math.abs(ago) < 2_000) return 'now'
+  if (ago < 2_000 && ago > -CLOCK_MS) return 'now'
   if (ago > 0 && ago < 48 * 3_600_000) return `${Math.floor(value as number)} ${unit} ago`
   return Math.abs(ago) < 300 * 86_400_000 ? DAY.format(time) : DAY_OF_YEAR.format(time)
 }

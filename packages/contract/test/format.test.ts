@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { duration, money, relative, sizeLimit } from '../src/format.ts'
+import { duration, money, percent, relative, sizeLimit } from '../src/format.ts'
 
 test('limits in bytes are readable and exact', () => {
   assert.deepEqual([1_048_576, 33_554_432, 262_144, 1_000].map(sizeLimit), [
@@ -29,6 +29,25 @@ test('a time is relative for two days, and a date before, and in the future', ()
     [1_000, 12_000, 300_000, 7_200_000].map((ago) => relative(now - ago, now)),
     ['now', '12 s ago', '5 m ago', '2 h ago'],
   )
+  // A clock that is a little ahead of the page's.
+  assert.deepEqual(
+    [now + 9_000, now + 11_000].map((time) => relative(time, now) === 'now'),
+    [true, false],
+  )
   for (const time of [now - 49 * 3_600_000, now + 3_600_000]) assert.doesNotMatch(relative(time, now), /ago|now/)
   assert.match(relative(now + 366 * 86_400_000, now), /2027/)
+})
+
+test('a share is 0 % or 100 % only if it is', () => {
+  assert.deepEqual(
+    [
+      [0, 0],
+      [0, 5],
+      [1, 1_000],
+      [1, 3],
+      [999, 1_000],
+      [5, 5],
+    ].map(([part = 0, whole = 0]) => percent(part, whole)),
+    ['', '0 %', '< 1 %', '33 %', '> 99 %', '100 %'],
+  )
 })

@@ -16,6 +16,8 @@ export interface DemoRun {
 }
 
 export interface Story {
+  /** What the model is told before all else. */
+  system(text: string): void
   user(text: string): void
   /** A model call that returns text, calls a tool, or both. Returns its span id, for child events. */
   model(output: string | ToolPlan, promptTokens?: number): string
@@ -43,6 +45,10 @@ const MODEL = 'gpt-4.1-mini'
 const PROMPT_NANOS = 400
 const COMPLETION_NANOS = 1_600
 const CLIENT_ID = 'tacho-demo'
+/** Messages that a model call sends, besides the first. */
+const MESSAGES_SENT = 20
+
+type Message = Record<'role', string> & Record<string, unknown>
 
 /** Starts at time 0; `placed` moves a finished run to its real time. */
 export function startStory(
@@ -53,6 +59,7 @@ export function startStory(
   let time = 0
   let context = 400
   let spans = 0
+  const messages: Message[] = []
 
   const add = (eventType: string, label: string, payload: Record<string, unknown>, parentSpanId?: string): string => {
     spans += 1
@@ -76,7 +83,12 @@ export function startStory(
   }
 
   return {
+    system(text) {
+      messages.push({ role: 'system', content: text })
+      this.step('System prompt', text)
+    },
     user(text) {
+      messages.push({ role: 'user', content: text })
       add('USER_INPUT', beginning(text), { text })
       context += Math.ceil(text.length / 4)
       time += random.between(30, 90)
@@ -92,12 +104,15 @@ export function startStory(
       const said = isText
         ? { role: 'assistant', content: output }
         : { role: 'assistant', content: null, tool_calls: [{ type: 'function', function: functionOf(output) }] }
+      const sent = promptOf(messages)
+      messages.push(said)
       context += completionTokens
       return add('LLM_CALL', isText ? beginning(output) : output.toolName, {
         model: MODEL,
         latency,
         usage,
         cost,
+        messages: sent,
         output: said,
       })
     },
@@ -105,6 +120,11 @@ export function startStory(
       const latency = random.between(40, 900)
       time += latency
       context += 60
+      messages.push({
+        role: 'tool',
+        name: toolName,
+        content: JSON.stringify('output' in result ? result.output : result),
+      })
       add('TOOL_CALL', toolName, { toolName, input, ...result, latency, ...linked }, parentSpanId)
     },
     step(label, text) {
@@ -126,6 +146,11 @@ export function startStory(
       time += ms
     },
   }
+}
+
+/** The system prompt and the newest messages, as agents with long conversations send them. */
+function promptOf(messages: readonly Message[]): readonly Message[] {
+  return [...messages.slice(0, 1), ...messages.slice(1).slice(-MESSAGES_SENT)]
 }
 
 function functionOf({ toolName, input }: ToolPlan): { name: string; arguments: string } {

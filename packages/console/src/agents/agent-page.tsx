@@ -11,7 +11,7 @@ import { Cost, costNote, costsOf, costText } from '../ui/cost.tsx'
 import { compact, counted, duration, exact, money, number } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
-import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -39,7 +39,7 @@ export function AgentPage() {
   const { data, error, refetch } = useAgentRuns(environmentId, agent)
   const versionNames = useVersionNames(environmentId)
   useTitle(agent)
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   const [newest] = data.items
   if (!newest) return <Empty title="No run of this agent">No recorded run is of an agent with this id or name.</Empty>

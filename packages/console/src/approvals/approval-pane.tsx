@@ -11,7 +11,7 @@ import { Fact, Facts } from '../ui/facts.tsx'
 import { counted, duration } from '../ui/format.ts'
 import { LongText } from '../ui/long-text.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
-import { PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { PagePending, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Aftermath } from './aftermath.tsx'
 import { ApprovalStatusChip } from './approval-status.tsx'
@@ -30,7 +30,7 @@ export function ApprovalPane() {
   const { place } = route.useRouteContext()
   const environmentId = place.environment.id
   const { data, error, refetch } = useQuery(approvalQuery(environmentId, approvalId))
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   return (
     <article aria-label={`Approval of ${data.toolName}`} className="flex h-full flex-col">

@@ -4,7 +4,7 @@ import { getRouteApi, Link, Outlet, useNavigate, useParams } from '@tanstack/rea
 import { useState } from 'react'
 import { Button } from '../ui/button.tsx'
 import { areKeysOn, useKeys } from '../ui/keys.ts'
-import { PagePending, Trouble } from '../ui/states.tsx'
+import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { useTitle } from '../ui/title.ts'
 import { DecideMany } from './decide-many.tsx'
@@ -99,7 +99,7 @@ export function ApprovalsPage() {
         </div>
         {isHistory && <HistoryFilters id={HISTORY_SEARCH_ID} search={search} onChange={setSearch} />}
         <div className="min-h-0 flex-1 overflow-y-auto overscroll-contain" tabIndex={-1}>
-          {list.error ? (
+          {isBlocking(list.error, list.data) ? (
             <Trouble error={list.error} retry={() => void list.refetch()} />
           ) : list.isPending ? (
             <PagePending />

@@ -6,7 +6,7 @@ import { searchSettingsQuery } from '../search/queries.ts'
 import { SectionPage } from '../settings/section-page.tsx'
 import { number } from '../ui/format.ts'
 import { Section } from '../ui/section.tsx'
-import { Skeleton, Trouble } from '../ui/states.tsx'
+import { Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Erasures } from './erasures.tsx'
 import { ExportMenu } from './export-menu.tsx'
 import { Retention } from './retention.tsx'
@@ -41,7 +41,7 @@ function SearchIndex({ environmentId, isAdmin }: { environmentId: string; isAdmi
   const { data, error, refetch } = useQuery(searchSettingsQuery(environmentId))
   return (
     <Section title="Search" className="mt-8">
-      {error ? (
+      {isBlocking(error, data) ? (
         <Trouble error={error} retry={() => void refetch()} />
       ) : data ? (
         <>

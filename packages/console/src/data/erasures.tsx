@@ -7,7 +7,7 @@ import { DataTable, type Column } from '../ui/data-table.tsx'
 import { counted, number } from '../ui/format.ts'
 import { More } from '../ui/more.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
-import { Skeleton, Trouble } from '../ui/states.tsx'
+import { Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { EraseDialog } from './erase-dialog.tsx'
 import { KIND_WORDS } from './erasure-kinds.ts'
@@ -25,7 +25,7 @@ export function Erasures({ place }: { place: Place }) {
   const [isErasing, setErasing] = useState(false)
   return (
     <Section title="Erased on request" className="mt-8">
-      {list.error ? (
+      {isBlocking(list.error, list.data) ? (
         <Trouble error={list.error} retry={() => void list.refetch()} />
       ) : list.isPending ? (
         <Skeleton className="h-9" />

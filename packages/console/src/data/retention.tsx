@@ -9,7 +9,7 @@ import { Button } from '../ui/button.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { counted } from '../ui/format.ts'
 import { Section } from '../ui/section.tsx'
-import { Skeleton, Trouble } from '../ui/states.tsx'
+import { Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { KEPT } from './kept.ts'
 import { retentionQuery } from './queries.ts'
@@ -23,7 +23,7 @@ export function Retention({ place }: { place: Place }) {
   const [open, setOpen] = useState<'change' | 'inherit' | null>(null)
   const close = () => setOpen(null)
   const renew = () => cache.invalidateQueries({ queryKey: retentionQuery(environmentId).queryKey })
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <Skeleton className="h-40" />
   return (
     <Section title="Kept for" className="" note={sourceText(data, place)}>

@@ -6,6 +6,7 @@ import { api } from '../api.ts'
 import { Field } from '../ui/field.tsx'
 import { Choice } from '../ui/filters.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
+import { ChangePreview } from './change-preview.tsx'
 import type { InForce, Item } from './queries.ts'
 
 export type Act =
@@ -13,6 +14,7 @@ export type Act =
   | { kind: 'promote' | 'roll back'; environment: InForce['environment']; deployment: Deployment }
 
 interface Props {
+  workspaceId: string
   act: Act
   item: Item
   name: string
@@ -24,7 +26,7 @@ interface Props {
 const NONE = 'none'
 
 /** Agents take a change up within seconds, so it is said before what will change, and where. */
-export function ActDialog({ act, item, name, newestVersion, places, onClose }: Props) {
+export function ActDialog({ workspaceId, act, item, name, newestVersion, places, onClose }: Props) {
   const cache = useQueryClient()
   const others = places.filter(({ environment }) => environment.id !== act.environment.id)
   const [version, setVersion] = useState(newestVersion)
@@ -49,10 +51,13 @@ export function ActDialog({ act, item, name, newestVersion, places, onClose }: P
   })
   const now = act.deployment === null ? 'nothing' : `version ${act.deployment.version}`
   const targetPlace = others.find(({ environment }) => environment.id === target)
+  const earlier = act.deployment?.earlierVersion ?? null
   return (
     <FormDialog
       title={TITLES[act.kind](name, act.environment.name)}
       act={WORDS[act.kind]}
+      isReady={act.kind !== 'roll back' || earlier !== null}
+      className="w-full max-w-2xl"
       isBusy={publish.isPending}
       error={publish.error}
       onSubmit={() => publish.mutate()}
@@ -73,6 +78,13 @@ export function ActDialog({ act, item, name, newestVersion, places, onClose }: P
             onChange={setVersion}
             className="h-10 w-full text-base"
           />
+          <ChangePreview
+            workspaceId={workspaceId}
+            item={item}
+            from={act.deployment?.version ?? null}
+            to={version === NONE ? null : version}
+            others={others}
+          />
         </>
       )}
       {act.kind === 'promote' && (
@@ -90,13 +102,34 @@ export function ActDialog({ act, item, name, newestVersion, places, onClose }: P
           <p className="mt-2 text-sm text-soft">
             In force there now: {targetPlace?.deployment ? `version ${targetPlace.deployment.version}` : 'nothing'}.
           </p>
+          <ChangePreview
+            workspaceId={workspaceId}
+            item={item}
+            from={targetPlace?.deployment?.version ?? null}
+            to={act.deployment.version}
+            others={places.filter(({ environment }) => environment.id !== target)}
+          />
         </>
       )}
-      {act.kind === 'roll back' && (
+      {act.kind === 'roll back' && earlier === null && (
         <p className="text-sm">
-          <b>{act.environment.name}</b> goes back from {now} to the version that was in force before it. Repeat to go
-          further back.
+          No other version was in force in {act.environment.name} before {now}.
         </p>
+      )}
+      {act.kind === 'roll back' && earlier !== null && (
+        <>
+          <p className="text-sm">
+            <b>{act.environment.name}</b> goes back from {now} to <b>version {earlier}</b>, which was in force before
+            it. Repeat to go further back.
+          </p>
+          <ChangePreview
+            workspaceId={workspaceId}
+            item={item}
+            from={act.deployment.version}
+            to={earlier}
+            others={others}
+          />
+        </>
       )}
       <Field
         label="Note"

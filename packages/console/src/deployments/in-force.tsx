@@ -66,6 +66,7 @@ export function InForceSection({ workspaceId, item, name, newestVersion, canDepl
       </ul>
       {act && (
         <ActDialog
+          workspaceId={workspaceId}
           act={act}
           item={item}
           name={name}

@@ -3,7 +3,7 @@ import type { Key } from 'react'
 import { Button, LinkButton } from '../ui/button.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { useListKeys } from '../ui/list-keys.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -54,7 +54,7 @@ export function ItemList<Item>(props: Props<Item>) {
           )}
         </div>
       </div>
-      {error ? (
+      {isBlocking(error, data) ? (
         <Trouble error={error} retry={() => void refetch()} />
       ) : !data ? (
         <PagePending />

@@ -7,7 +7,7 @@ import { environmentsQuery } from '../queries.ts'
 import { Copy } from '../ui/copy.tsx'
 import { Refused } from '../ui/refused.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
-import { PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { PagePending, Skeleton, isBlocking, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { Clients } from './clients.tsx'
@@ -22,7 +22,8 @@ export function RolloutPage() {
   const { place } = route.useRouteContext()
   const environments = useQuery(environmentsQuery(place.workspace.id))
   useTitle('Rollout')
-  if (environments.error) return <Trouble error={environments.error} retry={() => void environments.refetch()} />
+  if (isBlocking(environments.error, environments.data))
+    return <Trouble error={environments.error} retry={() => void environments.refetch()} />
   if (!environments.data) return <PagePending />
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">

@@ -81,7 +81,7 @@ function Connections() {
               <th scope="row" className="px-3 py-1.5 font-normal whitespace-nowrap">
                 {name}
               </th>
-              <td className="px-3 py-1.5 font-mono text-xs">{line}</td>
+              <td className="px-3 py-1.5 font-mono text-xs [overflow-wrap:anywhere]">{line}</td>
               <td className="px-3 py-1.5">{guardsTools ? 'yes' : 'no'}</td>
               <td className="px-3 py-1.5 font-mono text-xs whitespace-nowrap">{page}</td>
             </tr>

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Copy } from '../ui/copy.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { counted, number } from '../ui/format.ts'
-import { PagePending, Trouble } from '../ui/states.tsx'
+import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { Activity } from './activity.tsx'
@@ -26,7 +26,7 @@ export function IssuePage() {
   const environmentId = place.environment.id
   const { data, error, refetch } = useQuery(issueQuery(environmentId, issueId))
   useTitle(data?.title ?? 'Issue')
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">

@@ -7,7 +7,7 @@ import { changed, Choice, TextFilter } from '../ui/filters.tsx'
 import { compact } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { More } from '../ui/more.tsx'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -90,7 +90,7 @@ export function IssuesPage() {
           </Button>
         )}
       </div>
-      {issues.error ? (
+      {isBlocking(issues.error, issues.data) ? (
         <Trouble error={issues.error} retry={() => void issues.refetch()} />
       ) : issues.isPending ? (
         <PagePending />

@@ -3,6 +3,7 @@ import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Cost, costsOf, costText, sumCosts } from '../ui/cost.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
+import { endedOf, failedShare } from '../ui/failed.tsx'
 import { compact, duration, number } from '../ui/format.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
@@ -33,7 +34,7 @@ export function AgentsOfDay() {
       right: true,
       cell: (agent) =>
         agent.failed === 0 ? (
-          rateText(agent)
+          failedShare(agent)
         ) : (
           <Link
             {...runs}
@@ -41,7 +42,7 @@ export function AgentsOfDay() {
             title={`${number(agent.failed)} of ${number(endedOf(agent))} ended runs failed`}
             className="link relative text-red"
           >
-            {rateText(agent)}
+            {failedShare(agent)}
           </Link>
         ),
     },
@@ -78,14 +79,4 @@ export function AgentsOfDay() {
       )}
     </Section>
   )
-}
-
-const endedOf = ({ completed, failed, cancelled }: UsagePoint): number => completed + failed + cancelled
-
-/** Failed runs among those that ended; empty if none ended. */
-function rateText(agent: UsagePoint): string {
-  const ended = endedOf(agent)
-  if (ended === 0) return ''
-  const percent = Math.round((100 * agent.failed) / ended)
-  return percent === 0 && agent.failed > 0 ? '< 1 %' : `${percent} %`
 }

@@ -8,7 +8,7 @@ import { RunStatusChip } from '../runs/run-status.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
 import { Nothing, Section } from '../ui/section.tsx'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, isBlocking, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { AgentsOfDay } from './agents-of-day.tsx'
@@ -22,8 +22,8 @@ export function OverviewPage() {
   const newest = useNewestRuns(place.environment.id)
   useTitle('Overview')
 
-  if (newest.error) return <Trouble error={newest.error} retry={() => void newest.refetch()} />
-  if (newest.isPending) return <PagePending />
+  if (isBlocking(newest.error, newest.data)) return <Trouble error={newest.error} retry={() => void newest.refetch()} />
+  if (!newest.data) return <PagePending />
   if (newest.data.items.length === 0) {
     return (
       <Empty title={`Nothing has been recorded in ${place.environment.name} yet`} action={<GetStartedLink />}>

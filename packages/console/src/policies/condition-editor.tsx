@@ -20,19 +20,21 @@ import {
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { readToken } from '@tacho/policy/tokens.ts'
 import { useEffect, useRef } from 'react'
-import { complete } from './completion.ts'
+import { completeWith } from './completion.ts'
 import { EDITOR_THEME } from './editor-theme.ts'
+import type { Recorded } from './recorded.ts'
 
 interface Props {
   value: string
   onChange: (text: string) => void
   readOnly: boolean
+  recorded: Recorded
 }
 
 /** Marks a change that did not come from the keyboard. */
 const fromOutside = Annotation.define<true>()
 
-export function ConditionEditor({ value, onChange, readOnly }: Props) {
+export function ConditionEditor({ value, onChange, readOnly, recorded }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(null)
   const changed = useRef(onChange)
@@ -58,7 +60,7 @@ export function ConditionEditor({ value, onChange, readOnly }: Props) {
           EditorView.editable.of(!readOnly),
           EditorView.contentAttributes.of({ 'aria-label': 'Condition', spellcheck: 'false', autocapitalize: 'off' }),
           tooltips({ position: 'absolute' }),
-          autocompletion({ override: [complete], icons: false }),
+          autocompletion({ override: [completeWith(recorded)], icons: false }),
           linter(({ state }) => diagnosticsOf(state.doc.toString()), { delay: 150 }),
           colours,
           EDITOR_THEME,
@@ -76,7 +78,7 @@ export function ConditionEditor({ value, onChange, readOnly }: Props) {
     view.current = editor
     return () => editor.destroy()
     // The editor owns the text once it exists; a later value is put into it below.
-  }, [readOnly])
+  }, [readOnly, recorded])
   useEffect(() => {
     const editor = view.current
     const own = typed.current.lastIndexOf(value)

@@ -2,26 +2,36 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { POLICY_ACTIONS, SEVERITIES } from '@tacho/contract/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { POLICY_LIMITS } from '@tacho/policy/limits.ts'
-import type { ReactNode } from 'react'
+import { useQueryClient } from '@tanstack/react-query'
+import { useMemo, type ReactNode } from 'react'
 import { Field } from '../ui/field.tsx'
 import { Choice } from '../ui/filters.tsx'
 import { ConditionEditor } from './condition-editor.tsx'
 import type { Draft } from './draft.ts'
+import { recordedIn } from './recorded.ts'
 import { actionWord, severityWord } from './policy-look.tsx'
 
 interface Props {
+  environmentId: string
   draft: Draft
   onChange: (draft: Draft) => void
   readOnly: boolean
 }
 
-export function DraftFields({ draft, onChange, readOnly }: Props) {
+export function DraftFields({ environmentId, draft, onChange, readOnly }: Props) {
+  const cache = useQueryClient()
+  const recorded = useMemo(() => recordedIn(cache, environmentId), [cache, environmentId])
   const set = (change: Partial<Draft>) => onChange({ ...draft, ...change })
   return (
     <div className="flex flex-col gap-3">
       <div>
         <p className="mb-1 text-sm font-medium">Condition</p>
-        <ConditionEditor value={draft.condition} onChange={(condition) => set({ condition })} readOnly={readOnly} />
+        <ConditionEditor
+          value={draft.condition}
+          onChange={(condition) => set({ condition })}
+          readOnly={readOnly}
+          recorded={recorded}
+        />
         <Verdict condition={draft.condition} />
       </div>
       <div className="grid gap-3 sm:grid-cols-2">

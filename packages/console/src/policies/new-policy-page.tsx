@@ -68,7 +68,7 @@ export function NewPolicyPage() {
             value={policyId}
             onChange={(event) => setPolicyId(event.target.value)}
           />
-          <DraftFields draft={draft} onChange={setDraft} readOnly={false} />
+          <DraftFields environmentId={place.environment.id} draft={draft} onChange={setDraft} readOnly={false} />
           <div className="mt-3 flex flex-wrap items-center gap-2">
             <Button type="submit" look="accent" busy={create.isPending} disabled={missing !== null}>
               Create

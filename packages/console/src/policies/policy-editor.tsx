@@ -36,7 +36,7 @@ export function PolicyEditor({ policy, place }: { policy: Policy; place: Place }
           save.mutate()
         }}
       >
-        <DraftFields draft={draft} onChange={setDraft} readOnly={!canWrite} />
+        <DraftFields environmentId={place.environment.id} draft={draft} onChange={setDraft} readOnly={!canWrite} />
         {canWrite && !isChanged && (
           <p className="mt-3 text-sm text-soft">
             Change it, and you can save it as version {Number(newest.version) + 1}.

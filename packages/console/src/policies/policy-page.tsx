@@ -8,7 +8,7 @@ import { ItemHead } from '../deployments/item-head.tsx'
 import { DeploymentHistory } from '../deployments/history.tsx'
 import { InForceSection } from '../deployments/in-force.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
-import { PagePending, Trouble } from '../ui/states.tsx'
+import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -28,7 +28,7 @@ export function PolicyPage() {
   const workspaceId = place.workspace.id
   const { data, error, refetch } = useQuery(policyQuery(workspaceId, policyId))
   useTitle(data?.newest.name ?? 'Policy')
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">

@@ -1,10 +1,15 @@
 import type { SimulationResult as Result } from '@tacho/contract/operator/simulation.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { isObject } from '@tacho/contract/read-payload.ts'
+import { callInShort } from '@tacho/contract/told-call.ts'
+import { useQuery } from '@tanstack/react-query'
+import { eventQuery } from '../runs/run-queries.ts'
 import { counted, number } from '../ui/format.ts'
 import { Time } from '../ui/time.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const RUNS_SHOWN = 10
+const INPUT_CHARS = 300
 
 export function SimulationResult({ result }: { result: Result }) {
   const params = route.useParams()
@@ -58,7 +63,10 @@ export function SimulationResult({ result }: { result: Result }) {
           <p className="text-xs text-soft">Runs with a hit</p>
           <ul>
             {result.hitRuns.slice(0, RUNS_SHOWN).map(({ id, runId, eventId, toolName, at }) => (
-              <li key={id} className="relative flex gap-3 border-b border-line py-1 last:border-0 hover:bg-hover">
+              <li
+                key={id}
+                className="relative flex flex-wrap gap-x-3 border-b border-line py-1 last:border-0 hover:bg-hover"
+              >
                 <Link
                   to="/w/$workspace/$environment/runs/$runId"
                   params={{ ...params, runId }}
@@ -71,12 +79,26 @@ export function SimulationResult({ result }: { result: Result }) {
                 <span className="text-soft">
                   <Time at={at} />
                 </span>
+                <HitInput runId={runId} eventId={eventId} />
               </li>
             ))}
           </ul>
         </div>
       )}
     </div>
+  )
+}
+
+/** The input that the condition would have matched, in one line. */
+function HitInput({ runId, eventId }: { runId: string; eventId: string }) {
+  const { place } = route.useRouteContext()
+  const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
+  const payload = data?.event.payload
+  const input = isObject(payload) ? callInShort(payload, INPUT_CHARS) : ''
+  return (
+    <bdi className="block h-5 w-full truncate font-mono text-xs text-soft" title={input}>
+      {input}
+    </bdi>
   )
 }
 

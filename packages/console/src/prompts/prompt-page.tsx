@@ -11,7 +11,7 @@ import { Button } from '../ui/button.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Field } from '../ui/field.tsx'
 import { Refused } from '../ui/refused.tsx'
-import { Empty, PagePending, Skeleton, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { useTitle } from '../ui/title.ts'
 import { VersionHistory } from '../ui/version-history.tsx'
@@ -33,7 +33,7 @@ function OfName({ name }: { name: string }) {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const { data, error, refetch } = useQuery(promptOfNameQuery(place.workspace.id, name))
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (data === undefined) return <PagePending />
   if (data === null) return <Empty title="No prompt with this name">The workspace has no prompt called “{name}”.</Empty>
   return (
@@ -55,7 +55,7 @@ function OfId() {
   const workspaceId = place.workspace.id
   const { data, error, refetch } = useQuery(promptQuery(workspaceId, promptId))
   useTitle(data?.name ?? 'Prompt')
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
@@ -104,7 +104,7 @@ function OfId() {
 
 function Text({ prompt: { workspaceId, promptId, newest }, canWrite }: { prompt: Prompt; canWrite: boolean }) {
   const { data, error, refetch } = useQuery(promptVersionQuery(workspaceId, promptId, newest.version))
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <Skeleton className="mt-5 h-80" />
   return <Editor promptId={promptId} workspaceId={workspaceId} newest={data} canWrite={canWrite} />
 }

@@ -2,8 +2,9 @@ import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { Cost, costsOf, type Costs } from '../ui/cost.tsx'
-import { compact, number, percentiles } from '../ui/format.ts'
-import { Empty, Skeleton, Trouble } from '../ui/states.tsx'
+import { endedOf, Failed, failedShare } from '../ui/failed.tsx'
+import { compact, number, percent, percentiles } from '../ui/format.ts'
+import { Empty, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { promptResultsQuery } from './queries.ts'
@@ -16,7 +17,7 @@ const MOST_RUNS = 1_000
 /** What the runs of each version did in this environment, side by side. */
 export function Results({ environment, promptId }: { environment: { id: string; name: string }; promptId: string }) {
   const { data, error, refetch } = useQuery(promptResultsQuery(environment.id, promptId))
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <Skeleton className="mt-5 h-40" />
   const used = data.items.filter(({ runs }) => runs > 0)
   if (used.length === 0) {
@@ -27,7 +28,7 @@ export function Results({ environment, promptId }: { environment: { id: string; 
       </Empty>
     )
   }
-  const [newest, before] = used
+  const [newest, before] = used.filter((result) => endedOf(result) > 0)
   return (
     <section aria-label="Results" className="mt-5">
       {newest && before && <p className="mb-3">{comparison(newest, before)}</p>}
@@ -60,7 +61,7 @@ const COLUMNS: Column<PromptResult>[] = [
   {
     head: 'Failed',
     right: true,
-    cell: (result) => <span className={result.failed > 0 ? 'text-red' : ''}>{share(result, result.failed)}</span>,
+    cell: (result) => <Failed of={result} />,
   },
   { head: 'Errors', right: true, wide: true, cell: ({ errors }) => number(errors) },
   { head: 'Blocked', right: true, wide: true, cell: ({ blocked }) => number(blocked) },
@@ -85,16 +86,16 @@ const COLUMNS: Column<PromptResult>[] = [
 ]
 
 function comparison(one: PromptResult, other: PromptResult): string {
-  const failed = (result: PromptResult) => Math.round((100 * result.failed) / result.runs)
-  const [now, then] = [failed(one), failed(other)]
-  const word = now > then ? 'more' : now < then ? 'less' : 'as'
+  const failed = (result: PromptResult) => result.failed / endedOf(result)
+  const difference = failed(one) - failed(other)
+  const word = difference > 0 ? 'more' : difference < 0 ? 'less' : 'as'
   const few = Math.min(one.runs, other.runs) < FEW_RUNS ? ' These are few runs.' : ''
   const end = word === 'as' ? `as often as version ${other.version}` : `${word} often than version ${other.version}`
-  return `Version ${one.version} fails ${end}: ${now} % of its runs, before ${then} %.${few}`
+  return `Version ${one.version} fails ${end}: ${failedShare(one)} of its ended runs, before ${failedShare(other)}.${few}`
 }
 
 function share({ runs }: PromptResult, count: number): string {
-  return runs === 0 ? '' : `${number(count)} (${Math.round((100 * count) / runs)} %)`
+  return runs === 0 ? '' : `${number(count)} (${percent(count, runs)})`
 }
 
 /** The mean. */

@@ -11,9 +11,10 @@ import { Button } from '../ui/button.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { Cost } from '../ui/cost.tsx'
+import { Failed } from '../ui/failed.tsx'
 import { compact, counted, duration, number } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { groupRuns, type RunGroup } from './group.ts'
@@ -65,7 +66,7 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
     },
     { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
     { head: 'Completed', right: true, wide: true, cell: ({ completed }) => number(completed) },
-    { head: 'Failed', right: true, cell: (group) => <Failed group={group} /> },
+    { head: 'Failed', right: true, cell: (group) => <Failed of={group} /> },
     { head: 'Running', right: true, wide: true, cell: ({ running }) => number(running) },
     { head: 'p95 length', right: true, wide: true, cell: ({ p95 }) => (p95 === null ? '' : duration(p95)) },
     { head: 'Tokens', right: true, wide: true, cell: ({ tokens }) => compact(tokens) },
@@ -83,7 +84,7 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
         )}
       </div>
       <RunsTabs />
-      {error ? (
+      {isBlocking(error, data) ? (
         <Trouble error={error} retry={() => void refetch()} />
       ) : !data ? (
         <PagePending />
@@ -106,16 +107,6 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
 /** Keys of the groups of archived agents. */
 function archivedKeys(agents: readonly Agent[]): ReadonlySet<string> {
   return new Set(agents.flatMap(({ agentId, name, archivedAt }) => (archivedAt === null ? [] : [agentId ?? name])))
-}
-
-function Failed({ group: { failed, runs, running } }: { group: RunGroup }) {
-  if (failed === 0) return '0'
-  const ended = runs - running
-  return (
-    <span className="text-red">
-      {number(failed)} <span className="max-sm:hidden">({Math.round((failed / ended) * 100)} %)</span>
-    </span>
-  )
 }
 
 function Nothing({ by }: { by: 'agent' | 'session' }) {

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useCallback, useDeferredValue, useMemo, useState } from 'react'
 import { useKeys } from '../ui/keys.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, isBlocking, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { CompareDialog } from './compare-dialog.tsx'
 import { Inspector } from './inspector.tsx'
@@ -71,7 +71,8 @@ export function RunPage() {
   })
 
   const failure = run.error ?? error
-  if (failure) return <Trouble error={failure} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
+  if (isBlocking(failure, run.data))
+    return <Trouble error={failure} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
   if (!run.data || isPending) return <PagePending />
   const list = { steps: shown, problems, notes, selected, onSelect: select, environmentId, runId }
   return (

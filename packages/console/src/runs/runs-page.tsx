@@ -6,7 +6,7 @@ import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { useTitle } from '../ui/title.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { ExportMenu } from '../data/export-menu.tsx'
 import { ColumnMenu } from './column-menu.tsx'
@@ -71,7 +71,7 @@ export function RunsPage() {
           </>
         }
       />
-      {runs.error ? (
+      {isBlocking(runs.error, runs.data) ? (
         <Trouble error={runs.error} retry={() => void runs.refetch()} />
       ) : runs.isPending ? (
         <PagePending />

@@ -9,7 +9,7 @@ import { exact } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { More } from '../ui/more.tsx'
 import { Refused } from '../ui/refused.tsx'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { HitList } from './hit-list.tsx'
 import { searchSettingsQuery, useHits } from './queries.ts'
@@ -36,7 +36,7 @@ export function SearchPage() {
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Search</h1>
       <RunsTabs />
-      {settings.error ? (
+      {isBlocking(settings.error, settings.data) ? (
         <Trouble error={settings.error} retry={() => void settings.refetch()} />
       ) : !settings.data ? (
         <PagePending />
@@ -102,7 +102,7 @@ function Search({ settings }: { settings: SearchSettings }) {
       <IndexState settings={settings} />
       {isQueryWrong ? (
         <Refused error={hits.error} className="py-2" />
-      ) : hits.error ? (
+      ) : isBlocking(hits.error, hits.data) ? (
         <Trouble error={hits.error} retry={() => void hits.refetch()} />
       ) : q === '' ? (
         <HowTo />

@@ -11,7 +11,7 @@ import { Copy } from '../ui/copy.tsx'
 import { Cost, sumCosts } from '../ui/cost.tsx'
 import { compact, counted, duration, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { RUNS_READ, useFirstSteps, useSessionRuns, type RunSteps } from './queries.ts'
@@ -46,7 +46,7 @@ export function SessionPage() {
     [environmentId],
   )
   useTitle(sessionId)
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   if (runs.length === 0) return <Empty title="No run of this session">No recorded run names this session.</Empty>
   return (

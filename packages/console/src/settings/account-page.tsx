@@ -7,7 +7,7 @@ import { Chip } from '../ui/chip.tsx'
 import type { Column } from '../ui/data-table.tsx'
 import { Refused } from '../ui/refused.tsx'
 import { Section } from '../ui/section.tsx'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { ListedTable } from './listed.tsx'
 import { PasswordForm } from './password-form.tsx'
@@ -16,7 +16,7 @@ import { SectionPage } from './section-page.tsx'
 
 export function AccountPage() {
   const { data: me, error, refetch } = useQuery(meQuery)
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, me)) return <Trouble error={error} retry={() => void refetch()} />
   if (!me) return <PagePending />
   return (
     <SectionPage title="Your account" note={<bdi>{me.email ?? me.name}</bdi>}>

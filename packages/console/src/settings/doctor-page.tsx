@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { meQuery } from '../queries.ts'
 import { Button } from '../ui/button.tsx'
-import { Forbidden, PagePending, Trouble } from '../ui/states.tsx'
+import { Forbidden, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { SectionPage } from './section-page.tsx'
 
 export function DoctorPage() {
@@ -14,7 +14,7 @@ export function DoctorPage() {
     enabled: isAllowed,
   })
   if (me && !isAllowed) return <Forbidden>Only an owner of the installation runs the doctor.</Forbidden>
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   const failed = data.checks.filter(({ ok }) => !ok).length
   return (

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 import { DataTable, type Column } from '../ui/data-table.tsx'
-import { PagePending, Trouble } from '../ui/states.tsx'
+import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 
 interface Props<Item> {
   label: string
@@ -20,7 +20,7 @@ interface Props<Item> {
 export function ListedTable<Item extends { id: string | number }>(props: Props<Item>) {
   const { label, list, columns, empty, current } = props
   const { data, error, refetch } = list
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   if (data.length === 0) return empty
   return <DataTable label={label} columns={columns} items={data} keyOf={({ id }) => id} current={current} />

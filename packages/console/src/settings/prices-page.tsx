@@ -9,7 +9,7 @@ import { DataTable, type Column } from '../ui/data-table.tsx'
 import { compact, counted, number } from '../ui/format.ts'
 import { useKeys } from '../ui/keys.ts'
 import { Nothing, Section } from '../ui/section.tsx'
-import { PagePending, Trouble } from '../ui/states.tsx'
+import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Confirm } from './confirm.tsx'
 import { PriceDialog } from './price-dialog.tsx'
@@ -104,7 +104,7 @@ export function PricesPage() {
         )
       }
     >
-      {prices.error ? (
+      {isBlocking(prices.error, prices.data) ? (
         <Trouble error={prices.error} retry={() => void prices.refetch()} />
       ) : !prices.data ? (
         <PagePending />
@@ -131,7 +131,7 @@ export function PricesPage() {
             note={`${place.environment.name}, last ${DAYS} days`}
             className="mt-8"
           >
-            {unpriced.error ? (
+            {isBlocking(unpriced.error, unpriced.data) ? (
               <Trouble error={unpriced.error} retry={() => void unpriced.refetch()} />
             ) : unpriced.data?.items.length === 0 ? (
               <Nothing>Every model that was called has a price, or its calls say what they cost.</Nothing>

@@ -10,7 +10,7 @@ import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { counted } from '../ui/format.ts'
 import { Section } from '../ui/section.tsx'
-import { Skeleton, Trouble } from '../ui/states.tsx'
+import { Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { RadioCards } from './radio-cards.tsx'
 
 const stalledRuleQuery = (environmentId: string) =>
@@ -26,7 +26,7 @@ export function StalledRuleSection({ place }: { place: Place }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <Section title="Stalled runs" className="mt-8" note={`In ${place.environment.name}`}>
-      {error ? (
+      {isBlocking(error, data) ? (
         <Trouble error={error} retry={() => void refetch()} />
       ) : data === undefined ? (
         <Skeleton className="h-16" />

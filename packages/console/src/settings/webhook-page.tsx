@@ -14,7 +14,7 @@ import { More } from '../ui/more.tsx'
 import { usePages } from '../ui/pages.ts'
 import { Refused } from '../ui/refused.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
-import { NotFound, PagePending, Trouble } from '../ui/states.tsx'
+import { NotFound, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { Confirm } from './confirm.tsx'
@@ -32,7 +32,7 @@ export function WebhookPage() {
   const environmentId = place.environment.id
   const { data, error, refetch } = useQuery(webhooksQuery(environmentId))
   useTitle('Webhook')
-  if (error) return <Trouble error={error} retry={() => void refetch()} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   const webhook = data.find(({ id }) => id === webhookId)
   if (!webhook) return <NotFound />

@@ -8,6 +8,7 @@ import { useKeys } from '../ui/keys.ts'
 import { Logo } from '../ui/logo.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { KeysDialog } from './keys-dialog.tsx'
+import { Outage } from './outage.tsx'
 import { HEADER_PAGES, PAGES } from './pages.ts'
 import { Palette } from './palette.tsx'
 import { PlaceMenu } from './place-menu.tsx'
@@ -62,6 +63,7 @@ export function Shell() {
           <PageLinks />
         </nav>
       </header>
+      <Outage />
       <main id="content" tabIndex={-1} className="flex min-h-0 flex-1 flex-col outline-none">
         <Outlet />
       </main>

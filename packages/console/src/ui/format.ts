@@ -1,7 +1,7 @@
 /** What only the console formats: sizes, exact times. The rest is shared with the terminal. */
 import { duration, number } from '@tacho/contract/format.ts'
 
-export { compact, duration, money, number, relative } from '@tacho/contract/format.ts'
+export { compact, duration, money, number, percent, relative } from '@tacho/contract/format.ts'
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' })
 const CLOCK = new Intl.DateTimeFormat(undefined, {

@@ -69,6 +69,10 @@ export function useKeys(keys: Keys): void {
   }, [])
 }
 
+/** Inputs that take no text. */
+const BUTTONS = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'file'])
+
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  if (target instanceof HTMLInputElement) return !BUTTONS.has(target.type)
+  return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName))
 }

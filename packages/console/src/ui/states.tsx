@@ -2,7 +2,7 @@
 import { CallError } from '@tacho/client/throwing.ts'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { refusalOf } from '../api.ts'
+import { isTemporary, refusalOf } from '../api.ts'
 import { Button } from './button.tsx'
 
 export function PagePending() {
@@ -41,6 +41,15 @@ export function Forbidden({ children }: { children: ReactNode }) {
   return <Empty title="Your role does not allow this">{children}</Empty>
 }
 
+/** Where nothing surrounds it, it is the whole page. */
+export function NoPage() {
+  return (
+    <main>
+      <NotFound />
+    </main>
+  )
+}
+
 export function NotFound() {
   return (
     <Empty
@@ -55,6 +64,11 @@ export function NotFound() {
       person who sent it.
     </Empty>
   )
+}
+
+/** Without data, or refused: there is nothing to show. During an outage, a page keeps what it has read. */
+export function isBlocking(error: unknown, data: unknown): boolean {
+  return error !== null && (data === undefined || !isTemporary(error))
 }
 
 /** What happened, what is safe, what to do, and the id that finds it in the server's log. */

@@ -9,9 +9,10 @@ import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
 import { changed, Choice } from '../ui/filters.tsx'
 import { Cost, costNote, costsOf, sumCosts } from '../ui/cost.tsx'
-import { compact, duration, money, number, percentiles } from '../ui/format.ts'
+import { Failed } from '../ui/failed.tsx'
+import { compact, duration, money, number, percent, percentiles } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
-import { Empty, PagePending, Trouble } from '../ui/states.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { DAYS, MEASURES_OF, type GROUPS, type UsageSearch } from './search.ts'
 import { linesOf, nameOf, sorted, timesOf, type Measure } from './series.ts'
@@ -144,7 +145,7 @@ export function UsagePage() {
           </Button>
         </div>
       </div>
-      {usage.error ? (
+      {isBlocking(usage.error, usage.data) ? (
         <Trouble error={usage.error} retry={() => void usage.refetch()} />
       ) : !data || !sums || !times ? (
         <PagePending />
@@ -209,11 +210,7 @@ const RUN_COLUMNS: Column<UsagePoint>[] = [
     head: 'Failed',
     right: true,
     wide: true,
-    cell: ({ runs, failed }) => (
-      <span className={failed > 0 ? 'text-red' : ''}>
-        {number(failed)} {runs > 0 && `(${Math.round((100 * failed) / runs)} %)`}
-      </span>
-    ),
+    cell: (sum) => <Failed of={sum} />,
   },
 ]
 
@@ -230,7 +227,7 @@ const TOOL_COLUMNS: Column<UsagePoint>[] = [
     right: true,
     cell: ({ events, calls }) => (
       <span className={calls?.failed ? 'text-red' : ''}>
-        {number(calls?.failed ?? 0)} {events > 0 && `(${Math.round((100 * (calls?.failed ?? 0)) / events)} %)`}
+        {number(calls?.failed ?? 0)} {events > 0 && `(${percent(calls?.failed ?? 0, events)})`}
       </span>
     ),
   },

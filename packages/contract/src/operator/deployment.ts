@@ -23,6 +23,7 @@ export const Deployment = Type.Object(
   {
     ...named,
     version: Version,
+    earlierVersion: nullableVersion('Version that a rollback restores; null: none was deployed before'),
     deployedAt: time('When it was deployed'),
     deployedBy: Type.String(),
     importedAt,

@@ -49,6 +49,8 @@ export type Published =
 export interface DeploymentRow extends Item {
   name: string
   version: number
+  /** The version that a rollback restores. */
+  earlierVersion: number | null
   publication: number
   deployedAt: number
   deployedBy: string

@@ -155,9 +155,9 @@ function toVersion(number: number | null): string | null {
   return number === null ? null : String(number)
 }
 
-function toDeployment({ version, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
+function toDeployment({ version, earlierVersion, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
   const times = { deployedAt: isoTime(deployedAt), importedAt: nullableIsoTime(importedAt) }
-  return { ...row, version: String(version), ...times }
+  return { ...row, version: String(version), earlierVersion: toVersion(earlierVersion), ...times }
 }
 
 function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {

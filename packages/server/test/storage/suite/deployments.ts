@@ -205,8 +205,15 @@ export function deploymentsSuite(open: OpenStorage) {
       const none = { outcome: 'no_earlier', item: { kind: 'policy', id } }
       assert.deepEqual(await rollBack(development, 'policy', id), none)
       for (const version of [1, null, 3, 2]) await deploy(storage(), development, ['policy', id, version])
+      const earlier = async () => {
+        const rows = await storage().listDeployments(development, { limit: 10, after: null })
+        return rows.map(({ earlierVersion }) => earlierVersion)
+      }
+      assert.deepEqual(await earlier(), [3])
       assert.deepEqual(changesOf(await rollBack(development, 'policy', id)), [[id, 2, 3]])
+      assert.deepEqual(await earlier(), [1])
       assert.deepEqual(changesOf(await rollBack(development, 'policy', id)), [[id, 3, 1]])
+      assert.deepEqual(await earlier(), [null])
       assert.deepEqual(await rollBack(development, 'policy', id), none)
       // Later deployments build on that.
       await deploy(storage(), development, ['policy', id, 4])

@@ -8,6 +8,7 @@ import type {
   DeploymentRow,
 } from '../../deployments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+import { keyOf, readEarlier } from './targets.ts'
 
 export const deploymentsActs = {
   listDeployments: read(listDeployments),
@@ -18,12 +19,19 @@ const NAME = `COALESCE(p.name, d.item_id) AS name`
 const NAMED = `JOIN environments e ON e.id = d.environment_id
     LEFT JOIN prompts p ON d.kind = 'prompt' AND p.workspace_id = e.workspace_id AND p.id = d.item_id`
 
-function listDeployments(sql: Sql, environmentId: string, { limit, after }: DeploymentPage): Promise<DeploymentRow[]> {
+async function listDeployments(
+  sql: Sql,
+  environmentId: string,
+  { limit, after }: DeploymentPage,
+): Promise<DeploymentRow[]> {
   const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''
   const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
     d.deployed_by AS "deployedBy", d.imported_at AS "importedAt"
     FROM deployments d ${NAMED} WHERE d.environment_id = ?${further} ORDER BY d.kind, d.item_id LIMIT ?`
-  return sql.all(text, [environmentId, ...(after ? [after.kind, after.id] : []), limit])
+  const params = [environmentId, ...(after ? [after.kind, after.id] : []), limit]
+  const rows = await sql.all<Omit<DeploymentRow, 'earlierVersion'>>(text, params)
+  const earlier = await readEarlier(sql, environmentId, rows)
+  return rows.map((row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
 }
 
 /** Newest publication first; its changes by kind and id. */

@@ -43,12 +43,7 @@ export async function targetsOf(
 ): Promise<Target[] | Refused> {
   if (intent.action === 'DEPLOY') return intent.items
   if (intent.action === 'PROMOTE') return promoted(sql, workspaceId, intent)
-  const earlier = new Map<string, Target>()
-  for (const kind of DEPLOYABLE_KINDS) {
-    for (const target of await readEarlier(sql, environmentId, kind, idsOf(kind, intent.items))) {
-      earlier.set(keyOf(target), target)
-    }
-  }
+  const earlier = await readEarlier(sql, environmentId, intent.items)
   const targets: Target[] = []
   for (const item of intent.items) {
     const target = earlier.get(keyOf(item))
@@ -117,7 +112,21 @@ const EARLIER = newestChange(
  * The versions deployed before the present ones. A rollback takes the place of the version it restored, so rolling back
  * again goes further back, not forward. Periods without a version are skipped.
  */
-async function readEarlier(sql: Sql, environmentId: string, kind: DeployableKind, ids: string[]): Promise<Target[]> {
+export async function readEarlier(
+  sql: Sql,
+  environmentId: string,
+  items: readonly Item[],
+): Promise<Map<string, Target>> {
+  const earlier = new Map<string, Target>()
+  for (const kind of DEPLOYABLE_KINDS) {
+    for (const target of await readEarlierOf(sql, environmentId, kind, idsOf(kind, items))) {
+      earlier.set(keyOf(target), target)
+    }
+  }
+  return earlier
+}
+
+async function readEarlierOf(sql: Sql, environmentId: string, kind: DeployableKind, ids: string[]): Promise<Target[]> {
   const of = [environmentId, kind, environmentId, kind]
   const present = await inChunks(ids, (chunk) => sql.all<PastChange>(PRESENT, [...chunk, ...of]), '')
   // No version has the number 0, so nothing is left out if none is deployed.
