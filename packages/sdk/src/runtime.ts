@@ -64,8 +64,8 @@ const TIMER_MAX_MS = 2 ** 31 - 1
 
 type Unrefable = { unref?: () => void }
 
-/** As they are at the import: fake timers of a test would stop deliveries and deadlines. */
-const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis
+/** @internal As they are at the import: fake timers of a test would stop deliveries and deadlines. Node's own replace them. */
+export const timers = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
 const { now } = Date
 
 /** @internal The clock, randomness, timers and network of the host. */
@@ -81,6 +81,8 @@ export const hostRuntime: Runtime = {
     }
   },
   timer(ms, act, hold) {
+    // Browsers refuse to call them as methods.
+    const { setTimeout: startTimer, clearTimeout: stopTimer } = timers
     const handle = outside(() => startTimer(act, Math.min(ms, TIMER_MAX_MS)))
     // Some runtimes return a number, which cannot keep a process running.
     if (!hold) (handle as unknown as Unrefable).unref?.()

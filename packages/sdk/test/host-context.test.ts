@@ -76,6 +76,16 @@ test('fake timers of a test stop neither deliveries nor deadlines', async (t) =>
   assert.equal((await silent.shutdown(50)).left, 1)
 })
 
+test('timers that are fake before the import, as those of a whole Jest project, are not used', async () => {
+  const child = `
+    globalThis.setTimeout = () => ({ unref() {} })
+    globalThis.clearTimeout = () => undefined
+    await import(${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)})
+    const { hostRuntime } = await import(${JSON.stringify(new URL('../src/runtime.ts', import.meta.url).href)})
+    hostRuntime.timer(1, () => console.log('called'), true)`
+  assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', child]).toString(), 'called\n')
+})
+
 test('a setImmediate that throws, as in an edge runtime, is not used', async () => {
   const child = `
     globalThis.setImmediate = () => { throw new Error('not here') }

@@ -10,14 +10,13 @@ const policy = {
   action: 'BLOCK',
 }
 
+// package.json makes the timers fake before the SDK is loaded.
 test('the fake service, with fake timers', async () => {
-  jest.useFakeTimers()
   const fake = fakeTacho({ deployedPolicies: [policy] })
   const refund = fake.tacho.guard(() => 'ran', { name: 'refund' })
   await expect(fake.tacho.run({ agentName: 'jest' }, () => refund())).rejects.toThrow(ToolBlockedError)
   await fake.assertEvent('POLICY_DECISION', { action: 'BLOCK' })
   await fake.close()
-  jest.useRealTimers()
 })
 
 test('the real service; an error of Node is an error here too', async () => {

@@ -1,7 +1,9 @@
 /** What a client needs of its process, there from its first call on. */
+import { clearTimeout, setTimeout } from 'node:timers'
 import { createDiskCache } from '../configuration/disk-cache.ts'
 import { IssueRecords, type IssueParts } from '../issue-records.ts'
 import { endRunsAtEnd } from '../process-end.ts'
+import { timers } from '../runtime.ts'
 import type { Sender } from '../sender.ts'
 import { spoolEvents } from '../spool-events.ts'
 import { openSpool } from '../spool.ts'
@@ -18,6 +20,9 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
   if (spool && enabled) issues.opened = openSpool(spool, issues.spoolUser, core).catch(() => undefined)
   return issues
 }
+
+// Those of the globals may be fake before the import: Jest's `fakeTimers: { enableGlobally: true }`.
+Object.assign(timers, { setTimeout, clearTimeout })
 
 const parts = { createDiskCache, endRunsAtEnd, spoolEvents, createWriting, deliverNow, openIssues, streamed }
 
