@@ -134,7 +134,13 @@ test('the MCP guard: each tools/call', SLOW, async () => {
 test('the hook of a coding agent: each PreToolUse', SLOW, async () => {
   process.env['TACHO_STATE_DIR'] = path.join(directory, 'hook')
   const account = { apiKey: API_KEY, url: server.url }
-  const options = { agent: 'claude-code', approvalTimeoutMs: 30_000, unconfigured: 'deny', isProject: false } as const
+  const options = {
+    agent: 'claude-code',
+    approvalTimeoutMs: 30_000,
+    unconfigured: 'deny',
+    isProject: false,
+    isManaged: false,
+  } as const
   const hook = async (fields: object): Promise<string> => {
     const record = readRecord('claude-code', JSON.stringify({ session_id: 'by-hook', ...fields }))
     assert.ok(record)

@@ -15,12 +15,11 @@ import {
   type InstallOptions,
 } from '@tacho/guards/hook/settings.ts'
 import { Argument, Option, type Command } from 'commander'
-import path from 'node:path'
-import { ROOT } from '@tacho/server/program/root.ts'
 import { check } from '../hook/check.ts'
 import { status } from '../hook/status.ts'
 import { isConfirmed } from '../hook/confirm.ts'
 import { installManaged, uninstallManaged } from '../hook/managed.ts'
+import { PROGRAM } from '../hook/program.ts'
 import { deleteOwnFile, writeOwnFile, type OwnFile } from '../hook/own-file.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
@@ -38,9 +37,6 @@ interface InstallCommandOptions extends Options {
   approvalTimeout: number
   unconfigured: 'deny' | 'ask'
 }
-
-/** A hook starts without this file: see bin/tacho. */
-const PROGRAM = path.join(ROOT, 'packages/cli/bin/tacho')
 
 export function addHook(hook: Command): void {
   hook.addHelpText(

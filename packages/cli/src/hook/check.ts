@@ -1,9 +1,11 @@
 /** Tries the installed hooks as an agent runs them, with a tool that does not exist. */
 import { AGENT_NAMES, AGENTS, type AgentName } from '@tacho/guards/hook/agents.ts'
+import { isCommandOf } from '@tacho/guards/hook/command.ts'
 import { isManagedAgent, managedFile, managedSettings } from '@tacho/guards/hook/managed.ts'
 import { isModuleAgent, moduleCommands } from '@tacho/guards/hook/modules.ts'
 import { offIn } from '@tacho/guards/hook/off.ts'
 import { ownCommands, readSettings, settingsFile } from '@tacho/guards/hook/settings.ts'
+import { stateRoot } from '@tacho/guards/state.ts'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -11,6 +13,7 @@ import { text as readText } from 'node:stream/consumers'
 import { once } from 'node:events'
 import { printable, printLine } from '../terminal/output.ts'
 import { codexTrust } from './codex-trust.ts'
+import { PROGRAM } from './program.ts'
 
 export const PLACES = ['managed', 'user', 'project'] as const
 type Place = (typeof PLACES)[number]
@@ -74,7 +77,7 @@ export async function check(agent: AgentName | undefined): Promise<void> {
     }
     for (const { place, file, commands, fault } of installed) {
       const results =
-        fault === undefined ? await Promise.all(commands.map((command) => tryOut(each, command))) : [fault]
+        fault === undefined ? await Promise.all(commands.map((command) => tryOut(each, place, command))) : [fault]
       const off = place === 'managed' ? null : (offIn(each) ?? (each === 'codex' ? await codexTrust(file) : null))
       for (const result of results) {
         isGood &&= result.startsWith('decides') && !off?.isOff
@@ -101,7 +104,16 @@ export function commandsIn(agent: AgentName, place: Place): { file: string; comm
   }
 }
 
-async function tryOut(agent: AgentName, command: string): Promise<string> {
+function isOfThisMachine(agent: AgentName, command: string): boolean {
+  const parts = { agent, program: PROGRAM, stateFolder: stateRoot() }
+  const steps = Object.entries(AGENTS[agent].events).filter(([, ours]) => ours === 'PreToolUse')
+  return steps.some(([step]) => isCommandOf(parts, step, command))
+}
+
+async function tryOut(agent: AgentName, place: Place, command: string): Promise<string> {
+  // Whoever wrote the repository must not choose a program that this command runs.
+  if (place === 'project' && !isOfThisMachine(agent, command))
+    return 'not tried: it is not the command that this tacho installs. Install again'
   if (!command.startsWith('/usr/bin/env -i '))
     return 'written by an older version, and runs tools if it fails: install again'
   const id = `check-${randomUUID()}`

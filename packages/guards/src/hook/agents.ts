@@ -73,8 +73,14 @@ const CLAUDE_DENIAL = [
   '}}',
 ] as const
 
-/** Claude Code reads these before it starts a hook. */
-const EMPTIED = ['CLAUDE_CODE_SHELL_PREFIX', 'LD_PRELOAD', 'LD_AUDIT', 'LD_LIBRARY_PATH', 'BASH_ENV', 'ENV']
+/**
+ * Claude Code reads these before it starts a hook. Two switch hooks off, as its flags do, one keeps no files of sessions, and the shell of
+ * a repository could run something else than was judged.
+ */
+const EMPTIED = [
+  ...['CLAUDE_CODE_SIMPLE', 'CLAUDE_CODE_SAFE_MODE', 'CLAUDE_CODE_SKIP_PROMPT_HISTORY'],
+  ...['CLAUDE_CODE_SHELL', 'CLAUDE_CODE_SHELL_PREFIX', 'BASH_ENV', 'ENV', 'LD_PRELOAD', 'LD_AUDIT', 'LD_LIBRARY_PATH'],
+]
 
 /** Read by our own module: see modules.ts. */
 const MODULE_DENIAL = ['{"refused":', '}'] as const
@@ -99,6 +105,8 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
       beside: {
         allowManagedHooksOnly: true,
         disableAllHooks: false,
+        // They would run without a call of a tool.
+        disableSkillShellExecution: true,
         env: Object.fromEntries(EMPTIED.map((name) => [name, ''])),
       },
       isAlone: true,

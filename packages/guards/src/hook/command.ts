@@ -69,6 +69,13 @@ export function commandFor(
   return isBeforeTool ? `${line} || { echo '${BROKEN}' >&2; exit 2; }` : `${line} || exit 1`
 }
 
+/** Whether this is the command of these parts, with any flags. Settings of a repository can imitate it. */
+export function isCommandOf(parts: Omit<CommandParts, 'flags'>, event: string, command: string): boolean {
+  const [before = '', after = ''] = commandFor({ ...parts, flags: ['FLAGS'] }, event).split('FLAGS')
+  const flags = command.slice(before.length, -after.length)
+  return command.startsWith(before) && command.endsWith(after) && /^[\w ./-]*$/.test(flags)
+}
+
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

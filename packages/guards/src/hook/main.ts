@@ -66,6 +66,7 @@ async function main(): Promise<void> {
     approvalTimeoutMs: seconds * 1_000,
     unconfigured,
     isProject: values.project,
+    isManaged: values.account !== undefined,
   })
   // The installed command refuses a tool without an answer: see command.ts.
   const whole = answer === '' && isBeforeTool ? NO_OBJECTION : answer

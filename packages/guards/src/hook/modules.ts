@@ -18,20 +18,44 @@ export function isOurModule(text: string): boolean {
   return text.startsWith(TITLE)
 }
 
+/** Whether it is the module that this command writes, with these hooks: a repository's own can begin with the same line. */
+export function isWholeModule(
+  agent: AgentName,
+  text: string,
+  isOur: (command: string, event: string) => boolean,
+): boolean {
+  if (!isModuleAgent(agent) || !isOurModule(text)) return false
+  try {
+    const hooks = hooksIn(text)
+    return text === textWith(agent, hooks) && Object.entries(hooks).every(([event, [command]]) => isOur(command, event))
+  } catch {
+    return false
+  }
+}
+
 /** The command lines before a tool in a file of ours. */
 export function moduleCommands(text: string): string[] {
-  const [, hooks = '{}'] = /^const HOOKS = (\{.*\})$/m.exec(text) ?? []
-  const { PreToolUse: [command] = [] } = JSON.parse(hooks) as Record<string, [string, number] | undefined>
+  const command = hooksIn(text)['PreToolUse']?.[0]
   return command === undefined ? [] : [command]
 }
 
+/** The command and the timeout of each step. */
+type Hooks = Readonly<Record<string, readonly [command: string, timeout: number]>>
+
+function hooksIn(text: string): Hooks {
+  const [, hooks = '{}'] = /^const HOOKS = (\{.*\})$/m.exec(text) ?? []
+  return JSON.parse(hooks) as Hooks
+}
+
 export function moduleText(agent: ModuleAgent, commandOf: (event: string) => string, approvalSeconds: number): string {
-  const hooks = Object.entries(AGENTS[agent].events).map(([event, ours]) => [
-    event,
-    [commandOf(event), timeoutOf(agent, ours, approvalSeconds) * 1_000],
-  ])
-  const data = `const HOOKS = ${JSON.stringify(Object.fromEntries(hooks))}\n`
-  return [TITLE, IMPORTS, data, RUN, BODIES[agent]].join('')
+  const hooks = Object.entries(AGENTS[agent].events).map(
+    ([event, ours]) => [event, [commandOf(event), timeoutOf(agent, ours, approvalSeconds) * 1_000]] as const,
+  )
+  return textWith(agent, Object.fromEntries(hooks))
+}
+
+function textWith(agent: ModuleAgent, hooks: Hooks): string {
+  return [TITLE, IMPORTS, `const HOOKS = ${JSON.stringify(hooks)}\n`, RUN, BODIES[agent]].join('')
 }
 
 const IMPORTS = `import { spawn } from 'node:child_process'

@@ -9,6 +9,7 @@ export interface PendingCall {
   readonly startedAt: number
   readonly inputHash: string | null
   readonly approvalId: string | null
+  readonly isRefused?: boolean
 }
 
 /** A call that takes longer is recorded without these facts. */

@@ -10,8 +10,9 @@ import { randomUUID } from 'node:crypto'
 import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
 import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
-import { signalsOf, type AgentName } from './agents.ts'
+import { AGENTS, signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
+import { isCommandOf } from './command.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage, type Outage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
@@ -19,6 +20,7 @@ import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
 import { openLastDecisions, type LastDecision } from './last-decisions.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
+import type { Looked } from './repository.ts'
 import { openSessionCalls } from './session-calls.ts'
 import { cwdOf } from './session-files.ts'
 import { openSessionRefusals } from './session-refusals.ts'
@@ -31,6 +33,8 @@ export interface HookOptions {
   readonly unconfigured: 'deny' | 'ask'
   /** Installed for one project: the hooks say nothing of sessions elsewhere. */
   readonly isProject: boolean
+  /** Installed for the whole machine. */
+  readonly isManaged: boolean
 }
 
 /** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
@@ -48,6 +52,9 @@ const POLICIES_MAX_AGE_MS = 7 * 24 * 3_600_000
 
 /** The steps at which the agent's own session files are compared with what was judged. */
 const COMPARED = new Set(['SessionStart', 'Stop', 'SubagentStop', 'SessionEnd'])
+
+/** Left for the hook after a tool, which should not follow. */
+const NOT_ALLOWED = { inputHash: null, approvalId: null, isRefused: true }
 
 const NOT_CONFIGURED = 'Tacho has no policies for this machine of the last 7 days, so the tool was not run.'
 
@@ -97,7 +104,6 @@ export async function runHook(
     // The agent waits: the next hook delivers.
     deliveryMs = 0
     const toolCallId = textOf(record.fields['tool_use_id'])
-    if (toolCallId !== undefined) judged.add(sessionId, [toolCallId])
     const place = placeOf(record)
     const decided = await decide(
       tacho,
@@ -111,6 +117,10 @@ export async function runHook(
       },
     )
     answer = decided.answer
+    const id = callId(record)
+    if (id && decided.outcome === 'refused') calls.put(id, { ...NOT_ALLOWED, startedAt: Date.now() })
+    // Not before: an agent runs the tool if it stops this hook in between.
+    if (toolCallId !== undefined) judged.add(sessionId, [toolCallId])
     const toolName = textOf(record.fields['tool_name']) ?? ''
     decisions.put(projectOf(place.start), { at: Date.now(), agent, toolName, outcome: decided.outcome })
   } else if (isAfterTool) {
@@ -133,6 +143,8 @@ export async function runHook(
     decisions.deleteOld(Date.now())
     judged.deleteOld(Date.now())
     said.push(...(await greeting(tacho, ignored)))
+    const { reportStarted } = await import('./repository.ts')
+    said.push(...reportStarted(tacho, run, state.directory, { ...lookedAt(options), cwd: placeOf(record).cwd }))
   }
   if (COMPARED.has(record.event)) {
     const { filesToCompare, recordUnjudged, takeUnjudged } = await import('./unjudged.ts')
@@ -225,6 +237,18 @@ function recordCall(
   if (record.event === 'PostToolUseFailure') {
     report('TOOL_FAILED', record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error')
   }
+  if (pending?.isRefused) {
+    const message = `${toolName} ran although it was refused`
+    run.record(
+      'ERROR',
+      'ran refused',
+      { code: 'ran_refused', message, toolName, inputHash },
+      undefined,
+      `${record.eventId}-refused`,
+    )
+    report('TOOL_RAN_REFUSED', 'ran_refused')
+    return [`Tacho: ${message}.`]
+  }
   if (!pending || pending.inputHash === inputHash) return []
   const code = approvalId === null ? 'changed_after_decision' : 'changed_after_approval'
   const message = `${toolName} ran with another input than the one that was ${approvalId === null ? 'judged' : 'approved'}`
@@ -252,6 +276,20 @@ function ageOf(tacho: Tacho): string {
   const { ageMs, source } = tacho.configuration.state
   if (source !== 'disk' || ageMs === null || ageMs < OLD_CONFIGURATION_MS) return ''
   return ` (policies of ${Math.round(ageMs / 60_000)} minutes ago)`
+}
+
+/** What counts as the repository's own, if these hooks look at it. */
+function lookedAt({ agent, isManaged }: HookOptions): Omit<Looked, 'cwd'> {
+  const { managed } = AGENTS[agent]
+  const emptied = Object.keys((managed?.beside['env'] as object | undefined) ?? {}).map((name) => `env.${name}`)
+  // The program and the variables of this process are those of the installed command.
+  const program = `${(process.argv[1] ?? '').replace(/packages\/(cli\/dist\/hook\.js|guards\/src\/hook\/main\.ts)$/, '')}packages/cli/bin/tacho`
+  const parts = { agent, program, stateFolder: process.env['TACHO_STATE_DIR'] ?? null }
+  return {
+    agent,
+    ignored: new Set(isManaged ? [...(managed?.isAlone ? ['hooks'] : []), ...emptied] : []),
+    isOurs: (command, event) => isCommandOf(parts, event, command),
+  }
 }
 
 /** Where the session works, and where it began: a model can change only the first. */

@@ -79,7 +79,11 @@ export function withHooks(
 }
 
 /** The settings without exactly our hooks; groups and events that become empty are removed too. */
-export function withoutHooks(settings: Settings, agent: AgentName): Settings {
+export function withoutHooks(
+  settings: Settings,
+  agent: AgentName,
+  isOur = (command: string, _event: string): boolean => looksLikeOurs(command, agent),
+): Settings {
   const { hooks, ...others } = settings
   if (!isObject(hooks)) return settings
   const kept: Settings = {}
@@ -88,10 +92,11 @@ export function withoutHooks(settings: Settings, agent: AgentName): Settings {
       kept[event] = groups
       continue
     }
+    const isOurs = (hook: unknown): boolean => isObject(hook) && isOur(commandIn(hook), event)
     const left = groups.flatMap((group: unknown) => {
-      if (isOurs(group, agent)) return []
+      if (isOurs(group)) return []
       if (!isObject(group) || !Array.isArray(group['hooks'])) return [group]
-      const own = group['hooks'].filter((hook: unknown) => !isOurs(hook, agent))
+      const own = group['hooks'].filter((hook: unknown) => !isOurs(hook))
       if (own.length === group['hooks'].length) return [group]
       return own.length === 0 ? [] : [{ ...group, hooks: own }]
     })
@@ -121,7 +126,7 @@ function hooksAt({ hooks }: Settings, agent: AgentName, event: string): Settings
   const all = Array.isArray(entries)
     ? entries.filter(isObject).flatMap((entry): unknown[] => (Array.isArray(entry['hooks']) ? entry['hooks'] : [entry]))
     : []
-  return all.filter((hook): hook is Settings => isOurs(hook, agent))
+  return all.filter((hook): hook is Settings => isObject(hook) && looksLikeOurs(commandIn(hook), agent))
 }
 
 const commandIn = (hook: Settings): string => String(hook['command'] ?? hook['bash'])
@@ -136,9 +141,8 @@ export function timeoutOf(agent: AgentName, event: string, approvalSeconds: numb
     : OTHER_TIMEOUT_SECONDS
 }
 
-function isOurs(hook: unknown, agent: AgentName): boolean {
-  const command = isObject(hook) ? (hook['command'] ?? hook['bash']) : undefined
-  return typeof command === 'string' && new RegExp(`(^|[/\\\\])tacho["']? hook ${agent}( |$)`).test(command)
+function looksLikeOurs(command: string, agent: AgentName): boolean {
+  return new RegExp(`(^|[/\\\\])tacho["']? hook ${agent}( |$)`).test(command)
 }
 
 function isObject(value: unknown): value is Settings {

@@ -41,12 +41,15 @@ const installsOf = ({ agent }: Program): readonly Install[] =>
   )
 
 const SESSION_MS = 300_000
+/** At once. */
+const SESSIONS = 6
+const UPDATES = process.env['UPDATE_DOCS'] !== undefined
 const TACHO = fileURLToPath(new URL('../../../cli/bin/tacho', import.meta.url))
 const DOCUMENT = fileURLToPath(new URL('../../../../docs/coding-agents.md', import.meta.url))
 const BEGIN = '<!-- Written by packages/guards/test/real-agents/matrix.test.ts -->\n'
 const END = '<!-- end -->\n'
-/** To try one: part of the name of a trick, of a program or of a place. */
-const ONLY = process.env['TEST_ONLY_TRICK']?.split(',')
+/** To try some: patterns for the name of a trick, of a program or of a place, all of which must match. */
+const ONLY = process.env['TEST_ONLY_TRICK']?.split(',').map((pattern) => new RegExp(pattern))
 
 /** Managed settings are in /etc: a session gets a copy of it, which nobody else sees. */
 const WITH_ETC = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /etc && exec "$@"']
@@ -198,7 +201,7 @@ async function session(trick: Trick, program: Program, install: Install): Promis
     const recorded = events.map(({ eventType }) => eventType).filter((type) => TOLD_OF_TOOLS.has(type))
     // The hooks at a session's end tell the service before they end.
     const noticed =
-      id !== undefined && NOTICES.has(events.find(({ eventType }) => eventType === 'ERROR')?.payload['code'])
+      id !== undefined && events.some(({ eventType, payload }) => eventType === 'ERROR' && NOTICES.has(payload['code']))
     const told = /Tacho|tacho: |A policy forbids/.test(output)
     const seen = [output, ...model.outputs()].join('\n')
     return { ran: existsSync(made), recorded, noticed, told, seconds, output: seen }
@@ -210,7 +213,7 @@ async function session(trick: Trick, program: Program, install: Install): Promis
 
 const TOLD_OF_TOOLS = new Set(['POLICY_DECISION', 'TOOL_CALL', 'ERROR'])
 
-const NOTICES = new Set<unknown>(['no_decision', 'changed_after_decision'])
+const NOTICES = new Set<unknown>(['no_decision', 'changed_after_decision', 'repository_starts', 'ran_refused'])
 
 function cellOf({ ran, recorded, noticed, told }: Outcome): string {
   if (noticed) return ran ? '**runs**, noticed' : 'blocked, noticed'
@@ -218,6 +221,12 @@ function cellOf({ ran, recorded, noticed, told }: Outcome): string {
   const isSilent = !told && (ran || !recorded.includes('TOOL_CALL'))
   const kept = recorded.length > 0 ? 'recorded' : 'nothing recorded'
   return `${ran ? '**runs**' : 'blocked'}, ${kept}${isSilent ? ', no message' : ''}`
+}
+
+function readDocument(): { before: string; table: string; after: string } {
+  const [first = '', rest = ''] = readFileSync(DOCUMENT, 'utf8').split(BEGIN)
+  const [table = '', last = ''] = rest.split(END)
+  return { before: first, table, after: last }
 }
 
 /** By the names of trick, program and place. */
@@ -310,11 +319,7 @@ for (const program of PROGRAMS) {
 }
 
 test('every trick with the real programs', options, async (t) => {
-  const text = readFileSync(DOCUMENT, 'utf8')
-  const [first = '', rest = ''] = text.split(BEGIN)
-  const [written = '', last = ''] = rest.split(END)
-  // What is not tried now stays as it was.
-  const cells = ONLY ? cellsIn(written) : new Map<string, string>()
+  const tried = new Map<string, string>()
   const todo = TRICKS.flatMap((trick) =>
     PROGRAMS.filter(({ agent }) => trick.agents?.includes(agent) ?? true).flatMap((program) =>
       installsOf(program).map((install) => ({
@@ -324,31 +329,42 @@ test('every trick with the real programs', options, async (t) => {
         name: `${trick.what} | ${program.title} | ${install}`,
       })),
     ),
-  ).filter(({ name }) => !ONLY || ONLY.every((part) => name.includes(part)))
+  ).filter(({ name }) => !ONLY || ONLY.every((pattern) => pattern.test(name)))
+  const expected = (cells: ReadonlyMap<string, string>): string => {
+    const header = [
+      'what happens',
+      ...PROGRAMS.flatMap((program) => installsOf(program).map((install) => `${program.title}, ${install}`)),
+    ]
+    const rows = TRICKS.map(({ what, agents }) => [
+      what,
+      ...PROGRAMS.flatMap((program) =>
+        installsOf(program).map((install) => {
+          const known = cells.get(`${what} | ${program.title} | ${install}`)
+          return known ?? (agents?.includes(program.agent) === false ? '–' : '')
+        }),
+      ),
+    ])
+    const table = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')
+    const around = readDocument()
+    return `${around.before}${BEGIN}\n${table}\n${END}${around.after}`
+  }
   const next = async (): Promise<void> => {
     for (let each = todo.shift(); each; each = todo.shift()) {
       const outcome = await session(each.trick, each.program, each.install)
-      cells.set(each.name, cellOf(outcome))
+      // Another process may try other rows.
+      const cells = new Map([
+        ...(UPDATES ? cellsIn(readDocument().table) : []),
+        ...tried.set(each.name, cellOf(outcome)),
+      ])
       t.diagnostic(`${each.name}: ${cellOf(outcome)} [${outcome.recorded.join(' ')}], ${outcome.seconds.toFixed(1)} s`)
+      // A part of the table is worth keeping if the rest is not tried.
+      if (UPDATES) writeFileSync(DOCUMENT, expected(cells))
       if (ONLY) t.diagnostic(outcome.output.slice(-6_000))
     }
   }
-  await Promise.all([next(), next(), next()])
-  const header = [
-    'what happens',
-    ...PROGRAMS.flatMap((program) => installsOf(program).map((install) => `${program.title}, ${install}`)),
-  ]
-  const rows = TRICKS.map(({ what, agents }) => [
-    what,
-    ...PROGRAMS.flatMap((program) =>
-      installsOf(program).map((install) => {
-        const known = cells.get(`${what} | ${program.title} | ${install}`)
-        return known ?? (agents?.includes(program.agent) === false ? '–' : '')
-      }),
-    ),
-  ])
-  const table = [header, header.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |\n`).join('')
-  const expected = `${first}${BEGIN}\n${table}\n${END}${last}`
-  if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(DOCUMENT, expected)
-  else assert.equal(text, expected, 'UPDATE_DOCS=1 writes the table')
+  await Promise.all(Array.from({ length: SESSIONS }, next))
+  // What was not tried now stays as it was.
+  const cells = new Map([...(ONLY ? cellsIn(readDocument().table) : []), ...tried])
+  if (UPDATES) writeFileSync(DOCUMENT, expected(cells))
+  assert.equal(readFileSync(DOCUMENT, 'utf8'), expected(cells), 'UPDATE_DOCS=1 writes the table')
 })

@@ -14,6 +14,7 @@ export function issueTitle({ detectionType, policyId, payload }: Reported): stri
   const known = KNOWN.get(detectionType.trim().toUpperCase())
   const of = { tool, reason, policy: policyId !== null && !UUID.test(policyId) ? said(policyId) : null }
   const title =
+    WITHOUT_TOOL.get(detectionType) ||
     (known && tool !== null && known({ ...of, tool })) ||
     otherTitle(spoken(detectionType), { ...of, model: said(model) })
   return title.length <= TITLE_CHARS ? title : `${title.slice(0, TITLE_CHARS - 1).toWellFormed()}…`
@@ -30,6 +31,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const because = (reason: string | null): string => (reason === null ? '' : `: ${spoken(reason)}`)
 const by = (policy: string | null): string => (policy === null ? '' : ` by ${policy}`)
 
+const WITHOUT_TOOL = new Map([['REPOSITORY_STARTS', 'A repository starts or sets what no policy sees']])
+
 /** The detections of our SDKs, hooks and guards. */
 const KNOWN = new Map<string, (facts: Facts) => string>([
   [
@@ -45,6 +48,7 @@ const KNOWN = new Map<string, (facts: Facts) => string>([
   ['BUDGET_EXCEEDED', ({ tool, reason }) => `${tool} is over the budget of the run${because(reason)}`],
   ['INPUT_CHANGED', ({ tool }) => `${tool} ran with another input than was judged`],
   ['TOOL_NOT_JUDGED', ({ tool }) => `${tool} ran without a decision`],
+  ['TOOL_RAN_REFUSED', ({ tool }) => `${tool} ran although it was refused`],
   ['TOOL_ADDED', ({ tool }) => `The tool ${tool} was added`],
   ['TOOL_CHANGED', ({ tool }) => `The definition of ${tool} changed`],
 ])
