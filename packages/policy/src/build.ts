@@ -2,7 +2,7 @@ import { shownIn, TIMESTAMP_FIELDS, type Zone, zoneOf } from './clock.ts'
 import { FUNCTIONS, type Implementation, METHODS } from './functions.ts'
 import { buildLoop } from './loops.ts'
 import { negate, not, OPERATORS } from './operators.ts'
-import { compilePattern, matches } from './pattern.ts'
+import { matches, patternOf } from './pattern.ts'
 import { dottedName, literalText, type Loop, loopOf, type Node, type NodeOf, sizeOf } from './syntax.ts'
 import { Timestamp } from './time.ts'
 import { Failure, isList, isMap, noOverload, Refusal, type Step, TypeName, type Value } from './value.ts'
@@ -200,8 +200,10 @@ function buildMethod(node: NodeOf<'method'>, names: Names): Step {
   const { name, receiver, values } = node
   const loop = loopOf(node)
   if (loop) return buildLoopAt(node, loop, names)
-  const text = literalText(values[0])
-  if (name === 'matches' && text !== undefined) return buildCall(node, patternMethod(text), [receiver], names)
+  const [first] = values
+  const text = literalText(first)
+  if (name === 'matches' && first && text !== undefined)
+    return buildCall(node, patternMethod(first, text), [receiver], names)
   if (TIMESTAMP_FIELDS.has(name) && text !== undefined)
     return buildCall(node, zoneMethod(name, text), [receiver], names)
   return buildCall(node, METHODS.get(`${name}/${values.length}`), [receiver, ...values], names)
@@ -221,8 +223,8 @@ function buildCall(node: Node, apply: Implementation | undefined, inputs: readon
   }
 }
 
-function patternMethod(source: string): Implementation {
-  const pattern = compilePattern(source)
+function patternMethod(literal: Node, source: string): Implementation {
+  const pattern = patternOf(literal, source)
   if ('message' in pattern) throw new Error(pattern.message)
   return ([text], scope) => (typeof text === 'string' ? matches(pattern, text, scope) : noOverload)
 }

@@ -7,7 +7,7 @@ import type { Scope } from './value.ts'
 export type Pattern = { readonly automaton: Automaton }
 
 /** The pattern, or an error message. */
-export function compilePattern(source: string): Pattern | { readonly message: string } {
+function compilePattern(source: string): Pattern | { readonly message: string } {
   if (source.length > POLICY_LIMITS.patternChars) {
     return { message: `a pattern must have at most ${POLICY_LIMITS.patternChars} characters` }
   }
@@ -22,6 +22,15 @@ export function compilePattern(source: string): Pattern | { readonly message: st
   }
   if (automaton.size <= POLICY_LIMITS.patternInstructions) return { automaton }
   return { message: `the pattern compiles to more than ${POLICY_LIMITS.patternInstructions} instructions` }
+}
+
+/** By the literal in the condition: its check compiles it, and its build uses it. */
+const compiled = new WeakMap<object, ReturnType<typeof compilePattern>>()
+
+export function patternOf(literal: object, source: string): ReturnType<typeof compilePattern> {
+  const known = compiled.get(literal) ?? compilePattern(source)
+  compiled.set(literal, known)
+  return known
 }
 
 export const tooManyRepeats = {

@@ -1,7 +1,7 @@
 import { TIMESTAMP_FIELDS, zoneOf } from './clock.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { TOO_DEEP } from './parse.ts'
-import { compilePattern, foldedCharsOf, repeatsOf, tooManyFolded, tooManyRepeats } from './pattern.ts'
+import { foldedCharsOf, patternOf, repeatsOf, tooManyFolded, tooManyRepeats } from './pattern.ts'
 import { type Fault, inOrder, positionAt } from './position.ts'
 import { FIELDS, TYPE_NAMES } from './profile.ts'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from './signatures.ts'
@@ -119,13 +119,13 @@ export function checkRules(root: Node, source: string): Fault[] {
       return refuse(node, 'the pattern must be a text literal, because only literals can be checked')
     repeats += repeatsOf(pattern)
     foldedChars += foldedCharsOf(pattern)
-    const compiled = compileWithin(pattern)
+    const compiled = compileWithin(node, pattern)
     if ('message' in compiled) refuse(node, compiled.message)
   }
 
-  function compileWithin(pattern: string): ReturnType<typeof compilePattern> {
+  function compileWithin(node: Node, pattern: string): ReturnType<typeof patternOf> {
     if (repeats > POLICY_LIMITS.patternRepeats) return tooManyRepeats
-    return foldedChars > POLICY_LIMITS.patternFoldedChars ? tooManyFolded : compilePattern(pattern)
+    return foldedChars > POLICY_LIMITS.patternFoldedChars ? tooManyFolded : patternOf(node, pattern)
   }
 
   function visitZone(node: Node): void {

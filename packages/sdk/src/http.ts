@@ -1,3 +1,4 @@
+import { host as hostProcess } from '#process'
 import type { Fetch, FetchReply, Runtime, StopSignal } from './runtime.ts'
 
 /** Pieces, because a text of a megabyte costs more to join than to send. */
@@ -39,13 +40,21 @@ export type HttpResult = Reply | NoReply
 export type Request = (method: string, path: string, request: HttpRequest) => Promise<HttpResult>
 
 const REPLY_BYTES_MAX = 1_048_576
+let uncached: { cache?: 'no-store' } | undefined
+
 /** Next.js keeps answers otherwise: policies and approvals would be old ones. */
-let uncached: { cache?: 'no-store' } = { cache: 'no-store' }
-try {
-  void new Request('http://a', uncached)
-} catch {
-  // Some edge runtimes refuse the option. They keep nothing.
-  uncached = {}
+function uncachedOption(): { cache?: 'no-store' } {
+  if (uncached) return uncached
+  uncached = { cache: 'no-store' }
+  // Node knows it, and would load all of its fetch for the question. A hook of a coding agent has no time for that.
+  if (hostProcess) return uncached
+  try {
+    void new Request('http://a', uncached)
+  } catch {
+    // Some edge runtimes refuse the option. They keep nothing.
+    uncached = {}
+  }
+  return uncached
 }
 
 /** `apiKey` is a function, so no printable object holds the key. */
@@ -83,7 +92,7 @@ export async function sendRequest(
       signal: controller.signal,
       // A redirect could take the key to another origin.
       redirect: 'manual',
-      ...uncached,
+      ...uncachedOption(),
     } as const
     const reply = await fetch(`${baseUrl}/openapi/v1${path}`, init)
     const text = await readText(reply, maxReplyBytes)

@@ -48,6 +48,7 @@ export class ConfigurationSource {
   #failures = 0
   #retryAfter: string | null = null
   #isStopped = false
+  #kept: Promise<boolean> | undefined
   #first: Promise<void> | undefined
   #loading: Promise<boolean> | undefined
   #timer: Timer | undefined
@@ -84,6 +85,8 @@ export class ConfigurationSource {
   async ready(timeoutMs: number): Promise<boolean> {
     const started = this.start()
     if (this.#current || this.#isStopped) return this.#current !== null
+    // The time is for the service: on a busy machine, it would pass before the file is read.
+    await this.#kept?.catch(() => false)
     await this.#atMost(timeoutMs, started)
     return this.#current !== null
   }
@@ -111,6 +114,13 @@ export class ConfigurationSource {
   }
 
   async #startOnce(): Promise<void> {
+    this.#kept = this.#readKept()
+    if (await this.#kept) return this.#schedule()
+    await this.refresh()
+  }
+
+  /** True if what was kept is fresh. */
+  async #readKept(): Promise<boolean> {
     const kept = await this.#cache?.read()
     // An age that is no number is too old.
     const isYoung = kept && this.#core.runtime.now() - kept.confirmedAt <= this.#cacheMaxAgeMs
@@ -122,10 +132,10 @@ export class ConfigurationSource {
         this.#swap(checked.configuration, 'disk')
         // A clock that was set back makes no file fresh.
         const ageMs = this.#core.runtime.now() - kept.confirmedAt
-        if (ageMs >= 0 && ageMs < this.#cacheFreshMs) return this.#schedule()
+        return ageMs >= 0 && ageMs < this.#cacheFreshMs
       }
     }
-    await this.refresh()
+    return false
   }
 
   async #loadAndSchedule(): Promise<boolean> {

@@ -171,6 +171,23 @@ test('the cache file keeps the last valid configuration across restarts, only fo
   assert.equal(await open({ configuration: { cacheFile } }).configuration.ready(), false)
 })
 
+test('the wait is for the service: the cache file is read however busy the machine is', async (t) => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'tacho-sdk-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const cacheFile = path.join(directory, 'configuration.json')
+  const { open, service } = await start(t, serve('r1', 'one'))
+  await open({ configuration: { cacheFile } }).configuration.ready()
+  while (readdirSync(directory).join() !== 'configuration.json') await new Promise(setImmediate)
+  service.script('runtime-config', refuse(503))
+  const timer: Runtime['timer'] = (ms, act, hold) => {
+    if (ms !== 7) return hostRuntime.timer(ms, act, hold)
+    act()
+    return { cancel: () => undefined }
+  }
+  const busy = open({ configuration: { cacheFile } }, { ...hostRuntime, timer })
+  assert.equal(await busy.configuration.ready(7), true)
+})
+
 test('a cache file that cannot be written is reported and has no other effect', async (t) => {
   const { open, said } = await start(t, serve('r1', 'one'))
   const tacho = open({ configuration: { cacheFile: '/dev/null/nowhere' } })
