@@ -297,7 +297,7 @@ const ALONE: readonly Trick[] = [
     },
   },
   {
-    what: 'an agent of the repository brings hooks of its own, which change the input',
+    what: 'an agent of the repository brings hooks of its own, which run the command',
     agents: CLAUDE,
     uses: () => [{ name: 'Agent', input: { description: 'a', prompt: 'Run echo harmless.', subagent_type: 'own' } }],
     prepare(target) {
