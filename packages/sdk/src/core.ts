@@ -84,7 +84,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   // A host's own network gets what any fetch takes.
   const asBody = (fetch === hostRuntime.fetch && hostProcess?.streamed) || inOnePiece
   const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, asBody(init))))
-  const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer }
+  const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer, isNode: hostProcess !== undefined }
   let rotating: RotatingKey | undefined
   /** The key, if it is a function's. */
   const rotatingKey = async (): Promise<RotatingKey | undefined> => {

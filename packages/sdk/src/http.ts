@@ -1,4 +1,3 @@
-import { host as hostProcess } from '#process'
 import type { Fetch, FetchReply, Runtime, StopSignal } from './runtime.ts'
 
 /** Pieces, because a text of a megabyte costs more to join than to send. */
@@ -43,11 +42,11 @@ const REPLY_BYTES_MAX = 1_048_576
 let uncached: { cache?: 'no-store' } | undefined
 
 /** Next.js keeps answers otherwise: policies and approvals would be old ones. */
-function uncachedOption(): { cache?: 'no-store' } {
+function uncachedOption(isNode: boolean): { cache?: 'no-store' } {
   if (uncached) return uncached
   uncached = { cache: 'no-store' }
   // Node knows it, and would load all of its fetch for the question. A hook of a coding agent has no time for that.
-  if (hostProcess) return uncached
+  if (isNode) return uncached
   try {
     void new Request('http://a', uncached)
   } catch {
@@ -63,10 +62,11 @@ export interface Connection {
   readonly apiKey: () => string
   readonly fetch: Fetch
   readonly timer: Runtime['timer']
+  readonly isNode: boolean
 }
 
 export async function sendRequest(
-  { baseUrl, apiKey, fetch, timer }: Connection,
+  { baseUrl, apiKey, fetch, timer, isNode }: Connection,
   ...[method, path, { headers, body, timeoutMs, signal, maxReplyBytes = REPLY_BYTES_MAX }]: Parameters<Request>
 ): Promise<HttpResult> {
   const controller = new AbortController()
@@ -92,7 +92,7 @@ export async function sendRequest(
       signal: controller.signal,
       // A redirect could take the key to another origin.
       redirect: 'manual',
-      ...uncachedOption(),
+      ...uncachedOption(isNode),
     } as const
     const reply = await fetch(`${baseUrl}/openapi/v1${path}`, init)
     const text = await readText(reply, maxReplyBytes)

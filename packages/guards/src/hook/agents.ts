@@ -78,8 +78,16 @@ const CLAUDE_DENIAL = [
  * a repository could run something else than was judged.
  */
 const EMPTIED = [
-  ...['CLAUDE_CODE_SIMPLE', 'CLAUDE_CODE_SAFE_MODE', 'CLAUDE_CODE_SKIP_PROMPT_HISTORY'],
-  ...['CLAUDE_CODE_SHELL', 'CLAUDE_CODE_SHELL_PREFIX', 'BASH_ENV', 'ENV', 'LD_PRELOAD', 'LD_AUDIT', 'LD_LIBRARY_PATH'],
+  'CLAUDE_CODE_SIMPLE',
+  'CLAUDE_CODE_SAFE_MODE',
+  'CLAUDE_CODE_SKIP_PROMPT_HISTORY',
+  'CLAUDE_CODE_SHELL',
+  'CLAUDE_CODE_SHELL_PREFIX',
+  'BASH_ENV',
+  'ENV',
+  'LD_PRELOAD',
+  'LD_AUDIT',
+  'LD_LIBRARY_PATH',
 ]
 
 /** Read by our own module: see modules.ts. */
