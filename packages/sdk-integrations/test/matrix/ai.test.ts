@@ -1,8 +1,10 @@
 /** The ways of the Vercel AI SDK. */
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { createMCPClient } from '@ai-sdk/mcp'
 import { createOpenAI } from '@ai-sdk/openai'
 import { guardTools } from '@tacho/sdk/ai'
+import { fakeTacho } from '@tacho/sdk/testing'
 import {
   dynamicTool,
   generateText,
@@ -165,9 +167,22 @@ testMatrix({
         prompt: [...prompt, ...response.messages, { role: 'tool', content: answers }],
       })
     }),
+    renamed: {
+      cannot: 'policies see the key under which the tool was guarded. Guard the same object that the agent gets.',
+    },
     'unknown shape': {
       refuse: ({ tacho }, options) => guardTools({ [TOOL]: { run: () => 'ran' } }, tacho, options),
     },
   },
-  outside: ['Tools of the provider, such as a web search: the provider runs them.'],
+  outside: [
+    'Tools of the provider, such as a web search: the provider runs them.',
+    'What your code does in `onToolCall` (a chat in the browser, realtime): wrap that with `tacho.guard`.',
+  ],
+})
+
+test('a tool that the provider runs is refused, also if it has a function', async () => {
+  const fake = fakeTacho({ agentName: 'Matrix' })
+  const search = { type: 'provider', id: 'own.search', args: {}, isProviderExecuted: true, execute: () => 'ran' }
+  assert.throws(() => guardTools({ search }, fake.tacho), TypeError)
+  await fake.close()
 })

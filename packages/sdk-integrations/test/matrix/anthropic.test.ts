@@ -1,9 +1,12 @@
 /** The ways of `toolRunner` of the Anthropic client. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import { mcpTools } from '@anthropic-ai/sdk/helpers/beta/mcp'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
 import { guardTools } from '@tacho/sdk/anthropic'
+import { fakeTacho } from '@tacho/sdk/testing'
 import { z } from 'zod'
 import { one, retried, testMatrix, TOOL, type Guarded, type Stage } from './matrix.ts'
 
@@ -34,8 +37,9 @@ const typed = (inputSchema: z.ZodType, sent?: unknown, got?: unknown): Guarded =
 const ORDER = z.object({ order: z.number() })
 const SCHEMA = { type: 'object', properties: {} } as const
 
-const plain = (stage: Stage) =>
-  betaTool({ name: TOOL, description: 'Acts', inputSchema: SCHEMA, run: async (input: unknown) => stage.act(input) })
+const NAMELESS = { description: 'Acts', inputSchema: SCHEMA }
+
+const plain = (stage: Stage) => betaTool({ ...NAMELESS, name: TOOL, run: async (input: unknown) => stage.act(input) })
 
 testMatrix({
   id: 'typescript-anthropic',
@@ -107,12 +111,19 @@ testMatrix({
       }
       return run(stage, mcpTools([{ name: TOOL, inputSchema: SCHEMA }], client as never))
     }),
+    renamed: one((stage) => {
+      const other = betaTool({ ...NAMELESS, name: 'other', run: async (input: unknown) => stage.act(input) })
+      const tools = guardTools([other], stage.tacho).map((guarded) => ({ ...guarded, name: TOOL })) as unknown as Tools
+      return clientOf(stage)
+        .beta.messages.toolRunner({ ...requestOf(stage, []), tools })
+        .runUntilDone()
+    }),
     'hosted tool': {
       refuse: ({ tacho }, options) => guardTools([{ type: 'web_search_20250305', name: 'web_search' }], tacho, options),
     },
     'unknown shape': {
       refuse: ({ tacho }, options) =>
-        guardTools([{ type: 'browser_toolset_20260801', toolsetName: 'browser', run: () => 'ran' }], tacho, options),
+        guardTools([{ type: 'browser_toolset_20260801', run: () => 'ran' }], tacho, options),
     },
   },
   outside: [
@@ -120,4 +131,17 @@ testMatrix({
     'Tools of the provider (web search, code execution, MCP connector): the provider runs them.',
     'Toolsets (browser, computer), which run many tools.',
   ],
+})
+
+test('a toolset is refused, whatever names it has', async () => {
+  const fake = fakeTacho({ agentName: 'Matrix' })
+  const run = () => 'ran'
+  for (const toolset of [
+    { type: 'computer_20250124', toolsetName: 'computer', name: 'computer', run },
+    { type: 'computer_toolset_20260801', name: 'computer', run },
+    { type: 'later', run },
+  ]) {
+    assert.throws(() => guardTools([toolset], fake.tacho), TypeError)
+  }
+  await fake.close()
 })

@@ -65,6 +65,7 @@ testMatrix({
   outside: [
     'A hook in a settings file (of the user, the repository or a plugin), or a `permissionPromptToolName`, that changes the input: Claude Code runs it without asking again. The call is recorded with the input that ran, as an ERROR event, an issue record `INPUT_CHANGED` and another hash than that of its approval. Set `settingSources: []` to load no such file.',
     'A settings file with `disableAllHooks`: each tool that answers without its hook is an ERROR event and an issue record `TOOL_NOT_JUDGED`.',
+    'Sessions that `startup` or `prewarm` begin: only those of the guarded `query` are guarded.',
     'Tools of the provider, such as a web search on its servers.',
   ],
 })

@@ -1,10 +1,12 @@
 /** The ways of LangChain and LangGraph. */
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { StructuredTool, Tool } from '@langchain/core/tools'
 import { RunnableLambda } from '@langchain/core/runnables'
 import { Command, interrupt, MemorySaver } from '@langchain/langgraph'
 import { ChatOpenAI } from '@langchain/openai'
 import { guardTools, recordCalls } from '@tacho/sdk/langchain'
+import { fakeTacho } from '@tacho/sdk/testing'
 import { MultiServerMCPClient } from '@langchain/mcp-adapters'
 import { createAgent, humanInTheLoopMiddleware, tool, toolRetryMiddleware } from 'langchain'
 import { z } from 'zod'
@@ -226,6 +228,15 @@ testMatrix({
       await agent.invoke(INPUT, config)
       await agent.invoke(new Command({ resume: { decisions: [{ type: 'approve' }] } }) as never, config)
     }),
+    renamed: one((stage) => {
+      const [guarded] = guardedTools(
+        stage,
+        tool(async (input) => stage.act(input), { ...FIELDS, name: 'other', schema: ORDER }),
+      )
+      assert.ok(guarded)
+      guarded.name = TOOL
+      return createAgent({ model: modelOf(stage), tools: [guarded] }).invoke(INPUT)
+    }),
     'unknown shape': {
       refuse: ({ tacho }, options) => {
         const runnable = RunnableLambda.from(async (input: z.infer<typeof ORDER>) => input)
@@ -250,4 +261,21 @@ testMatrix({
     'The answer that `interrupt` returns when a run is resumed: it is not part of the input.',
     '`beforeToolCall` of `@langchain/mcp-adapters` runs inside the tool: what it changes in the arguments is not judged.',
   ],
+})
+
+test('no tool passes for one of LangChain that runs its calls itself', async () => {
+  const fake = fakeTacho({ agentName: 'Matrix' })
+  class Named extends OwnTool {
+    override get lc_namespace() {
+      return ['own']
+    }
+    override async invoke() {
+      return 'ran' as never
+    }
+  }
+  const changed = orderTool({ act: () => 'ran' } as unknown as Stage)
+  changed.invoke = async () => 'ran' as never
+  Object.defineProperty(changed, 'lc_namespace', { value: ['own'] })
+  for (const given of [new Named(() => 'ran'), changed]) assert.throws(() => guardTools([given], fake.tacho), TypeError)
+  await fake.close()
 })

@@ -100,6 +100,7 @@ testMatrix({
         'Act',
       ),
     ),
+    renamed: { cannot: 'policies see the `id` of `createTool`, also if the agent gives the tool another name.' },
     'MCP server': {
       refuse: ({ tacho }, options) => guardTools(toolsOfServer, tacho, options),
     },

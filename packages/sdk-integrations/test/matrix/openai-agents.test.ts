@@ -199,6 +199,11 @@ testMatrix({
         { text: 'Done.' },
       ],
     },
+    renamed: one((stage) => {
+      const other = made(stage, { name: 'other', parameters: ORDER, execute: async (input) => stage.act(input) })
+      const tools = guardTools([{ ...other, name: TOOL }], stage.tacho)
+      return runnerOf(stage).run(new Agent({ name: 'Agent', model: 'gpt-5', tools }), 'Act')
+    }),
     'hosted tool': { refuse: ({ tacho }, options) => guardTools([webSearchTool()], tacho, options) },
     'unknown shape': {
       refuse: ({ tacho }, options) => {
@@ -211,6 +216,7 @@ testMatrix({
     'Tools that are not made by the guarded `tool`, if you do not pass them through `guardTools`.',
     'Hosted tools (web search, file search, code interpreter, hosted MCP): the provider runs them. A computer: the framework calls it method by method.',
     'MCP servers that are not wrapped with `guardMcpServer`.',
+    '`onHandoff` of a hand-off with an `inputType`: the framework calls it with the arguments of the model.',
     'Sandboxes, whose shell and files are tools of the framework.',
   ],
 })

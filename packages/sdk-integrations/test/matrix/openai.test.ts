@@ -11,8 +11,10 @@ type Tools = Parameters<OpenAI['chat']['completions']['runTools']>[0]['tools']
 
 const clientOf = ({ model }: Stage) => new OpenAI({ apiKey: 'key', baseURL: `${model.url}/v1`, maxRetries: 0 })
 
-function runTools(stage: Stage, tools: readonly object[]): Promise<unknown> {
-  const guarded = guardTools(tools, stage.tacho) as unknown as Tools
+type Wrap = (tools: readonly object[], tacho: Stage['tacho']) => readonly object[]
+
+function runTools(stage: Stage, tools: readonly object[], wrap: Wrap = guardTools): Promise<unknown> {
+  const guarded = wrap(tools, stage.tacho) as unknown as Tools
   const messages = [{ role: 'user' as const, content: 'Act' }]
   return clientOf(stage).chat.completions.runTools({ model: 'gpt-5', messages, tools: guarded }).finalContent()
 }
@@ -125,6 +127,10 @@ testMatrix({
     retry: retried((stage) => {
       const run = () => runTools(stage, [plain(stage, { parse: JSON.parse })])
       return run().catch((error: Error) => (error.message === 'busy' ? run() : assert.fail(error)))
+    }),
+    renamed: one((stage) => {
+      const [other] = guardTools([plain(stage, { name: 'other', parse: JSON.parse })], stage.tacho)
+      return runTools(stage, [{ ...other, function: { ...other?.function, name: TOOL } }], (tools) => tools)
     }),
     'own runner': {
       refuse: ({ tacho }, options) => {

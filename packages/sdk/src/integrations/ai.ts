@@ -123,9 +123,10 @@ function isIterable(value: unknown): boolean {
 const MASTRA_TOOL = Symbol.for('mastra.core.tool.Tool')
 
 function whyNot(tool: object): string | null {
-  const { execute } = fields(tool)
+  const { execute, isProviderExecuted } = fields(tool)
   if (MASTRA_TOOL in tool)
     return 'it is a tool of Mastra, which changes its input; make it with guardTool of @tacho/sdk/mastra.'
+  if (isProviderExecuted === true) return 'the provider runs it.'
   if (typeof execute !== 'function') return 'it has no execute, so another program runs it.'
   return null
 }

@@ -28,15 +28,16 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     const name = text(given) ?? String(toolsetName ?? type)
     if (typeof run !== 'function')
       return unguarded(tacho, tool, name, 'it has no run, so the provider runs it.', options)
-    if (toolsetName !== undefined)
+    if (toolsetName !== undefined || text(given) === undefined || String(type).includes('_toolset_'))
       return unguarded(tacho, tool, name, 'it is a toolset, which runs many tools.', options)
     return withFunction(tool, 'run', () => (input: unknown, context: unknown, ...more: unknown[]) => {
       const { signal: given, toolUse, toolUseBlock } = fields(context)
       const signal = given as StopSignal | undefined
-      const { id: callId } = fields(toolUse ?? toolUseBlock)
+      const { id: callId, name: called } = fields(toolUse ?? toolUseBlock)
       return guarded<unknown>(
         tacho,
-        { name, input, signal, callId },
+        // A host may rename a tool.
+        { name: text(called) ?? name, input, signal, callId },
         (judged) => run.call(tool, judged, context, ...more) as unknown,
         (error) => {
           throw new Error(error.modelText, { cause: error })

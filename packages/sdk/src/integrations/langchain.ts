@@ -193,18 +193,19 @@ export function recordCalls(tacho: Tacho): CallHandler {
 export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho: Tacho, options?: WrapOptions): Tools {
   const guard = (tool: object) => {
     const { name: given, type, _call: call, func, responseFormat } = fields(tool)
-    const name = text(given) ?? text(type) ?? 'tool'
+    const givenName = text(given) ?? text(type) ?? 'tool'
     if (typeof call !== 'function') {
-      return unguarded(tacho, tool, name, 'it has no method _call, so something else runs it.', options)
+      return unguarded(tacho, tool, givenName, 'it has no method _call, so something else runs it.', options)
     }
     const own = ownRunner(tool)
     if (own !== null)
-      return unguarded(tacho, tool, name, `its class has its own ${own}, which may call anything.`, options)
+      return unguarded(tacho, tool, givenName, `it has its own ${own}, which may call anything.`, options)
     const refused = ({ modelText }: ToolBlockedError) =>
       responseFormat === 'content_and_artifact' ? [modelText, undefined] : modelText
-    const guardedCall =
-      (run: Function) =>
-      async (input: unknown, manager: unknown, config: unknown, ...more: unknown[]): Promise<unknown> => {
+    const guardedCall = (run: Function) =>
+      async function (this: unknown, input: unknown, manager: unknown, config: unknown, ...more: unknown[]) {
+        // A host may rename a tool.
+        const name = text(fields(this)['name']) ?? givenName
         const runId = text(fields(manager)['runId']) ?? ''
         const running = runningOf.get(tacho)?.get(runId)
         const parent = running?.tool?.parent
@@ -229,10 +230,13 @@ const CLASSES: ReadonlySet<unknown> = new Set(['Tool', 'DynamicTool', 'DynamicSt
 
 /** A method that the tool has in place of LangChain's own, which would call `_call`. */
 function ownRunner(tool: object): string | null {
-  for (let at: object | null = tool; at; at = Object.getPrototypeOf(at) as object | null) {
-    if (Object.hasOwn(at, 'lc_namespace') && Object.hasOwn(at, 'invoke')) return null
-    if (Object.hasOwn(at, 'invoke')) return 'invoke'
-    if (Object.hasOwn(at, 'call') && !CLASSES.has(at.constructor.name)) return 'call'
+  const owners: object[] = []
+  for (let at: object | null = tool; at; at = Object.getPrototypeOf(at) as object | null) owners.push(at)
+  // The first class that can run a tool is LangChain's.
+  const first = owners.findLast((owner) => Object.hasOwn(owner, 'invoke'))
+  for (const owner of owners.slice(0, first && owners.indexOf(first))) {
+    if (Object.hasOwn(owner, 'invoke')) return 'invoke'
+    if (Object.hasOwn(owner, 'call') && !CLASSES.has(owner.constructor.name)) return 'call'
   }
   return null
 }

@@ -11,7 +11,7 @@ import { guardedFactory } from './tool-factory.ts'
  */
 export function guardTool<Create extends (options: never) => object>(createTool: Create, tacho: Tacho): Create {
   return guardedFactory(createTool, tacho, {
-    name: ({ id }) => text(id) ?? 'tool',
+    name: (_args, { id }) => text(id) ?? 'tool',
     signal: ([context]) => fields(context)['abortSignal'] as StopSignal | undefined,
     callId: ([context]) => fields(fields(context)['agent'])['toolCallId'],
     refused(error) {

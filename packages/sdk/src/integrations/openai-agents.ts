@@ -112,7 +112,12 @@ export function recordTraces(tacho: Tacho): TraceProcessor {
 export function guardTool<Create extends (options: never) => object>(tool: Create, tacho: Tacho): Create {
   const names = namesOf(tacho)
   return guardedFactory(tool, tacho, {
-    name: (_options, given) => text(fields(given)['name']) ?? 'tool',
+    // The name by which the model called it: a host may rename a tool.
+    name([, details], _options, given) {
+      const name = text(fields(fields(details)['toolCall'])['name']) ?? text(fields(given)['name']) ?? 'tool'
+      names.add(name)
+      return name
+    },
     signal: ([, details]) => fields(details)['signal'] as StopSignal | undefined,
     callId: ([, details]) => fields(fields(details)['toolCall'])['callId'],
     refused(error, { outputSchema }) {

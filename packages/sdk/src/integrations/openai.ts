@@ -27,11 +27,12 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     const { function: runnable, type, name: ofResponses, $callback: callback } = fields(tool)
     const { name: given, function: run } = fields(runnable)
     const ownName = typeof run === 'function' ? text(run.name) : undefined
-    const name = text(given) ?? text(ofResponses) ?? ownName ?? String(type)
-    const guardedRun =
-      (run: Function) =>
-      (...args: unknown[]) => {
+    const givenName = text(given) ?? text(ofResponses) ?? ownName ?? String(type)
+    const guardedRun = (run: Function) =>
+      function (this: unknown, ...args: unknown[]) {
         const [input, ...more] = args
+        // A host may rename a tool.
+        const name = text(fields(this)['name']) ?? givenName
         const act = (judged: unknown) => Reflect.apply(run, runnable, [judged, ...more]) as unknown
         return guarded<unknown>(tacho, { name, input }, act, (error) => error.modelText)
       }
@@ -41,7 +42,7 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
     if (typeof run === 'function') {
       return withProperty(copy, 'function', withFunction(runnable as object, 'function', guardedRun))
     }
-    return isTyped ? copy : unguarded(tacho, tool, name, 'it has no function of its own.', options)
+    return isTyped ? copy : unguarded(tacho, tool, givenName, 'it has no function of its own.', options)
   }
   return tools.map(guard) as unknown as Tools
 }

@@ -5,9 +5,8 @@ import type { Tacho } from '../tacho.ts'
 import { fields, guarded, type Fields } from './host.ts'
 
 interface Framework {
-  /** The name of a tool in events and conditions. */
-  name(options: Fields, tool: object): string
-  /** @param args what `execute` gets after the input. */
+  /** The name of a tool in events and conditions. @param args what `execute` gets after the input. */
+  name(args: readonly unknown[], options: Fields, tool: object): string
   signal(args: readonly unknown[]): StopSignal | undefined
   callId(args: readonly unknown[]): unknown
   refused(error: ToolBlockedError, options: Fields): unknown
@@ -26,7 +25,12 @@ export function guardedFactory<Create extends Function>(create: Create, tacho: T
       const owner = this === undefined || this === changed ? given : this
       return guarded<unknown>(
         tacho,
-        { name: framework.name(options, tool), input, signal: framework.signal(args), callId: framework.callId(args) },
+        {
+          name: framework.name(args, options, tool),
+          input,
+          signal: framework.signal(args),
+          callId: framework.callId(args),
+        },
         (judged) => Reflect.apply(execute as Function, owner, [judged, ...args]) as unknown,
         (error) => framework.refused(error, options),
       )

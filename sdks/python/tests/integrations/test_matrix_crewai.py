@@ -17,6 +17,7 @@ pytest.importorskip("crewai")
 import crewai
 from crewai.tools import BaseTool, tool
 
+import tacho
 from tacho.integrations.crewai import guard_tools
 from tacho.integrations.unguarded import CannotGuardError
 
@@ -109,6 +110,42 @@ def test_a_retry(service: Service, make: Callable[..., Client]) -> None:
     check(service, make, WAYS[0], run_of(is_native=True, turns=2), wrap, RuntimeError("busy"))
 
 
+def test_a_renamed_tool(service: Service, make: Callable[..., Client]) -> None:
+    service.deploy('tool.name == "renamed"', "BLOCK")
+    spy = Spy()
+    for way in (WAYS[0], OWN[0]):
+        (guarded,) = guard_tools([wrap(way.make(spy, "other"), "other")], make().tacho)
+        guarded.name = "Renamed"
+        assert "A policy forbids this call" in str(guarded.run(order=1, amount=500))
+    assert spy.got == []
+
+
+def test_a_tool_is_guarded_when_a_checkpoint_restores_it(
+    service: Service, make: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint holds the class of a tool and its fields."""
+    service.deploy('tool.name == "pay" && tool.input.amount > 100.0', "BLOCK")
+    client, paid = make(), []
+
+    class Pay(BaseTool):  # type: ignore[misc, unused-ignore]
+        def _run(self, amount: int) -> str:
+            paid.append(amount)
+            return "paid"
+
+    plain = Pay(name="pay", description="Pays.")
+    monkeypatch.setattr(tacho, "client", lambda: client.tacho)
+    task = crewai.Task(description="Go", expected_output="A word", tools=guard_tools([plain], client.tacho))
+    restored = crewai.Task.model_validate(task.model_dump(mode="json"), context={"from_checkpoint": True})
+    (pay,) = restored.tools
+    assert "A policy forbids this call" in str(pay.run(amount=500))
+    assert pay.run(amount=5) == "paid"
+    assert paid == [5]
+    # Another tool of the same class stays as it is.
+    unguarded = crewai.Task(description="Go", expected_output="A word", tools=[plain])
+    (same,) = crewai.Task.model_validate(unguarded.model_dump(mode="json"), context={"from_checkpoint": True}).tools
+    assert type(same) is Pay
+
+
 def test_what_cannot_be_guarded_is_refused_or_recorded(service: Service, make: Callable[..., Client]) -> None:
     client = make()
 
@@ -132,7 +169,14 @@ def test_what_cannot_be_guarded_is_refused_or_recorded(service: Service, make: C
 
 
 def test_the_page_says_so() -> None:
-    others = {"generator": "refused", "streaming": "guarded", "retry": "guarded", "unknown shape": "refused"}
+    others = {
+        "generator": "refused",
+        "streaming": "guarded",
+        "retry": "guarded",
+        "resumed": "guarded",
+        "renamed": "guarded",
+        "unknown shape": "refused",
+    }
     outside = [
         "Tools that CrewAI adds by itself: delegation, memory, files, code execution, and `mcps` of an agent.",
         "Agents of another framework that a crew runs (adapters).",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
@@ -92,6 +93,36 @@ def _async_class(spy: Spy, name: str) -> Any:
     return Own(name=name, description="Does it.")
 
 
+class WithCallbacks(pydantic.BaseModel):
+    amount: int
+    callbacks: list[str]
+
+
+def _callbacks(spy: Spy, name: str) -> Any:
+    """LangChain fills `callbacks` of a function, and not of a class."""
+
+    class Own(BaseTool):
+        args_schema: Any = WithCallbacks
+
+        def _run(self, amount: int, callbacks: list[str]) -> str:
+            return spy.take(name, amount=amount, callbacks=callbacks)
+
+    return Own(name=name, description="Does it.")
+
+
+def _async_callbacks(spy: Spy, name: str) -> Any:
+    class Own(BaseTool):
+        args_schema: Any = WithCallbacks
+
+        def _run(self, amount: int, callbacks: list[str]) -> str:
+            raise NotImplementedError
+
+        async def _arun(self, amount: int, callbacks: list[str]) -> str:
+            return spy.take(name, amount=amount, callbacks=callbacks)
+
+    return Own(name=name, description="Does it.")
+
+
 def _injected(spy: Spy, name: str) -> Any:
     @tool(name)
     def act(
@@ -153,6 +184,22 @@ OWN = [
     ),
     Way("class", "method", _class, {"order": 1}, {"order": 1, "amount": 500}),
     Way("async class", "method", _async_class, {"order": 1, "amount": 500}, {"order": 1, "amount": 500}),
+    Way(
+        "class with an argument called callbacks",
+        "method",
+        _callbacks,
+        {"amount": 1, "callbacks": ["evil"]},
+        {"amount": 1, "callbacks": ["evil"]},
+        'tool.input.callbacks.exists(one, one == "evil")',
+    ),
+    Way(
+        "async class with an argument called callbacks",
+        "method",
+        _async_callbacks,
+        {"amount": 1, "callbacks": ["evil"]},
+        {"amount": 1, "callbacks": ["evil"]},
+        'tool.input.callbacks.exists(one, one == "evil")',
+    ),
     Way("injected state, runtime and config", "injected arguments", _injected, {"amount": 500}, {"amount": 500}),
     Way("content and artifact", "artifact", _artifact, {"order": 1, "amount": 500}, {"order": 1, "amount": 500}),
     Way("runnable as a tool", "extra keys", _as_tool, {"the-amount": 500, "x": 1}, {"amount": 500, "x": 1}),
@@ -163,11 +210,15 @@ def wrap(function: Any, name: str) -> Any:
     return function if isinstance(function, BaseTool) else tool(name)(function)
 
 
-def run_of(is_async: bool, turns: int = 1) -> Any:
+def run_of(is_async: bool, turns: int = 1, rename: bool = False) -> Any:
     def run(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
         asked: Any = [{"name": name, "args": given, "id": name, "type": "tool_call"} for name, given in calls.items()]
         graph: Any = StateGraph(MessagesState)
-        graph.add_node("tools", ToolNode(guard_tools(list(tools.values()), client.tacho), handle_tool_errors=True))
+        given_tools = [one.model_copy(update={"name": "other"}) for one in tools.values()] if rename else [*tools.values()]
+        guarded = guard_tools(given_tools, client.tacho)
+        if rename:
+            guarded = [one.model_copy(update={"name": name}) for one, name in zip(guarded, tools, strict=True)]
+        graph.add_node("tools", ToolNode(guarded, handle_tool_errors=True))
         graph.add_edge(START, "tools")
         graph.add_edge("tools", END)
         given = {"messages": [AIMessage(content="", tool_calls=asked)]}
@@ -248,7 +299,18 @@ def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: C
         def _run(self) -> str:
             return ""
 
-    given: list[Any] = [streams, Invoked(name="invoked", description=""), {"type": "web_search"}, len]
+    class Decorated(BaseTool):
+        @functools.wraps(BaseTool.run)
+        def run(self, *args: Any, **named: Any) -> str:
+            return "ran"
+
+        def _run(self) -> str:
+            return ""
+
+    changed = Tool(name="changed", description="Does it.", func=lambda text: text)
+    object.__setattr__(changed, "invoke", lambda *_: "ran")
+    own: list[Any] = [Invoked(name="invoked", description=""), Decorated(name="decorated", description=""), changed]
+    given: list[Any] = [streams, *own, {"type": "web_search"}, len]
     for one in given:
         with pytest.raises(CannotGuardError, match="cannot be guarded"):
             guard_tools([one], client.tacho)
@@ -257,7 +319,14 @@ def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: C
     client.tacho.flush(120)
     assert client.codes.count("unguarded_tool") == 1
     said = [event["payload"] for event in service.events if event["eventType"] == "AGENT_STEP"]
-    assert [payload["toolName"] for payload in said] == ["streams", "invoked", "web_search", "builtin_function_or_method"]
+    assert [payload["toolName"] for payload in said] == [
+        "streams",
+        "invoked",
+        "decorated",
+        "changed",
+        "web_search",
+        "builtin_function_or_method",
+    ]
     assert {payload["isGuarded"] for payload in said} == {False}
 
 
@@ -305,6 +374,11 @@ def test_what_a_marker_of_ones_own_injects_is_judged(service: Service, make: Cal
     assert ran == [50]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_renamed_tool(is_async: bool, service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, WAYS[0], run_of(is_async, rename=True), wrap)
+
+
 def test_a_guarded_tool_is_guarded_once(service: Service, make: Callable[..., Client]) -> None:
     client = make()
 
@@ -341,6 +415,7 @@ def test_the_page_says_so() -> None:
         "retry": "guarded",
         "sub-agent": "guarded",
         "resumed": "guarded",
+        "renamed": "guarded",
         "hosted tool": "refused",
         "own runner": "refused",
         "unknown shape": "refused",

@@ -206,7 +206,18 @@ def run_handed_over_later(client: Client, tools: dict[str, Any], calls: dict[str
     return outputs_of(asyncio.run(Runner.run(first, "Go")))
 
 
-OTHERS = [run_streamed, run_added, run_handed_over, run_handed_over_later, run_resumed]
+def run_renamed(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
+    others = [dataclasses.replace(tool, name=f"other_{name}") for name, tool in tools.items()]
+    agent = guard_agent(Agent(name="Refunds", model=scripted(calls), tools=others), client.tacho)
+    agent.tools = [dataclasses.replace(tool, name=name) for tool, name in zip(agent.tools, tools, strict=True)]
+    return outputs_of(asyncio.run(Runner.run(agent, "Go")))
+
+
+def test_a_renamed_tool_of_its_own(service: Service, make: Callable[..., Client]) -> None:
+    check(service, make, OWN[0], run_renamed, wrap)
+
+
+OTHERS = [run_streamed, run_added, run_handed_over, run_handed_over_later, run_resumed, run_renamed]
 
 
 @pytest.mark.parametrize("run", OTHERS, ids=lambda run: run.__name__)
@@ -352,6 +363,7 @@ def test_the_page_says_so() -> None:
         "MCP server": "guarded",
         "human in the loop": "guarded",
         "resumed": "guarded",
+        "renamed": "guarded",
         "hosted tool": "refused",
         "shell": "refused",
         "custom tool": "refused",

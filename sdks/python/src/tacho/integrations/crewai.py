@@ -7,6 +7,7 @@ CrewAI.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import threading
@@ -32,11 +33,9 @@ from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from .messages import answer_of, fields_of, messages_of
 from .model_call import ModelCall, usage_of
-from .unguarded import Unguarded, cannot_guard, is_generator
+from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
 T = TypeVar("T", bound=BaseTool)
-
-_GUARDED = "__tacho_guarded__"
 
 # Bounds the calls whose end CrewAI never reports.
 _OPEN_MAX = 10_000
@@ -154,12 +153,47 @@ def _guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
         cannot_guard(unguarded, client, str(getattr(tool, "name", type(tool).__name__)), why)
         return tool
     guarded: T = tool.model_copy(update={"cache_function": _is_never_cached})
-    for part in _parts_of(tool):
-        function = getattr(tool, part)
-        if not getattr(function, _GUARDED, False):
-            # Past the model's own __setattr__, which knows fields only.
-            object.__setattr__(guarded, part, _guarded(function, sanitize_tool_name(tool.name), client))
+    _guard_parts(guarded, tool, client)
     return guarded
+
+
+def _guard_parts(guarded: BaseTool, tool: BaseTool, client: Tacho | None) -> None:
+    """The functions stay bound to the tool, so an asynchronous method that calls the synchronous one is one guarded call."""
+    parts = _parts_of(tool)
+    for part in parts:
+        function = getattr(tool, part)
+        if not getattr(function, GUARDED, False):
+            # Past the model's own __setattr__, which knows fields only.
+            object.__setattr__(guarded, part, _guarded(function, guarded, client))
+    if parts != ["func"]:
+        object.__setattr__(guarded, "__class__", _class_of(type(tool)))
+
+
+@functools.cache
+def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
+    """
+    A checkpoint names the class of a tool, and makes the tool anew from it. So a guarded tool has a class whose tools are
+    guarded, with the client of the process. A process that never guarded a tool of this class cannot restore it.
+    """
+    if GUARDED in vars(kind):
+        return kind
+
+    def model_post_init(self: BaseTool, context: Any) -> None:
+        kind.model_post_init(self, context)
+        tool = copy.copy(self)
+        object.__setattr__(tool, "__class__", kind)
+        _guard_parts(self, tool, None)
+
+    members = {
+        "model_post_init": model_post_init,
+        GUARDED: True,
+        "__module__": kind.__module__,
+        "__qualname__": f"{kind.__qualname__}[guarded]",
+        "__doc__": kind.__doc__,
+    }
+    make: Any = type(kind)
+    made: type[BaseTool] = make(kind.__name__, (kind,), members)
+    return made
 
 
 def _parts_of(tool: BaseTool) -> list[str]:
@@ -173,37 +207,41 @@ def _parts_of(tool: BaseTool) -> list[str]:
 def _why_not(tool: object) -> str | None:
     if not isinstance(tool, BaseTool):
         return "it is no tool of CrewAI"
-    for method in ("run", "arun", "to_structured_tool"):
-        if not str(getattr(type(tool), method).__module__).startswith("crewai."):
-            return f"its class has its own {method}, which may call anything"
+    if method := own_method(tool, ("run", "arun", "to_structured_tool"), "crewai"):
+        return f"it has its own {method}, which may call anything"
     if any(is_generator(getattr(tool, part)) for part in _parts_of(tool)):
         return "it is a generator, whose body runs after the call"
     return None
+
+
+def _name_of(tool: BaseTool) -> str:
+    """Read for each call: a host may rename a tool."""
+    return str(sanitize_tool_name(tool.name))
 
 
 def _is_never_cached(*_: Any) -> bool:
     return False
 
 
-def _guarded(function: Callable[..., Any], name: str, client: Tacho | None) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any], tool: BaseTool, client: Tacho | None) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def guarded_async(*args: Any, **named: Any) -> Any:
             try:
-                return await (client or tacho_module.client()).arun_tool(name, function, args, named)
+                return await (client or tacho_module.client()).arun_tool(_name_of(tool), function, args, named)
             except ToolBlockedError as error:
                 return ToolFailure(message=error.model_text)
 
-        setattr(guarded_async, _GUARDED, True)
+        setattr(guarded_async, GUARDED, True)
         return guarded_async
 
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
         try:
-            return (client or tacho_module.client()).run_tool(name, function, args, named)
+            return (client or tacho_module.client()).run_tool(_name_of(tool), function, args, named)
         except ToolBlockedError as error:
             return ToolFailure(message=error.model_text)
 
-    setattr(guarded, _GUARDED, True)
+    setattr(guarded, GUARDED, True)
     return guarded

@@ -22,7 +22,7 @@ from ..guarding.blocked import ToolBlockedError
 from ..guarding.json_form import is_readable, json_form
 from ..recording.plain import read_safely
 from .tool_input import key_of
-from .unguarded import Unguarded, cannot_guard, is_generator
+from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator, own_method
 
 try:
     from langgraph.errors import GraphBubbleUp
@@ -34,11 +34,10 @@ else:
 
 T = TypeVar("T", bound=BaseTool)
 
-_GUARDED = "__tacho_guarded__"
 # In the metadata of a guarded tool, so that the handler leaves its calls to the guard.
 GUARDED_KEY = "tacho_guarded"
 # LangChain gives these to a function that names them, in place of what a model wrote.
-_GIVEN = frozenset({"run_manager", "callbacks"})
+_GIVEN = {"func": "callbacks", "coroutine": "callbacks", "_run": "run_manager", "_arun": "run_manager"}
 
 
 class _Refused(ToolException):
@@ -56,10 +55,10 @@ def guard_tool(tool: T, client: Tacho | None, unguarded: Unguarded) -> T:
     guarded = copy.copy(tool)
     for part in _parts_of(tool):
         function = getattr(tool, part)
-        if function is None or getattr(function, _GUARDED, False):
+        if function is None or getattr(function, GUARDED, False):
             continue
         is_async = part in ("coroutine", "_arun")
-        call_of = functools.partial(_call_of, tool, function, _injected(tool, function))
+        call_of = functools.partial(_call_of, tool, function, _injected(tool, part, function))
         # Past the model's own __setattr__, which knows fields only. The function stays bound to the tool, so an asynchronous
         # method that calls the synchronous one is one guarded call.
         object.__setattr__(guarded, part, (_guarded_async if is_async else _guarded)(client, name, function, call_of))
@@ -83,47 +82,47 @@ def _parts_of(tool: BaseTool) -> list[str]:
 def _why_not(tool: object) -> str | None:
     if not isinstance(tool, BaseTool):
         return "it is no tool of LangChain; a function needs @tool, and a tool of the provider runs there"
-    for method in ("invoke", "ainvoke", "run", "arun"):
-        if not str(getattr(type(tool), method).__module__).startswith("langchain_core."):
-            return f"its class has its own {method}, which may call anything"
+    if method := own_method(tool, ("invoke", "ainvoke", "run", "arun"), "langchain_core"):
+        return f"it has its own {method}, which may call anything"
     if any(is_generator(getattr(tool, part)) for part in _parts_of(tool)):
         return "it is a generator, whose body runs after the call"
     return None
 
 
-_key: ContextVar[str | None] = ContextVar("tacho_langchain_key", default=None)
+# The name of the tool that is called, and the model's id of the call.
+_called: ContextVar[tuple[str | None, str | None]] = ContextVar("tacho_langchain_call", default=(None, None))
 
 
-def _take_key() -> str | None:
-    """The model's id of this one call: calls that the tool itself makes are others."""
-    key = _key.get()
-    _key.set(None)
-    return key
+def _take_called() -> tuple[str | None, str | None]:
+    """Of this one call: calls that the tool itself makes are others."""
+    called = _called.get()
+    _called.set((None, None))
+    return called
 
 
 @functools.cache
 def _class_of(kind: type[BaseTool]) -> type[BaseTool]:
     """LangChain tells the model's id of a call to these two methods, and not to the tool's function."""
-    if hasattr(kind, _GUARDED):
+    if hasattr(kind, GUARDED):
         return kind
 
     @functools.wraps(kind.run)
     def run(self: BaseTool, *args: Any, **named: Any) -> Any:
-        token = _key.set(key_of(named.get("tool_call_id")))
+        token = _called.set((self.name, key_of(named.get("tool_call_id"))))
         try:
             return kind.run(self, *args, **named)
         finally:
-            _key.reset(token)
+            _called.reset(token)
 
     @functools.wraps(kind.arun)
     async def arun(self: BaseTool, *args: Any, **named: Any) -> Any:
-        token = _key.set(key_of(named.get("tool_call_id")))
+        token = _called.set((self.name, key_of(named.get("tool_call_id"))))
         try:
             return await kind.arun(self, *args, **named)
         finally:
-            _key.reset(token)
+            _called.reset(token)
 
-    members = {"run": run, "arun": arun, _GUARDED: True, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    members = {"run": run, "arun": arun, GUARDED: True, "__module__": kind.__module__, "__doc__": kind.__doc__}
     make: Any = type(kind)
     made: type[BaseTool] = make(kind.__name__, (kind,), members)
     return made
@@ -133,13 +132,14 @@ def _guarded(given: Tacho | None, name: str, function: Callable[..., Any], call_
     @functools.wraps(function)
     def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
+        called, key = _take_called()
         try:
-            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": _take_key()}
-            return client.run_tool(name, call.function, call.args, call.named, **more)
+            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": key}
+            return client.run_tool(called or name, call.function, call.args, call.named, **more)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
 
-    setattr(guarded, _GUARDED, True)
+    setattr(guarded, GUARDED, True)
     return guarded
 
 
@@ -147,13 +147,14 @@ def _guarded_async(given: Tacho | None, name: str, function: Callable[..., Any],
     @functools.wraps(function)
     async def guarded(*args: Any, **named: Any) -> Any:
         client, call = given or tacho.client(), call_of(args, named)
+        called, key = _take_called()
         try:
-            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": _take_key()}
-            return await client.arun_tool(name, call.function, call.args, call.named, **more)
+            more: dict[str, Any] = {"left_out": call.left_out, "pauses": PAUSES, "key": key}
+            return await client.arun_tool(called or name, call.function, call.args, call.named, **more)
         except ToolBlockedError as error:
             raise _Refused(error.model_text) from error
 
-    setattr(guarded, _GUARDED, True)
+    setattr(guarded, GUARDED, True)
     return guarded
 
 
@@ -186,13 +187,13 @@ def _only_name(tool: Tool) -> str:
     return names[0] if len(names) == 1 else "input"
 
 
-def _injected(tool: BaseTool, function: Callable[..., Any]) -> dict[str, bool]:
+def _injected(tool: BaseTool, part: str, function: Callable[..., Any]) -> dict[str, bool]:
     """
     Arguments that are injected. True: always by LangChain, in place of what a model wrote, so they are not judged. Others are
     left out only if no model could have written them, because they have no JSON form.
     """
     named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
-    found = dict.fromkeys(_GIVEN & named, True)
+    found = dict.fromkeys({_GIVEN[part]} & named, True)
     hints: dict[str, Any] = {}
     schema = tool.args_schema
     for source in (schema, function):

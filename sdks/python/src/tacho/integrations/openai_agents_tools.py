@@ -20,11 +20,10 @@ import tacho
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from .tool_input import Unreadable, arguments_of, exact_float, key_of
-from .unguarded import Unguarded, cannot_guard, is_generator
+from .unguarded import GUARDED, Unguarded, cannot_guard, is_generator
 
 A = TypeVar("A", bound=Agent[Any])
 
-_GUARDED = "__tacho_guarded__"
 _CONTEXT = "tacho_context"
 
 
@@ -45,7 +44,7 @@ class Guarding:
         if not isinstance(agent, Agent):
             cannot_guard(self._unguarded, self._client, str(getattr(agent, "name", agent)), "it is no Agent")
             return agent
-        if getattr(type(agent), _GUARDED, False):
+        if getattr(type(agent), GUARDED, False):
             return agent
         known = self._agents.get(id(agent))
         if known is not None:
@@ -80,7 +79,7 @@ class Guarding:
             members = {
                 "get_all_tools": get_all_tools,
                 "handoffs": property(get_handoffs, set_handoffs),
-                _GUARDED: True,
+                GUARDED: True,
                 "__module__": kind.__module__,
                 "__doc__": kind.__doc__,
             }
@@ -90,7 +89,7 @@ class Guarding:
     def _handoff(self, handoff: Any) -> Any:
         if not isinstance(handoff, Handoff):
             return self.agent(handoff)
-        if getattr(handoff.on_invoke_handoff, _GUARDED, False):
+        if getattr(handoff.on_invoke_handoff, GUARDED, False):
             return handoff
         if handoff.input_json_schema.get("properties"):
             why = "it passes arguments of the model to on_handoff"
@@ -100,7 +99,7 @@ class Guarding:
         async def on_invoke_handoff(context: Any, arguments: str) -> Any:
             return self.agent(await invoke(context, arguments))
 
-        setattr(on_invoke_handoff, _GUARDED, True)
+        setattr(on_invoke_handoff, GUARDED, True)
         guarded = copy.copy(handoff)
         guarded.on_invoke_handoff = on_invoke_handoff
         # A resumed run finds its agents by this.
@@ -115,7 +114,7 @@ class Guarding:
             cannot_guard(self._unguarded, self._client, name, f"{kind} does not run through a function of yours")
             return tool
         function = getattr(tool, "__wrapped__", None)
-        if getattr(function, _GUARDED, False) or getattr(tool.on_invoke_tool, _GUARDED, False):
+        if getattr(function, GUARDED, False) or getattr(tool.on_invoke_tool, GUARDED, False):
             return tool
         why = _why_not(tool, function)
         if why is not None:
@@ -138,16 +137,16 @@ class Guarding:
         @functools.wraps(function)
         async def guarded(context: ToolContext[Any], /, *args: Any, **named: Any) -> Any:
             given = (context, *args) if takes_context else args
-            key = key_of(getattr(context, "tool_call_id", None))
+            name, key = _called(context, tool)
             try:
-                return await self._recorder.arun_tool(tool.name, act, given, named, key=key)
+                return await self._recorder.arun_tool(name, act, given, named, key=key)
             except ToolBlockedError as error:
                 # A text is no answer of a tool with a declared output.
                 if adapter is not None:
                     raise
                 return error.model_text
 
-        setattr(guarded, _GUARDED, True)
+        setattr(guarded, GUARDED, True)
         if not takes_context:
             _take_context(guarded, function)
         made = function_tool(
@@ -168,17 +167,22 @@ class Guarding:
             given = arguments_of(arguments, parse_float=exact_float)
             if not isinstance(given, dict) or (is_agent and not _is_plain_question(given)):
                 given = Unreadable()
+            name, key = _called(context, tool)
             try:
-                key = key_of(getattr(context, "tool_call_id", None))
-                return await self._recorder.acall_guarded(tool.name, given, lambda: invoke(context, arguments), key=key)
+                return await self._recorder.acall_guarded(name, given, lambda: invoke(context, arguments), key=key)
             except ToolBlockedError as error:
                 return error.model_text
 
-        setattr(on_invoke_tool, _GUARDED, True)
+        setattr(on_invoke_tool, GUARDED, True)
         # Not `replace`: tools of a sandbox have constructors of their own.
         guarded = copy.copy(tool)
         guarded.on_invoke_tool = on_invoke_tool
         return guarded
+
+
+def _called(context: Any, tool: FunctionTool) -> tuple[str, str | None]:
+    """The name by which the model called the tool, which a host may have renamed, and the model's id of the call."""
+    return getattr(context, "tool_name", None) or tool.name, key_of(getattr(context, "tool_call_id", None))
 
 
 def _why_not(tool: FunctionTool, function: Any) -> str | None:
@@ -187,7 +191,7 @@ def _why_not(tool: FunctionTool, function: Any) -> str | None:
     if tool._is_codex_tool:
         return "Codex runs its own tools"
     if tool._is_agent_tool:
-        if not getattr(type(tool._agent_instance), _GUARDED, False):
+        if not getattr(type(tool._agent_instance), GUARDED, False):
             return "it is an agent whose tools are not guarded; use guard_agent(agent).as_tool(…)"
         if list(tool.params_json_schema.get("properties", {})) != ["input"]:
             return "it is an agent with parameters of its own, which are parsed inside"

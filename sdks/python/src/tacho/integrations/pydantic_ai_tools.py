@@ -23,7 +23,7 @@ import tacho as tacho_module
 from ..client import Tacho
 from ..guarding.blocked import ToolBlockedError
 from .tool_input import key_of
-from .unguarded import Unguarded, cannot_guard, is_generator
+from .unguarded import Unguarded, cannot_guard, is_generator, own_method
 
 # They keep names and arguments, and may stop a call, so the guard decides only what they let pass.
 _OUTER = (ApprovalRequiredToolset, FilteredToolset, PreparedToolset)
@@ -65,7 +65,7 @@ def _refusals_of(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, str]]:
     if isinstance(toolset, ExternalToolset):
         for definition in toolset.tool_defs:
             yield definition.name, "it runs outside of the agent, which gets only its result"
-    elif method := _own_method(kind):
+    elif method := _own_method(toolset):
         yield kind.__name__, f"its {method} may change the arguments; put guard_toolset inside of it"
     elif getattr(toolset, "process_tool_call", None) is not None:
         yield kind.__name__, "its process_tool_call may change the arguments"
@@ -77,14 +77,13 @@ def _refusals_of(toolset: AbstractToolset[Any]) -> Iterator[tuple[str, str]]:
                 yield name, "another framework parses its arguments; guard it there"
 
 
-def _own_method(kind: type) -> str | None:
-    """A method that a class of a host has in place of Pydantic AI's, and that runs before the tool."""
-    inherited = [base for base in kind.__mro__ if base.__module__.startswith(_OWN) and base is not AbstractToolset]
-    if not inherited:
+def _own_method(toolset: AbstractToolset[Any]) -> str | None:
+    """A method that a host has in place of Pydantic AI's, and that runs before the tool."""
+    kinds = type(toolset).__mro__
+    if not any(kind.__module__.startswith(_OWN) and kind is not AbstractToolset for kind in kinds):
         # It runs the tools itself.
         return None
-    methods = [name for name in ("call_tool", "direct_call_tool") if hasattr(kind, name)]
-    return next((name for name in methods if not getattr(kind, name).__module__.startswith(_OWN)), None)
+    return own_method(toolset, ("call_tool", "direct_call_tool"), "pydantic_ai")
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Iterable
 from typing import Literal
 
 import tacho
@@ -12,6 +13,9 @@ from ..client import Tacho
 
 Unguarded = Literal["refuse", "allow"]
 """`allow` lets tools that cannot be guarded run unguarded, and records each."""
+
+GUARDED = "__tacho_guarded__"
+"""Marks guarded functions, and classes of guarded tools."""
 
 
 class CannotGuardError(TypeError):
@@ -37,3 +41,15 @@ def is_generator(function: object) -> bool:
         function = function.func
     called = function if inspect.isroutine(function) else inspect.getattr_static(type(function), "__call__", None)
     return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, called))
+
+
+def own_method(owner: object, methods: Iterable[str], package: str) -> str | None:
+    """
+    The first of these methods that does not come from the framework's package: it may call anything. Asks the class that holds
+    the method, because a decorator may give a function the module of another.
+    """
+    for method in methods:
+        holder = next((kind for kind in type(owner).__mro__ if method in vars(kind) and GUARDED not in vars(kind)), None)
+        if method in getattr(owner, "__dict__", ()) or (holder and not f"{holder.__module__}.".startswith(f"{package}.")):
+            return method
+    return None
