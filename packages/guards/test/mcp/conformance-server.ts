@@ -95,15 +95,46 @@ const TOOLS: Readonly<Record<string, (call: Call) => object | Promise<object>>> 
   },
 }
 
+const says = (...contents: object[]) => ({
+  resultType: 'complete',
+  messages: contents.map((content) => ({ role: 'user', content })),
+})
+
+const PROMPTS: Readonly<Record<string, (given: Json, answers: Call['answers']) => object>> = {
+  test_simple_prompt: () => says(text('Say it.')),
+  test_prompt_with_arguments: ({ arg1, arg2 }) => says(text(`With ${String(arg1)} and ${String(arg2)}`)),
+  test_prompt_with_embedded_resource: ({ resourceUri }) =>
+    says(
+      { type: 'resource', resource: { uri: resourceUri, mimeType: 'text/plain', text: 'inside' } },
+      text('Read it.'),
+    ),
+  test_prompt_with_image: () => says(image, text('Look at it.')),
+  test_input_required_result_prompt: (_given, { user_context: answer }) =>
+    isAnswer(answer) ? says(text('Done')) : questions({ user_context: form('Which context?', 'context') }),
+}
+
+const RESOURCES: Readonly<Record<string, object>> = {
+  'test://static-text': { mimeType: 'text/plain', text: 'Static' },
+  'test://static-binary': { mimeType: 'image/png', blob: PIXEL },
+  'test://template/123/data': { mimeType: 'application/json', text: '{"id":"123"}' },
+}
+
+function named<T>(known: Readonly<Record<string, T>>, name: unknown): T {
+  const found = Object.hasOwn(known, String(name)) ? known[String(name)] : undefined
+  if (found === undefined) throw new Error(`There is no ${String(name)}.`)
+  return found
+}
+
 /** Waiting for answers of the client, by id. */
 const asked = new Map<unknown, (result: Json) => void>()
 
 async function call(params: Json & { _meta?: Json }): Promise<object> {
   const { name, arguments: given = {}, inputResponses, requestState, _meta = {} } = params
   appendFileSync(process.env['GOT'] ?? '', `${JSON.stringify({ name, given, inputResponses })}\n`)
-  const tool = Object.hasOwn(TOOLS, String(name)) ? TOOLS[String(name)] : undefined
-  if (!tool) throw new Error('No such tool')
-  return tool({
+  return named(
+    TOOLS,
+    name,
+  )({
     meta: _meta,
     answers: (inputResponses ?? {}) as Call['answers'],
     state: requestState,
@@ -118,13 +149,27 @@ async function call(params: Json & { _meta?: Json }): Promise<object> {
 }
 
 async function resultOf({ method, params = {} }: Message): Promise<object> {
-  const about = { capabilities: { tools: {} }, serverInfo: { name: 'conformance', version: '1' } }
+  const capabilities = { tools: {}, prompts: {}, resources: {}, completions: {} }
+  const about = { capabilities, serverInfo: { name: 'conformance', version: '1' } }
   if (method === 'initialize') return { protocolVersion: params['protocolVersion'], ...about }
   if (method === 'server/discover') return { resultType: 'complete', supportedVersions: ['2026-07-28'], ...about }
   if (method === 'tools/call') return call(params)
+  if (method === 'prompts/get') {
+    const { name, arguments: given = {}, inputResponses = {} } = params
+    return named(PROMPTS, name)(given as Json, inputResponses as Call['answers'])
+  }
+  if (method === 'completion/complete') return { resultType: 'complete', completion: { values: ['test'] } }
   const cache = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
-  if (method === 'prompts/list') return { ...cache, prompts: [] }
-  const tools = Object.keys(TOOLS).map((name) => ({ name, description: name, inputSchema: { type: 'object' } }))
+  if (method === 'resources/read') {
+    const { uri } = params
+    return { ...cache, contents: [{ uri, ...named(RESOURCES, uri) }] }
+  }
+  const described = (names: object) => Object.keys(names).map((name) => ({ name, description: name }))
+  if (method === 'prompts/list') return { ...cache, prompts: described(PROMPTS) }
+  if (method === 'resources/list') {
+    return { ...cache, resources: described(RESOURCES).map((resource) => ({ ...resource, uri: resource.name })) }
+  }
+  const tools = described(TOOLS).map((tool) => ({ ...tool, inputSchema: { type: 'object' } }))
   return { ...cache, tools }
 }
 

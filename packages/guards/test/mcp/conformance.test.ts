@@ -96,9 +96,24 @@ test('questions as results: the suite passes, and each answer was judged and rec
   for (const { toolName, input, inputHash: hash } of answered) assert.equal(hash, inputHash(String(toolName), input))
 })
 
+/** What is no call of a tool passes unchanged, and leaves no decision and no record. */
+const NO_CALLS = [
+  'completion-complete',
+  'resources-list',
+  'resources-read-text',
+  'resources-read-binary',
+  'resources-templates-read',
+  'prompts-list',
+  'prompts-get-simple',
+  'prompts-get-with-args',
+  'prompts-get-embedded-resource',
+  'prompts-get-with-image',
+]
+
 /** Scenarios in which the suite is the client. */
 const SERVER_SCENARIOS = {
   '2025-11-25': [
+    ...NO_CALLS,
     'tools-call-simple-text',
     'tools-call-error',
     'tools-call-with-progress',
@@ -106,6 +121,9 @@ const SERVER_SCENARIOS = {
     'tools-call-elicitation',
   ],
   '2026-07-28': [
+    ...NO_CALLS,
+    'sep-2164-resource-not-found',
+    'input-required-result-non-tool-request',
     'tools-list',
     'tools-call-simple-text',
     'tools-call-mixed-content',
