@@ -176,7 +176,7 @@ testMatrix({
   },
   outside: [
     'Tools of the provider, such as a web search: the provider runs them.',
-    'What your code does in `onToolCall` (a chat in the browser, realtime): wrap that with `tacho.guard`.',
+    'Your code in `onToolCall` (a chat in the browser, realtime): wrap it with `tacho.guard`.',
   ],
 })
 

@@ -123,6 +123,16 @@ def _async_callbacks(spy: Spy, name: str) -> Any:
     return Own(name=name, description="Does it.")
 
 
+def _optional_config(spy: Spy, name: str) -> Any:
+    """LangChain fills the first plain `RunnableConfig` only."""
+
+    def act(amount: int, config: RunnableConfig, second: RunnableConfig, third: RunnableConfig | None = None) -> str:
+        assert "callbacks" in config
+        return spy.take(name, amount=amount, second=second, third=third)
+
+    return StructuredTool(name=name, description="Does it.", args_schema={"type": "object", "properties": {}}, func=act)
+
+
 def _injected(spy: Spy, name: str) -> Any:
     @tool(name)
     def act(
@@ -199,6 +209,14 @@ OWN = [
         {"amount": 1, "callbacks": ["evil"]},
         {"amount": 1, "callbacks": ["evil"]},
         'tool.input.callbacks.exists(one, one == "evil")',
+    ),
+    Way(
+        "second and optional config",
+        "injected arguments",
+        _optional_config,
+        {"amount": 1, "second": {"tags": ["evil"]}, "third": {"tags": ["evil"]}},
+        {"amount": 1, "second": {"tags": ["evil"]}, "third": {"tags": ["evil"]}},
+        'tool.input.second.tags[0] == "evil" && tool.input.third.tags[0] == "evil"',
     ),
     Way("injected state, runtime and config", "injected arguments", _injected, {"amount": 500}, {"amount": 500}),
     Way("content and artifact", "artifact", _artifact, {"order": 1, "amount": 500}, {"order": 1, "amount": 500}),
@@ -423,8 +441,8 @@ def test_the_page_says_so() -> None:
     outside = [
         "Tools that do not pass through `guard_tools`, such as those that middleware adds, and nodes of a graph.",
         "Tools of the provider, such as a web search: the provider runs them.",
-        "Values that LangChain injects (state, store, runtime, config) are not judged: agents and `ToolNode` replace what a model "
-        "wrote. If you call `tool.invoke` with a model's arguments yourself, remove these first.",
+        "Values that LangChain injects (state, store, runtime, config) are not judged: agents and `ToolNode` replace what a "
+        "model wrote. If you call `tool.invoke` with a model's arguments yourself, remove these first.",
         "The answer that `interrupt` returns when a run is resumed: it is not part of the input.",
         "`tool_interceptors` of `langchain-mcp-adapters` run inside the tool: what they change in the arguments is not judged.",
     ]

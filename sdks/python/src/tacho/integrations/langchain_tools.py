@@ -194,6 +194,9 @@ def _injected(tool: BaseTool, part: str, function: Callable[..., Any]) -> dict[s
     """
     named = read_safely(lambda: set(inspect.signature(function).parameters), set[str]())
     found = dict.fromkeys({_GIVEN[part]} & named, True)
+    # The first one only, and none that is optional.
+    configs = [name for name, hint in _hints_of(function, include_extras=False).items() if hint is RunnableConfig]
+    found.update(dict.fromkeys(configs[:1], True))
     hints: dict[str, Any] = {}
     schema = tool.args_schema
     for source in (schema, function):
@@ -201,16 +204,14 @@ def _injected(tool: BaseTool, part: str, function: Callable[..., Any]) -> dict[s
             hints.update(_hints_of(source))
     for name, hint in hints.items():
         kinds = [part if isinstance(part, type) else type(part) for part in _parts_of_hint(hint)]
-        if RunnableConfig in kinds and name in named:
-            found[name] = True
-        elif any(_is_marker(kind) for kind in kinds):
+        if any(_is_marker(kind) for kind in kinds):
             # LangChain injects what its own markers name; what another marker names, a model can write.
             found[name] = any(_is_marker(kind) and kind is not InjectedToolArg and _is_own(kind) for kind in kinds)
     return found
 
 
-def _hints_of(source: Any) -> dict[str, Any]:
-    hints: dict[str, Any] = read_safely(lambda: typing.get_type_hints(source, include_extras=True), {})
+def _hints_of(source: Any, include_extras: bool = True) -> dict[str, Any]:
+    hints: dict[str, Any] = read_safely(lambda: typing.get_type_hints(source, include_extras=include_extras), {})
     return hints
 
 
