@@ -1,4 +1,3 @@
-/** Copies an installation between the embedded store and a database, or between two of the same kind. */
 import path from 'node:path'
 import { copyStore, type CopyReport, type CopyWatch } from '../storage/copy/copy-store.ts'
 import type { Source, Target } from '../storage/copy/side.ts'

@@ -14,13 +14,10 @@ export interface MigrateOptions {
 }
 
 export interface Migrated {
-  /** Host, port and database name, without user and password. */
   database: string
-  /** Number of the newest migration. */
   schema: number
   /** Names of the applied migrations; empty if another process was faster. */
   applied: string[]
-  /** Newly distributed tables; null if distribution was not requested. */
   distributed: string[] | null
 }
 

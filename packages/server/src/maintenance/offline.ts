@@ -19,9 +19,7 @@ export interface RecoverOptions {
   dataDir: string
   /** A database store instead; its servers can keep running. */
   databaseUrl?: string | null
-  /** Create a new operator token. */
   operatorToken?: boolean
-  /** Create a new API key with every scope for this environment. */
   apiKeyFor?: { workspace: string; environment: string }
   /** Revoke the replaced credentials: all other operator tokens, or all other keys of the environment. */
   revokeOld?: boolean
@@ -40,7 +38,6 @@ export async function recover(options: RecoverOptions): Promise<Recovered> {
   const { operatorToken = false, apiKeyFor, revokeOld = false } = options
   const storage = await open(options)
   try {
-    // Look up first, so that a wrong name changes nothing.
     const environment = apiKeyFor ? await environmentNamed(storage, apiKeyFor) : null
     const token = operatorToken ? await replaceToken(storage, revokeOld) : null
     const key = environment ? await replaceKey(storage, environment, revokeOld) : null

@@ -4,7 +4,7 @@ export interface AgentRow {
   id: string
   externalId: string | null
   reportedName: string
-  /** What an operator called it; null: operators see the reported name. */
+  /** Null: operators see the reported name. */
   displayName: string | null
   /** Null: it is in use, or a run of it started later. */
   archivedAt: number | null

@@ -1,4 +1,3 @@
-/** Alerts and budgets. */
 import type { AlertKind, AlertStatus } from '@tacho/contract/operator/alert.ts'
 import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 
@@ -12,7 +11,6 @@ export interface AlertRule {
   period: 'month' | 'day'
 }
 
-/** `at`: when it is changed or tested. */
 export interface AlertRef {
   environmentId: string
   id: string

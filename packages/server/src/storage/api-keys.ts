@@ -2,7 +2,6 @@
 import type { Scope } from '@tacho/contract/route.ts'
 
 export interface NewApiKeyRow {
-  /** Public part of the key. */
   id: string
   environmentId: string
   name: string
@@ -17,7 +16,6 @@ export interface NewApiKeyRow {
 }
 
 export interface ApiKeyRow extends NewApiKeyRow {
-  /** Id of the key that a rotation created in its place. */
   replacedBy: string | null
 }
 
@@ -27,11 +25,9 @@ export type ApiKeyChange = {
 }
 
 export interface ApiKeyRotation {
-  /** Id of the new key. It has the name, scopes and rate of the old one. */
   id: string
   hash: string
   now: number
   oldValidUntil: number
-  /** Undefined: as the old key. */
   expiresAt: number | null | undefined
 }

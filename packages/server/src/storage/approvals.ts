@@ -1,11 +1,9 @@
-/** Firewall approvals: the store's methods and rows. */
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { RowOf } from './tables.ts'
 
 /** The row that tables.ts describes. */
 export interface ApprovalRow extends RowOf<'approvals'> {
   environmentId: string
-  /** Lower-case hex. */
   inputHash: string
   status: ApprovalStatus
   /** Null for EXPIRED too, because no person decided. */
@@ -42,7 +40,6 @@ export interface ApprovalFilter {
   inputHash?: string | undefined
   agentId?: string | undefined
   policyId?: string | undefined
-  /** External run id. */
   runId?: string | undefined
 }
 
@@ -112,9 +109,7 @@ export interface ToolEventRow {
   toolName: string | null
   inputHash: string | null
   approvalId: string | null
-  /** Only of a POLICY_DECISION. */
   action: string | null
-  /** Only of a TOOL_CALL. */
   outcome: 'output' | 'error' | 'unknown'
 }
 
@@ -127,7 +122,6 @@ export interface ToolEventPage {
 
 export interface ToolEventsRead {
   rows: ToolEventRow[]
-  /** Whether rows follow the last one. */
   more: boolean
 }
 
@@ -135,7 +129,6 @@ export interface SoughtInput {
   /** In lower case, the way this service issues ids. */
   approvalId: string
   toolName: string
-  /** Lower-case hex. */
   inputHash: string
   /** Time of the newest event to examine, in milliseconds. */
   until: number
@@ -146,6 +139,5 @@ export interface SoughtInput {
 export interface RecordedInputRow {
   eventId: string
   receivedAt: number
-  /** JSON text as sent. */
   payload: string
 }

@@ -14,19 +14,15 @@ export interface AuditEntry {
   action: string
   targetKind: string
   targetId: string
-  /** JSON object; never a secret, never a payload. */
   detail: string
   requestId: string
 }
 
-/** Filters for the list; all must match. */
 export interface AuditFilter {
   action?: string | undefined
   actorId?: string | undefined
   targetKind?: string | undefined
   targetId?: string | undefined
-  /** At or after. */
   from?: number | undefined
-  /** Before. */
   to?: number | undefined
 }

@@ -3,7 +3,6 @@
  * counts for each recorder, as one text, so that an event costs no row and no statement.
  */
 
-/** What an event says about its recording. */
 export interface Numbering {
   /** RECORDER_CHARS of its recorder, the number in base 36, and a dot if it is the last number. */
   number: string | null
@@ -14,14 +13,10 @@ export interface Numbering {
 export interface Recorder {
   id: string
   clientId: string
-  /** The largest number that was seen. */
   highest: number
-  /** Events that were stored. */
   arrived: number
   rejected: number
-  /** Its largest number is its last. */
   isDone: boolean
-  /** What it says that it dropped. */
   dropped: Drop[]
 }
 
@@ -54,7 +49,6 @@ export function addArrived(
   return list.length > length
 }
 
-/** The same for a rejected event. */
 export function addRejected(list: Recorder[], number: string, clientId: string, own: (text: string) => string): void {
   const recorder = recorderOf(list, number, clientId, own)
   if (recorder === null) return
@@ -123,7 +117,6 @@ export function hasGaps(list: readonly Recorder[]): boolean {
   return list.some((recorder) => recordedBy(recorder) > recorder.arrived)
 }
 
-/** Null: none. */
 export function recordersText(list: readonly Recorder[]): string | null {
   if (list.length === 0) return null
   return JSON.stringify(

@@ -1,4 +1,3 @@
-/** Which revision of the runtime configuration each client of an environment has. */
 import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 
 /** A client is BEHIND when it asks with another revision this long after the revision changed. */
@@ -9,7 +8,6 @@ export const SILENT_AFTER_MS = 10 * 60_000
 export const CLIENTS_KEPT_MS = 24 * 60 * 60_000
 
 interface ClientPlace {
-  /** `client`: the id that the client sends. `key`: the id of its API key. */
   identifiedBy: 'client' | 'key'
   clientId: string
 }
@@ -30,7 +28,6 @@ export interface ConfigurationClientsPage {
 }
 
 export interface ConfigurationClients {
-  /** The revision of the environment. */
   revision: string
   /** Counts over all clients. A standing without clients is missing. */
   counts: { standing: ClientStanding; clients: number }[]

@@ -10,7 +10,6 @@ export interface FirstTenant {
   environment: NewEnvironmentRow
   apiKey: NewApiKeyRow
   operatorToken: OperatorTokenRow
-  /** Invites the first person, if one is named. */
   invitation?: InvitationRow
 }
 

@@ -1,16 +1,13 @@
-/** Which versions of prompts and policies are deployed in an environment, and the resulting configuration. */
 import type { DeployableKind, PublicationAction } from '@tacho/contract/operator/deployment.ts'
 
 export interface Item {
   kind: DeployableKind
-  /** Prompt id or policy id. */
   id: string
 }
 
 /** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
-/** The changes to make. Each item occurs once. */
 export type Intent =
   | { action: 'DEPLOY'; items: ItemVersion[] }
   /** `items` null: everything deployed there. What only this environment has stays. */
@@ -26,7 +23,6 @@ export interface NewPublication {
 }
 
 export interface Change extends Item {
-  /** Name of the prompt; id of the policy. */
   name: string
   from: number | null
   to: number | null
@@ -36,13 +32,9 @@ export type Published =
   | { outcome: 'published'; revision: string; publication: number; changes: Change[] }
   | { outcome: 'unchanged'; revision: string }
   | { outcome: 'no_environment' | 'no_source_environment' }
-  /** The workspace has no such item or version. */
   | { outcome: 'no_item'; item: ItemVersion }
-  /** Archived items are not deployed. */
   | { outcome: 'archived'; item: Item }
-  /** Cannot be promoted: not deployed in the source. */
   | { outcome: 'not_in_force'; item: Item }
-  /** Cannot be rolled back: no other version was deployed before. */
   | { outcome: 'no_earlier'; item: Item }
   | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'bytes' }
 
@@ -84,7 +76,6 @@ export interface DeploymentChangePage {
 }
 
 export interface Configuration {
-  /** SHA-256 over the canonical configuration, lower-case hex. */
   revision: string
   /** The reply of GET /runtime-config. */
   text: string | null

@@ -1,5 +1,3 @@
-/** Environments of a workspace. Runs, keys and deployments belong to one. */
-
 export interface NewEnvironmentRow {
   id: string
   workspaceId: string
@@ -10,7 +8,6 @@ export interface NewEnvironmentRow {
 export interface EnvironmentRow extends NewEnvironmentRow {
   /** Its keys are refused since then; null: it is in use. */
   archivedAt: number | null
-  /** When it is to be deleted; null: no deletion is ordered. */
   deleteAt: number | null
 }
 

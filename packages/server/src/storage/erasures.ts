@@ -1,10 +1,8 @@
-/** Erasures: what operators erased on request, from the request to the receipt. */
 import type { ErasureKind, ErasureStatus } from '@tacho/contract/operator/erasure.ts'
 import type { NewEvent } from './events.ts'
 
 export interface ErasureSubject {
   kind: ErasureKind
-  /** What is erased, as an external id. */
   subject: string
   /** For a user: path of the payload field that holds the id, outermost key first. Null: only sessions with that id. */
   field: readonly string[] | null
@@ -17,7 +15,6 @@ export interface NewErasure extends ErasureSubject {
   reason: string | null
   requestedBy: ErasureActor
   createdAt: number
-  /** Runs to search, as counted before. */
   toSearch: number
 }
 
@@ -30,7 +27,6 @@ export interface ErasureActor {
 }
 
 export interface ErasureRow extends Omit<NewErasure, 'subject'> {
-  /** Null once everything is deleted. */
   subject: string | null
   status: ErasureStatus
   effectiveAt: number | null
@@ -49,7 +45,6 @@ export interface ErasureRow extends Omit<NewErasure, 'subject'> {
 export interface ErasurePreviewRow {
   runs: number
   events: number
-  /** Whether there are more. */
   more: boolean
   /** Runs that have to be searched, because no index finds them; counted up to `most`. */
   toSearch: number
@@ -72,7 +67,6 @@ export interface Erasable {
   runs: ErasableRun[]
   /** After these, every run up to this number has been searched. */
   searchedTo: number
-  /** Number of runs searched. */
   searched: number
   /** The agent's usage before this hour is deleted as a whole; null: the usage of each event is subtracted. */
   usageFrom: number | null
@@ -82,7 +76,6 @@ export interface Erasable {
 export interface CountedEvents {
   /** What the run said it had before they were counted. If it says so still, it got no events since. */
   runEvents: number
-  /** How many there were. */
   events: number
   usage: CountedUsage[]
   /** The agent's usage before this hour is deleted as a whole, so only the usage of prompt versions is subtracted there; null: all usage is subtracted. */

@@ -1,18 +1,13 @@
-/** Which tables an export has, and which of their columns: what tables.ts says of them. */
 import { TABLES, type ExportedTable, type NamedTable, type Table, type TableName } from './tables.ts'
 
 export interface TableParts {
   name: TableName
-  /** What selects the rows of one export. */
   of: 'environment' | 'workspace'
   /** Unique within the environment, and never null. Rows are read in this order. */
   key: readonly string[]
   columns: readonly string[]
-  /** Columns with whole numbers. The others are texts. */
   numbers: readonly string[]
-  /** Columns that can be null. */
   nullable: readonly string[]
-  /** Columns with JSON. */
   json: readonly string[]
 }
 

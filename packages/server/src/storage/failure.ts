@@ -16,7 +16,6 @@ export interface RunFailure extends EventFailure {
   time: number
   /** The outcome that closed the run tells it. */
   isFinal: boolean
-  /** The tools, models and steps that failed last, the latest first. */
   failed: readonly FailedPlace[]
 }
 
@@ -31,7 +30,6 @@ interface FailedPlace {
 
 const FAILED_PLACES = 4
 
-/** Whether the event is an error. A cancelled run only says why it ended. */
 export function isError({ failure, outcome }: { failure: EventFailure | null; outcome: RunStatus | null }): boolean {
   return failure !== null && outcome !== 'CANCELLED'
 }
@@ -57,7 +55,6 @@ function isLater(found: RunFailure, known: RunFailure): boolean {
   return found.time > known.time || (found.time === known.time && found.eventId >= known.eventId)
 }
 
-/** Each place once for each error. */
 function latestPlaces(places: readonly FailedPlace[]): FailedPlace[] {
   const texts = new Map(places.map((place) => [place, JSON.stringify(placeRow(place).slice(1))]))
   const text = (place: FailedPlace): string => texts.get(place) ?? ''
@@ -88,13 +85,11 @@ function markOf({ message }: FailedWith): string | null {
   return message === null ? null : hash('sha256', message, 'base64url').slice(0, MARK_CHARS)
 }
 
-/** Characters of its texts, about. */
 export function failureChars({ eventId, errorClass, message, place, failed }: RunFailure): number {
   const texts = [eventId, errorClass, message, place.name, ...failed.flatMap((one) => [one.errorClass, one.place.name])]
   return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0)
 }
 
-/** All but the message. */
 export function failureText(failure: RunFailure | null): string | null {
   if (failure === null) return null
   const { eventId, time, isFinal, errorClass, place, failed } = failure

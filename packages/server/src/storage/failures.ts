@@ -8,7 +8,6 @@ export interface NamedFailure {
   title: string
 }
 
-/** Times of events, both inclusive. */
 export interface TimeSpan {
   from: number
   to: number
@@ -31,7 +30,6 @@ export interface NewFailure {
   promptVersionId: string | null
   time: number
   detectionType: string
-  /** JSON text. */
   payload: string
   decision: Omit<IssueDecision, 'recordId' | 'reports'>
   broader: BroaderGroups

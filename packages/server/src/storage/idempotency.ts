@@ -1,9 +1,7 @@
 /** Keys that let clients repeat a request without creating anything twice. */
 
-/** How long a key is kept. */
 export const IDEMPOTENCY_KEPT_MS = 24 * 60 * 60 * 1000
 
-/** Each actor has a separate key space. */
 export interface IdempotencyKey {
   actorKind: 'operator' | 'token'
   actorId: string
@@ -11,7 +9,6 @@ export interface IdempotencyKey {
 }
 
 export interface IdempotencyClaim {
-  /** SHA-256 hex of the request. */
   fingerprint: string
   now: number
   /** Keys claimed at or before this time are free again. */

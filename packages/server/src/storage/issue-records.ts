@@ -7,11 +7,9 @@ export interface IssueRecordReceived {
   isNew: boolean
 }
 
-/** The row that tables.ts describes. */
 interface StoredRecord extends RowOf<'issue_records'> {
   recordKind: RecordKind
   status: RecordStatus
-  /** SERVICE: the service saw the failure in an event. */
   origin: RecordOrigin
   /** The record of the service that counts the same failure. This one is evidence. */
   sameAs: string | null
@@ -33,7 +31,6 @@ export interface IssueRecordWhole extends StoredRecord {
   issueId: string | null
   /** The recorded run of `runId`. */
   run: string | null
-  /** Whether `eventId` is an event of that run. */
   eventIsStored: boolean
 }
 
@@ -46,11 +43,9 @@ export interface IssueRecordFilter {
 
 export interface IssueRecordPage {
   limit: number
-  /** Rows with a smaller id; null for the first page. */
   before: string | null
 }
 
-/** The source of the facts. */
 export interface RecordInReview {
   id: string
   recordKind: RecordKind
@@ -66,15 +61,12 @@ export interface IssueDecision {
   /** The event that a detection of a client names. If the service counted its failure, the record counts no more. */
   reports: { runId: string; eventId: string } | null
   fingerprint: string
-  /** Canonical JSON. */
   facts: string
   detectionType: string
   title: string
-  /** Id of the issue, if one is opened. */
   newIssueId: string
 }
 
-/** The results of the decisions. */
 export interface DecidedIssues {
   opened: string[]
   regressed: string[]

@@ -34,13 +34,11 @@ interface IssueCounts {
 export interface IssueRow extends Omit<RowOf<'issues'>, 'stateBy'> {
   state: IssueState
   stateBy: IssueActor | null
-  /** When it opens again by itself. */
   ignoredUntil: number | null
 }
 
 export interface IssueGroupRow extends Seen, IssueCounts {
   fingerprint: string
-  /** Canonical JSON. */
   facts: string
   /** The issue it was in before it was merged. */
   homeIssueId: string
@@ -57,9 +55,7 @@ export interface IssueWhole extends IssueRow {
 
 export interface IssueFilter {
   state?: IssueState | undefined
-  /** Normalised. */
   detectionType?: string | undefined
-  /** External ids. */
   agentId?: string | undefined
   runId?: string | undefined
   assignee?: string | undefined
@@ -78,21 +74,18 @@ export interface PageBySeen {
 }
 
 interface AffectedRow extends Seen {
-  /** Orders rows with the same last-seen time. */
   key: string
   occurrences: number
 }
 
 export interface AffectedRunRow extends AffectedRow {
   runId: string
-  /** The recorded run, if any. */
   run: string | null
   status: string | null
 }
 
 export interface AffectedAgentRow extends AffectedRow {
   agentId: string
-  /** The recorded agent, if any. */
   agent: string | null
   name: string | null
 }
@@ -104,11 +97,9 @@ export interface IssueActivityRow {
   actor: IssueActor | null
   importedAt: number | null
   text: string | null
-  /** JSON object. */
   detail: string
 }
 
-/** `changed` is false if the current state did not allow the change. */
 export interface ChangedIssue {
   changed: boolean
   issue: IssueWhole
@@ -121,7 +112,6 @@ export type MergeOutcome =
 
 export interface IssueSplit {
   fingerprints: string[]
-  /** Id of the issue, if a new one is made. */
   newIssueId: string
 }
 

@@ -9,7 +9,6 @@ export function bucketOf(latencyMs: number): number {
   return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * PER_DOUBLING) + 1
 }
 
-/** The middle of a bucket, in milliseconds. */
 export function latencyAt(bucket: number): number {
   return bucket === 0 ? 0 : 2 ** ((bucket - 0.5) / PER_DOUBLING)
 }

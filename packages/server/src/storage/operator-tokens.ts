@@ -1,4 +1,3 @@
-/** Operator tokens: credentials of scripts for the operator API. Only the hash of a token is stored. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 
 export interface OperatorTokenRow {

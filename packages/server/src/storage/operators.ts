@@ -4,9 +4,7 @@ import type { Role } from '@tacho/contract/operator/access.ts'
 export interface OperatorRow {
   id: string
   name: string
-  /** Lower case. */
   email: string
-  /** 1: sign-in requires a second factor. */
   twoFactor: number
   createdAt: number
 }
@@ -14,7 +12,6 @@ export interface OperatorRow {
 export interface MemberRow extends OperatorRow {
   /** Null only in the list of all people of the installation: no role in every workspace. */
   role: Role | null
-  /** Start of the newest existing session. */
   lastSignInAt: number | null
 }
 
@@ -23,12 +20,10 @@ export const ANY_EMAIL = ''
 
 export interface InvitationRow {
   id: string
-  /** SHA-256 hex of the text in the link. */
   hash: string
   email: string
   workspaceId: string | null
   role: Role
-  /** Name of the person who invited. */
   invitedBy: string
   /** Who invited; null: the service itself. The invitation ends with their credential, or with their right to give the role. */
   inviter: { kind: 'operator' | 'token'; id: string } | null
@@ -38,7 +33,6 @@ export interface InvitationRow {
   endedAt: number | null
 }
 
-/** An invitation, and the account of its addressee, if any. */
 export interface FoundInvitation extends InvitationRow {
   /** Whether accepting it may create an account: only if the inviter has a role in the whole installation. */
   createsAccount: boolean
@@ -49,7 +43,6 @@ export interface NewOperator {
   id: string
   name: string
   email: string
-  /** 1: an identity provider has verified the address. */
   emailVerified: number
   createdAt: number
   /** Null: signs in through an identity provider. */

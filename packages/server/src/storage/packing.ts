@@ -1,4 +1,3 @@
-/** How payloads of idle runs are packed into compressed blocks. */
 import type { RunStatus } from '@tacho/contract/run.ts'
 
 export interface PackedRun {
@@ -29,7 +28,6 @@ export interface RunSlice {
 }
 
 export interface PackedSlice {
-  /** Number of the run, by which its events and blocks name it. */
   number: number
   /** Events and blocks of the run when the slice was read. */
   events: number

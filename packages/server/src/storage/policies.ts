@@ -2,7 +2,6 @@
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 
 export interface NewPolicyRow {
-  /** Unique in the workspace. */
   id: string
   workspaceId: string
   createdAt: number
@@ -11,7 +10,6 @@ export interface NewPolicyRow {
 export interface NewPolicyVersionRow {
   name: string
   description: string | null
-  /** The source as written. */
   condition: string
   severity: Severity
   action: PolicyAction

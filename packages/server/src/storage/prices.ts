@@ -1,4 +1,3 @@
-/** Prices of models that workspaces set. */
 import type { NewPrice } from '@tacho/contract/operator/price.ts'
 
 export interface PriceRow {
@@ -8,7 +7,6 @@ export interface PriceRow {
 }
 
 export interface UncostedWindow {
-  /** Starts of hours: `from` inclusive, `to` exclusive. */
   from: number
   to: number
   agentId: string | null

@@ -27,7 +27,6 @@ export interface PromptVersionInfo {
   id: string
   promptId: string
   number: number
-  /** SHA-256 of the UTF-8 bytes, lower-case hex. */
   contentHash: string
   contentBytes: number
   author: string
@@ -40,7 +39,6 @@ export interface PromptVersionRow extends PromptVersionInfo {
   content: string
 }
 
-/** What a version says about its content. */
 export function measureContent(content: string): Pick<PromptVersionInfo, 'contentHash' | 'contentBytes'> {
   return { contentHash: hash('sha256', content), contentBytes: Buffer.byteLength(content) }
 }
@@ -48,14 +46,11 @@ export function measureContent(content: string): Pick<PromptVersionInfo, 'conten
 /** `unchanged`: the newest version has the same content. `conflict`: the author has not seen the newest version. */
 export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'conflict'; version: Version }
 
-/** Newest first. */
 export interface VersionPage {
   limit: number
-  /** Versions before this number; null for the first page. */
   before: number | null
 }
 
-/** Sums over runs, of the events that name the version. */
 export interface VersionResultRow {
   runs: number
   completed: number

@@ -1,4 +1,3 @@
-/** How long an environment keeps its data, and the removal of older data. */
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { RunPlace } from './runs.ts'
 
@@ -42,9 +41,7 @@ export interface ExpiredRuns {
 
 export interface RetentionSlice {
   ids: string[]
-  /** Events to delete, or payloads to remove. */
   most: number
-  /** The start of the last run that was examined. */
   reachedAt: number
 }
 
@@ -85,7 +82,6 @@ export interface CountedRows {
 
 export interface RetentionPreviewRow extends Record<RetainedRuns, CountedRuns>, Record<RetainedRows, CountedRows> {}
 
-/** Everything is kept forever. */
 export const KEEP_ALL: RetentionSettings = {
   runDays: null,
   payloadDays: null,

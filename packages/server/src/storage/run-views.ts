@@ -1,4 +1,3 @@
-/** Saved views of the list of runs. */
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
 
@@ -14,5 +13,4 @@ export interface RunViewRow {
 
 type Changeable = 'name' | 'query' | 'lastHours' | 'columns'
 
-/** Undefined fields stay unchanged. */
 export type RunViewPatch = { [Name in Changeable]?: RunViewRow[Name] | undefined }

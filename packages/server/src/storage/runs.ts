@@ -1,4 +1,3 @@
-/** Runs and their usage. */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { Page } from './page.ts'
 import type { TraitKind } from './traits.ts'
@@ -23,21 +22,14 @@ export interface RunRow {
   eventCount: number
   differingRetries: number
   errorCount: number
-  /** Lines, as in traits.ts. */
   traits: string
-  /** Text of completeness.ts. */
   recorders: string | null
-  /** Text of uncosted.ts. */
   uncosted: string | null
-  /** Text of failure.ts. */
   failure: string | null
   failureMessage: string | null
   lastEventAt: number
-  /** When its first event was stored. */
   receivedAt: number
-  /** Null: not pinned. */
   pinnedAt: number | null
-  /** When the stalled rule closed it; null: it did not. */
   ruleClosedAt: number | null
   /** Events whose payloads retention removed. */
   payloadsRemoved: number
@@ -63,11 +55,8 @@ export interface RunFilter {
   /** A run that the stalled rule closed counts as RUNNING. */
   onlyOutcomesEnd?: boolean | undefined
   sessionId?: string | undefined
-  /** Only runs with events that did not arrive. */
   hasGaps?: true | undefined
-  /** startedAt at or after. */
   from?: number | undefined
-  /** startedAt before. */
   to?: number | undefined
   /** Only runs of the newest requests for approval, of which this many are examined. */
   approvalsLookedAt?: number | undefined
@@ -82,7 +71,6 @@ export interface RunSift {
   /** From the start to the end, or to the latest event. */
   lengthMsMin: number
   errorsMin: number
-  /** Names that its events must have. */
   traits: Partial<Record<TraitKind, string>>
   /** A page ends after scanning this many runs, however few match. */
   runsLookedAt: number

@@ -20,12 +20,10 @@ export type SearchedEvent = Pick<StoredEvent, 'eventType' | 'label' | 'agentId' 
 
 export interface Word {
   word: string
-  /** Where it stands in the text, in UTF-16 code units. */
   start: number
   end: number
 }
 
-/** Characters of a word that count. */
 const WORD_CHARS = 100
 const SEQUENCES = /[\p{L}\p{N}\p{M}]+/gu
 // Scripts written without spaces.
@@ -79,7 +77,6 @@ export function payloadTexts(payload: string): string[] {
 /** A string, with the colon if it is a key, or a number. */
 const VALUES = /"[^"\\]*(?:\\.[^"\\]*)*"(?:\s*:)?|-?\d[\d.eE+-]*/g
 
-/** The texts of an event that a clause is compared with. */
 function fieldTexts(event: SearchedEvent, field: SearchField | null): string[] {
   switch (field) {
     case null:
@@ -216,7 +213,6 @@ function snippetOf(text: string, hits: readonly Range[]): SnippetPart[] {
   return parts
 }
 
-/** Moves a place out of a surrogate pair. */
 function boundary(text: string, at: number): number {
   const isLow = /[\uDC00-\uDFFF]/.test(text.charAt(at))
   return isLow && at > 0 ? at - 1 : at

@@ -1,4 +1,3 @@
-/** Search over payload text. */
 import type { SnippetPart } from '@tacho/contract/operator/search.ts'
 import type { EventRowRead } from './events.ts'
 import type { Page } from './page.ts'
@@ -13,7 +12,6 @@ export interface SearchSettingsRow {
   /** The last marked run among the runs with this start. */
   olderId: string | null
   indexedEvents: number
-  /** Counted up to LIMITS.searchRunsCounted. */
   waitingRuns: number
   waitingSince: number | null
   error: string | null
@@ -21,7 +19,6 @@ export interface SearchSettingsRow {
 
 export interface EventSearch {
   clauses: SearchClause[]
-  /** Event times: at or after, and before. */
   from: number
   to: number
   limit: number
@@ -46,7 +43,6 @@ export interface SearchHitRow {
 export type SearchRead = Page<SearchHitRow> & { lookedTo?: SearchPlace }
 
 export interface UnindexedRun {
-  /** Number of the run. */
   run: number
   id: string
   /** As read: if events were added since, the run stays marked. */

@@ -14,6 +14,5 @@ export interface SignInCondition {
 export interface SignInFind {
   where: SignInCondition[]
   limit: number
-  /** Newest first. */
   newestFirst?: boolean
 }

@@ -48,13 +48,11 @@ export interface ToolCallPage {
 }
 
 export interface ToolCallRow extends CallPlace {
-  /** External id of the run; `run` is the internal one. */
   runId: string
   eventId: string
   sessionId: string | null
   agentId: string | null
   agentName: string
-  /** JSON text as sent. */
   payload: string
 }
 

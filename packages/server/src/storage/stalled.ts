@@ -1,10 +1,8 @@
-/** Runs that stopped sending events without an outcome. */
 import type { ClosedAs } from '@tacho/contract/operator/stalled-rule.ts'
 import type { RunPlace } from './runs.ts'
 
 export interface StalledRuleRow {
   idleMinutes: number
-  /** Null: stalled runs stay open. */
   closeAs: ClosedAs | null
 }
 
@@ -18,7 +16,6 @@ export function closeAfterMinutes(rule: StalledRuleRow | null): number {
 }
 
 export interface ClosedRuns {
-  /** False: the rule closes nothing. */
   isOn: boolean
   /** External ids. The engine drops these runs from its caches. */
   changedRunIds: string[]

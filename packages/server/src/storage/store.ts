@@ -52,21 +52,17 @@ export interface StorageGauges {
   committedEvents: number
   /** Milliseconds that other writes have taken since the start, without waiting for their turn. */
   actMs: number
-  /** Reads of payloads since the start that did not match their checksums. */
   damagedPayloads: number
-  /** Free bytes on the store's disk; null if unknown. */
   diskFreeBytes: number | null
   /** Size of the store in bytes, with its write-ahead log; null if unknown. */
   storeBytes: number | null
 }
 
-/** Receives errors that no caller sees, because the store continues without the failed work. */
 export type StoreWarning = (what: string, error: unknown) => void
 
 /** `overloaded`: the write queue is full. `storage_full`: the disk is full. `storage_unavailable`: everything else. */
 export type StorageErrorCode = 'overloaded' | 'storage_full' | 'storage_unavailable'
 
-/** A failure of the store, never of the data: retrying the same act may succeed. */
 export class StorageError extends Error {
   readonly code: StorageErrorCode
   constructor(code: StorageErrorCode, message: string, cause?: unknown) {

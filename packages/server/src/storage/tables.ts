@@ -9,7 +9,6 @@ export interface Table {
   key: readonly string[]
   /** A faster order for this engine, because its rows are stored that way. Also unique. */
   walk?: Partial<Record<Engine, readonly string[]>>
-  /** Columns that only this engine has. */
   only?: Partial<Record<Engine, readonly string[]>>
   /**
    * What happens when a run is removed. `removed`: its rows are deleted (removal.ts; erased-records.ts for rows with
@@ -224,12 +223,9 @@ export function walkOf({ key, walk }: Pick<Table, 'key' | 'walk'>, engine: Engin
   return walk?.[engine] ?? key
 }
 
-// --- columns, by types
-
 type TextOf<Name extends TableName, Part extends 'line' | 'exported' | 'kept'> =
   Described[Name] extends Record<Part, infer Text extends string> ? Text : never
 
-/** The type of the lines of each exported table. */
 export type ExportedTable = { [Name in TableName]: TextOf<Name, 'line'> }[TableName]
 
 /** A row of a table in the program, without the tenant: `created_at#` is `createdAt: number`. */

@@ -6,7 +6,6 @@
 export const TRAIT_KINDS = ['tool', 'model', 'policy', 'prompt'] as const
 export type TraitKind = (typeof TRAIT_KINDS)[number]
 
-/** The names of each kind, in the order in which they arrived. */
 export type Traits = Record<TraitKind, string[]>
 
 /** A name cannot break a line, because JSON escapes line breaks. */
@@ -14,10 +13,8 @@ export function traitLine(kind: TraitKind, name: string): string {
   return `${kind}:${JSON.stringify(name)}\n`
 }
 
-/** The text to look for among the traits of a run: a line begins after another line. */
 export const soughtTrait = (kind: TraitKind, name: string): string => `\n${traitLine(kind, name)}`
 
-/** No trait, in a run. */
 export const NO_TRAITS = '\n'
 /** Characters of the traits of one run. Names beyond this are not kept. */
 export const TRAITS_CHARS = 4_096

@@ -24,7 +24,6 @@ export interface UncostedCalls extends CallTokens {
   calls: number
 }
 
-/** Calls of a run. */
 export interface RunCalls extends UncostedCalls {
   /** The prompt version that the calls name. Null: they name none, or the run has too many. */
   versionId: string | null
@@ -68,7 +67,6 @@ export function addUncosted(
   return true
 }
 
-/** Null: none. */
 export function uncostedText(list: readonly RunCalls[]): string | null {
   if (list.length === 0) return null
   const rows = list.map(({ model, context, calls, versionId, ...parts }) => {
@@ -78,7 +76,6 @@ export function uncostedText(list: readonly RunCalls[]): string | null {
   return JSON.stringify(rows)
 }
 
-/** Place of the version in a row of the text. */
 const VERSION_AT = 3 + TOKEN_PARTS.length
 
 /** Whether a text from outside is one that `uncostedText` writes. */

@@ -1,4 +1,3 @@
-/** Usage over time. */
 import type { UncostedSum } from './uncosted.ts'
 
 export interface UsageWindow {
@@ -10,7 +9,6 @@ export interface UsageWindow {
 }
 
 export type UsageGroup = 'agent' | 'model' | 'promptVersion' | 'tool' | 'session'
-/** The greatest first, then the most tokens. */
 export type UsageSort = 'cost' | 'tokens' | 'events' | 'runs' | 'failed'
 
 export interface UsagePointPage {
@@ -22,7 +20,6 @@ export interface UsagePointPage {
 }
 
 export interface UsagePointRow {
-  /** From 0. */
   step: number
   /** Internal id of the agent, key of the model, tool or session, or id of the prompt version. */
   key: string
@@ -45,9 +42,7 @@ export interface UsagePointRow {
   uncosted: UncostedSum[]
   /** By tool: calls that failed, and decisions that held one back. Otherwise null. */
   calls: { errors: number; blocked: number; approvals: number } | null
-  /** What a sorted page is sorted by. */
   value: number
-  /** By session, null. */
   llm: LatencyRow | null
   tool: LatencyRow | null
 }

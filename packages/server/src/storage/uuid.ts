@@ -5,7 +5,6 @@ export type Random = (size: number) => Uint8Array
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const COUNTER_MAX = 0xfff
-/** The variant digit, by its two free bits. */
 const VARIANTS = '89ab'
 /** If the clock goes back by less than this, ids wait for it; by more, they follow it. */
 const CLOCK_STEP_MS = 10_000
@@ -13,7 +12,6 @@ const CLOCK_STEP_MS = 10_000
 let lastTime = 0
 let counter = 0
 
-/** Whether a text has the form of a UUID of any version. */
 export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
@@ -55,7 +53,6 @@ export function uuidv5(namespace: string, name: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** The first 16 bytes as text, with the variant bits set. */
 function format(bytes: Buffer): string {
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = bytes.toString('hex', 0, 16)

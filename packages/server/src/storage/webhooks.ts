@@ -1,4 +1,3 @@
-/** Webhooks and their deliveries. */
 import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 
 export interface WebhookRow {
@@ -44,7 +43,6 @@ export interface NewDelivery {
   environmentId: string
   type: string
   createdAt: number
-  /** JSON object. */
   data: string
 }
 
@@ -68,7 +66,6 @@ export interface DeliveryOrder {
 export interface DeliveryHold {
   environmentId: string
   id: string
-  /** Owner of the lease in the work queue. */
   owner: string
 }
 

@@ -1,5 +1,3 @@
-/** Background work, done by the node that claims it. */
-
 /**
  * What `subjectId` names: an issue record, a simulation, a delivery, an issue, an environment, an erasure, a run, or new
  * events of a run (failures.ts).
@@ -36,9 +34,7 @@ export interface NewWork extends WorkSubject {
 }
 
 export interface WorkItem extends WorkSubject {
-  /** Includes this one. */
   attempts: number
-  /** The last error. */
   lastError: string | null
 }
 
@@ -70,9 +66,7 @@ export interface WorkPostponement {
 
 export interface WorkBacklog {
   kind: WorkKind
-  /** All work of the kind, due or not. */
   items: number
-  /** Due and not held. */
   due: number
   /** Since when the oldest of them is due; null if none is due. */
   dueSince: number | null

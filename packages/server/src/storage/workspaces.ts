@@ -11,5 +11,5 @@ export interface WorkspaceRow extends NewWorkspaceRow {
   archivedAt: number | null
 }
 
-/** A new name, or when it is archived; null restores it. */
+/** Null brings it back. */
 export type TenantChange = { name: string } | { archivedAt: number | null }

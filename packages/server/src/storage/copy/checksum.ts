@@ -5,7 +5,6 @@ import { valueText } from './value-text.ts'
 
 export interface Checksum {
   rows: number
-  /** Sum of the hashes of the rows, modulo 2^64. */
   sum: bigint
 }
 

@@ -14,7 +14,6 @@ import type { CopyState, Row, Source, TableProgress, Target, Value } from './sid
 import { COPIED_TABLES, walkOf, type NamedTable } from '../tables.ts'
 
 export interface CopyWatch {
-  /** Rows done so far in this phase, across all tables. */
   onProgress?: (phase: 'copy' | 'verify', rows: number, total: number, table: string) => void
   now?: () => number
   rowsPerBatch?: number
@@ -33,7 +32,6 @@ const ROWS_PER_BATCH = 500
 /** The secret that signs page cursors. */
 const CURSORS = 'cursors'
 
-/** Throws StoreRefused, with a message for people, if a store is not suitable or the results differ. */
 export async function copyStore(source: Source, target: Target, watch: CopyWatch = {}): Promise<CopyReport> {
   const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH } = watch
   const expected = await countAll(source)

@@ -85,7 +85,6 @@ async function connect(url: string): Promise<{ client: pg.Client; shown: string 
   return { client, shown: `the database ${shown}` }
 }
 
-/** Queries on its own connection. */
 async function once<Result>(url: string, ask: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const { client } = await connect(url)
   try {

@@ -4,15 +4,12 @@ import type { NamedTable, Engine } from '../tables.ts'
 export type Value = string | number | Buffer | null
 export type Row = Record<string, Value>
 
-/** Smallest and largest seq of the events of a run. */
 export interface SeqSpan {
   min: number
   max: number
 }
 
-/** The copy state that a target stores. */
 export interface CopyState {
-  /** Identifies the source store. */
   source: string
   startedAt: number
   finishedAt: number | null
@@ -23,10 +20,8 @@ export interface CopyState {
 
 export interface TableProgress {
   rows: number
-  /** Position in the source; null: at its start. */
   after: Value[] | null
   done: boolean
-  /** How events are renumbered. */
   numbering: Numbering | null
 }
 
@@ -44,7 +39,6 @@ export interface Side {
   /** Names with the engine's types, unordered. */
   columns(table: string): Promise<Map<string, string>>
   count(table: string): Promise<number>
-  /** The next rows in order. */
   read(table: NamedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
   /** By the run's number, given with its environment. Runs without events are missing. */
   seqSpans(runs: ReadonlyMap<number, string>): Promise<Map<number, SeqSpan>>
@@ -59,13 +53,11 @@ export interface Source extends Side {
 }
 
 export interface Target extends Side {
-  /** Null: nothing was ever copied into it. */
   state(): Promise<CopyState | null>
   /** Marks the store, so that no server opens it before the copy ends. */
   begin(state: CopyState): Promise<void>
   /** Writes rows and the new state in one transaction. */
   write(table: string, columns: readonly string[], rows: readonly Row[], state: CopyState): Promise<void>
-  /** Removes the mark, durably. */
   finish(state: CopyState): Promise<void>
 }
 

@@ -31,7 +31,6 @@ export function openSqliteSource(directory: string): Source {
     return {
       ...sideOf(db, directory, unlock),
       identity: async () => identityOf(db.prepare('SELECT name, value FROM secrets ORDER BY name').raw().all()),
-      // The lock ensures it.
       checkUnused: async () => undefined,
     }
   } catch (error) {
@@ -40,7 +39,6 @@ export function openSqliteSource(directory: string): Source {
   }
 }
 
-/** Identifies one installation. */
 export function identityOf(secrets: unknown): string {
   return hash('sha256', JSON.stringify(secrets))
 }

@@ -5,7 +5,6 @@ import { StoreRefused } from '../store.ts'
 
 export interface Address {
   config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>
-  /** Host, port and database for messages, without user and password. */
   shown: string
 }
 

@@ -10,7 +10,6 @@ const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'environment_id' AND a.atttypid = 'uuid'::regtype
   WHERE c.relnamespace = '${SCHEMA}'::regnamespace AND c.relkind = 'r' ORDER BY c.relname`
 
-/** The other tables are colocated with this one. */
 const FIRST = 'runs'
 
 /** The distributed tables. The first is the one the others are colocated with. */
@@ -25,7 +24,6 @@ export function distribution(table: string): string {
   return `SELECT create_distributed_table('${SCHEMA}.${table}', 'environment_id', colocate_with => '${beside}')`
 }
 
-/** Distributes the remaining tables and returns their names. The schema must exist. */
 export async function distribute(client: Pick<Client, 'query'>): Promise<string[]> {
   if (!(await isCitus(client))) {
     throw new StoreRefused('The database has no Citus extension. Run CREATE EXTENSION citus.')

@@ -6,10 +6,8 @@ import { firstFailure } from './first-failure.ts'
 import type { Reachability } from './reachability.ts'
 
 export interface Timeouts {
-  /** Wait for a connection to open or become free. */
   connectMs: number
   statementMs: number
-  /** Wait for a row that another transaction holds. */
   lockMs: number
   /** The database ends the transaction of a silent node after this, and frees its rows. */
   idleInTransactionMs: number
@@ -27,9 +25,7 @@ export interface Connections {
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   /** The same in a transaction, committed durably when the promise resolves. */
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
-  /** A connection for several transactions, one after the other. It is taken while there are any. */
   pipeline(): Pipeline
-  /** The same on one read-only snapshot. */
   snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   end(): Promise<void>
 }
@@ -40,7 +36,6 @@ export interface Connections {
  * no lock and sees what the one before stored.
  */
 export interface Pipeline {
-  /** `onSent`: the end has been sent. */
   transaction<Result>(work: Work<Result>, end: End, onSent: () => void, begin?: string): Promise<Result>
 }
 
@@ -78,7 +73,6 @@ const types = {
   },
 } as NonNullable<ClientConfig['types']>
 
-/** The connection settings of a client of this service. */
 export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientConfig {
   return {
     ...address,
@@ -198,7 +192,6 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
 
 interface Lease {
   connected: Promise<PoolClient>
-  /** Transactions on it that have not ended. */
   users: number
   isSound: boolean
 }

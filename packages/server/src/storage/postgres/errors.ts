@@ -75,7 +75,6 @@ export function isPoolBusy(error: unknown): boolean {
   return error instanceof Error && error.message === POOL_BUSY
 }
 
-/** Whether the connection to the database failed, as opposed to a statement or our code. */
 function isNetworkError(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof DatabaseError) return false
   const { code, message } = error as NodeJS.ErrnoException
@@ -93,7 +92,6 @@ function unreachable(error: unknown): StorageError {
   return new StorageError('storage_unavailable', `The database cannot be reached: ${message}`, error)
 }
 
-/** The error as a StorageError if the store failed; any other error is a bug and stays unchanged. */
 export function storageError(error: unknown): unknown {
   if (error instanceof StorageError) return error
   if (isPoolBusy(error)) return new StorageError('overloaded', 'All connections of the pool are busy', error)

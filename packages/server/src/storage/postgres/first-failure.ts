@@ -7,7 +7,6 @@ import type { ClientBase, DatabaseError } from 'pg'
 import { followsFailure } from './errors.ts'
 
 export interface FirstFailure {
-  /** The error that made this one happen; the same error if there is none. */
   behind(error: unknown): unknown
 }
 

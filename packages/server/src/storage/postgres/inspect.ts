@@ -1,4 +1,3 @@
-/** Checks of the installation, for doctor. */
 import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
 import type { StoreCheck } from '../store.ts'
 import type { Connections } from './connections.ts'
@@ -10,7 +9,6 @@ export interface Inspected {
   nodes: number
   queuedBytes: number
   queueBytes: number
-  /** Version of the newest schema this program knows. */
   schema: number
 }
 

@@ -16,7 +16,6 @@ const OLDEST_MAJOR = 15
 /** Marks a migration that is a single statement and cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
 const NO_TRANSACTION = '-- no transaction'
 
-/** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }

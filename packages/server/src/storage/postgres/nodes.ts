@@ -15,9 +15,7 @@ import { statement } from './statement.ts'
 
 export interface NodeRegistry {
   slot(): number
-  /** Number of living nodes, including this one. */
   alive(): number
-  /** Recent size of the database in bytes. */
   databaseBytes(): number | null
   /** Milliseconds by which the database's clock is ahead of this node's, measured at the last heartbeat. */
   clockOffsetMs(): number
@@ -55,18 +53,15 @@ export interface NodeOptions {
   connections: Connections
   /** Any node ends sessions that are silent for this long. */
   silentMs: number
-  /** This node's clock, milliseconds since 1970. */
   now: () => number
   onWarning: StoreWarning | undefined
 }
 
-/** Number of living nodes of a store that this process does not serve. */
 export async function aliveNodes(client: Pick<Client, 'query'>): Promise<number> {
   const { rows } = await client.query<{ alive: string }>(`SELECT ${ALIVE} AS alive`)
   return Number(rows[0]?.alive)
 }
 
-/** Joins, and sends heartbeats. */
 export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions): Promise<NodeRegistry> {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }

@@ -21,7 +21,6 @@ import { createReachability } from './reachability.ts'
 import { postgresSql } from './sql.ts'
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database?sslmode=…` */
   url: string
   /** Connections of this node, in addition to one for its heartbeats. */
   poolSize?: number
@@ -30,7 +29,6 @@ export interface PostgresOptions {
   queueBytes?: number
   /** How long to wait at start for a database that does not answer yet. */
   waitMs?: number
-  /** This node's clock, milliseconds since 1970. */
   now?: () => number
   /** Called when the database becomes unreachable, and when it is reachable again. */
   onReachable?: (reachable: boolean, why: string) => void

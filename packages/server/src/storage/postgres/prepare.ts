@@ -17,7 +17,6 @@ export function prepareStore(address: Address, waitMs: number): Promise<string[]
   return onConnection(address, waitMs, (client) => migrate(client))
 }
 
-/** The same, then distributes it over a Citus cluster. Returns the newly distributed tables. */
 export function distributeStore(url: string, waitMs = 10_000): Promise<string[]> {
   return onConnection(parseAddress(url), waitMs, async (client) => {
     await migrate(client)

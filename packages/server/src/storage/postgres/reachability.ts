@@ -10,7 +10,6 @@ import { connectError } from './errors.ts'
 
 export interface Reachability {
   isReachable(): boolean
-  /** Throws a StorageError in state silent. */
   check(): void
   connected(): void
   failed(error: unknown): void

@@ -3,7 +3,6 @@ import type { ClientBase } from 'pg'
 import type { Sql, SqlValue } from '../sql/sql.ts'
 import { portableStatement } from './statement.ts'
 
-/** The portable adapter over one connection, inside a transaction. */
 export function postgresSql(client: ClientBase, onDamage: Sql['onDamage'] = () => undefined): Sql {
   const query = (text: string, params: readonly SqlValue[]) =>
     client.query<Record<string, unknown>>({ ...portableStatement(text), values: [...params] })

@@ -1,4 +1,3 @@
-/** How a file declares its acts, each with its kind. */
 import type { Sql } from './sql.ts'
 
 /**
@@ -12,7 +11,6 @@ interface Act<Args extends unknown[], Result> {
   readonly run: (sql: Sql, ...args: Args) => Promise<Result>
 }
 
-/** The methods of the storage interface that these acts make. */
 export type MethodsOf<Acts> = {
   readonly [Name in keyof Acts]: Acts[Name] extends Act<infer Args, infer Result>
     ? (...args: Args) => Promise<Result>

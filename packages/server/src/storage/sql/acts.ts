@@ -124,13 +124,11 @@ export const ACTS = {
 export type ActMethods = MethodsOf<typeof ACTS>
 export type ActName = keyof ActMethods
 
-/** One method per act. Each passes its name and arguments to `call`. */
 export function actMethods(call: (name: ActName, kind: ActKind, args: unknown[]) => Promise<unknown>) {
   const method = (name: ActName) => [name, (...args: unknown[]) => call(name, ACTS[name].kind, args)]
   return Object.fromEntries((Object.keys(ACTS) as ActName[]).map(method)) as unknown as ActMethods
 }
 
-/** Runs an act named in a message. */
 export function runAct(sql: Sql, name: ActName, args: unknown[]): Promise<unknown> {
   const run = ACTS[name].run as (sql: Sql, ...args: unknown[]) => Promise<unknown>
   return run(sql, ...args)

@@ -23,7 +23,6 @@ export const agentListActs = {
   changeAgent: write(changeAgent),
 }
 
-/** Its newest run, by an index. */
 const LAST_RUN = 'SELECT MAX(r.started_at) FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id'
 const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRunAt",
     CASE WHEN "lastRunAt" > archived_at THEN NULL ELSE archived_at END AS "archivedAt"
@@ -59,10 +58,7 @@ function listAgents(
   return sql.all(text, [environmentId, environmentId, after ?? BEFORE_ALL, limit])
 }
 
-/**
- * Null: the environment has no such agent. `no_id`: its name is what identifies it. Nothing is written or audited if it is
- * so already.
- */
+/** `no_id`: its name is what identifies it. */
 async function changeAgent(
   sql: Sql,
   environmentId: string,

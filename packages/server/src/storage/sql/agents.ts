@@ -16,7 +16,6 @@ import type { Sql } from './sql.ts'
 
 export interface KnownAgent {
   id: string
-  /** Short form of the name in the row. */
   name: string
   /** Event time of that name in the row. */
   nameTime: number
@@ -27,7 +26,6 @@ export interface KnownAgent {
 type Named = Pick<NewEvent, 'agentId' | 'agentName' | 'time'>
 
 const CACHE_BYTES = 8 * 1_048_576
-/** No stored event has named the agent yet. */
 const UNNAMED = Number.MIN_SAFE_INTEGER
 
 const AGENTS: InsertedTable = {
@@ -73,7 +71,6 @@ export function knownAgents(refreshMs: number) {
     keep({ loaded }: OpenAgents): void {
       for (const [place, agent] of loaded) agents.set(ownText(place), agent)
     },
-    /** Clears the cache: rows may differ from what was noted. */
     forget: () => agents.clear(),
     /** Notes a stored event of an agent. Returns whether its row needs an update. */
     note(agent: KnownAgent, { agentName, time }: Named): boolean {
@@ -88,7 +85,6 @@ export function knownAgents(refreshMs: number) {
 
 export interface OpenAgents {
   ofEvent: KnownAgent[]
-  /** New agents, by index. */
   loaded: Map<string, KnownAgent>
 }
 

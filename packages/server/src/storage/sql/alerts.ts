@@ -37,7 +37,6 @@ const COLUMNS = `id, environment_id AS "environmentId", rule, state, checked_at 
 const NANOS = 1e9
 const RUNS_LOOKED_AT = 1_000
 
-/** As stored: rule and state are JSON. */
 type Stored = Omit<AlertRow, 'rule' | 'state'> & { rule: string; state: string }
 
 function toRow(stored: Stored): AlertRow {
@@ -45,7 +44,6 @@ function toRow(stored: Stored): AlertRow {
   return { ...stored, rule: JSON.parse(rule) as AlertRow['rule'], state: JSON.parse(state) as AlertRow['state'] }
 }
 
-/** By id; bounded by LIMITS.alerts. */
 async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? ORDER BY id LIMIT ?`
   return (await sql.all<Stored>(text, [environmentId, LIMITS.alerts])).map(toRow)
@@ -95,10 +93,8 @@ async function changeAlert(
   return { ...alert, rule, state }
 }
 
-/** What a budget is. */
 const BUDGETS = ['threshold', 'agentId', 'period'] as const
 
-/** Queues a message to every webhook that subscribes to it. Returns how many. */
 async function testAlert(
   sql: Sql,
   { environmentId, at }: AlertRef,
@@ -109,7 +105,6 @@ async function testAlert(
   return announceAlert(sql, environmentId, news, at)
 }
 
-/** Null: no such alert in that environment. */
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
   const alert = await find(sql, environmentId, id)
   if (alert === null) return null
@@ -122,7 +117,6 @@ async function removeAlert(sql: Sql, environmentId: string, id: string, audit: A
   return alert
 }
 
-/** What the job needs; null if the alert was removed. */
 async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   const alert = await find(sql, environmentId, id)
   const environment = alert && (await findEnvironment(sql, environmentId))

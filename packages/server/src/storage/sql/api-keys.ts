@@ -22,7 +22,6 @@ const columns = (revokedAt: string) => `k.id, k.environment_id AS "environmentId
   ${revokedAt} AS "revokedAt", k.replaced_by AS "replacedBy", k.last_used_at AS "lastUsedAt"`
 const COLUMNS = columns('k.revoked_at')
 
-/** Scopes are stored as a JSON array. */
 type Kept<Row> = Omit<Row, 'scopes'> & { scopes: string }
 
 const parsed = <Row>(row: Kept<Row>) => ({ ...row, scopes: JSON.parse(row.scopes) as Scope[] })
@@ -58,7 +57,7 @@ async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspac
   return row && parsed(row)
 }
 
-/** A second revocation keeps the first time and is not audited again. Null: no such key in that environment. */
+/** A second revocation keeps the first time and is not audited again. */
 async function revokeApiKey(
   sql: Sql,
   environmentId: string,

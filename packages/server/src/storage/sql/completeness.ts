@@ -5,7 +5,6 @@ import { enqueueWork } from './work.ts'
 /** Most gaps that are filled again, by a retry or the spool of a dead process, are filled by then. */
 const SETTLE_MS = 60_000
 
-/** Part of the act that finds gaps in runs, by their internal ids. */
 export function enqueueGaps(sql: Sql, environmentId: string, ids: readonly string[], at: number): Promise<void> {
   const work = ids.toSorted().map((subjectId): NewWork => {
     return { kind: 'tell_gaps', environmentId, subjectId, dueAt: at + SETTLE_MS }

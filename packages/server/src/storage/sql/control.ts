@@ -1,4 +1,3 @@
-/** Acts on all control tables together: the first tenant, secrets, last uses. */
 import { write } from './act.ts'
 import type { CredentialUse, FirstTenant } from '../control.ts'
 import { insertApiKey } from './api-keys.ts'

@@ -4,7 +4,6 @@ import { eventEnvironment } from './events.ts'
 import { PAYLOAD, withPayloads } from './payloads.ts'
 import type { DamagedPayload, Sql } from './sql.ts'
 
-/** What the log says of a damaged payload. */
 export function damagedPayload({ environmentId, eventId, seq }: DamagedPayload): [what: string, error: Error] {
   const name = eventId === null ? `with seq ${seq}` : JSON.stringify(eventId)
   return ['a stored payload is damaged', new Error(`Event ${name} of environment ${environmentId}`)]
@@ -13,7 +12,6 @@ export function damagedPayload({ environmentId, eventId, seq }: DamagedPayload):
 export interface PayloadsChecked {
   payloads: number
   damaged: number
-  /** The first that was found. */
   first: DamagedPayload | null
 }
 

@@ -23,7 +23,6 @@ export const eventsActs = {
   listEventRows: read(listEventRows),
 }
 
-/** The session of the event `e`; `run` is the session of its run. */
 export const eventSession = (run: string) =>
   `CASE WHEN e.own_session IS NULL THEN ${run} WHEN e.own_session <> '' THEN substr(e.own_session, 2) END`
 
@@ -50,7 +49,6 @@ const NAMES = Object.keys(COLUMNS)
   .map((name) => `"${name}"`)
   .join(', ')
 
-/** Columns of unbounded client texts. The rest of an event is small. */
 const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVersion'] as const
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')} AS bytes`
@@ -76,7 +74,6 @@ type FirstPage = Omit<EventPage, 'after'>
 
 interface Query {
   environmentId: string
-  /** Starts the statement. */
   run: string
   text: string
   params: SqlValue[]
@@ -184,7 +181,6 @@ export async function listEventRows(
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
 }
 
-/** Conditions on columns, by their names in ROW. */
 function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: string; values: SqlValue[] } {
   const conditions: string[] = []
   const values: SqlValue[] = []

@@ -26,7 +26,6 @@ interface Row {
   reply: string | null
 }
 
-/** Claims a key for a request, or returns the state of the request that has it. */
 async function claimIdempotencyKey(
   sql: Sql,
   key: IdempotencyKey,
@@ -63,7 +62,6 @@ async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: n
   await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, [...values(key), claimedAt])
 }
 
-/** Deletes some keys claimed before that time. Returns how many. */
 function deleteOldIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
   const text = `DELETE FROM idempotency_keys WHERE (actor_kind, actor_id, idempotency_key) IN (
     SELECT actor_kind, actor_id, idempotency_key FROM idempotency_keys

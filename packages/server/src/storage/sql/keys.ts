@@ -15,7 +15,6 @@ export function rejectionKey(runId: string, eventId: string): string {
   return textKey(`${runId}\0${eventId}`)
 }
 
-/** Of an issue record that a client sent. */
 export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): string {
   return textKey(`${sdkInstanceId}\0${clientRecordId}`)
 }
@@ -25,12 +24,10 @@ export function serviceRecordKey(runId: string, eventId: string | null): string 
   return textKey(`\0${runId}\0${eventId ?? ''}`)
 }
 
-/** A client instance's id for an approval request. */
 export function requestKey(clientId: string, clientRequestId: string): string {
   return textKey(`${clientId}\0${clientRequestId}`)
 }
 
-/** The length of a hash and some more. */
 export const SHORT_CHARS = 200
 
 /** A text for a cache: long ones as their hash. Client texts never contain NUL. */

@@ -34,7 +34,6 @@ export function readMigrations(folder: string): Migration[] {
   })
 }
 
-/** The schema of a store that these migrations made. */
 export const newestVersion = (migrations: readonly Pick<Migration, 'version'>[]): number =>
   migrations.at(-1)?.version ?? 0
 

@@ -109,7 +109,6 @@ async function compressed(sql: Sql, bytes: Buffer): Promise<Uint8Array> {
   return new Uint8Array(packed)
 }
 
-/** Null: it would save too little. */
 async function packBlock(sql: Sql, rows: readonly UnpackedRow[], leastSaved: number): Promise<PackedBlock | null> {
   const texts = rows.map(({ payload }) => Buffer.from(payload))
   const all = Buffer.concat(texts)
@@ -150,7 +149,6 @@ interface PlacedBlock extends PackedBlock {
   block: number
 }
 
-/** Null: another process has changed the run. */
 async function takeRun(
   sql: Sql,
   environmentId: string,

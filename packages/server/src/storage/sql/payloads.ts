@@ -22,7 +22,6 @@ export const BLOCK_BYTES = 256 * 1_024
 /** Far above any block, and far below what a damaged one could claim. */
 const MAX_BLOCK_BYTES = 8 * 1_048_576
 
-/** Reads of blocks that are sent together. */
 const BLOCKS_AT_ONCE = 8
 
 /** Readers get this for a removed payload, whose `payloadBytes` is 0, and for a damaged one, which is `payloadDamaged`. */
@@ -32,13 +31,11 @@ const REMOVE = "payload = '', payload_bytes = 0, payload_sum = NULL, block = NUL
 /** To name the seq makes SQLite delete and insert the row, and so merge pages that become almost empty. */
 export const REMOVE_PAYLOAD = { sqlite: `seq = seq, ${REMOVE}`, postgres: REMOVE } as const
 
-/** Size in bytes of the payload of the event `e`. */
 export const PAYLOAD_BYTES = 'COALESCE(e.payload_bytes, octet_length(e.payload))'
 
 /** Whether the payload of the event `e` says anything: the empty one, `{}`, is neither packed nor removed. */
 export const SAYS_SOMETHING = `${PAYLOAD_BYTES} > 2`
 
-/** The checksum of a payload as its row has it: a CRC-32 in four bytes. */
 export const payloadSum = (payload: string): number => crc32(payload) | 0
 
 /**
@@ -61,7 +58,6 @@ export const mayContain = ({ dialect }: Pick<Sql, 'dialect'>) =>
 export const unlessPacked = (column: string, condition: string) =>
   column === 'e.payload' ? `(e.payload_bytes IS NOT NULL OR ${condition})` : condition
 
-/** Selected from the event `e`, for `comparePacked`. */
 export const PACKED = `e.payload_bytes AS "payloadBytes", CASE WHEN e.block IS NOT NULL THEN ${TEXT} END AS payload`
 
 export interface Compared {
@@ -95,7 +91,6 @@ interface Place {
   bytes: number
 }
 
-/** What a reader selects as PAYLOAD, and `withPayloads` makes of it. */
 interface Read {
   payload: string | null
   payloadSum?: number | null
@@ -123,7 +118,6 @@ function markDamaged(row: Read): void {
   row.payloadDamaged = true
 }
 
-/** What the reader selected to name the event. */
 function placeIn(row: object): Pick<DamagedPayload, 'eventId' | 'seq'> {
   const { eventId = null, seq = null } = row as Partial<DamagedPayload>
   return { eventId, seq }
@@ -159,7 +153,6 @@ function placeOf(text: string | null): Place | null {
   return { run, block, at, bytes }
 }
 
-/** Null: it is damaged. */
 async function readBlock(sql: Sql, environmentId: string, run: number, block: number): Promise<Buffer | null> {
   const row = await sql.get<{ packed: Buffer }>(
     'SELECT packed FROM payload_blocks WHERE environment_id = ? AND run = ? AND block = ?',
@@ -178,7 +171,6 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
   }
 }
 
-/** Blocks deleted in one statement. */
 const BLOCKS_DELETED = 1_000
 
 /** Deletes blocks of a run whose events are deleted or have no payloads. False: some are left for the next call. */

@@ -16,20 +16,17 @@ export const pricesActs = {
 
 const COLUMNS = 'model, rates, changed_at AS "changedAt"'
 
-/** As stored: the rates are JSON. */
 type Stored = Omit<PriceRow, 'rates'> & { rates: string }
 
 function toRow(stored: Stored): PriceRow {
   return { ...stored, rates: JSON.parse(stored.rates) as PriceRow['rates'] }
 }
 
-/** By model. */
 async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
   const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = ? ORDER BY model LIMIT ?`
   return (await sql.all<Stored>(text, [workspaceId, LIMITS.prices])).map(toRow)
 }
 
-/** `too_many`: the workspace has reached its limit. */
 async function setPrice(
   sql: Sql,
   workspaceId: string,
@@ -50,7 +47,6 @@ async function setPrice(
   return 'set'
 }
 
-/** Null: no such price. */
 async function removePrice(
   sql: Sql,
   workspaceId: string,

@@ -5,7 +5,6 @@ export const revisionActs = {
   controlRevision: look(controlRevision),
 }
 
-/** Increases whenever a key, token or tenant changes. Caches follow it. */
 async function controlRevision(sql: Sql): Promise<number> {
   const row = await sql.get<{ revision: number }>('SELECT revision FROM control WHERE id = 1')
   return row?.revision ?? 0

@@ -15,7 +15,6 @@ export interface Sql {
    * Rows that do not fit on the page are not read into memory.
    */
   page<Row extends object>(text: string, params: readonly SqlValue[], limit: number): Promise<Page<Row>>
-  /** The number of rows written. */
   run(text: string, params?: readonly SqlValue[]): Promise<number>
 }
 

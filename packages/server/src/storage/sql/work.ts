@@ -51,10 +51,8 @@ export async function enqueueWork(
   await insertRows(sql, 'work', rows, `ON CONFLICT (environment_id, kind, subject_id) ${whenQueued}`)
 }
 
-/** The kinds, as a table of one column. */
 const KINDS = `(VALUES ${WORK_KINDS.map(() => '(?)').join(', ')}) AS asked`
 
-/** The kinds that have due work. */
 async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   const text = `SELECT asked.column1 AS kind FROM ${KINDS}
     WHERE EXISTS (SELECT 1 FROM work WHERE kind = asked.column1 AND due_at <= ?)`
@@ -123,7 +121,6 @@ async function claimWorkInTurn(
 interface Waiting {
   environmentId: string
   workspaceId: string
-  /** Due items, counted up to the limit. */
   due: number
 }
 
@@ -181,7 +178,6 @@ export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }:
   return forEachHeld(sql, hold, text, [dueAt, error, counts ? 0 : 1])
 }
 
-/** Removes work that is still held and no longer needed. Most acts do this in their own transaction. */
 export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
   return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
 }

@@ -46,7 +46,6 @@ export function checkpointer(db: Database) {
   }
 
   return {
-    /** Copies the log into the store once it has grown enough since the last time. */
     whenGrown(): void {
       const { log } = checkpoint('NOOP')
       if (!isDue(log)) return

@@ -38,7 +38,6 @@ function availableBytes({ bavail, bsize }: StatsFs): number {
   return bavail * bsize
 }
 
-/** Size of a store with its log; null if unknown. */
 export function sizeBytes(file: string): number | null {
   const [store, log] = [file, `${file}-wal`].map((name) => statSync(name, { throwIfNoEntry: false })?.size)
   return store === undefined ? null : store + (log ?? 0)

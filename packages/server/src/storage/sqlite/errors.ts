@@ -13,7 +13,6 @@ export function isDataError(error: unknown): boolean {
   return error instanceof TypeError && error.message.startsWith('SQLite3 can only bind')
 }
 
-/** SQLite's error as a StorageError if the store failed; any other error unchanged. */
 export function storageError(error: unknown): unknown {
   if (!(error instanceof Database.SqliteError)) return error
   if (error.code.startsWith('SQLITE_FULL')) return new StorageError('storage_full', 'The disk is full', error)

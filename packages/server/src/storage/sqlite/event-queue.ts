@@ -7,7 +7,6 @@ import type { Thread } from './thread.ts'
 
 export interface EventQueue {
   append(batch: EventBatchRows): Promise<EventVerdict[]>
-  /** Why the next batch would be refused, null when it would not. */
   refused(): StorageErrorCode | null
   bytes(): number
 }

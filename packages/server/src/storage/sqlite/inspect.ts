@@ -1,4 +1,3 @@
-/** Checks of an open store, for doctor. */
 import { statSync } from 'node:fs'
 import type { StoreCheck } from '../store.ts'
 import type { Disk } from './disk.ts'

@@ -14,7 +14,6 @@ export type Task = { task: 'backup'; file: string; target: string } | { task: 'c
 export interface FileChecked {
   /** What SQLite finds wrong with its own structures, or 'ok'. */
   structure: string
-  /** Null: they cannot be read. */
   payloads: StoreCheck | null
 }
 

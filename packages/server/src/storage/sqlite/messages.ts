@@ -1,4 +1,3 @@
-/** Messages between the main thread and the threads of the store. */
 import type { ActName } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
 import { StorageError, StoreDamaged, type StorageErrorCode } from '../store.ts'
@@ -20,11 +19,8 @@ export interface Replies {
   replies: Reply[]
   commits?: number
   events?: number
-  /** How long a write other than an append took. */
   actMs?: number
-  /** Payloads that were read and do not match their checksums. */
   damaged?: DamagedPayload[]
-  /** An error that belongs to no reply. */
   warning?: { what: string; error: SentError }
 }
 

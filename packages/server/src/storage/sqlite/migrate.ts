@@ -8,12 +8,10 @@ import { checkApplied, readMigrations, type Applied, type Migration } from '../s
 import { StoreRefused } from '../store.ts'
 import { APPLICATION_ID, type Database } from './database.ts'
 
-/** Every migration this version knows. */
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/sqlite/migrations'))
 }
 
-/** Migrates a store to the newest schema, or refuses it. */
 export function migrate(db: Database, migrations: Migration[] = knownMigrations()): void {
   const apply = db.transaction(() => {
     const applied = appliedMigrations(db)

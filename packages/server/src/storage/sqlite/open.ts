@@ -130,11 +130,9 @@ function storageOf({ options, file, disk, writer, readers, counts, state, missin
 
 interface Prepared {
   unlock: () => void
-  /** Changes that were acknowledged and are not in the store. */
   missing: number
 }
 
-/** Takes the lock and migrates the store to the newest schema. */
 function prepare(directory: string, file: string): Prepared {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })

@@ -12,7 +12,6 @@ import type { Call } from './messages.ts'
 import type { Thread } from './thread.ts'
 
 export interface Readers {
-  /** Calls the least busy reader. */
   call: Thread['call']
   close(): Promise<void>
 }
@@ -23,7 +22,6 @@ const IDLE_MS = 60_000
 /** A thread that cannot start costs as much as one that can. */
 const RETRY_MS = 60_000
 
-/** Starts the first reader. There are never more than `most`. */
 export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Readers> {
   const threads = [await start()]
   const ending = new Set<Promise<void>>()
@@ -31,7 +29,6 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   /** Runs since a call found all readers busy, until a call finds one idle. */
   let busy: NodeJS.Timeout | undefined
   let closing = false
-  /** Runs after a reader could not start. */
   let resting: NodeJS.Timeout | undefined
 
   function call(act: Call['act'], args: unknown[]): Promise<unknown> {

@@ -11,7 +11,6 @@ import { lockStore } from './lock.ts'
 import { appliedMigrations, knownMigrations } from './migrate.ts'
 
 export interface RestoreOptions {
-  /** A file that a backup wrote. */
   from: string
   directory: string
   /** Move an existing store aside instead of refusing. */

@@ -4,7 +4,6 @@ import type { Task, TaskReply } from './maintenance.ts'
 import { receivedError } from './messages.ts'
 import { moduleUrl } from '../../program/module-url.ts'
 
-/** Runs a long task on a separate thread and ends that thread. */
 export async function runTask(task: Task): Promise<string> {
   const worker = new Worker(moduleUrl('maintenance', import.meta.url), { name: `tacho-${task.task}`, workerData: task })
   try {

@@ -18,14 +18,11 @@ import { PendingCalls } from '../../threads/pending-calls.ts'
 export interface Thread {
   call(act: Call['act'], args: unknown[]): Promise<unknown>
   alive(): boolean
-  /** Unanswered calls. */
   pending(): number
-  /** Lets it answer pending calls, then ends it. */
   close(): Promise<void>
 }
 
 export interface ThreadOptions {
-  /** A module in this folder. */
   name: 'writer' | 'reader'
   file: string
   heapMib: number

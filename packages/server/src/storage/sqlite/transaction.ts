@@ -1,7 +1,6 @@
 import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
 
-/** Runs `work` in one transaction that commits so many changes. */
 export async function counted<Result>(
   db: Database,
   changes: Changes,

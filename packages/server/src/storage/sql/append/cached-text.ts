@@ -1,6 +1,3 @@
-/** Client texts in caches: their size, and copies, because a slice keeps its whole source in memory. */
-
-/** Approximate bytes of a cache entry and its row, without their texts. */
 const ENTRY_BYTES = 500
 
 /** Upper bound of the memory of a cache entry whose texts have `chars` UTF-16 units together. */

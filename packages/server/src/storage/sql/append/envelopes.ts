@@ -56,7 +56,6 @@ export type TakeNumbers = (count: number) => Promise<number[]>
 export interface OpenEnvelopes {
   /** The number of each event's envelope, in order. */
   ofEvent: number[]
-  /** New to the cache. */
   loaded: Map<string, number>
 }
 
@@ -104,7 +103,6 @@ export function knownEnvelopes() {
       }
       return { loaded, ofEvent: ofEvent.map((one) => (typeof one === 'number' ? one : numberOf(loaded, one))) }
     },
-    /** Caches what a committed transaction loaded or stored. */
     keep({ loaded }: OpenEnvelopes): void {
       for (const [place, number] of loaded) numbers.set(ownText(place), number)
     },

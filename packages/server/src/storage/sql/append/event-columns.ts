@@ -3,16 +3,13 @@ import type { NewEvent } from '../../events.ts'
 import { ENVELOPE, envelopeTexts } from './envelopes.ts'
 import { ownSession, type RunState } from './run-state.ts'
 
-/** An event to be stored in its run. */
 export interface PlacedEvent {
   run: RunState
   event: NewEvent
   receivedAt: number
-  /** Number of its envelope. */
   envelope: number
 }
 
-/** An event that may be stored already. */
 export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 
 /** What an event's row holds as sent, with the column. */

@@ -51,7 +51,6 @@ export async function countRejected(
   return changed
 }
 
-/** Keeps the newest rejection of each event. */
 export function keepRejections(sql: Sql, environmentId: string, rejections: readonly RejectionRow[]): Promise<unknown> {
   const newest = new Map<string, Row>()
   for (const { runId, eventId, code, rejectedAt } of rejections) {
@@ -69,7 +68,6 @@ export async function trimRejections(sql: Sql, environmentId: string, kept = REJ
   await sql.run(text, [environmentId, environmentId, kept])
 }
 
-/** The newest rejection of that id among those kept (bounded per environment). */
 async function findRejection(
   sql: Sql,
   environmentId: string,

@@ -1,4 +1,3 @@
-/** Lists of approvals, and the changes that caches and streams follow. */
 import { look, read } from '../act.ts'
 import type {
   ApprovalFilter,
@@ -102,14 +101,12 @@ async function countRequests(
   return keys.map((key) => counts.get(key) ?? 0)
 }
 
-/** Environments that may have overdue approvals at `now`. */
 async function listOverdueEnvironments(sql: Sql, now: number, limit: number): Promise<string[]> {
   const text = `SELECT environment_id AS id FROM approval_feeds WHERE next_deadline <= ? ORDER BY next_deadline LIMIT ?`
   const rows = await sql.all<{ id: string }>(text, [now, limit])
   return rows.map(({ id }) => id)
 }
 
-/** The approval revision of each of these environments; 0 if it has none. */
 async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<ApprovalRevision[]> {
   const text = `SELECT environment_id AS "environmentId", revision, removed_revision AS "removedRevision"
     FROM approval_feeds WHERE environment_id IN (${PLACES})`

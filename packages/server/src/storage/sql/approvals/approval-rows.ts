@@ -1,4 +1,3 @@
-/** The columns of approvals, and reads of single rows. */
 import { look, read } from '../act.ts'
 import type { ApprovalRow, Requester } from '../../approvals.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
@@ -17,7 +16,6 @@ export function findApproval(sql: Sql, environmentId: string, id: string): Promi
   return sql.get(`SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id = ?`, [environmentId, id])
 }
 
-/** The approvals that exist, in no particular order. */
 export function findApprovals(sql: Sql, environmentId: string, ids: string[]): Promise<ApprovalRow[]> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [environmentId, ...chunk]))

@@ -117,14 +117,12 @@ function byId(approvals: ApprovalRow[]): Map<string, ApprovalRow> {
   return new Map(approvals.map((approval) => [approval.id, approval]))
 }
 
-/** What the changes of one transaction share. */
 interface ChangeOfApprovals {
   environmentId: string
   now: number
   revision: number
 }
 
-/** The ids of pending, not expired approvals among the given ones. */
 async function decide(
   sql: Sql,
   { environmentId, now, revision }: ChangeOfApprovals,
@@ -185,7 +183,6 @@ export async function nextRevision(sql: Sql, environmentId: string, deadline: nu
   return row.revision
 }
 
-/** Tells open streams and long polls that approvals were removed. */
 export async function noteRemoval(sql: Sql, environmentId: string): Promise<void> {
   const revision = await nextRevision(sql, environmentId, null)
   await sql.run('UPDATE approval_feeds SET removed_revision = ? WHERE environment_id = ?', [revision, environmentId])

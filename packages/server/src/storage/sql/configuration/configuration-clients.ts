@@ -1,4 +1,3 @@
-/** The clients of the runtime configuration, and how far each is. */
 import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import {

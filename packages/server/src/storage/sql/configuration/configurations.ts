@@ -59,7 +59,6 @@ export async function lockConfiguration(
   return row
 }
 
-/** Computes the configuration from the deployed versions, and stores it. */
 export async function keepConfiguration(sql: Sql, environmentId: string, publication: number): Promise<string> {
   const prompts = await sql.all<RuntimePrompt>(
     `SELECT p.id AS "promptId", p.name, v.id AS "versionId", CAST(v.number AS TEXT) AS version, v.content,

@@ -47,9 +47,6 @@ async function createPolicy(
   return 'created'
 }
 
-/**
- * Null: no such policy in the workspace. If the newest version has the same content, nothing is written or audited.
- */
 async function createPolicyVersion(
   sql: Sql,
   workspaceId: string,
@@ -87,7 +84,6 @@ async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersi
   await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
 }
 
-/** By id. */
 async function listPolicies(
   sql: Sql,
   workspaceId: string,
@@ -130,7 +126,7 @@ function findPolicyVersion(
   return sql.get(text, [workspaceId, policyId, number])
 }
 
-/** Null: no such policy. A deployed one is not archived: `deployedIn` names an environment. */
+/** A deployed one is not archived: `deployedIn` names an environment. */
 async function archivePolicy(
   sql: Sql,
   workspaceId: string,

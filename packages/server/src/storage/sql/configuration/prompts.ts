@@ -62,9 +62,6 @@ async function createPrompt(
   return 'created'
 }
 
-/**
- * Null: no such prompt in the workspace. If the newest version has the same content, nothing is written or audited.
- */
 async function createPromptVersion(
   sql: Sql,
   workspaceId: string,
@@ -107,7 +104,6 @@ async function insertVersion(
   return { id, promptId, number, ...measured, author, note, createdAt, importedAt: null }
 }
 
-/** By id; only the prompt of that name if a name is given. */
 async function listPrompts(
   sql: Sql,
   workspaceId: string,
@@ -151,7 +147,7 @@ function findPromptVersion(
   return sql.get(text, [workspaceId, promptId, number])
 }
 
-/** Null: no such prompt. A deployed one is not changed: `deployedIn` names an environment. */
+/** A deployed one is not changed: `deployedIn` names an environment. */
 async function changePrompt(
   sql: Sql,
   workspaceId: string,

@@ -36,7 +36,6 @@ export const publishActs = {
   publish: write(publish),
 }
 
-/** A permitted change: the version exists. */
 interface Planned extends Change {
   bytes: number
   restores: number | null
@@ -64,8 +63,6 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   if (tooLarge !== null) return { outcome: 'too_large', limit: tooLarge }
   return writePublication(sql, publication, present.publication + 1, planned, audit)
 }
-
-// --- changes and bounds
 
 /** What the workspace knows of the items: names, and the bytes of the requested versions. */
 async function planAll(
@@ -185,8 +182,6 @@ export async function deploymentFault(
   }
   return tooLargeAfter(deployed, planned) === null ? null : { outcome: 'too_large', index: 0 }
 }
-
-// --- writing
 
 async function writePublication(
   sql: Sql,

@@ -37,7 +37,6 @@ const COLUMNS = `id, environment_id AS "environmentId", status, condition, sever
 
 const WAITING = `status IN ('QUEUED', 'RUNNING')`
 
-/** The result is stored as JSON text. */
 type Kept = Omit<SimulationRow, 'result'> & { result: string | null }
 
 function parsed({ result, ...row }: Kept): SimulationRow {
@@ -75,7 +74,6 @@ async function findSimulation(sql: Sql, environmentId: string, id: string): Prom
   return row && parsed(row)
 }
 
-/** Newest first; `after` is the last id of the previous page. */
 async function listSimulations(
   sql: Sql,
   environmentId: string,
@@ -87,7 +85,7 @@ async function listSimulations(
   return { rows: rows.map(parsed), more }
 }
 
-/** Null: no such simulation. An ended simulation stays unchanged, and nothing is audited. */
+/** An ended simulation stays unchanged, and nothing is audited. */
 async function cancelSimulation(
   sql: Sql,
   environmentId: string,
@@ -104,7 +102,6 @@ async function cancelSimulation(
   return findSimulation(sql, environmentId, id)
 }
 
-/** Stores the progress. False if it was cancelled or has ended. */
 async function reportSimulation(
   sql: Sql,
   environmentId: string,
@@ -138,7 +135,6 @@ async function removeWork(sql: Sql, environmentId: string, id: string): Promise<
 /** Events of removed runs wait for their deletion. */
 const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = ? AND g.number = e.run)'
 
-/** Recorded tool calls with `from <= time < to`. */
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const stored = `SELECT COUNT(*) FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?`

@@ -1,4 +1,3 @@
-/** The versions that a publication deploys. */
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
@@ -11,7 +10,6 @@ export type Target = ItemVersion & { restores?: number | null }
 
 export interface Deployed extends Item {
   version: number
-  /** Bytes of its content; 0 for a policy. */
   bytes: number
 }
 

@@ -11,7 +11,6 @@ export const toolEventsActs = {
 
 type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
 
-/** The tool calls and policy decisions of a run, by its internal id: a page of its timeline. */
 async function listToolEvents(
   sql: Sql,
   environmentId: string,

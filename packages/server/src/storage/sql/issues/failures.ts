@@ -104,7 +104,6 @@ interface Reported {
   fingerprint: string | null
 }
 
-/** The events that clients reported as detections. */
 async function reportedEvents(
   sql: Sql,
   environmentId: string,
@@ -152,7 +151,6 @@ async function nameReported(
   }
 }
 
-/** False: it is stored already, or was erased. */
 async function insertFailure(
   sql: Sql,
   environmentId: string,

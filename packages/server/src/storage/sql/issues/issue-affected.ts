@@ -30,7 +30,6 @@ interface Subject {
   lastSeen: number
 }
 
-/** Counts the runs and agents of detections. The caller holds their fingerprint and its issue. */
 export async function countAffected(sql: Sql, place: AffectedPlace, detections: DecidedRecord[]): Promise<void> {
   const { environmentId, fingerprint, issueId } = place
   const runs = await countSubjects(
@@ -109,7 +108,6 @@ async function countSubjects(
   return count
 }
 
-/** Latest first. */
 async function listAffectedRuns(
   sql: Sql,
   environmentId: string,

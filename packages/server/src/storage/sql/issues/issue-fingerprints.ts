@@ -1,7 +1,6 @@
 /** The fingerprints of an issue. Lists of an issue are collected from each of them. */
 import type { Sql, SqlValue } from '../sql.ts'
 
-/** In their order. */
 export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: string): Promise<string[]> {
   const text = `SELECT fingerprint FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ?
     ORDER BY fingerprint`
@@ -12,9 +11,7 @@ export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: s
 /** One branch per fingerprint, each ordered and limited separately, so that an index serves it. */
 export interface Branches {
   fingerprints: string[]
-  /** The statement for one fingerprint, and its parameters. */
   branch: (fingerprint: string) => { text: string; params: SqlValue[] }
-  /** Order of the whole, by the columns of the branches. */
   order: string
   limit: number
 }

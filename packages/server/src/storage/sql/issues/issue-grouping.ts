@@ -24,7 +24,6 @@ export const issueGroupingActs = {
 
 const ATTEMPTS = 5
 
-/** Moves every fingerprint into another issue, and later records with them. */
 async function mergeIssues(
   sql: Sql,
   issue: IssueRef,
@@ -87,7 +86,6 @@ async function splitIssue(
   throw moving()
 }
 
-/** The issue that gets the fingerprints: the one they were all merged from, or else a new one. */
 async function split(
   sql: Sql,
   issue: IssueRef,

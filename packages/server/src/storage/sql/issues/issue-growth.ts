@@ -17,7 +17,6 @@ export interface DecidedRecord {
 export interface Growth {
   occurrences: number
   recoveries: number
-  /** Times of the first and last detection; null without detections. */
   firstSeen: number | null
   lastSeen: number | null
   /** One of the detections, for reporting what caused a regression. */
@@ -72,7 +71,6 @@ export async function growFingerprint(
   return row
 }
 
-/** Opens the issue of a locked fingerprint that has none. */
 export async function openIssue(
   sql: Sql,
   environmentId: string,

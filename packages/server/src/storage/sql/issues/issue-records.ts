@@ -95,7 +95,6 @@ async function findIssueRecord(sql: Sql, environmentId: string, id: string): Pro
   return row && parsed(row)
 }
 
-/** Newest id first. */
 async function listIssueRecords(
   sql: Sql,
   environmentId: string,
@@ -129,7 +128,6 @@ export async function recordsOf(sql: Sql, environmentId: string, ids: string[]):
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
-/** Marks the undecided records among these as being evaluated, and returns them. */
 async function startReview(sql: Sql, environmentId: string, ids: string[], now: number): Promise<RecordInReview[]> {
   const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN ? ELSE status_at END,
       status = 'EVALUATING' WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')
@@ -140,7 +138,6 @@ async function startReview(sql: Sql, environmentId: string, ids: string[], now: 
   return records
 }
 
-/** Fails the review of a record permanently, and removes its work. */
 async function failIssueRecord(
   sql: Sql,
   environmentId: string,
@@ -162,7 +159,7 @@ export async function endReview(sql: Sql, environmentId: string, id: string): Pr
   await sql.run(text, [id, environmentId])
 }
 
-/** Queues a failed record for review again. `changed` is false if it has not failed. Null: no such record. */
+/** Queues a failed record for review again. `changed` is false if it has not failed. */
 async function retryIssueRecord(
   sql: Sql,
   environmentId: string,

@@ -13,7 +13,6 @@ interface Group {
   agents: number
 }
 
-/** The caller holds its fingerprints. */
 export async function recountIssue(sql: Sql, environmentId: string, issueId: string): Promise<void> {
   const groups = await sql.all<Group>(
     `SELECT home_issue_id AS "homeIssueId", title, detection_type AS "detectionType", first_seen AS "firstSeen",

@@ -1,4 +1,3 @@
-/** Reads issues. */
 import { read } from '../act.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordRow } from '../../issue-records.ts'
@@ -31,7 +30,6 @@ export const issuesActs = {
 
 const COLUMNS = selectList(namesOfRow('issues'), 'i.')
 
-/** The person who changed the state is stored as JSON. */
 type Kept = Omit<IssueRow, 'stateBy'> & { stateBy: string | null }
 
 const parsed = (row: Kept): IssueRow => ({
@@ -94,7 +92,6 @@ export async function findIssue(sql: Sql, environmentId: string, id: string): Pr
   }
 }
 
-/** The payload of its earliest or latest detection. */
 async function outermost(
   sql: Sql,
   environmentId: string,
@@ -115,7 +112,6 @@ async function outermost(
   return (await sql.get<{ payload: string }>(select, [environmentId, found.id]))?.payload ?? null
 }
 
-/** Its decided records of one kind, latest first. */
 async function listIssueOccurrences(
   sql: Sql,
   environmentId: string,
@@ -138,7 +134,7 @@ async function listIssueOccurrences(
   return { rows, more: found.length > rows.length }
 }
 
-/** Detections by time. Null: no such issue. */
+/** Detections by time. */
 async function readIssueTrend(
   sql: Sql,
   environmentId: string,

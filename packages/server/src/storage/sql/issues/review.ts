@@ -27,7 +27,6 @@ export const reviewActs = {
   decideIssueRecords: write(decideIssueRecords),
 }
 
-/** The newly decided records of one fingerprint. */
 interface Group {
   decision: IssueDecision
   detections: DecidedRecord[]
@@ -79,7 +78,6 @@ async function joinService(
   return true
 }
 
-/** Null: the record no longer awaits a decision. */
 async function decide(
   sql: Sql,
   environmentId: string,

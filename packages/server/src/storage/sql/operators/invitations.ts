@@ -80,7 +80,6 @@ async function standing(sql: Sql, row: InvitationRow, now: number): Promise<{ cr
   return stands ? { createsAccount: everywhere !== null } : null
 }
 
-/** Pending invitations, including expired ones. */
 async function listInvitations(
   sql: Sql,
   workspaceId: string | null,
@@ -118,7 +117,6 @@ async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundI
   return { ...found, ...stands, operator: await sql.get<NonNullable<FoundInvitation['operator']>>(text, [found.email]) }
 }
 
-/** Invitations of an address that are valid at `now`. */
 async function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE email = ? AND ended_at IS NULL AND expires_at > ? ORDER BY id LIMIT 1000`

@@ -42,10 +42,7 @@ function listOperatorTokens(
   return sql.all(text, [...params, after ?? '', limit])
 }
 
-/**
- * For the tokens that listOperatorTokens returns. A second revocation keeps the first time and is not audited again.
- * Null: no such token there.
- */
+/** A second revocation keeps the first time and is not audited again. */
 async function revokeOperatorToken(
   sql: Sql,
   workspaceId: string | null,
@@ -62,7 +59,6 @@ async function revokeOperatorToken(
   return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id = ?`, [...params, id])
 }
 
-/** Tokens of one workspace, or those for every workspace. */
 function inScope(workspaceId: string | null): [text: string, params: SqlValue[]] {
   return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
 }

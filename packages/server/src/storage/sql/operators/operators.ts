@@ -30,7 +30,6 @@ const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.
 const MEMBER = `${OPERATOR}, r.role,
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
-/** People with a role in the scope; for null, all people. */
 function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<MemberRow[]> {
   const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id LIMIT ?`
   return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
@@ -119,7 +118,6 @@ async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: Aud
   await growRevision(sql)
 }
 
-/** False: the address already has an account. */
 export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {
   const { id, name, email, emailVerified, createdAt, password } = operator
   const made = await sql.run(

@@ -1,4 +1,3 @@
-/** Sessions of people, and how they end. */
 import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
@@ -60,7 +59,6 @@ function listSessions(sql: Sql, operatorId: string, now: number): Promise<Sessio
   return sql.all(text, [operatorId, now])
 }
 
-/** Ends one session of a person, or all but `exceptId`. Returns how many. */
 async function endSessions(
   sql: Sql,
   operatorId: string,
@@ -115,7 +113,6 @@ async function useCode(sql: Sql, operatorId: string, code: string, now: number):
   return (await sql.run(text, [key, key, now, now, now + CODE_MS])) === 1
 }
 
-/** Removes a second factor, confirmed or not. */
 async function removeSecondFactor(sql: Sql, operatorId: string, now: number, audit: AuditEntry[]): Promise<void> {
   await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [operatorId])
   await sql.run('UPDATE operators SET two_factor_enabled = 0, updated_at = ? WHERE id = ?', [now, operatorId])

@@ -97,7 +97,6 @@ async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord):
   return row
 }
 
-/** The changed records. */
 async function updateSignIn(
   sql: Sql,
   model: SignInModel,

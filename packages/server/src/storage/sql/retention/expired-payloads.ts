@@ -13,7 +13,6 @@ interface Target {
 
 interface Taken {
   events: number
-  /** Whether nothing is left to remove. */
   isWhole: boolean
 }
 

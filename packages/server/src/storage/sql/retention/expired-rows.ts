@@ -17,7 +17,6 @@ export interface RowsScope {
   environmentId: string
 }
 
-/** The rows of one table that are older than `before`: what follows FROM, and the order of an index. */
 interface OldRows {
   table: string
   where: string
@@ -97,7 +96,6 @@ async function removeExpiredRows(
 }
 
 interface Removed {
-  /** Rows of all tables. */
   removed: number
   /** Things, as people count them. */
   counted: number

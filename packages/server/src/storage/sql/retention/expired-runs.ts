@@ -34,7 +34,6 @@ export const expiredRunsActs = {
   removeExpiredPayloads: write(removeExpiredPayloads),
 }
 
-/** Runs that one call examines. */
 const EXAMINED = 1_000
 
 export interface ExaminedRun extends RunPlace {
@@ -70,7 +69,6 @@ export function oldestRuns(
   return sql.all<ExaminedRun>(text, params)
 }
 
-/** Returns the runs to remove, or whose payloads to remove. */
 export async function expiredOf(
   sql: Sql,
   environmentId: string,
@@ -161,7 +159,6 @@ async function removeExpiredRuns(
   return { ...deleted, runs: expired.length, changedRunIds: expired.map(({ runId }) => runId) }
 }
 
-/** Deletes at most about `most` events of removed runs. */
 async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number, most: number): Promise<DeletedEvents> {
   const deleted = await deleteEvents(sql, environmentId, { erasureId: null }, most)
   if (deleted.events === 0) return deleted
@@ -202,7 +199,6 @@ async function removeExpiredPayloads(
   return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
 }
 
-/** Locks and returns the runs that are expired by the current settings. */
 async function lockExpired(...of: Parameters<typeof lockRunsOf>): Promise<ExaminedRun[]> {
   return (await lockRunsOf(...of)).expired
 }

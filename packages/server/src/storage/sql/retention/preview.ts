@@ -27,7 +27,6 @@ const MEASURED_RUNS = 20
 /** Events of each. */
 const MEASURED_EVENTS = 100
 
-/** What the settings would remove now. Reads a bounded number of rows. */
 async function previewRetention(
   sql: Sql,
   tenant: Tenant,

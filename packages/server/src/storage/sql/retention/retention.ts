@@ -1,4 +1,3 @@
-/** Retention settings, and what was done. */
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../retention.ts'
@@ -34,7 +33,6 @@ const toSettings = ({ environmentId: _, keepOpenIssueRuns, ...days }: StoredSett
   return { ...days, keepOpenIssueRuns: keepOpenIssueRuns === 1 }
 }
 
-/** The settings that apply to an environment, and the workspace's. */
 export async function settingsOf(
   sql: Sql,
   { workspaceId, environmentId }: Tenant,
@@ -49,7 +47,6 @@ export async function settingsOf(
   return { settings: KEEP_ALL, source: 'none', workspace }
 }
 
-/** The settings that count for an environment, and what was done. */
 async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
   const { settings, source } = await settingsOf(sql, tenant)
   return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
@@ -100,7 +97,6 @@ async function changeRetention(
   return true
 }
 
-/** Environments that one statement queues. Others wait until their next pass is due. */
 const QUEUED_AT_ONCE = 1_000
 
 function passesOf(environments: { id: string }[], dueAt: number): NewWork[] {

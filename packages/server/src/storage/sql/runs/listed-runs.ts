@@ -9,7 +9,6 @@ import type { Sql } from '../sql.ts'
 const NO_NUMBER = '-1'
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
-/** Columns of the runs `r` with these numbers. */
 export function runsByNumber<Row>(
   sql: Sql,
   environmentId: string,
@@ -36,7 +35,6 @@ interface Listed {
   key: 'id' | 'number'
   type: 'BIGINT' | 'UUID'
   columns: string
-  /** For PostgreSQL: SQLite has one writer. */
   lock?: string
 }
 

@@ -19,7 +19,6 @@ export const runViewsActs = {
 const COLUMNS = `id, environment_id AS "environmentId", name, query, last_hours AS "lastHours", columns,
   created_at AS "createdAt"`
 
-/** As stored: query and columns are JSON. */
 type Stored = Omit<RunViewRow, 'query' | 'columns'> & { query: string; columns: string }
 
 function toRow(stored: Stored): RunViewRow {
@@ -27,7 +26,6 @@ function toRow(stored: Stored): RunViewRow {
   return { ...stored, query, columns: JSON.parse(stored.columns) as RunColumn[] }
 }
 
-/** `too_many`: the environment has reached its limit. */
 async function createRunView(
   sql: Sql,
   view: RunViewRow,
@@ -58,7 +56,6 @@ async function findRunView(sql: Sql, environmentId: string, id: string): Promise
   return stored && toRow(stored)
 }
 
-/** Null: no such view in that environment. */
 async function changeRunView(
   sql: Sql,
   environmentId: string,
@@ -84,7 +81,6 @@ async function changeRunView(
   return { ...view, name, query, lastHours, columns }
 }
 
-/** Null: no such view in that environment. */
 async function removeRunView(
   sql: Sql,
   environmentId: string,

@@ -33,7 +33,6 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const OF_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
 export const OF_UUID = 'id >= ? AND id <= ? ORDER BY id LIMIT 1'
 
-/** External id first, then internal UUID. */
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
   return (await findByRunId(sql, environmentId, runIdOrUuid)) ?? findByUuid(sql, environmentId, runIdOrUuid)
 }
@@ -83,7 +82,6 @@ export async function listGaps(
   return sql.page(withAgents(GAP_COLUMNS, text), [...params, page.limit + 1], page.limit)
 }
 
-/** What one statement can search for. */
 type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
 
 interface SqlFilter extends RunFilter {
@@ -159,7 +157,6 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }
 
-/** The runs of the newest requests for approval. */
 function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: number): RunSource {
   const newest = `SELECT run_id FROM approvals WHERE environment_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
   const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`

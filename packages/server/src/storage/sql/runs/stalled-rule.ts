@@ -1,4 +1,3 @@
-/** The stalled rule of an environment, and the condition on runs that it makes. */
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 

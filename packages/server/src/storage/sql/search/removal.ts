@@ -20,7 +20,6 @@ export async function removeFromSearch(sql: Sql, environmentId: string, run: num
 
 const LARGEST = '9223372036854775807'
 
-/** Removes all that the index has of runs. */
 export async function removeRunsFromSearch(sql: Sql, environmentId: string, runs: readonly number[]): Promise<void> {
   for (const chunk of chunksOf(runs.map(String))) {
     const params = [environmentId, ...chunk.map(Number)]

@@ -29,10 +29,8 @@ export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environmen
 
 /** Longer than clocks of clients may be ahead. */
 const AHEAD_MS = 3_600_000
-/** After every id. */
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-/** Null: it was never on, or its index is deleted. */
 export async function readSearchSettings(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
   const row = await sql.get<Omit<SearchSettingsRow, 'waitingRuns' | 'waitingSince'>>(
     `SELECT state, changed_at AS "changedAt", older_before AS "olderBefore", older_id AS "olderId",
@@ -81,7 +79,6 @@ async function switchSearch(
   return 'switched'
 }
 
-/** Ends the work, because it keeps failing. */
 async function failIndexing(sql: Sql, environmentId: string, error: string): Promise<void> {
   await sql.run('UPDATE search_settings SET error = ? WHERE environment_id = ?', [error, environmentId])
   await endWork(sql, environmentId)

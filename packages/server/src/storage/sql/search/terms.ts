@@ -11,7 +11,6 @@ export function seedOf({ dialect }: Pick<Sql, 'dialect'>, environmentId: string,
   return hashOf(dialect === 'sqlite' ? environmentId : `${environmentId} ${Math.floor(time / HOUR_MS)}`)
 }
 
-/** A hash as a word of FTS5. */
 export const wordOf = (hash: number): string => (hash >>> 0).toString(36)
 
 /** In SQLite, the place of an event is its time, and in the lowest bits a part of its seq. */

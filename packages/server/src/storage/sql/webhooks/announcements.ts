@@ -40,7 +40,6 @@ export async function announceIssues(
   await announce(sql, environmentId, event, news)
 }
 
-/** Returns how many webhooks subscribe to it. */
 export async function announceAlert(
   sql: Sql,
   environmentId: string,

@@ -94,7 +94,6 @@ async function tellOfRun(
   return true
 }
 
-/** Queues a message to one webhook. */
 async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[]): Promise<DeliveryRow> {
   await insertAudit(sql, audit)
   await insertDeliveries(sql, [delivery])
@@ -103,7 +102,6 @@ async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[
   return { id, type, status: 'PENDING', attempts: 0, createdAt, nextAttemptAt: createdAt, ...nothing }
 }
 
-/** Deliveries of one webhook. */
 async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<void> {
   const rows = deliveries.map(({ webhookId, id, environmentId, type, createdAt, data }) => ({
     environment_id: environmentId,
@@ -147,7 +145,6 @@ async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }
   await sql.run(count, [ids.length, environmentId, webhookId])
 }
 
-/** Newest first. */
 function listDeliveries(
   sql: Sql,
   environmentId: string,
@@ -234,7 +231,6 @@ async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolea
   return true
 }
 
-/** Deletes the oldest ended deliveries beyond the bound. */
 async function trimDeliveries(sql: Sql, environmentId: string, webhookId: string): Promise<void> {
   const text = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status <> 'PENDING' AND
     id <= (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?

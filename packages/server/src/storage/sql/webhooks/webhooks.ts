@@ -35,14 +35,12 @@ const NAMES = {
 } as const satisfies Record<keyof WebhookRow, string>
 const COLUMNS = selectList(NAMES)
 
-/** As stored: the events are JSON. */
 type Stored = Omit<WebhookRow, 'events'> & { events: string }
 
 function toRow(stored: Stored): WebhookRow {
   return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[] }
 }
 
-/** `too_many`: the environment has reached its limit. */
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
   await lockEnvironment(sql, webhook.environmentId)
   const count = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = ?', [
@@ -70,7 +68,6 @@ export async function findWebhook(sql: Sql, environmentId: string, id: string): 
   return stored && toRow(stored)
 }
 
-/** Null: no such webhook in that environment. The same holds for the acts below. */
 async function changeWebhook(
   sql: Sql,
   environmentId: string,
