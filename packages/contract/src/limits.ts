@@ -131,8 +131,8 @@ export const LIMITS = {
   simulationsKept: 100,
   operatorBodyBytes: 262_144,
   /** Lines in one request to import an export. One line can have a payload with all characters escaped twice. */
-  restoredLines: 2_000,
-  restoreBodyBytes: 16 * 1_048_576,
+  importedLines: 2_000,
+  importBodyBytes: 16 * 1_048_576,
   exportPlaceChars: 8_000,
   /** Exports that one process streams at the same time. */
   exportsAtOnce: 4,

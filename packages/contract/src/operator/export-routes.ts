@@ -3,7 +3,7 @@ import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
 import { EnvironmentParams } from './environment.ts'
-import { ExportQuery, ParquetQuery, RestoredLines, RestoreReport, RunFileQuery } from './export.ts'
+import { ExportQuery, ParquetQuery, ImportedLines, ImportReport, RunFileQuery } from './export.ts'
 import { OperatorRunParams } from './run.ts'
 
 const common = { tag: 'Operation', scopes: [], params: EnvironmentParams, status: 200 } as const
@@ -62,9 +62,9 @@ export const exportRoutes = {
     description:
       'The first request begins the import in an empty environment; the others `resume` it. Lines that are there already change nothing, ' +
       'so a request can be repeated. Approvals are marked as imported: clients never get them.',
-    bodyBytes: LIMITS.restoreBodyBytes,
-    body: RestoredLines,
-    reply: RestoreReport,
+    bodyBytes: LIMITS.importBodyBytes,
+    body: ImportedLines,
+    reply: ImportReport,
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
 } as const satisfies Record<string, OperatorRoute>

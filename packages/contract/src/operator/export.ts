@@ -24,11 +24,11 @@ export const RunFileQuery = Type.Object({
   payloads: Type.Optional(Type.Enum(['true'], { description: 'Also write the payloads of the events' })),
 })
 
-export const RestoredLines = Type.Object(
+export const ImportedLines = Type.Object(
   {
-    lines: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.restoreBodyBytes }), {
+    lines: Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.importBodyBytes }), {
       minItems: 1,
-      maxItems: LIMITS.restoredLines,
+      maxItems: LIMITS.importedLines,
       description:
         'Lines of an export, in their order. Each request begins with the first line of the export. The line of a run comes before its events in each request',
     }),
@@ -39,7 +39,7 @@ export const RestoredLines = Type.Object(
     ),
   },
   {
-    $id: 'RestoredLines',
+    $id: 'ImportedLines',
     description: 'A part of an export to write back',
     examples: [
       {
@@ -51,15 +51,15 @@ export const RestoredLines = Type.Object(
     ],
   },
 )
-export type RestoredLines = Static<typeof RestoredLines>
+export type ImportedLines = Static<typeof ImportedLines>
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-export const RestoreReport = Type.Object(
+export const ImportReport = Type.Object(
   {
     written: count('Rows and events that were written'),
     known: count('Equal rows and events that were already there'),
   },
-  { $id: 'RestoreReport', description: 'What an import of lines did' },
+  { $id: 'ImportReport', description: 'What an import of lines did' },
 )
-export type RestoreReport = Static<typeof RestoreReport>
+export type ImportReport = Static<typeof ImportReport>

@@ -3,6 +3,7 @@ import { NewApproval, type Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../storage/approvals.ts'
+import type { Storage } from '../storage/storage.ts'
 import { isoTime } from './run.ts'
 import { isStorableText } from './text.ts'
 
@@ -46,6 +47,22 @@ export function toNewApproval(
 /** Whether the deadline has passed but the store still says PENDING. Never show EXPIRED before the store does. */
 export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
   return status === 'PENDING' && expiresAt <= now
+}
+
+const EXPIRED_AT_ONCE = 200
+
+/** Expires the approvals of an environment that are overdue at `at`, at most `mostRounds` times 200. `onExpired`: after each round. */
+export async function expireOverdue(
+  storage: Pick<Storage, 'expireApprovals'>,
+  environmentId: string,
+  at: number,
+  { onExpired = () => undefined, mostRounds = Infinity }: { onExpired?: () => void; mostRounds?: number } = {},
+): Promise<void> {
+  for (let round = 0; round < mostRounds; round++) {
+    const expired = await storage.expireApprovals(environmentId, at, EXPIRED_AT_ONCE)
+    if (expired > 0) onExpired()
+    if (expired < EXPIRED_AT_ONCE) return
+  }
 }
 
 export function toApproval(row: ApprovalRow): Approval {

@@ -27,10 +27,10 @@ export function apiKeyHook(
 ): onRequestHookHandler {
   return (request, reply, done) => {
     const presented = request.headers['x-api-key']
-    if (typeof presented === 'string' && keys.findRemembered(presented, now()) === null) {
-      const tooMany = unknownKeys.refusal(request)
-      if (tooMany) return void replyError(request, reply, tooMany)
-    }
+    const remembered = typeof presented === 'string' ? keys.findRemembered(presented, now()) : null
+    if (remembered !== null) return admit(withScopes(remembered, route))
+    const tooMany = presented === undefined ? null : unknownKeys.refusal(request)
+    if (tooMany) return void replyError(request, reply, tooMany)
     const found = currentKey(keys, request, now(), route)
     if (found instanceof Promise) found.then(admit, done)
     else admit(found)
@@ -73,21 +73,21 @@ export function currentKey(
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)
-  return found instanceof Promise
-    ? found.then((key) => withScopes(key, presented, route))
-    : withScopes(found, presented, route)
+  const admitted = (key: FoundApiKey | null) => (key === null ? unknownKey(presented) : withScopes(key, route))
+  return found instanceof Promise ? found.then(admitted) : admitted(found)
 }
 
 const OPERATOR_TOKEN_SENT = 'This is an operator token; send it as Authorization: Bearer'
 
-function withScopes(key: FoundApiKey | null, presented: string, route: Route | undefined): FoundApiKey | Refusal {
-  if (!key) {
-    const isToken = parseOperatorToken(presented) !== null
-    return refuse(
-      'unauthenticated',
-      isToken ? OPERATOR_TOKEN_SENT : 'The API key is unknown, expired or revoked, or its environment is archived',
-    )
-  }
+function unknownKey(presented: string): Refusal {
+  const isToken = parseOperatorToken(presented) !== null
+  return refuse(
+    'unauthenticated',
+    isToken ? OPERATOR_TOKEN_SENT : 'The API key is unknown, expired or revoked, or its environment is archived',
+  )
+}
+
+function withScopes(key: FoundApiKey, route: Route | undefined): FoundApiKey | Refusal {
   const missing = missingScopes(key, route?.scopes ?? [])
   return missing.length > 0 ? refuse('forbidden', `The API key lacks ${missing.join(', ')}`) : key
 }

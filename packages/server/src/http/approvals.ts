@@ -48,18 +48,19 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     const { environmentId } = tenantOf(request)
     const id = params.approvalId.toLowerCase()
     if (!isUuid(id)) return NO_APPROVAL
-    const find = async () => {
-      const row = await current.find(environmentId, id)
-      return row?.clientId === headers[CLIENT_ID_HEADER] && row.importedAt === null ? row : null
-    }
+    const own = (row: ApprovalRow | null) =>
+      row?.clientId === headers[CLIENT_ID_HEADER] && row.importedAt === null ? row : null
+    const find = async () => own(await current.find(environmentId, id))
     const holder = holderOf(request)
     // Each wait holds a connection. Clients pause before they ask again after an answer that came at once.
     if (query.wait !== undefined && waits.take(holder, 1)) {
-      const waiting = waitWhilePending({ environmentId, id, find, ms: query.wait * 1_000, response: reply.raw })
-      await waiting.finally(() => waits.add(holder, -1))
+      const waiting = waitWhilePending({ environmentId, id, find, own, ms: query.wait * 1_000, response: reply.raw })
+      const ended = await waiting.finally(() => waits.add(holder, -1))
       // The key may have expired or been revoked during the wait.
-      const key = await currentKey(keys, request, now())
-      if (isRefusal(key)) return key
+      const key = currentKey(keys, request, now())
+      if (ended && !(key instanceof Promise)) return isRefusal(key) ? key : toApproval(ended)
+      const found = await key
+      if (isRefusal(found)) return found
     }
     // The last step, so that an erasure before it is not missed.
     const row = await find()
@@ -70,30 +71,42 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     environmentId: string
     id: string
     find: () => Promise<ApprovalRow | null>
+    /** Null for an approval that the client must not see. */
+    own: (row: ApprovalRow) => ApprovalRow | null
     ms: number
     response: ServerResponse
   }
 
-  /** Until the approval is decided, expired or erased, its time is up, the client has left, or the process drains. */
-  async function waitWhilePending({ environmentId, id, find, ms, response }: Wait): Promise<void> {
+  /**
+   * Until the approval is decided, expired or erased, its time is up, the client has left, or the process drains. Returns the
+   * approval if it has ended, as it was just read.
+   */
+  async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     let over = false
-    let wake: () => void = () => undefined
-    const look = () => wake()
+    let wake: (row: ApprovalRow | null) => void = () => undefined
+    const look = () => wake(null)
     const end = () => {
       over = true
-      wake()
+      wake(null)
     }
     response.once('close', end)
-    const unfollow = await feed.follow(environmentId, { changed: look, removed: look, ended: end }, id)
+    const unfollow = await feed.follow(
+      environmentId,
+      { changed: ([row]) => wake(row ?? null), removed: look, ended: end },
+      id,
+    )
     try {
       for (;;) {
         // Before the read, so no change after it is missed.
-        const news = new Promise<void>((resolve) => (wake = resolve))
+        const news = new Promise<ApprovalRow | null>((resolve) => (wake = resolve))
         const row = await find()
         const left = until - performance.now()
-        if (!row || row.status !== 'PENDING' || over || left <= 0) return
-        await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1))
+        if (!row || row.status !== 'PENDING') return row
+        if (over || left <= 0) return null
+        const changed = await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1))
+        // The feed has just read it.
+        if (changed && changed.status !== 'PENDING') return own(changed)
       }
     } finally {
       response.off('close', end)
@@ -102,10 +115,11 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   }
 }
 
-/** Resolves with the promise, or after `milliseconds`. */
-async function within(promise: Promise<void>, ms: number): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  await Promise.race([promise, late])
+/** The value of the promise; null after `milliseconds`. */
+async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
+  const { promise: late, resolve } = Promise.withResolvers<null>()
+  const timer = setTimeout(resolve, ms, null)
+  const value = await Promise.race([promise, late])
   clearTimeout(timer)
+  return value
 }

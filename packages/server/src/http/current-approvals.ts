@@ -3,7 +3,7 @@
  * Concurrent requests for the same overdue environment share one write, because a thousand clients may share a
  * deadline.
  */
-import { isOverdue } from '../domain/approval.ts'
+import { expireOverdue, isOverdue } from '../domain/approval.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
 import type { Page } from '../storage/page.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -22,7 +22,6 @@ export interface CurrentOptions {
   onChange: () => void
 }
 
-const EXPIRED_AT_ONCE = 200
 /** Stops the loop if the clock runs wild. */
 const MOST_ROUNDS = 5
 
@@ -32,11 +31,7 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
   const expireShared = sharing(async (environmentId) => {
     const upTo = neededUpTo.get(environmentId) ?? now()
     neededUpTo.delete(environmentId)
-    let expired: number
-    do {
-      expired = await storage.expireApprovals(environmentId, upTo, EXPIRED_AT_ONCE)
-      if (expired > 0) onChange()
-    } while (expired === EXPIRED_AT_ONCE)
+    await expireOverdue(storage, environmentId, upTo, { onExpired: onChange })
   })
 
   // A read that found an approval overdue has it expired at its own time: a clock that goes back would leave it PENDING.

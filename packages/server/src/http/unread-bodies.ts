@@ -8,7 +8,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 
 /** How long and how much a client may send on until it notices the answer. Closing at once could lose the answer. */
 const LINGER_MS = 2_000
-const LINGER_BYTES = LIMITS.restoreBodyBytes
+const LINGER_BYTES = LIMITS.importBodyBytes
 
 /** Call it before the headers of the answer are written. */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {

@@ -1,3 +1,4 @@
+import { expireOverdue } from '../domain/approval.ts'
 import { every, type Job } from './every.ts'
 import type { Storage } from '../storage/storage.ts'
 
@@ -9,7 +10,6 @@ export interface ExpireOptions {
 }
 
 const ENVIRONMENTS_AT_ONCE = 100
-const APPROVALS_AT_ONCE = 200
 /** The next run handles the remaining ones. */
 const MOST_ROUNDS = 20
 
@@ -23,10 +23,7 @@ export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_0
     onError,
     async run() {
       for (const environmentId of await storage.listOverdueEnvironments(now(), ENVIRONMENTS_AT_ONCE)) {
-        for (let round = 0; round < MOST_ROUNDS; round++) {
-          const expired = await storage.expireApprovals(environmentId, now(), APPROVALS_AT_ONCE)
-          if (expired < APPROVALS_AT_ONCE) break
-        }
+        await expireOverdue(storage, environmentId, now(), { mostRounds: MOST_ROUNDS })
       }
     },
   })

@@ -1,4 +1,3 @@
-/** How events are stored and read. */
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
@@ -22,19 +21,13 @@ export interface NewEvent extends Numbering {
   spanId: string | null
   parentSpanId: string | null
   schemaVersion: string | null
-  /** Only for a SESSION_OUTCOME with a valid status. */
   outcome: RunOutcome | null
-  /** Only for an LLM_CALL. */
   usage: NewUsage | null
-  /** Milliseconds that it took, if it says so. */
   latencyMs: number | null
-  /** The prompt version that the event names. */
   promptUse: PromptUse | null
-  /** The call of a tool, or a policy decision that held one back. */
   toolUse: ToolUse | null
   /** The error that it tells; of an outcome also why the run was cancelled, which is no error. Null: neither. */
   failure: EventFailure | null
-  /** Lines that it adds to the traits of its run. */
   traits: string | null
   /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */
   onlyIfStored: boolean
@@ -57,7 +50,6 @@ export interface PromptUse {
 }
 
 export interface ToolUse {
-  /** Empty: the event does not name it. */
   tool: string
   /** `blocked` and `approval` are decisions, not calls. */
   problem: Problem | null
@@ -74,18 +66,18 @@ export interface EventBatchRows {
   /** Rejected items that named a run and an id. Kept for `doctor`, bounded. */
   rejections: RejectionRow[]
   /** The run of all these events, as an export has it. */
-  restoring?: RestoredRun | undefined
+  importing?: ImportedRun | undefined
 }
 
 /** What a run does not get from its events. */
-export interface RestoredRun {
+export interface ImportedRun {
   id: string
   differingRetries: number
 }
 
 /**
  * `stored` and `duplicate` are accepted. `absent`: an `onlyIfStored` event that is not stored. `unstorable`: rejected
- * by the store. `erased`: an operator erased it. `differing`: a restored event whose id has other content.
+ * by the store. `erased`: an operator erased it. `differing`: an imported event whose id has other content.
  */
 export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable' | 'erased' | 'differing'
 
@@ -99,7 +91,6 @@ export interface RejectionRow {
 }
 
 export interface EventRowRead {
-  /** Arrival order within the store. */
   seq: number
   eventId: string
   sessionId: string | null
@@ -120,7 +111,6 @@ export interface EventRowRead {
 }
 
 export interface StoredEvent extends EventRowRead {
-  /** JSON text as sent. */
   payload: string
   /** The stored payload does not match its checksum, and `payload` is empty. */
   payloadDamaged?: true
@@ -131,13 +121,11 @@ export interface FoundEvent {
   event: StoredEvent
   /** Position in the timeline, from 1. */
   position: number
-  /** Whether this outcome closed its run. */
   closedRun: boolean
 }
 
 export interface EventsRead<Row> {
   rows: Row[]
-  /** Whether rows follow the last one. */
   more: boolean
 }
 
@@ -156,7 +144,6 @@ export interface EventRowsPage {
   limit: number
   order: (typeof EVENT_ORDERS)[number]
   after: { time: number; seq: number } | null
-  /** At least one condition is set. */
   filter?: EventFilter | undefined
 }
 

@@ -23,6 +23,6 @@ export interface ArrivedPage {
 }
 
 /** `written`: rows that were not there. `index`: the place of the first row that cannot be written. */
-export type RowsRestored =
-  | { outcome: 'restored'; written: number }
+export type RowsImported =
+  | { outcome: 'imported'; written: number }
   | { outcome: 'differs' | 'foreign' | 'erased' | 'too_large'; index: number }

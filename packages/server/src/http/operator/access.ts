@@ -41,7 +41,7 @@ declare module 'fastify' {
   }
 }
 
-type Lookups = Pick<Storage, 'findWorkspace' | 'findEnvironment' | 'appendAudit'>
+type Lookups = Pick<Storage, 'findWorkspace' | 'findTenant' | 'appendAudit'>
 
 /**
  * Logs attempts at changes that the caller's role does not allow. If the caller has no role in the workspace, the entry
@@ -113,9 +113,11 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
   // A malformed id names nothing: let it pass to the parameter check, which answers 400.
   if ([workspaceId, environmentId].some((id) => id !== undefined && !isUuid(id))) return null
-  const environment = environmentId === undefined ? null : await storage.findEnvironment(environmentId.toLowerCase())
-  const inWorkspace = environment?.workspaceId ?? workspaceId?.toLowerCase()
-  const workspace = inWorkspace === undefined ? null : await storage.findWorkspace(inWorkspace)
+  const { workspace, environment } = await namedTenant(
+    storage,
+    workspaceId?.toLowerCase(),
+    environmentId?.toLowerCase(),
+  )
   const role = workspace ? actor.roleIn(workspace.id) : null
   const named = environmentId !== undefined || workspaceId !== undefined
   // A workspace without access looks like one that does not exist.
@@ -125,6 +127,12 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   }
   request.operator = { actor, workspace, environment }
   return mayCall(access, actor, role) ? null : refuse('forbidden', `This requires ${requirementOf(access)}`)
+}
+
+/** A path names an environment or a workspace. */
+async function namedTenant(storage: Lookups, workspaceId: string | undefined, environmentId: string | undefined) {
+  if (environmentId !== undefined) return storage.findTenant(environmentId)
+  return { workspace: workspaceId === undefined ? null : await storage.findWorkspace(workspaceId), environment: null }
 }
 
 /** The same for a request that was admitted before, with the current roles of its actor. */

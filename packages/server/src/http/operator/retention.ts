@@ -24,11 +24,11 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, now, work } = deps
 
   serveRoute(app, OPERATOR_ROUTES.readRetention, deps, async ({ request }) => {
-    return toRetention(await storage.readRetention(tenantOf(request)))
+    return toRetention(await storage.readRetention(retainedTenant(request)))
   })
 
   serveRoute(app, OPERATOR_ROUTES.changeRetention, deps, async ({ body, request }) => {
-    const tenant = tenantOf(request)
+    const tenant = retainedTenant(request)
     const { workspaceId, environmentId } = tenant
     for (;;) {
       const before = await storage.readRetention(tenant)
@@ -44,7 +44,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.inheritRetention, deps, async ({ request }) => {
-    const tenant = tenantOf(request)
+    const tenant = retainedTenant(request)
     const { workspaceId, environmentId } = tenant
     for (;;) {
       const row = await storage.readRetention(tenant)
@@ -59,7 +59,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.previewRetention, deps, async ({ query, request }) => {
-    const tenant = tenantOf(request)
+    const tenant = retainedTenant(request)
     const settings = previewed(query) ?? (await storage.readRetention(tenant)).settings
     const refusal = settingsRefusal(settings)
     if (refusal) return refusal
@@ -109,7 +109,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-function tenantOf(request: FastifyRequest): Tenant {
+function retainedTenant(request: FastifyRequest): Tenant {
   const { id, workspaceId } = environmentOf(request)
   return { workspaceId, environmentId: id }
 }

@@ -31,7 +31,7 @@ import { issuesRoutes } from './issues.ts'
 import { retentionRoutes } from './retention.ts'
 import { agentsRoutes } from './agents.ts'
 import { runViewsRoutes } from './run-views.ts'
-import { restoresRoutes } from './restores.ts'
+import { importsRoutes } from './imports.ts'
 import { operatorRunsRoutes } from './runs.ts'
 import { stalledRuleRoutes } from './stalled-rule.ts'
 import { searchRoutes } from './search.ts'
@@ -88,6 +88,6 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   webhooksRoutes(app, deps)
   backupsRoutes(app, deps)
   exportsRoutes(app, deps, approvals)
-  restoresRoutes(app, deps)
+  importsRoutes(app, deps)
   doctorRoutes(app, deps)
 }

@@ -43,7 +43,7 @@ function toRule(row: StalledRuleRow | null): StalledRule {
 
 /** What the running ones of these runs do now, by internal id. */
 export async function activitiesOf(
-  storage: Pick<Storage, 'readStalledRule' | 'findWaitingRuns'>,
+  storage: Pick<Storage, 'readActivityRule'>,
   environmentId: string,
   rows: readonly RunRow[],
   now: number,
@@ -51,15 +51,11 @@ export async function activitiesOf(
   const running = rows.filter(({ status }) => status === 'RUNNING')
   if (running.length === 0) return new Map()
   const runIds = running.map(({ runId }) => runId)
-  const [rule, waiting] = await Promise.all([
-    storage.readStalledRule(environmentId),
-    storage.findWaitingRuns(environmentId, runIds, now),
-  ])
-  const { idleMinutes } = rule ?? DEFAULT_STALLED_RULE
+  const { stalledBefore, waiting } = await storage.readActivityRule(environmentId, runIds, now)
   return new Map(
     running.map(({ id, runId, lastEventAt }): [string, RunActivity] => {
       if (waiting.includes(runId)) return [id, 'WAITING_FOR_APPROVAL']
-      return [id, lastEventAt < now - idleMinutes * 60_000 ? 'STALLED' : 'ACTIVE']
+      return [id, lastEventAt < stalledBefore ? 'STALLED' : 'ACTIVE']
     }),
   )
 }

@@ -21,14 +21,10 @@ import {
   type InsertedTable,
   type Row,
 } from '../sql/rows/json-rows.ts'
-import { shortText, textKey } from '../sql/keys.ts'
 import { comparePacked, PACKED, unlessPacked, type Compared } from '../sql/payloads.ts'
-import { addEvent, noteGaps, openedRun, type RunState } from '../sql/append/run-state.ts'
-import { SUM_COLUMNS } from '../sql/usage/sums.ts'
+import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '../sql/append/run-columns.ts'
+import { addEvent, nameSession, noteGaps, openedRun, type RunState } from '../sql/append/run-state.ts'
 import type { NewEvent } from '../events.ts'
-import { failureText, readFailure } from '../failure.ts'
-import { readRecorders, recordersText } from '../completeness.ts'
-import { readUncosted, uncostedText } from '../uncosted.ts'
 import { StorageError } from '../store.ts'
 import type { AtCommit, Connections, Pipeline } from './connections.ts'
 import { isDataError, isRace, isTaken, storageError } from './errors.ts'
@@ -42,66 +38,26 @@ const AGENT_REFRESH_MS = 1_000
 export const WRITERS_PER_NODE = 64
 const CACHE_BYTES = 8 * 1_048_576
 
-const sums = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
-const RUN_COLUMNS: Columns = {
-  id: 'uuid',
-  number: 'bigint',
-  run_id: 'text',
-  agent_id: 'uuid',
-  status: 'text',
-  started_at: 'bigint',
-  last_event_at: 'bigint',
-  received_at: 'bigint',
-  event_count: 'bigint',
-  differing_retries: 'bigint',
+/** Runs count their seqs here: on SQLite, the store does. */
+const COLUMNS: Columns = {
+  ...Object.fromEntries(RUN_COLUMNS.map(([, column, type]) => [column, type])),
   last_seq: 'bigint',
-  ended_at: 'bigint',
-  closing_seq: 'bigint',
-  rule_closed_at: 'bigint',
-  error_count: 'bigint',
-  traits: 'text',
-  recorders: 'text',
-  has_gaps: 'integer',
-  uncosted: 'text',
-  failure: 'text',
-  failure_message: 'text',
-  packed: 'integer',
-  ...sums,
   session_key: 'text',
   session_id: 'text',
 }
+const CHANGED = [...RUN_COLUMNS.flatMap(([, column, , change]) => (change === 'never' ? [] : [column])), 'last_seq']
 
-const CHANGED = [
-  'status',
-  'started_at',
-  'last_event_at',
-  'event_count',
-  'differing_retries',
-  'last_seq',
-  'ended_at',
-  'closing_seq',
-  'rule_closed_at',
-  'error_count',
-  'traits',
-  'recorders',
-  'has_gaps',
-  'uncosted',
-  'failure',
-  'failure_message',
-  'packed',
-  ...Object.keys(sums),
-]
 /** UPDATE ... FROM would be a join, which the planner may run as a read of all runs of a tenant. */
 export const CHANGE_RUNS: InsertedTable = {
   name: 'runs AS r',
-  columns: RUN_COLUMNS,
+  columns: COLUMNS,
   conflict: `ON CONFLICT (environment_id, run_id) DO UPDATE SET
     ${CHANGED.map((column) => `${column} = excluded.${column}`).join(', ')},
     session_key = COALESCE(r.session_key, excluded.session_key), session_id = COALESCE(r.session_id, excluded.session_id)`,
 }
 const OPEN_RUNS: InsertedTable = {
   name: 'runs',
-  columns: RUN_COLUMNS,
+  columns: COLUMNS,
   conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
 }
 
@@ -115,18 +71,13 @@ const runOf = (selected: string, runId: string) =>
 const eventOf = (selected: string, run: string, eventId: string) =>
   `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run = ${run} AND ${oneOf('e.event_id', eventId)})`
 
-const RUN_STATE = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
-  last_event_at AS "lastEventAt", received_at AS "receivedAt", event_count AS "eventCount",
-  differing_retries AS "differingRetries", last_seq AS "lastSeq", ended_at AS "endedAt", closing_seq AS "closingSeq", rule_closed_at AS "ruleClosedAt",
-  error_count AS "errorCount", traits, recorders, has_gaps AS "hasGaps", uncosted, failure, failure_message AS "failureMessage", packed,
-  ${SUM_COLUMNS.map(([column, name]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 /**
  * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
  * comes with those of its ids that are stored. The lookup sees the store as of the statement's start, not what others
  * stored while it waited for a lock. In that case the copy violates the primary key, and the transaction starts again.
  */
 const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::jsonb) AS x,
-  LATERAL ${runOf(RUN_STATE, 'x->>0')} FOR NO KEY UPDATE) AS r,
+  LATERAL ${runOf(`${STORED_RUN}, last_seq AS "lastSeq"`, 'x->>0')} FOR NO KEY UPDATE) AS r,
   LATERAL (SELECT array_agg(e.event_id) AS stored
     FROM jsonb_array_elements_text(CASE WHEN r.number = (x->>1)::bigint THEN '[]' ELSE x->2 END) AS wanted (event_id),
     LATERAL ${eventOf('e.event_id', 'r.number', 'wanted.event_id')} AS e) AS s`)
@@ -145,12 +96,12 @@ const NUMBERS_TAKEN = 1_000
 const TAKE_NUMBERS = statement("SELECT nextval('numbers') AS first")
 
 /** The connection of a transaction, and what to call once its end has been sent. */
-export interface Route {
+export interface BatchConnection {
   pipeline: Pipeline
   onSent(): void
 }
 
-export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine<Route> {
+export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine<BatchConnection> {
   const writers = new Set<number>()
   /** Existing runs, which need no insert. This saves useless inserts when runs send many small batches. */
   const knownRuns: KnownRuns = new LRUCache({
@@ -164,7 +115,7 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
     isRace: (error) => isTaken(error) || isRace(error instanceof StorageError ? error.cause : error),
     isDataError,
     storageError,
-    async transaction(batches, end, work, route = { pipeline: connections.pipeline(), onSent: () => undefined }) {
+    async transaction(batches, end, work, on = { pipeline: connections.pipeline(), onSent: () => undefined }) {
       const copies = new Map<string, EventCopy>()
       for (const [environmentId, some] of Map.groupBy(batches, (batch) => batch.environmentId)) {
         copies.set(environmentId, encodeEvents(environmentId, some))
@@ -174,13 +125,13 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
       writers.add(writer)
       const slot = nodeSlot() * WRITERS_PER_NODE + writer
       try {
-        return await route.pipeline.transaction(
+        return await on.pipeline.transaction(
           (client, atCommit) => {
             const taking: TakeNumbers = (count) => takeNumbers(client, count)
             return work({ ...operations(client, copies, knownRuns, taking, atCommit), slot, atCommit })
           },
           end,
-          route.onSent,
+          on.onSent,
           beginning([...copies.keys()]),
         )
       } finally {
@@ -249,7 +200,6 @@ function operations(
     const values = [environmentId, JSON.stringify(looked)]
     const { rows } = await client.query<LockedRun>({ ...LOCK_RUNS, values })
     const found = new Set(rows.map(({ runId }) => runId))
-    // A known run was deleted since: open it again.
     const missing = wanted.filter(({ runId, opening }) => opening !== null && !found.has(runId))
     if (missing.length > 0) {
       if (missing.some(({ runId }) => opened.has(placeOf(runId)))) throw new Error('An opened run is missing')
@@ -258,15 +208,11 @@ function operations(
     }
     stored = new Set(rows.flatMap(({ runId, stored: ids }) => (ids ?? []).map((eventId) => keyOf({ runId, eventId }))))
     return new Map(
-      rows.map(({ stored: _, failureMessage, ...row }) => {
+      rows.map(({ stored: _, ...row }) => {
         const run = opened.get(placeOf(row.runId))
         if (run?.number === row.number) return [row.runId, run]
         knownRuns.set(ownText(placeOf(row.runId)), true)
-        const session = row.session === null ? null : shortText(row.session)
-        const lists = { uncosted: readUncosted(row.uncosted), recorders: readRecorders(row.recorders) }
-        const failure = readFailure(row.failure, failureMessage)
-        const fresh = { namedSession: null, isNew: false, isMoved: false, hasGrown: false, hasNewGaps: false }
-        return [row.runId, { ...row, ...lists, failure, session, ...fresh }]
+        return [row.runId, stateOf(row, row.lastSeq)]
       }),
     )
   }
@@ -277,9 +223,10 @@ function operations(
     const seqs = events.map((placed) => {
       const { run, event } = placed
       if (stored.size > 0 && stored.has(keyOf(event))) return null
-      const seq = (last.get(run) ?? run.lastSeq) + 1
+      const seq = (last.get(run) ?? run.lastSeq - run.openedEvents) + 1
       last.set(run, seq)
       copy?.add(placed, seq)
+      nameSession(run, event)
       return seq
     })
     if (copy && last.size > 0) atCommit(copy.send(client))
@@ -308,49 +255,21 @@ function operations(
 }
 
 type KnownRuns = LRUCache<string, true>
-type LockedRun = Omit<
-  RunState,
-  'uncosted' | 'recorders' | 'failure' | 'namedSession' | 'isNew' | 'isMoved' | 'hasGrown' | 'hasNewGaps'
-> & {
-  uncosted: string | null
-  recorders: string | null
-  failure: string | null
-  failureMessage: string | null
-  stored: string[] | null
-}
+type LockedRun = StoredRun & { lastSeq: number; stored: string[] | null }
 
 /** Ids never contain NUL, so it can separate two. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
-/** The row of a new run: all its events are new too. */
-function rowWith(opened: RunState, events: readonly NewEvent[]): Row {
-  const run = { ...opened, uncosted: [], recorders: [] }
+/** The row of a new run: all its events are new too, so they are counted here. */
+function rowWith(run: RunState, events: readonly NewEvent[]): Row {
   events.forEach((event, index) => addEvent(run, index + 1, event))
+  run.openedEvents = events.length
   noteGaps(run)
   return runRow(run)
 }
 
-/** In the order of RUN_COLUMNS. */
+/** In the order of COLUMNS. */
 export function runRow(run: RunState): Row {
-  const { id, number, runId, agentId, status, namedSession } = run
-  const times = [run.startedAt, run.lastEventAt, run.receivedAt]
-  const counts = [run.eventCount, run.differingRetries, run.lastSeq]
-  const session = namedSession === null ? [null, null] : [textKey(namedSession), namedSession]
-  const closing = [run.endedAt, run.closingSeq, run.ruleClosedAt]
-  const failure = [failureText(run.failure), run.failure?.message ?? null]
-  const gaps = [recordersText(run.recorders), run.hasGaps]
-  const found = [run.errorCount, run.traits, ...gaps, uncostedText(run.uncosted), ...failure, run.packed]
-  return [
-    id,
-    number,
-    runId,
-    agentId,
-    status,
-    ...times,
-    ...counts,
-    ...closing,
-    ...found,
-    ...SUM_COLUMNS.map(([, name]) => run[name]),
-    ...session,
-  ]
+  const values = columnValues(run)
+  return [...RUN_COLUMNS.map(([name]) => values[name]), run.lastSeq, values.sessionKey, run.namedSession]
 }

@@ -25,12 +25,10 @@ const SMALL_TRANSACTIONS = 2
 
 export interface BatchQueueOptions<Pipeline> {
   queueBytes: number
-  /** Most concurrent transactions, over all environments. */
   transactions: number
-  /** A connection, on which one transaction follows another. */
   openPipeline(): Pipeline
   /** Never rejects. Calls `onSent` when another transaction may follow in the same pipeline. */
-  commit(batches: EventBatchRows[], route: { pipeline: Pipeline; onSent(): void }): Promise<Committed[]>
+  commit(batches: EventBatchRows[], on: { pipeline: Pipeline; onSent(): void }): Promise<Committed[]>
 }
 
 interface Queued {
@@ -47,7 +45,6 @@ interface Environment<Pipeline> {
 
 interface Transaction<Pipeline> {
   pipeline: Pipeline
-  /** Which it writes to. */
   runs: Set<string>
   isSent: boolean
 }
@@ -143,7 +140,6 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
     append,
     isFull,
     counts,
-    /** Resolves when nothing waits or is written any more. */
     async idle(): Promise<void> {
       if (environments.size > 0) await new Promise<void>((resolve) => (onIdle = resolve))
     },

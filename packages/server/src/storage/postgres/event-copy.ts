@@ -10,7 +10,7 @@
 import pg, { type ClientBase, type Connection } from 'pg'
 import { ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/append/event-columns.ts'
 import { payloadSum } from '../sql/payloads.ts'
-import { nameSession, ownSession } from '../sql/append/run-state.ts'
+import { ownSession } from '../sql/append/run-state.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 
 /** Undocumented methods of pg's connection. */
@@ -37,7 +37,6 @@ const MAX_UTF8_BYTES = 3
 const SHORT_CHARS = 100
 
 export interface EventCopy {
-  /** Adds an event to be sent. Also names the session of its run. */
   add(placed: PlacedEvent, seq: number): void
   /** Sends the added events. Rejects if the database refuses a row, and then stores none. */
   send(client: ClientBase): Promise<void>
@@ -69,7 +68,6 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
       buffer.writeBigInt64BE(BigInt(envelope), place.from + ENVELOPE_AT)
       buffer.writeInt32BE(seq, place.from + SEQ_AT)
       const session = ownSession(run, event)
-      nameSession(run, event)
       addPiece(pieces, session ? { from: place.from, end: place.end - LENGTH_BYTES, session } : place)
     },
     send(client) {
@@ -89,7 +87,6 @@ interface Piece {
   session?: string
 }
 
-/** Adjacent rows become one piece. */
 function addPiece(pieces: Piece[], piece: Piece): void {
   const last = pieces.at(-1)
   if (last?.end === piece.from && last.session === undefined) Object.assign(last, { ...piece, from: last.from })
@@ -154,7 +151,6 @@ function writeNumber(buffer: Buffer, at: number, value: number): number {
   return INT8_BYTES
 }
 
-/** At most this many bytes. */
 function roomFor(event: NewEvent): number {
   const fixed = SEQ_AT + INT4_BYTES + 2 * (LENGTH_BYTES + INT8_BYTES) + LENGTH_BYTES + INT4_BYTES + LENGTH_BYTES
   let bytes = fixed + textRoom(event.eventId)

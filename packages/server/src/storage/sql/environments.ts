@@ -1,7 +1,7 @@
-import { read, write } from './act.ts'
+import { look, read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { PageById } from '../page.ts'
-import type { TenantChange } from '../workspaces.ts'
+import type { TenantChange, WorkspaceRow } from '../workspaces.ts'
 import type { EnvironmentRow, NewEnvironmentRow } from '../environments.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision, lockControl } from './revision.ts'
@@ -9,12 +9,13 @@ import type { Sql } from './sql.ts'
 import { closeAfterMinutes } from '../stalled.ts'
 import { changeTenant } from './tenant-change.ts'
 import { enqueueWork } from './work.ts'
-import { findWorkspace } from './workspaces.ts'
+import { COLUMNS as WORKSPACE_COLUMNS, findWorkspace } from './workspaces.ts'
 
 export const environmentsActs = {
   createEnvironment: write(createEnvironment),
   listEnvironments: read(listEnvironments),
   findEnvironment: read(findEnvironment),
+  findTenant: look(findTenant),
   changeEnvironment: write(changeEnvironment),
 }
 
@@ -66,7 +67,19 @@ export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | 
   return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ? AND ${IS_THERE}`, [id])
 }
 
-/** Null: no such environment. Nothing is written or audited if it is so already. */
+async function findTenant(
+  sql: Sql,
+  environmentId: string,
+): Promise<{ workspace: WorkspaceRow | null; environment: EnvironmentRow | null }> {
+  const ofEnvironment = `SELECT ${WORKSPACE_COLUMNS} FROM workspaces
+    WHERE id = (SELECT workspace_id FROM environments WHERE id = ?)`
+  const [environment, workspace] = await Promise.all([
+    findEnvironment(sql, environmentId),
+    sql.get<WorkspaceRow>(ofEnvironment, [environmentId]),
+  ])
+  return { environment, workspace: environment && workspace }
+}
+
 async function changeEnvironment(
   sql: Sql,
   id: string,
@@ -84,7 +97,6 @@ async function changeEnvironment(
   return { ...changed, deleteAt: null }
 }
 
-/** The order to delete it, which environment-deletion.ts keeps. */
 async function cancelDeletion(sql: Sql, id: string): Promise<void> {
   await sql.run('UPDATE environments SET delete_at = NULL, deletion = NULL WHERE id = ?', [id])
   await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'delete_environment'`, [id])

@@ -3,7 +3,7 @@ import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
 import type { EventsRead, StoredEvent } from '../events.ts'
-import type { ArrivedPage, ExportedKey, ExportedRow, ImportStart, RowsRestored } from '../exports.ts'
+import type { ArrivedPage, ExportedKey, ExportedRow, ImportStart, RowsImported } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import type { Page } from '../page.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
@@ -26,8 +26,8 @@ export const exportsActs = {
   readExported: read(readExported),
   readArrived: look(readArrived),
   beginImport: write(beginImport),
-  restoreRows: write(restoreRows),
-  restoreRun: write(restoreRun),
+  importRows: write(importRows),
+  importRun: write(importRun),
 }
 
 /** Without those whose runs were all erased. */
@@ -66,7 +66,6 @@ async function readExported(
   return sql.page(text, [owner, ...(deployed ? [environmentId] : []), ...(after ?? [])], limit)
 }
 
-/** Whose rows a table has: the environment, or its workspace. */
 async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Promise<string | null> {
   if (of === 'environment') return environmentId
   const text = 'SELECT workspace_id AS "workspaceId" FROM environments WHERE id = ?'
@@ -127,13 +126,13 @@ async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<bool
  * workspace, or one that was erased, ends the act, and earlier rows stay. Deployments make a new configuration.
  * Approvals are marked as imported at `now`.
  */
-async function restoreRows(
+async function importRows(
   sql: Sql,
   environmentId: string,
   table: ExportedTable,
   rows: ExportedRow[],
   now: number,
-): Promise<RowsRestored> {
+): Promise<RowsImported> {
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) throw new Error('The environment does not exist')
   const { workspaceId } = environment
@@ -147,7 +146,7 @@ async function restoreRows(
     await keepConfiguration(sql, environmentId, await lastPublication(sql, environmentId))
     await growRevision(sql)
   }
-  return fault ?? { outcome: 'restored', written }
+  return fault ?? { outcome: 'imported', written }
 }
 
 const DEPLOYS: ReadonlySet<ExportedTable> = new Set(['deployment', 'deploymentChange'])
@@ -172,7 +171,7 @@ async function insertNew(
   table: ExportedTable,
   added: Record<string, SqlValue>,
   rows: ExportedRow[],
-): Promise<{ written: number; fault: RowsRestored | null }> {
+): Promise<{ written: number; fault: RowsImported | null }> {
   const parts = EXPORTED_TABLES[table]
   let written = 0
   for (const [index, row] of rows.entries()) {
@@ -193,7 +192,6 @@ async function insertNew(
   return { written, fault: null }
 }
 
-/** Whether the workspace has the prompt or policy that the row belongs to, or deploys. */
 async function isOwn(
   sql: Sql,
   workspaceId: string,
@@ -229,7 +227,7 @@ async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, 
 }
 
 const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at', 'recorders', 'has_gaps']
-/** Restored too if the stalled rule closed the run. */
+/** Written too if the stalled rule closed the run. */
 const CLOSED_FACTS = ['status', 'ended_at']
 const LOST_FACTS = [
   ...CLOSED_FACTS,
@@ -242,10 +240,10 @@ const LOST_FACTS = [
 ]
 
 /**
- * Writes what a restored run does not get from its events. The numbers of a run whose payloads were removed are among
+ * Writes what an imported run does not get from its events. The numbers of a run whose payloads were removed are among
  * it. `runId` is the external id; columns are in camel case.
  */
-async function restoreRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
+async function importRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
   const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]
   const text = `UPDATE runs SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE environment_id = ? AND run_id = ?`
@@ -275,7 +273,7 @@ async function addedColumns(
   return NAMES_AUTHORS.has(table) ? { ...owner, imported_at: now } : owner
 }
 
-/** Their rows say who did something. An imported row is marked, because the file says it. */
+/** An imported row is marked, because only the file says who made it. */
 const NAMES_AUTHORS: ReadonlySet<ExportedTable> = new Set([
   'promptVersion',
   'policyVersion',
@@ -284,7 +282,6 @@ const NAMES_AUTHORS: ReadonlySet<ExportedTable> = new Set([
   'issueActivity',
 ])
 
-/** Columns that no export has, because they follow from the others. */
 function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlValue> {
   const text = (member: string) => String(row[member])
   const textOrNull = (member: string) => row[member]?.toString() ?? null

@@ -4,7 +4,7 @@ import { insertAudit } from './audit.ts'
 import { growRevision, lockControl } from './revision.ts'
 import type { Sql } from './sql.ts'
 
-interface Tenant {
+interface Archivable {
   id: string
   name: string
   archivedAt: number | null
@@ -14,7 +14,7 @@ interface Tenant {
  * Renames, archives or restores a workspace or an environment. An archived one keeps the time when it was archived first.
  * `others`: the condition for tenants whose names it must not have, with its parameters.
  */
-export async function changeTenant<Row extends Tenant>(
+export async function changeTenant<Row extends Archivable>(
   sql: Sql,
   table: 'workspaces' | 'environments',
   row: Row,

@@ -15,7 +15,7 @@ export const workspacesActs = {
   changeWorkspace: write(changeWorkspace),
 }
 
-const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'
+export const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'
 
 export async function insertWorkspace(sql: Sql, { id, name, createdAt }: NewWorkspaceRow): Promise<boolean> {
   const text = 'INSERT INTO workspaces (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING'
@@ -59,7 +59,6 @@ export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null
   return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = ?`, [id])
 }
 
-/** Null: no such workspace. Nothing is written or audited if it is so already. */
 async function changeWorkspace(
   sql: Sql,
   id: string,

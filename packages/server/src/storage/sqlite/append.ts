@@ -5,84 +5,36 @@
 import { LRUCache } from 'lru-cache'
 import { entryBytes, ownText } from '../sql/append/cached-text.ts'
 import { withEnvelope } from '../sql/append/envelopes.ts'
-import { SHORT_CHARS, shortText, textKey } from '../sql/keys.ts'
+import { SHORT_CHARS } from '../sql/keys.ts'
 import type { AppendEngine, AppendTransaction, WantedRun } from '../sql/append/append.ts'
 import { COMPARED, comparedValues, ROW_COLUMNS, rowValues, type PlacedEvent } from '../sql/append/event-columns.ts'
 import { comparePacked, PACKED, payloadSum, unlessPacked, type Compared } from '../sql/payloads.ts'
-import { nameSession, openedRun, ownSession, type RunState } from '../sql/append/run-state.ts'
+import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '../sql/append/run-columns.ts'
+import { nameSession, openedRun, ownSession, UNCHANGED, type RunState } from '../sql/append/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
-import { SUM_COLUMNS } from '../sql/usage/sums.ts'
-import { failureChars, failureText, readFailure } from '../failure.ts'
-import { readRecorders, recordersText } from '../completeness.ts'
-import { readUncosted, uncostedText } from '../uncosted.ts'
+import { failureChars } from '../failure.ts'
 import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
 import { counted, transaction } from './transaction.ts'
 
 const CACHE_BYTES = 24 * 1_048_576
-/** About what one model and prompt version of a run takes in the cache. */
 const UNCOSTED_BYTES = 330
-/** About what one recorder of a run takes there. */
 const RECORDER_BYTES = 400
 
-/** Column of each value of a run, as read and first written. */
-const RUN_COLUMNS = {
-  id: 'id',
-  number: 'number',
-  runId: 'run_id',
-  agentId: 'agent_id',
-  status: 'status',
-  startedAt: 'started_at',
-  lastEventAt: 'last_event_at',
-  receivedAt: 'received_at',
-  eventCount: 'event_count',
-  differingRetries: 'differing_retries',
-  errorCount: 'error_count',
-  traits: 'traits',
-  recorders: 'recorders',
-  hasGaps: 'has_gaps',
-  uncosted: 'uncosted',
-  failure: 'failure',
-  failureMessage: 'failure_message',
-  packed: 'packed',
-  ...Object.fromEntries(SUM_COLUMNS.map(([column, name]) => [name, column])),
-  endedAt: 'ended_at',
-  closingSeq: 'closing_seq',
-  ruleClosedAt: 'rule_closed_at',
-}
-/** These change with every event and are not indexed. */
-const COUNTED = [
-  'eventCount',
-  'differingRetries',
-  'errorCount',
-  'traits',
-  'recorders',
-  'uncosted',
-  'failure',
-  'failureMessage',
-  'lastEventAt',
-  ...SUM_COLUMNS.map(([, name]) => name),
-]
-const columnOf = (name: string) => RUN_COLUMNS[name as keyof typeof RUN_COLUMNS]
-
-/** Writes rows of an append one by one. */
 export function rowWriter(db: Database) {
-  const names = Object.keys(RUN_COLUMNS)
+  const set = (change: string) =>
+    RUN_COLUMNS.filter((described) => described[3] === change).map(([name, column]) => `${column} = @${name}`)
   const insertRun = db.prepare(
-    `INSERT INTO runs (environment_id, ${names.map(columnOf).join(', ')}, session_key, session_id)
-      VALUES (@environmentId, ${names.map((name) => `@${name}`).join(', ')}, @sessionKey, @namedSession)`,
+    `INSERT INTO runs (environment_id, ${RUN_COLUMNS.map(([, column]) => column).join(', ')}, session_key, session_id)
+      VALUES (@environmentId, ${RUN_COLUMNS.map(([name]) => `@${name}`).join(', ')}, @sessionKey, @namedSession)`,
   )
   // Two statements, because SQLite rewrites every index with a column named in SET, changed or not.
-  const countRun = db.prepare(
-    `UPDATE runs SET ${COUNTED.map((name) => `${columnOf(name)} = @${name}`).join(', ')}
-      WHERE environment_id = @environmentId AND number = @number`,
-  )
+  const ofRun = 'WHERE environment_id = @environmentId AND number = @number'
+  const countRun = db.prepare(`UPDATE runs SET ${set('counted').join(', ')} ${ofRun}`)
   const moveRun = db.prepare(
-    `UPDATE runs SET status = @status, started_at = @startedAt, ended_at = @endedAt, closing_seq = @closingSeq,
-        has_gaps = @hasGaps, packed = @packed, rule_closed_at = @ruleClosedAt,
-        session_key = COALESCE(session_key, @sessionKey), session_id = COALESCE(session_id, @namedSession)
-      WHERE environment_id = @environmentId AND number = @number`,
+    `UPDATE runs SET ${set('moved').join(', ')}, session_key = COALESCE(session_key, @sessionKey),
+      session_id = COALESCE(session_id, @namedSession) ${ofRun}`,
   )
   const columns = ['environment_id', 'run', 'envelope', 'event_id', 'received_at', 'own_session', 'payload_sum']
   columns.push(...ROW_COLUMNS)
@@ -97,31 +49,16 @@ export function rowWriter(db: Database) {
       const environment = environments.numberOf(environmentId)
       const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]
       const row = insertEvent.run(...named, payloadSum(event.payload), ...rowValues(event))
-      if (row.changes === 0) return null
-      nameSession(run, event)
-      return Number(row.lastInsertRowid)
+      return row.changes === 0 ? null : Number(row.lastInsertRowid)
     },
     writeRun(environmentId: string, run: RunState): void {
-      const sessionKey = run.namedSession === null ? null : textKey(run.namedSession)
-      const row = {
-        ...run,
-        environmentId,
-        sessionKey,
-        recorders: recordersText(run.recorders),
-        uncosted: uncostedText(run.uncosted),
-        failure: failureText(run.failure),
-        failureMessage: run.failure?.message ?? null,
-        isNew: null,
-        isMoved: null,
-        hasGrown: null,
-        hasNewGaps: null,
-      }
+      const row = { ...columnValues(run), environmentId }
       if (run.isNew) insertRun.run(row)
       else {
         countRun.run(row)
         if (run.isMoved) moveRun.run(row)
       }
-      Object.assign(run, { isNew: false, isMoved: false, hasGrown: false, hasNewGaps: false, namedSession: null })
+      Object.assign(run, UNCHANGED)
     },
     /** Call this after a transaction that did not commit. */
     forget: environments.forget,
@@ -130,7 +67,6 @@ export function rowWriter(db: Database) {
 
 const ENVIRONMENTS_KEPT = 10_000
 
-/** The numbers that events name their environments by. */
 function environmentNumbers(db: Database) {
   const numbers = new Map<string, number>()
   const add = db.prepare('INSERT INTO environment_numbers (environment_id) VALUES (?) ON CONFLICT DO NOTHING')
@@ -158,19 +94,11 @@ function numberTaker(db: Database): (count: number) => number[] {
   return (count) => Array.from({ length: count }, () => next++)
 }
 
-type StoredRun = Omit<RunState, 'uncosted' | 'recorders' | 'failure'> & {
-  uncosted: string | null
-  recorders: string | null
-  failure: string | null
-  failureMessage: string | null
-}
-
 const placeOf = (environmentId: string, runId: string): string => `${environmentId} ${runId}`
 
 const NOT_COUNTED: Changes = { add: () => undefined, committed: () => undefined, close: () => undefined }
 
 export interface SqliteAppendEngine extends AppendEngine {
-  /** To be called when runs were removed or changed by another act. */
   forgetRuns(environmentId: string, runIds: readonly string[]): void
 }
 
@@ -187,11 +115,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
   const { insertEvent, writeRun, forget } = rowWriter(db)
   const takeNumbers = numberTaker(db)
   const selectRun = db.prepare<[string, string], StoredRun>(
-    `SELECT ${Object.entries(RUN_COLUMNS)
-      .map(([name, column]) => `${column} AS ${name}`)
-      .join(', ')},
-        session_id AS session
-      FROM runs WHERE environment_id = ? AND run_id = ?`,
+    `SELECT ${STORED_RUN} FROM runs WHERE environment_id = ? AND run_id = ?`,
   )
   const selectSame = db.prepare<unknown[], Omit<Compared, 'isSame'> & { isSame: 0 | 1 }>(
     `SELECT ${COMPARED.map((column) => unlessPacked(column, `${column} IS ?`)).join(' AND ')} AS "isSame", ${PACKED} FROM events e ${withEnvelope(sql)}
@@ -205,23 +129,8 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
     if (known !== undefined) return known
     const row = selectRun.get(environmentId, runId)
     let run: RunState
-    if (row !== undefined) {
-      const session = row.session === null ? null : shortText(row.session)
-      const { failureMessage, ...stored } = row
-      run = {
-        ...stored,
-        recorders: readRecorders(row.recorders),
-        uncosted: readUncosted(row.uncosted),
-        failure: readFailure(row.failure, failureMessage),
-        session,
-        lastSeq: 0,
-        namedSession: null,
-        isNew: false,
-        isMoved: false,
-        hasGrown: false,
-        hasNewGaps: false,
-      }
-    } else if (opening !== null) {
+    if (row !== undefined) run = stateOf(row, 0)
+    else if (opening !== null) {
       const [number = 0] = takeNumbers(1)
       run = openedRun(number, ownText(runId), opening)
     } else return null
@@ -244,7 +153,11 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
     )
 
   const insertEvents: AppendTransaction['insertEvents'] = async (environmentId, events) =>
-    events.map((event) => insertEvent(environmentId, event))
+    events.map((placed) => {
+      const seq = insertEvent(environmentId, placed)
+      if (seq !== null) nameSession(placed.run, placed.event)
+      return seq
+    })
 
   const compareEvents: AppendTransaction['compareEvents'] = async (environmentId, events) => {
     const compared = events.map((sought) => {

@@ -8,7 +8,6 @@ import type { EventFailure } from '../failure.ts'
 import type { CallTokens } from '../uncosted.ts'
 
 export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
-  /** The weight of the batch in queue and commit. */
   bytes: number
   events: number
   text: string
@@ -28,12 +27,11 @@ const NO_TOKENS: CallTokens = {
 /** All 0: the usage has no tokens without a cost. */
 const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
 
-/** Instead of a length. */
 const [NULL, AS_BEFORE] = [-1, -2]
 const NUMBERS_PER_EVENT = 36
 
 export function packBatch(
-  { environmentId, receivedAt, events, rejections, restoring }: EventBatchRows,
+  { environmentId, receivedAt, events, rejections, importing }: EventBatchRows,
   bytes: number,
 ): PackedBatch {
   const numbers = new Float64Array(events.length * NUMBERS_PER_EVENT)
@@ -88,7 +86,7 @@ export function packBatch(
     environmentId,
     receivedAt,
     rejections,
-    ...(restoring && { restoring }),
+    ...(importing && { importing }),
     bytes,
     events: events.length,
     text,
@@ -100,7 +98,7 @@ export function unpackBatch({
   environmentId,
   receivedAt,
   rejections,
-  restoring,
+  importing,
   events,
   text,
   numbers,
@@ -167,5 +165,5 @@ export function unpackBatch({
     unpacked.push(event)
     before = event
   }
-  return { environmentId, receivedAt, rejections, ...(restoring && { restoring }), events: unpacked }
+  return { environmentId, receivedAt, rejections, ...(importing && { importing }), events: unpacked }
 }

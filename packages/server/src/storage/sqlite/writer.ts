@@ -111,7 +111,7 @@ async function perform({ act, args }: Call): Promise<unknown> {
       slices.map(({ run }) => run.runId),
     )
   }
-  if (act === 'restoreRun') engine.forgetRuns(String(args[0]), [String(args[1])])
+  if (act === 'importRun') engine.forgetRuns(String(args[0]), [String(args[1])])
   return result
 }
 

@@ -522,14 +522,14 @@ export function erasuresSuite(open: OpenStorage) {
         const { rows } = await storage().readExported(env, table, null, 10)
         exported.push({ table, rows: rows.filter((row) => row['externalId'] !== 'kept') })
       }
-      assert.deepEqual(await storage().restoreRows(env, 'agent', exported[0]!.rows, NOON), {
-        outcome: 'restored',
+      assert.deepEqual(await storage().importRows(env, 'agent', exported[0]!.rows, NOON), {
+        outcome: 'imported',
         written: 0,
       })
       await erase(storage(), env, { kind: 'agent', subject: 'gone' })
       for (const { table, rows } of exported) {
         assert.equal(rows.length, 1, table)
-        assert.deepEqual(await storage().restoreRows(env, table, rows, NOON), { outcome: 'erased', index: 0 }, table)
+        assert.deepEqual(await storage().importRows(env, table, rows, NOON), { outcome: 'erased', index: 0 }, table)
         const left = await storage().readExported(env, table, null, 10)
         assert.deepEqual(
           left.rows.filter((row) => row['externalId'] !== 'kept'),

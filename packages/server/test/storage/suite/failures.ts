@@ -44,8 +44,8 @@ export function failuresSuite(open: OpenStorage) {
         event({ runId: 'two', time: NOON + 9 }),
         outcome('FAILED', { runId: 'ended', time: NOON + 7 }),
       )
-      const restoring = { id: newId(), differingRetries: 0 }
-      await storage().appendEvents(batch(environmentId, [event({ runId: 'old', ...failed })], { restoring }))
+      const importing = { id: newId(), differingRetries: 0 }
+      await storage().appendEvents(batch(environmentId, [event({ runId: 'old', ...failed })], { importing }))
       const id = async (runId: string) => (await runOf(storage(), environmentId, runId)).id
       const expected = [
         failureSubject(await id('two'), { from: NOON + 2, to: NOON + 5 }),
@@ -257,7 +257,7 @@ export function failuresSuite(open: OpenStorage) {
       for (const table of ['issue', 'issueFingerprint', 'issueRecord', 'issueAffected'] as const) {
         const { rows } = await storage().readExported(from, table, null, 100)
         assert.equal(rows.length > 0, true, table)
-        await storage().restoreRows(to, table, rows, NOON)
+        await storage().importRows(to, table, rows, NOON)
       }
       assert.equal(await storage().recordFailures(to, 'run', [newFailure()], NOON), 0)
       const { rows } = await storage().listIssueRecords(to, {}, { limit: 10, before: null })

@@ -196,10 +196,10 @@ export function stalledSuite(open: OpenStorage) {
       assert.deepEqual(await listed(NOON + IDLE * MINUTE), [])
       assert.deepEqual(await listed(later), ['dead', 'import'])
       assert.deepEqual(await listed(later + MINUTE), ['dead', 'import', 'waits'])
-      assert.deepEqual(await storage().findWaitingRuns(env, ['dead', 'waits'], later), ['waits'])
+      assert.deepEqual((await storage().readActivityRule(env, ['dead', 'waits'], later)).waiting, ['waits'])
       assert.deepEqual(await close(env, later), ['dead'])
       // The request has expired.
-      assert.deepEqual(await storage().findWaitingRuns(env, ['dead', 'waits'], later + MINUTE), [])
+      assert.deepEqual((await storage().readActivityRule(env, ['dead', 'waits'], later + MINUTE)).waiting, [])
       assert.deepEqual(await close(env, later + MINUTE), ['waits'])
     })
 

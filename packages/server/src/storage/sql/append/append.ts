@@ -13,7 +13,7 @@
  * the writer to a run holds its row.
  */
 import { addRepeated } from '../../completeness.ts'
-import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, RestoredRun } from '../../events.ts'
+import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, ImportedRun } from '../../events.ts'
 import { StorageError, type StoreWarning } from '../../store.ts'
 import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from '../agents.ts'
 import { ownText } from './cached-text.ts'
@@ -43,7 +43,6 @@ export interface AppendTransaction {
   /** Selects the rollup rows: no concurrent transaction uses this number. */
   slot: number
   takeNumbers: TakeNumbers
-  /** Forgets what the engine caches of runs. */
   forgetRuns(): void
   /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
   atCommit(statement: Promise<unknown>): void
@@ -51,17 +50,16 @@ export interface AppendTransaction {
   openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
   /**
    * Stores the events that are not yet stored; their ids are distinct. Returns the seq of each, null if it was already
-   * stored.
+   * stored. The first one stored that has a session names it for its run, because the rows of the next ones then leave it out.
    */
   insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
   /** Whether the stored event of that id is the same; null if none is stored. */
   compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
-  /** Writes the current state of runs. */
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
 
-/** `Route`: where a transaction runs, if the engine has several places. */
-export interface AppendEngine<Route = never> {
+/** `Connection`: what a transaction runs on, if the engine has several. */
+export interface AppendEngine<Connection = never> {
   /**
    * Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. Removals from
    * the environments of the batches wait until it ends.
@@ -70,7 +68,7 @@ export interface AppendEngine<Route = never> {
     batches: readonly EventBatchRows[],
     end: 'commit' | 'rollback',
     work: (transaction: AppendTransaction) => Promise<Result>,
-    route?: Route,
+    on?: Connection,
   ): Promise<Result>
   isRace(error: unknown): boolean
   /** Whether an event, not the store, made the statement fail. */
@@ -86,11 +84,10 @@ export type Committed = { verdicts: EventVerdict[] } | { error: unknown }
 const TRIES = 10
 const REJECTIONS_BETWEEN_TRIMS = 1_000
 
-/** An event being stored. */
 interface Candidate {
   event: NewEvent
   receivedAt: number
-  restoring: RestoredRun | null
+  importing: ImportedRun | null
   agent: KnownAgent | null
   envelope: number
   /** The first storable event of that id; null: none is storable. */
@@ -98,7 +95,6 @@ interface Candidate {
   verdict: EventVerdict | null
 }
 
-/** What to cache after the commit. */
 interface Noted {
   environmentId: string
   /** The environment's revision of removals. The rest is cached only if it is still the same. */
@@ -111,22 +107,21 @@ interface Noted {
 }
 
 /** `onWarning` gets errors that no caller sees, because the failed work is retried differently. */
-export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: StoreWarning = () => undefined) {
+export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWarning: StoreWarning = () => undefined) {
   const known = { agents: knownAgents(engine.agentRefreshMs), envelopes: knownEnvelopes(), names: knownNames() }
   const states = knownStates()
   const budgets = failureBudgets()
   const untrimmed = new Map<string, number>()
 
-  /** Commits all batches and answers each, in order. */
-  async function commit(batches: readonly EventBatchRows[], route?: Route): Promise<Committed[]> {
-    const committed = await together(batches, route)
+  async function commit(batches: readonly EventBatchRows[], on?: Connection): Promise<Committed[]> {
+    const committed = await together(batches, on)
     for (const { environmentId, rejections } of batches) await trim(environmentId, rejections.length)
     return committed
   }
 
-  async function together(batches: readonly EventBatchRows[], route?: Route): Promise<Committed[]> {
+  async function together(batches: readonly EventBatchRows[], on?: Connection): Promise<Committed[]> {
     try {
-      return (await store(batches, 'commit', route)).map((verdicts) => ({ verdicts }))
+      return (await store(batches, 'commit', on)).map((verdicts) => ({ verdicts }))
     } catch (error) {
       const trouble = engine.storageError(error)
       if (trouble instanceof StorageError) return batches.map(() => ({ error: trouble }))
@@ -139,7 +134,6 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     }
   }
 
-  /** Stores the storable events of a batch, in one transaction. */
   async function storable(batch: EventBatchRows): Promise<Committed> {
     const { receivedAt } = batch
     const failing = new Set<NewEvent>()
@@ -170,12 +164,12 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
   async function store(
     batches: readonly EventBatchRows[],
     end: 'commit' | 'rollback',
-    route?: Route,
+    on?: Connection,
   ): Promise<EventVerdict[][]> {
     for (let tries = 1; ; tries++) {
       try {
         const work = (transaction: AppendTransaction) => storeAll(transaction, batches)
-        const { verdicts, noted } = await engine.transaction(batches, end, work, route)
+        const { verdicts, noted } = await engine.transaction(batches, end, work, on)
         if (end === 'rollback') known.agents.forget()
         else await keep(noted)
         return verdicts
@@ -210,7 +204,6 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
     return { verdicts, noted }
   }
 
-  /** Stores the events of one environment. */
   async function storeIn(
     transaction: AppendTransaction,
     environmentId: string,
@@ -264,17 +257,17 @@ export function batchAppender<Route>(engine: AppendEngine<Route>, onWarning: Sto
       if (seq === null || !candidate?.agent) return
       candidate.verdict = 'stored'
       countEvent(counts, run, event)
-      addEvent(run, seq, event)
+      if (seq > run.openedEvents) addEvent(run, seq, event)
       // An export has the issues of its runs.
-      if (candidate.restoring === null) noteFailedRun(failed, run, seq, event)
+      if (candidate.importing === null) noteFailedRun(failed, run, seq, event)
       changed.add(run)
       if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })
 
     for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
-      candidate.verdict = isSame || candidate.restoring === null ? 'duplicate' : 'differing'
+      candidate.verdict = isSame || candidate.importing === null ? 'duplicate' : 'differing'
       if (addRepeated(run.recorders, candidate.event, ownText)) changed.add(run)
-      if (isSame || candidate.restoring !== null) continue
+      if (isSame || candidate.importing !== null) continue
       run.differingRetries++
       changed.add(run)
     }
@@ -351,16 +344,16 @@ async function judgeRepeats(
   return repeats
 }
 
-function candidatesOf({ receivedAt, events, restoring }: EventBatchRows): Candidate[] {
+function candidatesOf({ receivedAt, events, importing }: EventBatchRows): Candidate[] {
   const none = { agent: null, envelope: 0, first: null, verdict: null }
-  return events.map((event) => ({ event, receivedAt, restoring: restoring ?? null, ...none }))
+  return events.map((event) => ({ event, receivedAt, importing: importing ?? null, ...none }))
 }
 
 /** The runs that the events and numbered rejections name, sorted. Marks the first candidate of each id. */
 function wantedRuns(candidates: readonly Candidate[], rejections: readonly RejectionRow[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {
-    const { event, agent, receivedAt, restoring } = candidate
+    const { event, agent, receivedAt, importing } = candidate
     if (candidate.verdict === 'erased') continue
     let run = runs.get(event.runId)
     if (run === undefined) {
@@ -368,7 +361,7 @@ function wantedRuns(candidates: readonly Candidate[], rejections: readonly Rejec
       runs.set(event.runId, run)
     }
     if (agent === null) continue
-    run.opening ??= { agentId: agent.id, receivedAt, restoring }
+    run.opening ??= { agentId: agent.id, receivedAt, importing }
     candidate.first = run.firsts.get(event.eventId) ?? candidate
     if (candidate.first !== candidate) continue
     run.firsts.set(event.eventId, candidate)
@@ -384,7 +377,6 @@ function wantedRuns(candidates: readonly Candidate[], rejections: readonly Rejec
   return [...runs.values()].toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
 }
 
-/** Rejections found while storing. */
 function refusedByStore({ event, verdict, receivedAt }: Candidate): RejectionRow[] {
   if (verdict !== 'absent' && verdict !== 'unstorable' && verdict !== 'erased') return []
   return [rejectionRow(event, verdict === 'absent' ? 'timestamp_too_old' : verdict, receivedAt)]

@@ -10,7 +10,6 @@ import type { Sql } from '../sql.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 import type { RunState } from './run-state.ts'
 
-/** Later failures of a run are not looked for. */
 const FAILURES_OF_A_RUN = 100
 /** Clients report what they saw a moment before or after the event. */
 const SETTLE_MS = 2_000
@@ -25,8 +24,10 @@ interface FailedSpan extends TimeSpan {
 export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, event: NewEvent): void {
   const { outcome, time } = event
   const isEnd = outcome === 'FAILED' && run.closingSeq === seq
-  if (!isEnd && !(isError(event) && run.errorCount <= FAILURES_OF_A_RUN)) return
   const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
+  // A run that was opened with its events counts all of their errors already.
+  const errors = run.openedEvents > 0 ? known.failures + 1 : run.errorCount
+  if (!isEnd && !(isError(event) && errors <= FAILURES_OF_A_RUN)) return
   const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]
   const ends = known.ends ?? isEnd
   failed.set(run, { from, to, ...(ends && { ends }), failures: known.failures + 1 })
@@ -54,7 +55,6 @@ const ENVIRONMENTS_KEPT = 10_000
 export function failureBudgets() {
   const budgets = new LRUCache<string, { left: number; at: number }>({ max: ENVIRONMENTS_KEPT })
   return {
-    /** Those of the runs that are looked at. */
     within(environmentId: string, failed: FailedRuns, now: number): FailedRuns {
       const { left, at } = budgets.get(environmentId) ?? { left: FAILURES_AT_ONCE, at: now }
       let grown = Math.min(FAILURES_AT_ONCE, left + (Math.max(0, now - at) / 1_000) * FAILURES_PER_SECOND)

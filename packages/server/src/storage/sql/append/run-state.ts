@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { addArrived, hasGaps, type Recorder } from '../../completeness.ts'
-import type { NewEvent, RestoredRun } from '../../events.ts'
+import type { NewEvent, ImportedRun } from '../../events.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from '../keys.ts'
@@ -31,17 +31,14 @@ export interface RunState extends UsageSums {
   eventCount: number
   differingRetries: number
   errorCount: number
-  /** Lines of storage/traits.ts. */
   traits: string
   failure: RunFailure | null
   recorders: Recorder[]
   /** 1: events of its recorders did not arrive. */
   hasGaps: 0 | 1
-  /** Calls without a cost. */
   uncosted: RunCalls[]
   /** 1: no payload waits to be packed into a block. */
   packed: 0 | 1
-  /** The largest seq of its events. */
   lastSeq: number
   endedAt: number | null
   closingSeq: number | null
@@ -53,6 +50,8 @@ export interface RunState extends UsageSums {
   namedSession: string | null
   /** This transaction opens it. */
   isNew: boolean
+  /** The events that were counted when this transaction opened it, for its first row. */
+  openedEvents: number
   /** This transaction changed an indexed column. */
   isMoved: boolean
   /** This transaction added traits, models, recorders or a failure. */
@@ -61,16 +60,15 @@ export interface RunState extends UsageSums {
   hasNewGaps: boolean
 }
 
-/** What a run gets from its first event. */
 export interface Opening {
   agentId: string
   receivedAt: number
-  restoring: RestoredRun | null
+  importing: ImportedRun | null
 }
 
-export function openedRun(number: number, runId: string, { agentId, receivedAt, restoring }: Opening): RunState {
-  if (restoring === null) return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
-  const { id, differingRetries } = restoring
+export function openedRun(number: number, runId: string, { agentId, receivedAt, importing }: Opening): RunState {
+  if (importing === null) return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
+  const { id, differingRetries } = importing
   return { ...newRun(id, number, runId, agentId, receivedAt), differingRetries }
 }
 
@@ -99,13 +97,20 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     closingSeq: null,
     ruleClosedAt: null,
     session: null,
-    namedSession: null,
+    ...UNCHANGED,
     isNew: true,
-    isMoved: false,
-    hasGrown: false,
-    hasNewGaps: false,
   }
 }
+
+/** What a run has before a transaction changes it. */
+export const UNCHANGED = {
+  namedSession: null,
+  isNew: false,
+  openedEvents: 0,
+  isMoved: false,
+  hasGrown: false,
+  hasNewGaps: false,
+} as const satisfies Partial<RunState>
 
 /** Adds an event that was just stored. */
 export function addEvent(run: RunState, seq: number, event: NewEvent): void {
@@ -155,7 +160,6 @@ function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEven
   run.hasGrown = true
 }
 
-/** To be called after what its events and rejections say was added. */
 export function noteGaps(run: RunState): void {
   const now = hasGaps(run.recorders) ? 1 : 0
   if (now === run.hasGaps) return

@@ -15,7 +15,7 @@ import { eventEnvironment } from '../events.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from './listed-runs.ts'
 import type { Sql } from '../sql.ts'
-import { readStalledRule } from './stalled-rule.ts'
+import { readStalledRule, stalledBefore } from './stalled-rule.ts'
 import { addHours, countRun, type HourChange } from '../usage/usage.ts'
 import { failureSubject } from '../../failures.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
@@ -23,7 +23,7 @@ import { enqueueWork, RESTARTS } from '../work.ts'
 export const stalledActs = {
   readStalledRule: read(readStalledRule),
   changeStalledRule: write(changeStalledRule),
-  findWaitingRuns: look(findWaitingRuns),
+  readActivityRule: look(readActivityRule),
   closeStalledRuns: write(closeStalledRuns),
 }
 
@@ -42,7 +42,20 @@ async function changeStalledRule(
   await insertAudit(sql, audit)
 }
 
-/** Returns the runs with a pending approval. Takes and returns external ids. */
+/** Running runs whose last event is before `stalledBefore` are stalled, but for those that wait for an approval. */
+async function readActivityRule(
+  sql: Sql,
+  environmentId: string,
+  runIds: string[],
+  now: number,
+): Promise<{ stalledBefore: number; waiting: string[] }> {
+  const [before, waiting] = await Promise.all([
+    stalledBefore(sql, environmentId, now),
+    findWaitingRuns(sql, environmentId, runIds, now),
+  ])
+  return { stalledBefore: before, waiting }
+}
+
 async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {
   const text = `SELECT run_key AS key FROM approvals WHERE environment_id = ? AND run_key IN (${PLACES})
     AND status = 'PENDING' AND expires_at > ?`
@@ -53,7 +66,6 @@ async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[]
   return runIds.filter((runId) => waiting.has(textKey(runId)))
 }
 
-/** Runs that one call examines. */
 const EXAMINED = 200
 
 interface Idle extends RunPlace {
@@ -114,7 +126,6 @@ async function earliestDue(sql: Sql, environmentId: string, now: number, idleMs:
   return Math.min(now, first?.startedAt ?? now) + idleMs
 }
 
-/** Locks and returns the runs that are stalled. */
 async function lockIdle(
   sql: Sql,
   environmentId: string,
@@ -146,7 +157,7 @@ async function lockIdle(
 }
 
 /** Rows of usage that only this rule writes. Readers add up all slots. */
-const slotOf = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -2)
+const stalledSlot = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -2)
 
 async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status: RunStatus): Promise<void> {
   if (runs.length === 0) return
@@ -155,5 +166,5 @@ async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status
     countRun(hours, run, -1)
     countRun(hours, { ...run, status }, 1)
   }
-  await addHours(sql, environmentId, hours, { models: new Map() }, slotOf(sql))
+  await addHours(sql, environmentId, hours, { models: new Map() }, stalledSlot(sql))
 }

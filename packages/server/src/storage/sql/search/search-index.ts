@@ -112,7 +112,6 @@ function hashesOf(sql: Sql, environmentId: string, event: StoredEvent): number[]
   return [...new Set(Array.from(termsOf(event), (term) => hashOf(term, seed)))]
 }
 
-/** Adds them to the index. */
 async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]): Promise<void> {
   if ((await sql.get(SEARCHED, [environmentId])) === null) return
   const kept: UnindexedRun[] = []
@@ -125,7 +124,7 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
   // FTS5 writes what it has collected whenever a place is smaller than the one before.
   entries.sort((a, b) => a.time - b.time || a.seq - b.seq)
   if (sql.dialect === 'sqlite') for (const entry of entries) await insertPlace(sql, environmentId, entry)
-  else await insertRows(sql, environmentId, entries)
+  else await insertWords(sql, environmentId, entries)
   for (const { run, indexedSeq, marks, isComplete } of kept) {
     const done = isComplete ? ', marked_at = CASE WHEN marks = ? THEN NULL ELSE marked_at END' : ''
     const text = `UPDATE search_runs SET indexed_seq = ?${done} WHERE environment_id = ? AND run = ?`
@@ -167,7 +166,7 @@ const ENTRIES: InsertedTable = {
   conflict: 'ON CONFLICT DO NOTHING',
 }
 
-async function insertRows(sql: Sql, environmentId: string, entries: Entry[]): Promise<void> {
+async function insertWords(sql: Sql, environmentId: string, entries: Entry[]): Promise<void> {
   const rows = entries.map(({ run, seq, time, words }) => [run, seq, time, `{${words.join(',')}}`] as const)
   if (rows.length > 0) await insertJsonRows(sql, ENTRIES, environmentId, rows)
 }

@@ -18,7 +18,7 @@ export interface Counts {
   uncosted: Map<string, UncostedChange>
   tools: Map<string, ToolChange>
   /** Runs as they were before. */
-  runs: Map<RunState, Pick<RunState, 'agentId' | 'startedAt' | 'status'>>
+  runs: Map<RunState, Pick<RunState, 'agentId' | 'startedAt' | 'status' | 'isNew'>>
 }
 
 export function noCounts(): Counts {
@@ -35,8 +35,8 @@ export function noCounts(): Counts {
 
 /** Counts an event that was just stored, before it changes its run. */
 export function countEvent(counts: Counts, run: RunState, event: NewEvent): void {
-  const { agentId, startedAt, status } = run
-  if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status })
+  const { agentId, startedAt, status, isNew } = run
+  if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status, isNew })
   countForHour(counts.hours, agentId, event)
   const callMs = isCall(event.eventType) ? event.latencyMs : null
   const tokens = event.usage?.uncosted ?? null
@@ -63,7 +63,7 @@ export function writeCounts(
   slot: number,
 ): Promise<unknown>[] {
   for (const [run, before] of runs) {
-    const isNew = before.startedAt === Infinity
+    const { isNew } = before
     if (!isNew && run.status === before.status && hourOf(run.startedAt) === hourOf(before.startedAt)) continue
     if (!isNew) countRun(hours, before, -1)
     countRun(hours, run, 1)

@@ -1,6 +1,6 @@
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { readRestore, RUN_FACTS, type RestorePart, type RunLine } from '../../domain/restore.ts'
+import { readImport, RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts'
 import type { EventVerdict } from '../../storage/events.ts'
 import type { ExportedTable } from '../../storage/tables.ts'
 import type { RunRow } from '../../storage/runs.ts'
@@ -10,7 +10,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 
-type PartOf<Kind extends RestorePart['kind']> = Extract<RestorePart, { kind: Kind }>
+type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
 
 /** Its keys are refused, so an import must not fill it either. */
 const ARCHIVED = refuse('conflict', 'The environment or its workspace is archived. Restore it before the import')
@@ -23,26 +23,26 @@ interface Done {
 /** Runs of one request that are written at the same time, so that they share commits. */
 const RUNS_AT_ONCE = 32
 
-export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: Deps): void {
+export function importsRoutes(app: FastifyInstance, { storage, now, ...deps }: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.importEnvironment, { ...deps }, async ({ body, request }) => {
     const [environment, workspace] = [environmentOf(request), workspaceOf(request)]
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
-    const read = readRestore(body.lines, workspaceId)
+    const read = readImport(body.lines, workspaceId)
     if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
     const begun = await begin(environmentId, request, read.source, body.resume === true)
     if (begun !== null) return begun
     const done: Done = { written: 0, known: 0 }
     for (const some of together(read.parts)) {
-      const refusals = await Promise.all(some.map((part) => restore(environmentId, part, done)))
+      const refusals = await Promise.all(some.map((part) => importPart(environmentId, part, done)))
       const refusal = refusals.find(isRefusal)
       if (refusal) return refusal
     }
     return done
   })
 
-  function restore(environmentId: string, part: RestorePart, done: Done): Promise<Refusal | null> {
-    return part.kind === 'rows' ? restoreRows(environmentId, part, done) : restoreRun(environmentId, part, done)
+  function importPart(environmentId: string, part: ImportPart, done: Done): Promise<Refusal | null> {
+    return part.kind === 'rows' ? importRows(environmentId, part, done) : importRun(environmentId, part, done)
   }
 
   /** Before any row is taken. */
@@ -60,9 +60,9 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
     return begun === 'begun' ? null : NOT_BEGUN[begun]
   }
 
-  async function restoreRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
-    const result = await storage.restoreRows(environmentId, part.table, part.rows, now())
-    if (result.outcome !== 'restored') {
+  async function importRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {
+    const result = await storage.importRows(environmentId, part.table, part.rows, now())
+    if (result.outcome !== 'imported') {
       return refuse('conflict', `lines[${part.lines[result.index]}]: ${ROW_FAULTS[result.outcome](part.table)}`)
     }
     done.written += result.written
@@ -70,7 +70,7 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
     return null
   }
 
-  async function restoreRun(environmentId: string, part: PartOf<'run'>, done: Done): Promise<Refusal | null> {
+  async function importRun(environmentId: string, part: PartOf<'run'>, done: Done): Promise<Refusal | null> {
     const { run, line } = part
     const differs = (what: string): Refusal => refuse('conflict', `lines[${line}]: ${what}`)
     const known = [await storage.findRun(environmentId, run.runId), await storage.findRun(environmentId, run.id)]
@@ -78,7 +78,7 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
       return differs('another run has its id')
     }
     for (const { receivedAt, events } of byArrival(part.events)) {
-      const verdicts = await storage.appendEvents({ environmentId, receivedAt, events, rejections: [], restoring: run })
+      const verdicts = await storage.appendEvents({ environmentId, receivedAt, events, rejections: [], importing: run })
       const refused = verdicts.findIndex((verdict) => !ACCEPTED.has(verdict))
       if (refused >= 0) {
         const eventId = JSON.stringify(events[refused]?.eventId)
@@ -88,12 +88,12 @@ export function restoresRoutes(app: FastifyInstance, { storage, now, ...deps }: 
       done.written += stored
       done.known += verdicts.length - stored
     }
-    const restored = await storage.findRun(environmentId, run.runId)
+    const imported = await storage.findRun(environmentId, run.runId)
     // Its other events follow in another request.
-    if (restored?.eventCount !== run.facts['eventCount']) return null
+    if (imported?.eventCount !== run.facts['eventCount']) return null
     const beyondEvents = ['pinnedAt', 'payloadsRemoved', 'ruleClosedAt', 'recorders'] as const
-    if (beyondEvents.some((name) => run.facts[name] !== restored?.[name])) {
-      await storage.restoreRun(environmentId, run.runId, run.facts)
+    if (beyondEvents.some((name) => run.facts[name] !== imported?.[name])) {
+      await storage.importRun(environmentId, run.runId, run.facts)
     }
     const wrong = differingFact(await storage.findRun(environmentId, run.runId), run)
     return wrong === null ? null : differs(`${wrong} of the run is not that of its events`)
@@ -126,8 +126,8 @@ const REASONS: ReadonlyMap<EventVerdict, string> = new Map([
 ])
 
 /** Runs that follow each other are written at the same time; everything else in order. */
-function* together(parts: readonly RestorePart[]): Generator<RestorePart[]> {
-  let runs: RestorePart[] = []
+function* together(parts: readonly ImportPart[]): Generator<ImportPart[]> {
+  let runs: ImportPart[] = []
   for (const part of parts) {
     const isNext = part.kind === 'run' && runs.length < RUNS_AT_ONCE && !runs.some((one) => isSameRun(one, part))
     if (!isNext && runs.length > 0) {
@@ -141,7 +141,7 @@ function* together(parts: readonly RestorePart[]): Generator<RestorePart[]> {
 }
 
 /** An export made while the environment was recording can have a run twice. */
-const isSameRun = (one: RestorePart, other: RestorePart): boolean =>
+const isSameRun = (one: ImportPart, other: ImportPart): boolean =>
   one.kind === 'run' && other.kind === 'run' && one.run.runId === other.run.runId
 
 /** Events that arrived together, in the order of their arrival. */

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ExportedRow } from '../storage/exports.ts'
-import type { NewEvent, RestoredRun } from '../storage/events.ts'
+import type { NewEvent, ImportedRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { hasGaps, readRecorders, recordersText, type Recorder } from '../storage/completeness.ts'
@@ -14,15 +14,15 @@ import { areRecorders } from './completeness.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
 import { payloadSlices } from './json-slices.ts'
-import { valueFault } from './restored-values.ts'
+import { valueFault } from './imported-values.ts'
 import { isStorableText } from './text.ts'
 
 /** Rows of one table, or the events of one run, in the order of their lines. */
-export type RestorePart =
+export type ImportPart =
   | { kind: 'rows'; table: ExportedTable; rows: ExportedRow[]; lines: number[] }
   | { kind: 'run'; run: RunLine; events: { event: NewEvent; receivedAt: number }[]; line: number }
 
-export interface RunLine extends RestoredRun {
+export interface RunLine extends ImportedRun {
   runId: string
   /** What its events must add up to. */
   facts: ExportedRow
@@ -52,20 +52,20 @@ const RUN_PARTS = {
 }
 
 /** `line`: its index among the lines. */
-export interface RestoreFault {
+export interface ImportFault {
   line: number
   message: string
 }
 
 /** The lines of one request. The first is the first line of the export, which says what is imported. */
-export interface Restore {
+export interface Import {
   /** SHA-256 of the first line. */
   source: string
-  parts: RestorePart[]
+  parts: ImportPart[]
 }
 
-export function readRestore(lines: readonly string[], workspaceId: string): Restore | RestoreFault {
-  const parts: RestorePart[] = []
+export function readImport(lines: readonly string[], workspaceId: string): Import | ImportFault {
+  const parts: ImportPart[] = []
   for (const [index, text] of lines.entries()) {
     const line = readLine(text)
     const fault =
@@ -85,7 +85,7 @@ function headFault({ type, members }: ReadLine): string | null {
 }
 
 /** What is wrong with the line; null if it was added. */
-function addLine(parts: RestorePart[], line: ReadLine, index: number, workspaceId: string): string | null {
+function addLine(parts: ImportPart[], line: ReadLine, index: number, workspaceId: string): string | null {
   const { type } = line
   if (type === 'mark' || type === 'end') return null
   if (type === 'run') return addRun(parts, line, index)
@@ -117,7 +117,7 @@ function copyMembers(
   return null
 }
 
-function addRow(parts: RestorePart[], line: ReadLine, table: ExportedTable, index: number): string | null {
+function addRow(parts: ImportPart[], line: ReadLine, table: ExportedTable, index: number): string | null {
   const row: ExportedRow = {}
   const fault = copyMembers(row, line, table, EXPORTED_TABLES[table]) ?? rowFault(table, row)
   if (fault !== null) return fault
@@ -174,7 +174,7 @@ function areTraits(value: unknown): value is string {
   }
 }
 
-function addRun(parts: RestorePart[], line: ReadLine, index: number): string | null {
+function addRun(parts: ImportPart[], line: ReadLine, index: number): string | null {
   const facts: ExportedRow = {}
   const fault = copyMembers(facts, line, 'run', RUN_PARTS)
   if (fault !== null) return fault
@@ -211,7 +211,7 @@ function recordersIn(text: unknown): Recorder[] | null {
   }
 }
 
-function addEvent(parts: RestorePart[], line: ReadLine, workspaceId: string): string | null {
+function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): string | null {
   const part = parts.at(-1)
   const { members } = line
   if (part?.kind !== 'run' || part.run.runId !== members['runId'])

@@ -1,0 +1,68 @@
+/** The columns of a run that appends read and write, on every engine. */
+import { readRecorders, recordersText } from '../../completeness.ts'
+import { failureText, readFailure } from '../../failure.ts'
+import { readUncosted, uncostedText } from '../../uncosted.ts'
+import type { Columns } from '../rows/json-rows.ts'
+import { shortText, textKey } from '../keys.ts'
+import { SUM_COLUMNS } from '../usage/sums.ts'
+import { UNCHANGED, type RunState } from './run-state.ts'
+
+/** `counted`: changes with every event, and no index has it. `moved`: changes seldom, or an index has it. */
+type Change = 'never' | 'counted' | 'moved'
+type Described = readonly [name: string, column: string, type: Columns[string], change: Change]
+
+export const RUN_COLUMNS = [
+  ['id', 'id', 'uuid', 'never'],
+  ['number', 'number', 'bigint', 'never'],
+  ['runId', 'run_id', 'text', 'never'],
+  ['agentId', 'agent_id', 'uuid', 'never'],
+  ['receivedAt', 'received_at', 'bigint', 'never'],
+  ['lastEventAt', 'last_event_at', 'bigint', 'counted'],
+  ['eventCount', 'event_count', 'bigint', 'counted'],
+  ['differingRetries', 'differing_retries', 'bigint', 'counted'],
+  ['errorCount', 'error_count', 'bigint', 'counted'],
+  ['traits', 'traits', 'text', 'counted'],
+  ['recorders', 'recorders', 'text', 'counted'],
+  ['uncosted', 'uncosted', 'text', 'counted'],
+  ['failure', 'failure', 'text', 'counted'],
+  ['failureMessage', 'failure_message', 'text', 'counted'],
+  ...SUM_COLUMNS.map(([column, name]) => [name, column, 'bigint', 'counted'] as const),
+  ['status', 'status', 'text', 'moved'],
+  ['startedAt', 'started_at', 'bigint', 'moved'],
+  ['endedAt', 'ended_at', 'bigint', 'moved'],
+  ['closingSeq', 'closing_seq', 'bigint', 'moved'],
+  ['ruleClosedAt', 'rule_closed_at', 'bigint', 'moved'],
+  ['hasGaps', 'has_gaps', 'integer', 'moved'],
+  ['packed', 'packed', 'integer', 'moved'],
+] as const satisfies readonly Described[]
+
+/** The SELECT list of a StoredRun. */
+export const STORED_RUN = `${RUN_COLUMNS.map(([name, column]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
+
+type Texts = 'uncosted' | 'recorders' | 'failure'
+export type StoredRun = Omit<RunState, Texts | 'lastSeq' | keyof typeof UNCHANGED> &
+  Record<Texts | 'failureMessage', string | null>
+
+export function stateOf({ failureMessage, ...stored }: StoredRun, lastSeq: number): RunState {
+  return {
+    ...stored,
+    recorders: readRecorders(stored.recorders),
+    uncosted: readUncosted(stored.uncosted),
+    failure: readFailure(stored.failure, failureMessage),
+    session: stored.session === null ? null : shortText(stored.session),
+    lastSeq,
+    ...UNCHANGED,
+  }
+}
+
+/** The values of a run's columns by name, and its session if this transaction names it. */
+export function columnValues(run: RunState) {
+  return {
+    ...run,
+    recorders: recordersText(run.recorders),
+    uncosted: uncostedText(run.uncosted),
+    failure: failureText(run.failure),
+    failureMessage: run.failure?.message ?? null,
+    sessionKey: run.namedSession === null ? null : textKey(run.namedSession),
+  }
+}
