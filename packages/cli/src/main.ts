@@ -67,6 +67,10 @@ export const COMMANDS: Record<string, Entry> = {
     about: 'recorded runs of agents',
     load: async () => (await import('./commands/runs.ts')).addRuns,
   },
+  scores: {
+    about: 'what people, users and programs say of runs',
+    load: async () => (await import('./commands/scores.ts')).addScores,
+  },
   approvals: {
     about: 'tool calls that wait for approval',
     load: async () => (await import('./commands/approvals.ts')).addApprovals,

@@ -17,6 +17,7 @@ import { readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readPromptSearch } from './prompts/search.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
+import { readJudgeSearch } from './scores/search.ts'
 import { readPayloadSearch } from './search/search.ts'
 import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settings/search.ts'
 import { Shell } from './shell/shell.tsx'
@@ -79,6 +80,13 @@ const runsRoute = createRoute({
   path: '/runs',
   validateSearch: readRunsSearch,
   component: lazyRouteComponent(() => import('./runs/runs-page.tsx'), 'RunsPage'),
+})
+
+const judgeRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/judge',
+  validateSearch: readJudgeSearch,
+  component: lazyRouteComponent(() => import('./scores/judge-page.tsx'), 'JudgePage'),
 })
 
 const runRoute = createRoute({
@@ -307,6 +315,7 @@ const routeTree = rootRoute.addChildren([
     overviewRoute,
     runsRoute,
     runRoute,
+    judgeRoute,
     agentsRoute,
     agentRoute,
     sessionsRoute,

@@ -55,6 +55,7 @@ export const WARNINGS = {
   usage_not_counted: 'Token counts in the payload were not understood and count as zero',
   cost_not_counted: 'The cost in the payload was not understood and counts as zero',
   outcome_not_understood: 'The outcome was not understood, so it did not close the run',
+  score_not_understood: 'The score was not understood, so its run does not show it',
   payload_not_understood: 'A payload field breaks the convention for its event type',
 } as const satisfies Record<string, string>
 

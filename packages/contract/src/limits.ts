@@ -55,6 +55,23 @@ export const LIMITS = {
   eventsPageMax: 200,
   /** A page of events ends at this size, even below `limit`. It holds at least one event. */
   pageBytes: 4 * 1_048_576,
+  scoreNameChars: 64,
+  /** A score's value that is a text. */
+  scoreCategoryChars: 64,
+  /** A score's number is between minus this and this. */
+  scoreNumberMax: 1_000_000_000,
+  scoreAuthorChars: 120,
+  /** A longer comment of a client is cut where it is shown; its event keeps it whole. */
+  scoreCommentChars: 2_000,
+  /** Scores and names of scores that are kept of one run. */
+  scoresOfRun: 1_000,
+  scoreNamesOfRun: 20,
+  /** Names of scores that the environment's list has. */
+  scoreNames: 100,
+  /** Sums of scores over time look at this many pairs of run and name of the window, those scored last. */
+  summedScores: 100_000,
+  /** Different texts of one name that sums count; those after them are left out. */
+  scoreCategories: 20,
   /** Any other page ends at this size, even below `limit`. It holds at least one item. */
   listBytes: 1_048_576,
   /** A token count of an LLM_CALL counts when it is an integer from 0 to this limit. */

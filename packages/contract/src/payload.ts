@@ -5,7 +5,7 @@
  */
 import Type, { type Static, type TProperties, type TSchema } from 'typebox'
 import { LIMITS } from './limits.ts'
-import { POLICY_ACTIONS, RUN_OUTCOMES } from './words.ts'
+import { POLICY_ACTIONS, RUN_OUTCOMES, SCORE_NAME_PATTERN } from './words.ts'
 
 const convention = <Properties extends TProperties>($id: string, description: string, properties: Properties) =>
   Type.Partial(Type.Object(properties), { $id, description })
@@ -80,6 +80,45 @@ export const SessionOutcomePayload = convention('SessionOutcomePayload', 'Payloa
 })
 export type SessionOutcomePayload = Static<typeof SessionOutcomePayload>
 
+/** Numbers, yes or no, or a word. */
+export const scoreValue = Type.Unsafe<number | boolean | string>({
+  anyOf: [
+    { type: 'number', minimum: -LIMITS.scoreNumberMax, maximum: LIMITS.scoreNumberMax },
+    { type: 'boolean' },
+    { type: 'string', minLength: 1, maxLength: LIMITS.scoreCategoryChars },
+  ],
+  description: 'A number, true or false, or a category',
+})
+
+export const scoreName = Type.String({
+  minLength: 1,
+  maxLength: LIMITS.scoreNameChars,
+  pattern: SCORE_NAME_PATTERN,
+  description: 'What is judged, such as helpful; without < > =',
+})
+
+/** It adds no activity to its run. The latest of each name, step and author counts. */
+export const ScorePayload = convention(
+  'ScorePayload',
+  'Payload of a SCORE: a judgement on its run or on one step of it',
+  {
+    name: scoreName,
+    value: scoreValue,
+    comment: text(`Why; what is beyond ${LIMITS.scoreCommentChars} characters is not shown with the run`),
+    targetEventId: Type.String({
+      minLength: 1,
+      maxLength: LIMITS.eventIdChars,
+      description: 'Client event id of the step',
+    }),
+    author: Type.String({
+      minLength: 1,
+      maxLength: LIMITS.scoreAuthorChars,
+      description: 'Who judged: a user or a program. Each author has a value of their own',
+    }),
+  },
+)
+export type ScorePayload = Static<typeof ScorePayload>
+
 /** The convention for each event type that has one. */
 export const PAYLOADS = {
   USER_INPUT: TextPayload,
@@ -89,4 +128,5 @@ export const PAYLOADS = {
   POLICY_DECISION: PolicyDecisionPayload,
   ERROR: ErrorPayload,
   SESSION_OUTCOME: SessionOutcomePayload,
+  SCORE: ScorePayload,
 } as const satisfies Record<string, TSchema>

@@ -2,6 +2,7 @@
 export const TAGS = {
   Events: 'What agents did. Clients send events in batches; each event is validated separately.',
   Runs: 'Agent executions: lists, details, timelines and usage.',
+  Scores: 'What people, users and programs say of runs and their steps.',
   Search: 'Search over the payloads of events, where it is switched on.',
   Alerts: 'Rules about runs, approvals and costs that tell webhooks, and budgets.',
   Costs: 'Prices of models, for estimates of what calls cost.',

@@ -52,6 +52,7 @@ export const RUN_COLUMNS = [
   'models',
   'tokens',
   'cost',
+  'scores',
 ] as const
 
 /** Events that can trigger a webhook. */
@@ -122,4 +123,12 @@ export const EVENT_TYPE_WORDS: ReadonlyMap<string, string> = new Map([
   ['POLICY_DECISION', 'Policy'],
   ['ERROR', 'Error'],
   ['SESSION_OUTCOME', 'Outcome'],
+  ['SCORE', 'Score'],
 ])
+
+/** What a score's value is. */
+export const SCORE_KINDS = ['NUMBER', 'BOOLEAN', 'CATEGORY'] as const
+export type ScoreKind = (typeof SCORE_KINDS)[number]
+
+/** Filters compare names by < > =, and trim them. */
+export const SCORE_NAME_PATTERN = '^[^<>=\\s](?:[^<>=\\x00-\\x1f]*[^<>=\\s])?$'

@@ -126,6 +126,9 @@ test('every example is accepted by the service', { timeout: 900_000 }, async () 
   await send('deploy', { params: here, change: { items: [{ kind: 'policy', id: 'refund-limit', version: '2' }] } })
   await send('rollBack', { params: here })
 
+  const [run] = (await service.operator<{ items: { runId: string }[] }>(`/environments/${environmentId}/runs`)).body
+    .items
+  await send('giveScore', { params: { ...here, runId: run?.runId ?? '' } })
   const { id: runViewId } = await send('createRunView', { params: here })
   await send('changeRunView', { params: { ...here, runViewId } })
 

@@ -10,6 +10,8 @@ export interface Subject {
   readonly apiKey: string
   /** Records one event and returns its id. */
   record(event?: object): Promise<string>
+  /** Judges the run, or another one if a `runId` is given. Returns the event's id; null if it is no score. */
+  score(score: object): Promise<string | null>
   /** Waits until recorded events are delivered, or the time is up. */
   flush(timeoutMs?: number): Promise<void>
   /** Fetches the runtime configuration now. */
@@ -61,7 +63,7 @@ export interface SeenConfiguration {
 
 /** A rule of the interface. `run` rejects when the SDK breaks it. */
 export interface Rule {
-  /** Stable: `events/…`, `completeness/…`, `configuration/…`, `approvals/…`, `issues/…`. */
+  /** Stable: `events/…`, `completeness/…`, `configuration/…`, `approvals/…`, `issues/…`, `scores/…`. */
   readonly id: string
   /** The rule in a sentence. */
   readonly title: string

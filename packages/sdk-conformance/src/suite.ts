@@ -7,6 +7,7 @@ import { completenessRules } from './rules/completeness.ts'
 import { configurationRules } from './rules/configuration.ts'
 import { eventRules } from './rules/events.ts'
 import { issueRules } from './rules/issues.ts'
+import { scoreRules } from './rules/scores.ts'
 import { startScriptedService } from './scripted-service.ts'
 
 export const RULES: readonly Rule[] = [
@@ -15,6 +16,7 @@ export const RULES: readonly Rule[] = [
   ...configurationRules,
   ...approvalRules,
   ...issueRules,
+  ...scoreRules,
 ]
 
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly problem: string }
@@ -45,6 +47,7 @@ export async function runRule(rule: Rule, adapter: Adapter): Promise<Verdict> {
       clientId,
       apiKey,
       record: (event = {}) => adapter.send('record', { client, event }),
+      score: (score) => adapter.send('score', { client, score }),
       flush: (timeoutMs = FLUSH_MS) => adapter.send('flush', { client, timeoutMs }),
       refresh: () => adapter.send('refresh', { client }),
       configuration: () => adapter.send('configuration', { client }),

@@ -13,6 +13,7 @@ import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from 
 import { noteDrop } from './queue.ts'
 import type { SharedStates } from './run-state.ts'
 import type { RotatingKey } from './rotating-key.ts'
+import { scoreOf } from './score.ts'
 import { createRunUsages, type RunUsages } from './run-usage.ts'
 import { hostRuntime, inOnePiece, type Fetch, type Runtime } from './runtime.ts'
 import { Sender, type Deliver } from './sender.ts'
@@ -46,6 +47,14 @@ export interface Core {
   readonly deliverNow: (timeoutMs: number) => void
   /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft | (() => Draft)) => string | undefined
+  /** Records what someone says of a run. `isLate`: not by a recorder of the run, so its event has no number. */
+  readonly score: (
+    scope: RunScope,
+    name: unknown,
+    value: unknown,
+    given: unknown,
+    isLate?: boolean,
+  ) => string | undefined
   /** MAC of a text under the key and the address: a file on disk counts only for them, and only unchanged. */
   readonly sign: (text: string) => Promise<string>
   /** Called with each recorded event before masking, for detectors. */
@@ -148,7 +157,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
           scope,
           span,
           timestamp: timeOf(draft.timestamp),
-          payload: capturePayload(annotated(draft.payload, scope, span, released)),
+          payload: capturePayload(annotated(draft.payload, scope, span, released), draft.type),
           sequence: sender.nextSequence(),
           number,
           labelOf: (label) => writing().text(label),
@@ -167,6 +176,16 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
       noteDrop(recorder, 'failed', runtime.now())
       return undefined
     }
+  }
+
+  function score(scope: RunScope, name: unknown, value: unknown, given: unknown, isLate = false): string | undefined {
+    const said = scoreOf(name, value, given)
+    if ('problem' in said) {
+      diagnostics.report('warning', 'invalid_score', `A score was left out: ${said.problem}.`)
+      return undefined
+    }
+    const eventId = said.id ?? (isLate ? ids.uuid() : undefined)
+    return record(scope, { type: 'SCORE', label: name as string, payload: said.payload, eventId })
   }
 
   /** Where no process ends, events wait until this is loaded. */
@@ -241,7 +260,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     sharedStates: new Map(),
     deliverNow,
   }
-  return { ...parts, record, observers, opened }
+  return { ...parts, record, score, observers, opened }
 }
 
 function annotated(

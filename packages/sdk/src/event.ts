@@ -18,6 +18,7 @@ export type EventType =
   | 'POLICY_DECISION'
   | 'ERROR'
   | 'SESSION_OUTCOME'
+  | 'SCORE'
   // Keeps the names above in editor completions.
   | (string & {})
 
@@ -54,7 +55,7 @@ const FIELDS_BYTES = 400
 
 const OUTCOME = 'SESSION_OUTCOME'
 /** @internal */
-export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION'])
+export const PROTECTED_TYPES: ReadonlySet<string> = new Set([OUTCOME, 'POLICY_DECISION', 'SCORE'])
 
 /** @internal */
 export function makeEvent(

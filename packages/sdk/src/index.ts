@@ -4,6 +4,7 @@ export type { Outcome, RunHandle, RunOptions, LlmCall, ToolCall } from './run.ts
 export type { TachoOptions, Capture } from './options.ts'
 export type { MaskingOptions } from './mask.ts'
 export type { Counters, Diagnostic, DiagnosticLevel, DropReason, OnDiagnostic } from './diagnostics.ts'
+export type { ScoreDetails, ScoreValue } from './score.ts'
 export type { EventType } from './event.ts'
 export type { Payload } from './payload.ts'
 export type { FlushResult } from './sender.ts'

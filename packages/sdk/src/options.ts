@@ -40,7 +40,7 @@ export interface TachoOptions {
   metadataKeys?: readonly string[] | undefined
   /** What is masked before an event exists. Default: credentials. */
   masking?: MaskingOptions | undefined
-  /** Share of the runs that is recorded, from 0 to 1. Outcomes and policy decisions are always recorded. Default: 1. */
+  /** Share of the runs that is recorded, from 0 to 1. Outcomes, policy decisions and scores are always recorded. Default: 1. */
   sampleRate?: number | undefined
   /** Most events in the queue. Default: 20,000. */
   maxQueuedEvents?: number | undefined

@@ -15,6 +15,8 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
     'revision release detections inputProblem startEventId traceId traceSpanId'
   ).split(' '),
 )
+/** The same of a SCORE: its comment is content. */
+const SCORE_KEYS: ReadonlySet<string> = new Set(['name', 'value', 'targetEventId', 'author'])
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
 /** @internal A payload as it was when it was captured. */
@@ -26,7 +28,7 @@ export interface Captured {
 }
 
 /** @internal */
-export type PayloadCapture = (payload: Payload | undefined) => Captured
+export type PayloadCapture = (payload: Payload | undefined, type?: string) => Captured
 
 const EMPTY: Captured = { bytes: 2, write: () => '{}' }
 
@@ -35,14 +37,14 @@ export function createPayloadCapture(
   { capture, metadataKeys }: Pick<Settings, 'capture' | 'metadataKeys'>,
   writing: () => Writing,
 ): PayloadCapture {
-  return function capturePayload(payload) {
+  return function capturePayload(payload, type) {
     // Untyped hosts may pass anything.
     if (payload === undefined || payload === null) return EMPTY
-    const snapshot = snapshotOf(chosen(payload), LIMITS.payloadDepthLevels)
+    const snapshot = snapshotOf(chosen(payload, type === 'SCORE'), LIMITS.payloadDepthLevels)
     return { bytes: snapshot.bytes, write: (maxBytes) => writing().payload(snapshot.write(), maxBytes) }
   }
 
-  function chosen(payload: Payload): unknown {
+  function chosen(payload: Payload, isScore: boolean): unknown {
     const { error } = payload
     // A thrown value may be a Proxy, or have getters that throw.
     const isThrown = readSafely(() => isError(error), true)
@@ -53,7 +55,8 @@ export function createPayloadCapture(
     const kept: [string, unknown][] = []
     for (const [key, value] of fieldsOf(facts)) {
       if (metadataKeys.has(key)) kept.push([key, value])
-      else if (METADATA_KEYS.has(key) && isMetadata(value)) kept.push([key, value])
+      else if ((METADATA_KEYS.has(key) || (isScore && SCORE_KEYS.has(key))) && isMetadata(value))
+        kept.push([key, value])
       // Which conditions failed, and why: the message quotes the condition, never a fact.
       else if (key === 'failures' && Array.isArray(value)) kept.push([key, value.slice(0, 100).map(failureOf)])
       else if (key === 'exception') kept.push([key, classesOf(value)])

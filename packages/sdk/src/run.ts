@@ -9,6 +9,7 @@ import { activeTrace, traceOf, traceparentOf } from './open-telemetry.ts'
 import type { Payload } from './payload.ts'
 import { carriedState, createRunState, resumedState, type CarriedState } from './run-state.ts'
 import { isSampled } from './sampling.ts'
+import type { ScoreDetails, ScoreValue } from './score.ts'
 import { cutText } from './text.ts'
 
 export type Outcome = 'COMPLETED' | 'FAILED' | 'CANCELLED'
@@ -147,6 +148,14 @@ export class Run {
     eventId?: string,
   ): string | undefined {
     return this.#add(() => ({ type, label, payload, timestamp, eventId }))
+  }
+
+  /**
+   * Says how good this run is, or one step of it. The latest counts for each name, step and author. `given`: a comment, or
+   * more.
+   */
+  score(name: string, value: ScoreValue, given?: string | ScoreDetails): string | undefined {
+    return this.#core.score(this.#scope, name, value, given)
   }
 
   /** Adds keys to the payload of every later event of this run, unless the payload has them already. */

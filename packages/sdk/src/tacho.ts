@@ -15,6 +15,8 @@ import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
 import type { Payload } from './payload.ts'
 import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './run.ts'
+import { readSafely } from './json.ts'
+import type { ScoreDetails, ScoreValue } from './score.ts'
 import { hostRuntime, type Runtime, type StopSignal } from './runtime.ts'
 import type { FlushResult } from './sender.ts'
 
@@ -150,6 +152,28 @@ export class Tacho {
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
   record(type: EventType, label: string, payload?: Payload): string | undefined {
     return this.#core.record(this.#scope, { type, label, payload })
+  }
+
+  /**
+   * Says how good a run is, or one step of it, from any process and at any later time: a user's feedback, for example. The latest
+   * counts for each name, step and author. If it may arrive before the run's first event, give the run's handle or agent.
+   */
+  score(
+    run: string | Pick<RunHandle, 'runId'>,
+    name: string,
+    value: ScoreValue,
+    given?: string | (ScoreDetails & Pick<RunOptions, 'agentId' | 'agentName'>),
+  ): string | undefined {
+    const { runId, agentId, agentName, sessionId } = readSafely((): RunOptions => {
+      const { agentId, agentName }: RunOptions = typeof given === 'object' ? given : {}
+      const named = typeof run === 'string' ? { runId: run } : run
+      return { ...named, ...(agentId !== undefined && { agentId }), ...(agentName !== undefined && { agentName }) }
+    }, {})
+    if (typeof runId !== 'string') {
+      this.#core.diagnostics.report('warning', 'invalid_score', 'A score was left out: it names no run.')
+      return undefined
+    }
+    return this.#core.score(createScope(this.#core, { runId, agentId, agentName, sessionId }), name, value, given, true)
   }
 
   /** Resolves when the events and issue records that the spool kept, if any, are queued. */

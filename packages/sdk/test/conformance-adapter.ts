@@ -42,6 +42,10 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
     const { eventType = 'AGENT_STEP', label = 'step', payload } = event as Given
     return run.record(eventType, label, payload)
   },
+  score({ run, tacho }, { score }) {
+    const { runId, name, value, ...given } = score as { runId?: string; name: string; value: number }
+    return runId === undefined ? run.score(name, value, given) : tacho.score(runId, name, value, given)
+  },
   flush: ({ tacho }, { timeoutMs }) => tacho.flush(timeoutMs as number),
   refresh: ({ tacho }) => tacho.configuration.refresh(),
   configuration({ tacho }) {

@@ -34,6 +34,12 @@ class _Client:
     def record(self, event: dict[str, Any], **_: Any) -> Any:
         return self.run.record(event.get("eventType", "AGENT_STEP"), event.get("label", "step"), event.get("payload"))
 
+    def score(self, score: dict[str, Any], **_: Any) -> Any:
+        given = dict(score)
+        names = {"eventId": "event_id", "agentName": "agent_name", "runId": "run_id"}
+        named = {names.get(name, name): value for name, value in given.items()}
+        return self.tacho.score(**named) if "run_id" in named else self.run.score(**named)
+
     def flush(self, timeoutMs: float, **_: Any) -> Any:
         self.tacho.flush(timeoutMs / 1_000)
 
@@ -124,7 +130,7 @@ def handle(request: dict[str, Any]) -> None:
 def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
-        if request["op"] in ("start", "record", "changeInput", "counters", "configuration", "report"):
+        if request["op"] in ("start", "record", "score", "changeInput", "counters", "configuration", "report"):
             handle(request)
         else:
             # A call that waits must not block other operations.

@@ -521,6 +521,10 @@ def test_no_recording_call_raises_whatever_a_value_does(make: Callable[..., Clie
         run.error(value)
         run.error(value, value)
         run.record(value, value, value, value)
+        run.score(value, value, value, event_id=value, author=value, id=value)
+        run.score("helpful", 1, value, event_id=value, author=value, id=value)
+        client.tacho.score(value, "helpful", 1)
+        client.tacho.score("r", value, value, agent_id=value, agent_name=value)
         client.tacho.record(value, value, {"status": [value]})
         with run.span(value, value):
             pass
@@ -531,3 +535,36 @@ def test_no_recording_call_raises_whatever_a_value_does(make: Callable[..., Clie
         client.tacho.report_issue(tacho.IssueReport(value, policy_id=value, payload={"toolName": value}))
         run.end(value, value)
     assert_balanced(client.tacho)
+
+
+@pytest.mark.parametrize("capture", ["full", "metadata-only"])
+def test_scores_say_how_good_a_run_is_whatever_is_sampled(make: Make, service: Service, capture: str) -> None:
+    client = make(capture=capture, sample_rate=0, agent_name="assistant")
+    run = client.tacho.start_run(run_id="r")
+    step = run.step("not sampled", {"name": "Ada", "value": 7})
+    assert step is None
+    run.score("helpful", True, "a secret", event_id="step", author="user-1")
+    run.score("accuracy", 0.5)
+    assert client.tacho.score("elsewhere", "tone", "kind", id="click-1", agent_name="bot") == "click-1"
+    first, second, third = sent(client, service)
+    comment = {"comment": "a secret"} if capture == "full" else {}
+    assert first["payload"] == {"name": "helpful", "value": True, "targetEventId": "step", "author": "user-1", **comment}
+    assert (second["eventType"], second["payload"], second["runId"]) == ("SCORE", {"name": "accuracy", "value": 0.5}, "r")
+    assert (third["runId"], third["agentName"], third["payload"]) == ("elsewhere", "bot", {"name": "tone", "value": "kind"})
+    assert "n" not in third and third["eventId"] == "click-1"
+
+
+def test_what_is_no_score_is_left_out(make: Make, service: Service) -> None:
+    client = make()
+    run = client.tacho.start_run()
+    for value in (float("nan"), float("inf"), 1e308, 10**400, None, {}, [], ""):
+        wrong: Any = value
+        assert run.score("x", wrong) is None
+    for name in ("", " x", "x ", "a<b", "x" * 65, 7, None):
+        unnamed: Any = name
+        assert run.score(unnamed, 1) is None
+    nowhere: Any = None
+    assert client.tacho.score(nowhere, "x", 1) is None
+    assert run.score("__class__", 1) is not None
+    assert [event["payload"] for event in sent(client, service)] == [{"name": "__class__", "value": 1}]
+    assert set(client.codes) == {"invalid_score"}

@@ -19,6 +19,7 @@ import { failed } from '../stop.ts'
 
 interface ListOptions extends RunFilterOptions, PageOptions {
   view?: string
+  order?: 'lowest' | 'highest'
 }
 
 interface ExportOptions extends EnvironmentOptions {
@@ -31,10 +32,11 @@ const GAPS_LISTED = 100
 
 export function addRuns(runs: Command): void {
   withPages(withRunFilters(inEnvironment(runs.command('list').description('list runs, newest first'))), LISTED)
+    .addOption(new Option('--order <order>', 'by the mean of the score in --score').choices(['lowest', 'highest']))
     .option('--view <name>', 'the filters of a saved view; filters given here take precedence')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47\n  tacho runs list --view "Failed refunds"',
+      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47\n  tacho runs list --score "accuracy<0.5" --order lowest\n  tacho runs list --view "Failed refunds"',
     )
     .action(list)
 
@@ -123,7 +125,12 @@ async function list(options: ListOptions): Promise<void> {
   const { agent: viewAgent, agentId, ...query } = { ...view, ...given }
   const agent = options.agent ?? agentId ?? viewAgent
   const { listRuns } = await import('../runs/list.ts')
-  await listRuns(client, environment.id, { query, agent, limit }, options.json === true)
+  await listRuns(
+    client,
+    environment.id,
+    { query: { ...query, scoreOrder: options.order }, agent, limit },
+    options.json === true,
+  )
 }
 
 async function show(runId: string | undefined, options: ShowOptions & EnvironmentOptions): Promise<void> {

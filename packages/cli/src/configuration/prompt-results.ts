@@ -2,6 +2,7 @@
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { scoreText } from '@tacho/contract/score-text.ts'
 import { findPlace } from '../calls/tenants.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import {
@@ -32,6 +33,7 @@ const columns = (withEstimate: boolean): Column[] => [
   { title: 'TOKENS/RUN', align: 'right' },
   { title: 'COST/RUN', align: 'right' },
   ...(withEstimate ? [{ title: 'ESTIMATED/RUN', align: 'right' as const }] : []),
+  { title: 'SCORES', isOptional: true },
   { title: 'LAST USED', as: 'time', isOptional: true },
 ]
 
@@ -54,6 +56,9 @@ export async function results(name: string, options: EnvironmentOptions): Promis
   }
 }
 
+const sumText = ({ name, mean, categories }: PromptResult['scores'][number]): string =>
+  `${name} ${mean === null ? categories.map(({ value, runs }) => `${value}×${runs}`).join(' ') : scoreText(mean)}`
+
 function rowOf(result: PromptResult, withEstimate: boolean): string[] {
   const { version, runs, completed, failed, cancelled, errors, blocked, approvals, usage, estimatedCost } = result
   const length = (ms: number | null) => (ms === null ? '' : duration(ms))
@@ -75,6 +80,7 @@ function rowOf(result: PromptResult, withEstimate: boolean): string[] {
     runs === 0 ? '' : spokenNumber(Math.round(usage.totalTokens / runs)),
     runs === 0 ? '' : perRun(usage.cost),
     ...(withEstimate ? [estimatedCost === null ? '' : perRun(estimatedCost)] : []),
+    result.scores.map(sumText).join(', '),
     result.lastAt ?? '',
   ]
 }

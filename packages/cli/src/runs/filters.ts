@@ -2,7 +2,7 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 import { InvalidArgumentError, type Command } from 'commander'
-import type { EnvironmentOptions } from '../settings/options.ts'
+import { wholeNumber, type EnvironmentOptions } from '../settings/options.ts'
 import { durationMs, moment } from '../terminal/time-text.ts'
 
 export interface RunFilterOptions extends EnvironmentOptions {
@@ -22,6 +22,9 @@ export interface RunFilterOptions extends EnvironmentOptions {
   model?: string
   policy?: string
   promptVersion?: string
+  score?: string
+  unscored?: string
+  share?: number
 }
 
 export function withRunFilters(command: Command): Command {
@@ -46,6 +49,9 @@ export function withRunFilters(command: Command): Command {
     .option('--model <name>', 'runs that called this model')
     .option('--policy <id>', 'runs in which this policy matched a call')
     .option('--prompt-version <id>', 'runs that used this version of a prompt')
+    .option('--score <filter>', 'runs by a score: its name, or such as accuracy<0.5, helpful=true, tone=rude')
+    .option('--unscored <name>', 'runs that nobody has scored with this name')
+    .option('--share <percent>', 'about so many of 100 runs, always the same ones', wholeNumber(100))
 }
 
 /** The query of these flags, without the agent: a list needs it under another name. */
@@ -64,6 +70,9 @@ export function runQuery(options: RunFilterOptions, now: number) {
     ...(options.model === undefined ? {} : { model: options.model }),
     ...(options.policy === undefined ? {} : { policyId: options.policy }),
     ...(options.promptVersion === undefined ? {} : { promptVersionId: options.promptVersion }),
+    ...(options.score === undefined ? {} : { score: options.score }),
+    ...(options.unscored === undefined ? {} : { unscored: options.unscored }),
+    ...(options.share === undefined ? {} : { share: options.share }),
     ...(options.from === undefined ? {} : { from: moment('--from', options.from, -1, now) }),
     ...(options.to === undefined ? {} : { to: moment('--to', options.to, -1, now) }),
   }

@@ -3,6 +3,7 @@ import { whyEnded, whyLook } from '@tacho/contract/failure.ts'
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import type { Input, OperatorClient } from '../calls/operator-client.ts'
 import {
@@ -37,6 +38,7 @@ const COLUMNS: Column[] = [
   { title: 'AGENT' },
   { title: 'LASTED', align: 'right', isOptional: true },
   { title: 'COST', align: 'right', isOptional: true },
+  { title: 'SCORES', isOptional: true },
   { title: 'SESSION', isOptional: true },
   { title: 'EVENTS', align: 'right', isOptional: true },
   { title: 'TOKENS', align: 'right', isOptional: true },
@@ -99,11 +101,15 @@ function runCells(run: OperatorRun, now: number): string[] {
     run.agent.name,
     duration(runLength(run, now)),
     spokenCost(run),
+    scoresText(run),
     run.sessionId ?? '',
     spokenNumber(run.eventCount),
     spokenTokens(run.usage.totalTokens),
   ]
 }
+
+const scoresText = ({ scores }: OperatorRun): string =>
+  scores.map((score) => `${score.name} ${runScoreText(score)}`).join(', ')
 
 function notesOf({ pinnedAt, completeness: { state, recorded, arrived } }: OperatorRun): string[] {
   const missing = state === 'GAPS' ? [`(${spokenNumber(recorded - arrived)} missing)`] : []

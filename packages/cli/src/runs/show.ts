@@ -17,6 +17,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { neverEnded } from '@tacho/contract/never-ended.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { indented, memberText } from '@tacho/contract/json-text.ts'
 import { known } from '../calls/known.ts'
@@ -207,6 +208,9 @@ function runLines(run: OperatorRun, causes: readonly string[], now: number): str
     `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenMoney(usage.cost)}${estimateText(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
     arrivedLine(run),
+    ...(run.scores.length === 0
+      ? []
+      : [`Scores   ${run.scores.map((score) => printable(`${score.name} ${runScoreText(score)}`)).join(', ')}`]),
     ...(run.payloadsRemoved === 0
       ? []
       : [`Payloads of ${counted(run.payloadsRemoved, 'event')} were removed by retention`]),

@@ -1,5 +1,6 @@
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import { useQuery } from '@tanstack/react-query'
+import { scoreSumText } from '../scores/score-sums.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { Cost, costsOf, type Costs } from '../ui/cost.tsx'
 import { endedOf, Failed, failedShare } from '../ui/failed.tsx'
@@ -82,6 +83,11 @@ const COLUMNS: Column<PromptResult>[] = [
     cell: ({ runs, usage }) => runs > 0 && compact(Math.round(usage.totalTokens / runs)),
   },
   { head: 'Cost a run', right: true, cell: (result) => result.runs > 0 && <Cost of={costsOfRun(result)} /> },
+  {
+    head: 'Scores',
+    wide: true,
+    cell: ({ scores }) => <bdi>{scores.map(scoreSumText).join(', ')}</bdi>,
+  },
   { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },
 ]
 

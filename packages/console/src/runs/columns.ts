@@ -16,6 +16,7 @@ const COLUMN_WORDS = {
   models: 'Models',
   tokens: 'Tokens',
   cost: 'Cost',
+  scores: 'Scores',
 } as const satisfies Record<RunColumn, string>
 
 const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'why', 'tokens', 'cost']

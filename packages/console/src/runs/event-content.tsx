@@ -17,6 +17,7 @@ import {
   type Json,
   type Message,
 } from '@tacho/contract/read-payload.ts'
+import { scoreText } from '@tacho/contract/score-text.ts'
 import { callInShort, decisionReason, toldCall } from '@tacho/contract/told-call.ts'
 import { FailureDetails } from './failure.tsx'
 import { STATUSES } from './search.ts'
@@ -41,6 +42,26 @@ export function EventContent({ event, isFolded = false }: Props) {
         sub-agent <bdi className="font-medium text-violet">{subagent}</bdi>
       </p>
       {content}
+    </div>
+  )
+}
+
+/** What somebody said of the run, if it follows the convention; all of it stands in the payload. */
+function Judgement({ payload }: { payload: Json }) {
+  const { value } = payload
+  const isValue = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'
+  const said = isValue ? scoreText(value) : 'no value'
+  const [comment, author] = [textAt(payload, 'comment'), textAt(payload, 'author')]
+  return (
+    <div className="text-sm">
+      <bdi className="font-medium">{textAt(payload, 'name') ?? 'score'}</bdi> <bdi>{said}</bdi>
+      {author !== null && (
+        <span className="text-soft">
+          {' '}
+          by <bdi>{author}</bdi>
+        </span>
+      )}
+      {comment !== null && <LongText text={comment} />}
     </div>
   )
 }
@@ -82,6 +103,8 @@ function Said({ event, payload, isFolded }: { event: OperatorEvent; payload: Jso
           <FailureDetails {...of} isSaid />
         </>
       )
+    case 'SCORE':
+      return <Judgement payload={payload} />
     case 'SESSION_OUTCOME':
       return (
         <>

@@ -15,6 +15,7 @@ const LOOKS = new Map<string, Look>([
   ['TOOL_CALL', { tone: 'accent', fill: 'fill-accent bg-accent' }],
   ['POLICY_DECISION', { tone: 'amber', fill: 'fill-amber bg-amber' }],
   ['ERROR', { tone: 'red', fill: 'fill-red bg-red' }],
+  ['SCORE', { tone: 'plain', fill: 'fill-soft bg-soft' }],
   ['SESSION_OUTCOME', { tone: 'plain', fill: 'fill-soft bg-soft' }],
 ])
 

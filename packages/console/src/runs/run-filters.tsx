@@ -32,6 +32,9 @@ const MORE = [
   'hasErrors',
   'hasApprovals',
   'completeness',
+  'score',
+  'unscored',
+  'share',
 ] as const
 
 /** An empty text or undefined leaves its filter out. */
@@ -133,6 +136,7 @@ function MoreFilters({ search, items, set }: MoreProps) {
         options={lengths(search.minLengthMs).map((ms) => [String(ms), `From ${duration(ms)}`])}
         onChange={(ms) => set({ minLengthMs: Number(ms) || undefined })}
       />
+      <ScoreFilters search={search} items={items} set={set} />
       <Check label="With errors" isOn={search.hasErrors === true} onChange={(hasErrors) => set({ hasErrors })} />
       <Check
         label="With approvals"
@@ -145,6 +149,50 @@ function MoreFilters({ search, items, set }: MoreProps) {
         onChange={(isOn) => set({ completeness: isOn && 'GAPS' })}
       />
     </div>
+  )
+}
+
+/** What `readScoreFilter` reads. */
+const SCORE_PATTERN = String.raw`[^<>=]{1,64}((<=|>=|<|>)\s*-?[0-9]+([.][0-9]+)?\s*|=.+)?`
+
+/** By what was said of the runs: `accuracy<0.5`. */
+function ScoreFilters({ search, items, set }: MoreProps) {
+  const known = useMemo(
+    () => [...new Set(items.flatMap(({ scores }) => scores.map(({ name }) => name)))].toSorted(),
+    [items],
+  )
+  return (
+    <>
+      <TextFilter
+        label="Score, such as accuracy<0.5"
+        placeholder="Score, accuracy<0.5"
+        className="w-44"
+        pattern={SCORE_PATTERN}
+        value={search.score}
+        suggestions={known}
+        onChange={(score) => set({ score, ...(score === '' && { scoreOrder: undefined }) })}
+      />
+      {search.score !== undefined && (
+        <Choice
+          label="Order"
+          all="Newest first"
+          value={search.scoreOrder}
+          options={[
+            ['lowest', 'Lowest score first'],
+            ['highest', 'Highest score first'],
+          ]}
+          onChange={(scoreOrder) => set({ scoreOrder })}
+        />
+      )}
+      {search.unscored !== undefined && (
+        <TextFilter
+          label="Without a score named"
+          placeholder="Without score"
+          value={search.unscored}
+          onChange={(unscored) => set({ unscored })}
+        />
+      )}
+    </>
   )
 }
 

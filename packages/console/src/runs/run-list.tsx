@@ -1,10 +1,12 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
 import { whyLook } from '@tacho/contract/failure.ts'
+import { runScoreText } from '@tacho/contract/score-text.ts'
 import { runLength } from '@tacho/contract/stalled.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useRef, type ReactNode } from 'react'
+import { ScoreChip } from '../scores/run-scores.tsx'
 import { Cost, costsOf } from '../ui/cost.tsx'
 import { compact, duration, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
@@ -26,6 +28,8 @@ interface Column {
   title?: (run: OperatorRun) => string
 }
 
+const scoresText = ({ scores }: OperatorRun) => scores.map((score) => `${score.name} ${runScoreText(score)}`).join(', ')
+
 const COLUMNS: Record<RunColumn, Column> = {
   status: { width: '7rem', cell: (run) => <RunStatusChip run={run} /> },
   run: { width: 'minmax(8rem,1.4fr)', cell: (run) => <RunLink run={run} /> },
@@ -45,6 +49,7 @@ const COLUMNS: Record<RunColumn, Column> = {
   models: { width: 'minmax(6rem,1fr)', wide: true, ...names(({ models }) => models) },
   tokens: { width: '5rem', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
   cost: { width: '5rem', right: true, wide: true, cell: (run) => <Cost of={costsOf(run)} /> },
+  scores: { width: 'minmax(8rem,1fr)', cell: (run) => <Scores run={run} />, title: scoresText },
 }
 
 function names(of: (run: OperatorRun) => readonly string[]): Pick<Column, 'cell' | 'title'> {
@@ -131,6 +136,14 @@ function Cell({ column, run }: { column: RunColumn; run: OperatorRun }) {
       {cell(run)}
     </span>
   )
+}
+
+function Scores({ run: { scores } }: { run: OperatorRun }) {
+  return scores.map((score) => (
+    <span key={score.name} className="mr-1">
+      <ScoreChip score={score} />
+    </span>
+  ))
 }
 
 function RunLink({ run: { runId } }: { run: OperatorRun }) {

@@ -3,6 +3,8 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useCallback, useDeferredValue, useMemo, useState } from 'react'
+import { JudgeDialog } from '../scores/judge-dialog.tsx'
+import { RunScores } from '../scores/run-scores.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { Empty, isBlocking, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -29,6 +31,7 @@ export function RunPage() {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const [isComparing, setComparing] = useState(false)
+  const [isJudging, setJudging] = useState(false)
   const environmentId = place.environment.id
   const run = useQuery(runQuery(environmentId, runId))
   const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
@@ -65,6 +68,7 @@ export function RunPage() {
     b: { name: 'Show as table', act: () => set({ view: 'table' }) },
     e: { name: 'Show the error that ended it', act: showFailure },
     x: { name: 'Compare with another run', act: () => setComparing(true) },
+    ...(place.may('approver') && { m: { name: 'Judge this run', act: () => setJudging(true) } }),
     y: { name: 'Copy link', act: () => void navigator.clipboard?.writeText(window.location.href) },
     '/': () => document.getElementById(FIND_ID)?.focus(),
     Escape: () => select(null),
@@ -86,6 +90,7 @@ export function RunPage() {
           selected={selected}
           onSelect={select}
         />
+        <RunScores place={place} run={run.data} onJudge={() => setJudging(true)} onStep={(step) => set({ step })} />
         <Scrubber steps={steps} problems={problems} selected={selected} onSelect={select} />
         <RunToolbar
           view={view}
@@ -119,6 +124,14 @@ export function RunPage() {
           />
         )}
       </div>
+      {isJudging && (
+        <JudgeDialog
+          environmentId={environmentId}
+          runId={run.data.runId}
+          step={selected}
+          onClose={() => setJudging(false)}
+        />
+      )}
       {isComparing && (
         <CompareDialog
           runId={run.data.runId}

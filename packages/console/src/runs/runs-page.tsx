@@ -14,13 +14,13 @@ import { columnsOf, rememberColumns } from './columns.ts'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
 import { RunList } from './run-list.tsx'
 import { RunsTabs } from './runs-tabs.tsx'
-import { SINCE, type RunsSearch } from './search.ts'
+import { startOf } from './period.ts'
+import type { RunsSearch } from './search.ts'
 import { ViewMenu } from './view-menu.tsx'
 import { filterOf } from './views.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
 const REFRESH_MS = 3_000
-const HOUR_MS = 3_600_000
 const PAGE_RUNS = 100
 /** Requests for one page, if few of the examined runs match. */
 const LOOKS_PER_PAGE = 4
@@ -107,6 +107,9 @@ export function RunsPage() {
   )
 }
 
+/** A view has filters alone. */
+const orderOf = ({ score, scoreOrder }: RunsSearch) => (score !== undefined && scoreOrder ? { scoreOrder } : {})
+
 interface NoMatchProps {
   /** Null: all runs were examined. */
   older: { isBusy: boolean; search: () => void } | null
@@ -126,8 +129,8 @@ function NoMatch({ older, showAll, text }: NoMatchProps) {
           </Button>
         }
       >
-        Cost, length, errors, tools, models and policies are looked up run by run, the newest first. Limit the time to
-        examine fewer.
+        Cost, length, errors, scores, tools, models and policies are looked up run by run, the newest first. Limit the
+        time to examine fewer.
       </Empty>
     )
   }
@@ -152,7 +155,7 @@ function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
     queryKey: ['runs', environmentId, search],
     queryFn: async ({ pageParam, signal }) => {
       const start = pageParam?.start ?? startOf(search).from
-      const query = { ...filterOf(search), from: start }
+      const query = { ...filterOf(search), from: start, ...orderOf(search) }
       const items: OperatorRun[] = []
       let cursor = pageParam?.cursor
       // The server examines a bounded number of runs for a page, so a page can be short.
@@ -174,10 +177,4 @@ function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
     placeholderData: keepPreviousData,
   })
-}
-
-/** The start of the period: an exact time, or a duration before now. */
-function startOf({ since, from }: RunsSearch): { from?: string } {
-  if (from !== undefined) return { from }
-  return since === undefined ? {} : { from: new Date(Date.now() - SINCE[since] * HOUR_MS).toISOString() }
 }

@@ -8,6 +8,7 @@ const PAGES = [
   ['/w/$workspace/$environment/agents', 'By agent'],
   ['/w/$workspace/$environment/sessions', 'By session'],
   ['/w/$workspace/$environment/search', 'Search'],
+  ['/w/$workspace/$environment/judge', 'Judge'],
 ] as const
 
 /** The same runs: one by one, summed up, or by what their payloads say. */

@@ -15,10 +15,12 @@ const HEIGHT = 28
 
 /** The whole run in one strip: where its steps lie in time, where its problems are, and where you are. */
 export function Scrubber({ steps, problems, selected, onSelect }: Props) {
-  const start = steps[0]?.time ?? 0
-  const span = Math.max(1, (steps.at(-1)?.time ?? 0) - start)
-  const path = useMemo(() => densityPath(steps, start, span), [steps, start, span])
-  const placeOf = ({ time }: Step) => ((time - start) / span) * BUCKETS
+  // Scores come later, and are no part of what the run did.
+  const acts = useMemo(() => steps.filter(({ eventType }) => eventType !== 'SCORE'), [steps])
+  const start = acts[0]?.time ?? 0
+  const span = Math.max(1, (acts.at(-1)?.time ?? 0) - start)
+  const path = useMemo(() => densityPath(acts, start, span), [acts, start, span])
+  const placeOf = ({ time }: Step) => Math.max(0, ((time - start) / span) * BUCKETS)
   // Elements that stay the same are not drawn again with each step.
   const ticks = useMemo(() => ticksOf(problems, start, span), [problems, start, span])
 

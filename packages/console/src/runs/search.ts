@@ -1,5 +1,6 @@
 /** What the addresses of the runs list and of a run hold. */
 import type { RunStatus } from '@tacho/contract/run.ts'
+import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import { textOf } from '../ui/search.ts'
 
 /** The contract's list stands in a file of schemas, which a page must not load. */
@@ -30,6 +31,12 @@ export interface RunsSearch {
   model?: string
   policyId?: string
   promptVersionId?: string
+  /** As the API takes it: a name, or a name and a comparison. */
+  score?: string
+  scoreOrder?: 'lowest' | 'highest'
+  unscored?: string
+  /** Of 100 runs. */
+  share?: number
   /** Names, divided by commas. */
   columns?: string
 }
@@ -51,6 +58,10 @@ const NAMES = [
   'model',
   'policyId',
   'promptVersionId',
+  'score',
+  'scoreOrder',
+  'unscored',
+  'share',
   'columns',
 ] as const satisfies readonly (keyof RunsSearch)[]
 
@@ -62,10 +73,11 @@ const COST_MAX = 9_999_999
 const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
 
 export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
-  const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...texts } = textOf(
+  const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(
     search,
     NAMES,
   )
+  const { score, scoreOrder, share, ...texts } = others
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
   return {
     ...texts,
@@ -77,6 +89,9 @@ export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
     ...(hasErrors === 'true' && { hasErrors: true as const }),
     ...(hasApprovals === 'true' && { hasApprovals: true as const }),
     ...(completeness === 'GAPS' && { completeness }),
+    ...(score !== undefined && readScoreFilter(score) !== null && { score }),
+    ...((scoreOrder === 'lowest' || scoreOrder === 'highest') && { scoreOrder }),
+    ...(isWithin(share, 100) && { share: Math.ceil(Number(share)) }),
     ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
   }
 }

@@ -16,7 +16,10 @@ export function TimelineView({
 }: StepListProps & { all: readonly Step[]; problems: readonly Problem[]; notes: Sayings['notes'] }) {
   const bars = useMemo(() => barsOf(all), [all])
   const marks = useProblemMarks(problems)
-  const { from, span } = useMemo(() => extentOf(bars), [bars])
+  const { from, span } = useMemo(
+    () => extentOf(bars.filter((_, index) => all[index]?.eventType !== 'SCORE')),
+    [bars, all],
+  )
   const { onSelect } = list
   const row = useCallback(
     (step: Step, isSelected: boolean) => {

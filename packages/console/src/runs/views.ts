@@ -20,6 +20,7 @@ export const viewsQuery = (environmentId: string) =>
 export function filterOf({
   columns: _,
   since: __,
+  scoreOrder: ___,
   status,
   minCost,
   hasErrors,

@@ -5,6 +5,7 @@ export const PAGES = [
   { name: 'Agents', to: '/w/$workspace/$environment/agents', key: 'n' },
   { name: 'Sessions', to: '/w/$workspace/$environment/sessions', key: 'e' },
   { name: 'Search', to: '/w/$workspace/$environment/search', key: 'f' },
+  { name: 'Judge', to: '/w/$workspace/$environment/judge', key: 'j' },
   { name: 'Approvals', to: '/w/$workspace/$environment/approvals', key: 'a' },
   { name: 'Issues', to: '/w/$workspace/$environment/issues', key: 'i' },
   { name: 'Policies', to: '/w/$workspace/$environment/policies', key: 'p' },
@@ -16,5 +17,5 @@ export const PAGES = [
 ] as const
 
 /** Needed once, or a tab of another page. */
-const NOT_IN_HEADER: readonly string[] = ['Agents', 'Sessions', 'Search', 'Get started']
+const NOT_IN_HEADER: readonly string[] = ['Agents', 'Sessions', 'Search', 'Judge', 'Get started']
 export const HEADER_PAGES = PAGES.filter(({ name }) => !NOT_IN_HEADER.includes(name))

@@ -4,6 +4,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { api } from '../api.ts'
+import { ScoreSums } from '../scores/score-sums.tsx'
 import { Button } from '../ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
@@ -169,6 +170,9 @@ export function UsagePage() {
           </p>
           <Estimated sums={sums} />
           <DataTable label="Sums" columns={columns} items={sums.slice(0, ROWS)} keyOf={({ key }) => key} />
+          {(by === 'agent' || by === 'promptVersion') && (
+            <ScoreSums environmentId={place.environment.id} window={data.window} by={by} />
+          )}
           {sums.length > ROWS && (
             <p className="mt-2 text-sm text-soft">
               The first {number(ROWS)} are shown. The CSV file has {by === 'session' ? `up to ${number(PAGE)}` : 'all'}.

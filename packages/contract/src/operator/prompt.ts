@@ -4,6 +4,7 @@ import { sizeLimit } from '../format.ts'
 import { LIMITS } from '../limits.ts'
 import { Usage } from '../run.ts'
 import { ESTIMATE } from './estimate.ts'
+import { ScoreSum } from './score.ts'
 import { Latency } from './usage.ts'
 import { ArchivableQuery } from './workspace.ts'
 import { followsField, isNew, newVersionFields, Version, versionFields } from './version.ts'
@@ -116,6 +117,7 @@ export const PromptResult = Type.Object(
     ...ESTIMATE,
     firstAt: nullableTime('When the first of these runs used the version; null if none did'),
     lastAt: nullableTime('When the last one began to'),
+    scores: Type.Array(ScoreSum, { description: 'What scores say of these runs, by name' }),
   },
   {
     $id: 'PromptResult',

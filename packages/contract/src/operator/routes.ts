@@ -36,6 +36,7 @@ import { priceRoutes } from './price-routes.ts'
 import { promptRoutes } from './prompt-routes.ts'
 import { simulationRoutes } from './simulation-routes.ts'
 import { searchRoutes } from './search-routes.ts'
+import { scoreRoutes } from './score-routes.ts'
 import { signInRoutes } from './sign-in-routes.ts'
 import { stalledRuleRoutes } from './stalled-rule-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
@@ -311,6 +312,7 @@ export const OPERATOR_ROUTES = {
   ...agentRoutes,
   ...runViewRoutes,
   ...retentionRoutes,
+  ...scoreRoutes,
   ...searchRoutes,
   ...stalledRuleRoutes,
   ...priceRoutes,

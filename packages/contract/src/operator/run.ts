@@ -6,7 +6,7 @@ import { Completeness } from './completeness.ts'
 import { ESTIMATE } from './estimate.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
-import { FAILURE_PLACES, RUN_ACTIVITIES } from '../words.ts'
+import { FAILURE_PLACES, RUN_ACTIVITIES, SCORE_KINDS } from '../words.ts'
 
 /** Names that events of a run give, in the order of their arrival. */
 const names = (description: string) => Type.Array(Type.String(), { description })
@@ -24,6 +24,22 @@ export const RunFailure = Type.Object(
   { $id: 'RunFailure', description: 'Why a run failed or was cancelled' },
 )
 export type RunFailure = Static<typeof RunFailure>
+
+export const RunScore = Type.Object(
+  {
+    name: Type.String(),
+    kind: Type.Enum([...SCORE_KINDS], { description: 'What its latest value is' }),
+    mean: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      description: 'Mean of the numbers, and of yes and no, where yes is 1; null: all are categories',
+    }),
+    category: nullableText('The latest category; null: all are numbers or yes and no'),
+    count: Type.Integer({ minimum: 1, description: 'Scores of this name: of the run and its steps, by all authors' }),
+    scoredAt: time('When the latest was given'),
+  },
+  { $id: 'RunScore', description: 'What the scores of one name say of a run' },
+)
+export type RunScore = Static<typeof RunScore>
 
 /** A run for operators: the public fields and fields only the store knows. */
 export const OperatorRun = Type.Object(
@@ -68,6 +84,7 @@ export const OperatorRun = Type.Object(
       minimum: 0,
       description: 'Events whose payloads retention removed; they are shown as {}',
     }),
+    scores: Type.Array(RunScore, { description: 'By name' }),
   },
   { $id: 'OperatorRun', description: 'One agent execution, as operators see it' },
 )
@@ -141,12 +158,32 @@ export const RUN_FILTERS = {
   model: Type.Optional(id(LIMITS.searchChars, `Runs with an LLM_CALL of this model. ${SIFTED}`)),
   policyId: Type.Optional(id(LIMITS.searchChars, `Runs with a POLICY_DECISION of this policy. ${SIFTED}`)),
   promptVersionId: Type.Optional(uuid(`Runs with an event that names this prompt version. ${SIFTED}`)),
+  score: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Runs with a score: its name, or name<0.5, name<=, name>, name>=, name=1, compared with the mean of the run; name=true or ' +
+        `name=false, for what at least half or less than half of its scores say; name=word, for its latest category. ${SIFTED}`,
+    ),
+  ),
+  unscored: Type.Optional(id(LIMITS.scoreNameChars, `Runs without a score of this name. ${SIFTED}`)),
+  share: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      description: `About so many of 100 runs, chosen by their internal ids: always the same runs. ${SIFTED}`,
+    }),
+  ),
 }
 
 export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   ...RUN_FILTERS,
+  scoreOrder: Type.Optional(
+    Type.Enum(['lowest', 'highest'], {
+      description: `Only with score: runs by the mean of that score, not by their start; those with categories alone are left out. ${SIFTED}`,
+    }),
+  ),
 })
 export type OperatorRunsQuery = Static<typeof OperatorRunsQuery>
 

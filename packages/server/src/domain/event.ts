@@ -9,6 +9,7 @@ import { jsonFault } from './json-fault.ts'
 import { payloadSlices } from './json-slices.ts'
 import { eventFailure } from './failure.ts'
 import { promptUseOf } from './prompt-use.ts'
+import { scoreOf } from './score.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
 import { hasAtMost, isStorableText, UNSTORABLE } from './text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
@@ -153,6 +154,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     toolUse: toolUseOf(item.eventType, data),
     failure: eventFailure(item.eventType, item.label, data, outcome),
     traits: traitsOf(item.eventType, data, promptUse),
+    score: scoreOf(item.eventType, data),
     number,
     drops: dropsOf(number, item.dropped),
     onlyIfStored,

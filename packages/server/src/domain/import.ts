@@ -6,6 +6,7 @@ import type { NewEvent, ImportedRun } from '../storage/events.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { hasGaps, readRecorders, recordersText, type Recorder } from '../storage/completeness.ts'
+import { scoreId, type ScoreRow } from '../storage/scores.ts'
 import type { ExportedTable } from '../storage/tables.ts'
 import { NO_TRAITS, readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isFailureText } from '../storage/failure.ts'
@@ -150,9 +151,23 @@ function rowFault(table: ExportedTable, row: ExportedRow): string | null {
       const compiled = compileCondition(String(row['condition']))
       return compiled.ok ? null : `has an invalid condition: ${compiled.faults[0]?.message ?? 'it cannot be compiled'}`
     }
+    case 'score':
+      return scoreFault(row as unknown as ScoreRow)
     default:
       return null
   }
+}
+
+function scoreFault(row: ScoreRow): string | null {
+  const { kind, number, category, authorKind, sentAs } = row
+  const isOfKind =
+    kind === 'CATEGORY'
+      ? number === null && category !== null
+      : category === null && (kind === 'NUMBER' ? number !== null : number === 0 || number === 1)
+  if (!isOfKind) return `has no value of the kind ${kind}`
+  if ((authorKind === 'client') !== (sentAs !== null))
+    return 'has an invalid sentAs: clients send scores, operators do not'
+  return row.id === scoreId(row) ? null : 'has an invalid id: it is not that of its run, step, name and author'
 }
 
 /** Undefined: not JSON. */

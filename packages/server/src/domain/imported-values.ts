@@ -22,8 +22,11 @@ import {
 import { NewPolicy } from '@tacho/contract/operator/policy.ts'
 import { NewPrompt } from '@tacho/contract/operator/prompt.ts'
 import { NewRunView } from '@tacho/contract/operator/run-view.ts'
+import { SCORE_AUTHORS } from '@tacho/contract/operator/score.ts'
+import { scoreName } from '@tacho/contract/payload.ts'
 import { RunStatus } from '@tacho/contract/run.ts'
 import { RuntimeConfig, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
+import { SCORE_KINDS } from '@tacho/contract/words.ts'
 import Type, { type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { ExportedTable } from '../storage/tables.ts'
@@ -114,6 +117,18 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     actor: Actor,
     text: NewComment.properties.text,
     detail: anyObject,
+  },
+  score: {
+    run: id,
+    id: fingerprint,
+    eventId: EventInput.properties.eventId,
+    name: scoreName,
+    kind: Type.Enum([...SCORE_KINDS]),
+    number: Type.Number({ minimum: -LIMITS.scoreNumberMax, maximum: LIMITS.scoreNumberMax }),
+    category: Type.String({ minLength: 1, maxLength: LIMITS.scoreCategoryChars }),
+    comment: text(LIMITS.scoreCommentChars, ''),
+    authorKind: Type.Enum([...SCORE_AUTHORS]),
+    sentAs: EventInput.properties.eventId,
   },
   run: {
     id,

@@ -7,6 +7,7 @@ import { PAYLOADS } from '@tacho/contract/payload.ts'
 import { RUN_OUTCOMES } from '@tacho/contract/words.ts'
 import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { scoreFaults } from './score.ts'
 import { schemaFaults } from './schema-faults.ts'
 import { outcomeOf, uncounted } from './usage.ts'
 
@@ -18,7 +19,7 @@ export interface PayloadWarning {
 }
 
 /** Fields with a separate rule. */
-const OWN_RULES = /^\/(?:usage|cost|status)\b/
+const OWN_RULES = /^\/(?:usage|cost|status|name|value|targetEventId|author)\b/
 
 const ITEMS_LOOKED_AT = 20
 
@@ -42,6 +43,7 @@ export function payloadWarnings(eventType: string, payload: Payload): PayloadWar
   if (eventType === 'SESSION_OUTCOME' && outcomeOf(eventType, payload) === null) {
     warn('outcome_not_understood', [`status must be one of ${RUN_OUTCOMES.join(', ')} to close the run`])
   }
+  if (eventType === 'SCORE') warn('score_not_understood', scoreFaults(payload))
   warn('payload_not_understood', brokenConventions(eventType, schema, payload))
   return warnings
 }

@@ -4,6 +4,7 @@ import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
 import type { UncostedSum } from '../storage/uncosted.ts'
 import { isoTime, nullableIsoTime } from './run.ts'
+import { toScoreSums } from './score.ts'
 import { toLatency, toUsage } from './usage.ts'
 
 export function toPrompt({ id, workspaceId, name, createdAt, archivedAt, newest }: PromptRow): Prompt {
@@ -57,5 +58,6 @@ export function toPromptResult(
     ...estimator.ofSums(result?.uncosted ?? []),
     firstAt: result && isoTime(result.firstAt),
     lastAt: result && isoTime(result.lastAt),
+    scores: toScoreSums(result?.scores ?? []),
   }
 }

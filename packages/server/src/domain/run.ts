@@ -2,10 +2,11 @@
 import type { Run } from '@tacho/contract/run.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
-import type { OperatorRun, RunFailure } from '@tacho/contract/operator/run.ts'
+import type { OperatorRun, RunFailure, RunScore } from '@tacho/contract/operator/run.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
 import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
+import type { RunScoreRow } from '../storage/scores.ts'
 import { failurePlace, readFailure } from '../storage/failure.ts'
 import { readTraits } from '../storage/traits.ts'
 import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
@@ -35,7 +36,12 @@ interface Estimator {
 }
 
 /** `activity`: what it does now, where that is known. */
-export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunActivity): OperatorRun {
+export function toOperatorRun(
+  row: RunRow,
+  estimator: Estimator,
+  scores: readonly RunScoreRow[] = [],
+  activity?: RunActivity,
+): OperatorRun {
   return {
     ...toRun(row),
     ...statusOf(row),
@@ -55,7 +61,12 @@ export function toOperatorRun(row: RunRow, estimator: Estimator, activity?: RunA
     closedByRuleAt: nullableIsoTime(row.ruleClosedAt),
     ...(activity && { activity }),
     payloadsRemoved: row.payloadsRemoved,
+    scores: scores.map(toRunScore),
   }
+}
+
+function toRunScore({ name, kind, number, category, count, scoredAt }: RunScoreRow): RunScore {
+  return { name, kind, mean: number, category, count, scoredAt: isoTime(scoredAt) }
 }
 
 /** What failed earlier is not why a run was cancelled. */

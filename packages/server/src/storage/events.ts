@@ -4,6 +4,7 @@ import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { EventFailure } from './failure.ts'
 import type { Numbering } from './completeness.ts'
 import type { RunRow } from './runs.ts'
+import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
 
 /** A judged event, flat, with everything the store needs. The payload is the JSON text as sent. */
@@ -29,6 +30,8 @@ export interface NewEvent extends Numbering {
   /** The error that it tells; of an outcome also why the run was cancelled, which is no error. Null: neither. */
   failure: EventFailure | null
   traits: string | null
+  /** Only for a SCORE that says one. */
+  score: NewScore | null
   /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */
   onlyIfStored: boolean
 }

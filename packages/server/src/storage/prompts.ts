@@ -1,5 +1,6 @@
 /** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
+import type { ScoreSumRow } from './scores.ts'
 import type { LatencyRow } from './usage.ts'
 import type { UncostedSum } from './uncosted.ts'
 
@@ -75,4 +76,6 @@ export interface VersionResultRow {
   /** Latencies of its calls since `firstAt`; null if no call has a duration. */
   llm: LatencyRow | null
   tool: LatencyRow | null
+  /** By name. */
+  scores: ScoreSumRow[]
 }

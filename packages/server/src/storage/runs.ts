@@ -1,4 +1,5 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
+import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
 import type { Page } from './page.ts'
 import type { TraitKind } from './traits.ts'
 import type { UncostedSum } from './uncosted.ts'
@@ -33,6 +34,8 @@ export interface RunRow {
   ruleClosedAt: number | null
   /** Events whose payloads retention removed. */
   payloadsRemoved: number
+  /** What the list is sorted by, if it is by a score. */
+  score?: number
 }
 
 /** What sums of gaps need of a run: one request reads thousands of them. */
@@ -64,6 +67,14 @@ export interface RunFilter {
   stalledAt?: number | undefined
   /** Conditions without an index: each run is checked. */
   sift?: RunSift | undefined
+  /** Needs `sift`. */
+  score?: ScoreFilter | undefined
+  /** Only runs without a score of this name. Needs `sift`. */
+  unscored?: string | undefined
+  /** So many of 100 runs. Needs `sift`. */
+  share?: number | undefined
+  /** By the mean of `score` instead of the start. */
+  scoreOrder?: 'lowest' | 'highest' | undefined
 }
 
 export interface RunSift {
@@ -87,6 +98,8 @@ export interface RunPage {
 export interface RunPlace {
   startedAt: number
   id: string
+  /** Where scores give the order. */
+  score?: number
 }
 
 export interface UsagePage {

@@ -141,6 +141,13 @@ const DESCRIBED = {
   },
   // After the events, because their new seqs determine the numbers of a run.
   runs: { ...ofRun('environment_id id'), only: { postgres: ['last_seq'] } },
+  scores: {
+    ...ofRun('environment_id run id'),
+    line: 'score',
+    exported: `run id event_id? name kind number#? category? comment? author_kind author_id author_name scored_at# sent_as?`,
+    kept: 'imported_at#?',
+  },
+  run_scores: ofRun('environment_id name run'),
   payload_blocks: ofRun('environment_id run block', 'With the last events of the run, because rows name blocks.'),
   usage_hours: ofHours('environment_id hour agent_id model_key slot'),
   latency_hours: ofHours('environment_id hour agent_id model_key bucket slot'),

@@ -45,6 +45,15 @@ export async function filled(
     run('mixed', { eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' }, timestamp: now }),
   ])
   await record([run('mixed', { eventType: 'ERROR', payload: { message: 'no' }, agentName: 'renamed' })])
+  const score = (payload: object) => run('judged', { eventType: 'SCORE', payload, timestamp: now + 60_000 })
+  await record([
+    run('judged', {}),
+    score({ name: 'accuracy', value: 0.1, comment: 'a\u0001b' }),
+    score({ name: 'accuracy', value: 1e-7, author: 'judge', targetEventId: 'step' }),
+    score({ name: 'tone', value: 'rude', author: '__proto__' }),
+    score({ name: 'helpful', value: true }),
+    score({ name: 'none' }),
+  ])
   const dropped = { queue_full: [2, now] }
   await record([run('incomplete', { n: 'abcde1' }), run('incomplete', { n: 'abcde5.', dropped })])
   for (let sent = 0; sent < 13; sent++) {
@@ -68,6 +77,7 @@ export async function filled(
   await reviewed(service, environmentId)
   await operator(`/workspaces/${workspaceId}/prompts/${ids['promptId']}/versions`, { content: 'Hello\r\n ü\u2028' })
   await operator(`${at}/runs/long/pin`, {})
+  await operator(`${at}/runs/judged/scores/give`, { name: 'accuracy', value: -0, comment: 'no\n', eventId: 'step' })
   const items = [
     { kind: 'policy', id: ids['policyId'], version: '1' },
     { kind: 'prompt', id: ids['promptId'], version: '2' },

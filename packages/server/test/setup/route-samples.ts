@@ -115,7 +115,7 @@ export interface NamingPlace {
 
 /** Texts that name nothing. A new property is taken as a name until it is here. */
 const NAMES_NOTHING = new Set(
-  'condition content cursor description inputHash label lines minCost model name note payload q reason text toolName url'.split(
+  'comment condition content cursor description inputHash label lines minCost model name note payload q reason score text toolName unscored url value'.split(
     ' ',
   ),
 )
@@ -213,6 +213,10 @@ export async function populate(service: Service, name: string): Promise<Populate
       invitationId: await make(`${workspace}/invitations`, { email: `next.${person}`, role: 'viewer' }),
       simulationId: await make(`${environment}/simulations`, { condition: 'true', action: 'WARN', days: 1 }),
       alertId: await make(`${environment}/alerts`, alert),
+      scoreId: await make(`${environment}/runs/${encodeURIComponent(runId)}/scores/give`, {
+        name: 'quality',
+        value: 1,
+      }),
       runViewId: await make(`${environment}/run-views`, { name: 'Failed', query: { status: 'FAILED' } }),
       erasureId: await make(`${environment}/erasures`, { kind: 'run', id: 'never recorded' }),
       deliveryId: await make(`${environment}/webhooks/${webhookId}/test`),

@@ -117,7 +117,11 @@ function fillTables(file: string, environmentIds: string[]): void {
           if (name === 'result') return '{"hitRuns":[]}'
           // Runs are removed one by one, so those that are removed already have other numbers.
           const number = 10 * n + row + (table === 'removed_runs' ? 5 : 0)
-          return type === 'INTEGER' ? number : type === 'BLOB' ? Buffer.from([number]) : `${name} ${number}`
+          return type === 'INTEGER' || type === 'REAL'
+            ? number
+            : type === 'BLOB'
+              ? Buffer.from([number])
+              : `${name} ${number}`
         })
         const places = columns.map(({ name }) => (name === 'environment_id' ? idOf(table) : '?'))
         db.prepare(`INSERT OR IGNORE INTO ${table} VALUES (${places.join(', ')})`).run(values)
@@ -154,7 +158,11 @@ test('tables.ts has every column of the tables that it describes, and knows whic
     assert.deepEqual(named(forgotten), [], `${name}: say in storage/tables.ts whether an export has these columns`)
     const missing = columns.filter((column) => !all.some((one) => one.name === column))
     assert.deepEqual(missing, [], `${name}: the migrations do not make these columns`)
-    assert.deepEqual(named(exported.filter(({ type }) => type === 'INTEGER')), numbers.toSorted(), name)
+    assert.deepEqual(
+      named(exported.filter(({ type }) => type === 'INTEGER' || type === 'REAL')),
+      numbers.toSorted(),
+      name,
+    )
     assert.deepEqual(
       named(exported.filter(({ required, pk }) => required === 0 && pk === 0)),
       nullable.toSorted(),

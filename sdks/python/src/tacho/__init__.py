@@ -32,6 +32,7 @@ from .observe import ObserveBlock
 from .recording.mask import Masking
 from .recording.payload import Payload
 from .recording.run import Outcome, Run, RunBlock
+from .recording.score import ScoreDetails, ScoreValue
 from .recording.threads import ThreadPoolExecutor, carry_runs, in_this_run
 
 if TYPE_CHECKING:
@@ -170,6 +171,11 @@ def current_run() -> Run | None:
 def record(event_type: str, label: str, payload: Payload | None = None, *, event_id: str | None = None) -> str | None:
     """Records an event on the current run. Returns its id; None if it was dropped. `event_id`: see `Run.record`."""
     return client().record(event_type, label, payload, event_id=event_id)
+
+
+def score(run_id: str, name: str, value: ScoreValue, comment: str | None = None, **about: Unpack[ScoreDetails]) -> str | None:
+    """Says how good a run is, from any process and at any later time. See `Tacho.score`."""
+    return client().score(run_id, name, value, comment, **about)
 
 
 def ready(timeout: float | None = None) -> bool:
@@ -380,6 +386,7 @@ __all__ = [
     "resume",
     "run",
     "run_tool",
+    "score",
     "shutdown",
     "start_run",
 ]

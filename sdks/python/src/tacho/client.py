@@ -13,6 +13,7 @@ from .delivery import process_end
 from .delivery.diagnostics import Counters, Diagnostic
 from .delivery.issue_records import IssueRecordCounters, IssueRecords, IssueReport
 from .delivery.sender import FlushResult
+from .exact import exact_text
 from .guarding.calls import Calls
 from .guarding.guard import Guard
 from .guarding.rules import GuardDefaults
@@ -24,6 +25,8 @@ from .recording.handle import resumed_scope
 from .recording.mask import Masking
 from .recording.payload import Capture, Payload
 from .recording.run import Run, RunBlock, begin_scope, end_with_process
+from .recording.scope import create_scope
+from .recording.score import ScoreValue
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -156,6 +159,29 @@ class Tacho(Calls):
     def record(self, event_type: str, label: str, payload: Payload | None = None, *, event_id: str | None = None) -> str | None:
         """Records an event on the current run: the innermost `run` or `within` around this call. See `Run.record`."""
         return self.core.record(self.core.current_scope(), event_type, label, payload, event_id=event_id)
+
+    def score(
+        self,
+        run_id: str,
+        name: str,
+        value: ScoreValue,
+        comment: str | None = None,
+        *,
+        event_id: str | None = None,
+        author: str | None = None,
+        id: str | None = None,
+        agent_id: str | None = None,
+        agent_name: str | None = None,
+    ) -> str | None:
+        """
+        Says how good a run is, or one step of it, from any process and at any later time: a user's feedback, for example. If it
+        may arrive before the run's first event, name the run's agent. See `Run.score`.
+        """
+        if exact_text(run_id) is None:
+            self.core.diagnostics.report("warning", "invalid_score", "A score was left out: it names no run.")
+            return None
+        scope = create_scope(self.core, {"run_id": run_id, "agent_id": agent_id, "agent_name": agent_name})
+        return self.core.score(scope, name, value, comment, event_id, author, id, is_late=True)
 
     def ready(self, timeout: float | None = None) -> bool:
         """

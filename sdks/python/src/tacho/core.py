@@ -23,6 +23,7 @@ from .recording.open_telemetry import active_trace
 from .recording.payload import Payload, Payloads
 from .recording.plain import read_safely
 from .recording.run_state import SharedStates
+from .recording.score import score_payload
 from .recording.text import well_formed
 
 
@@ -130,7 +131,7 @@ class Core:
                 number = recorder.next_number()
             event_id = own_id or self.ids.uuid()
             where = span or self.span_of(scope)
-            captured = self.payloads.capture(payload)
+            captured = self.payloads.capture(payload, kind)
             text = self._label(label)
 
             def masked_label() -> str:
@@ -153,6 +154,26 @@ class Core:
                 recorder.next_number()
             recorder.drop("failed", now_ms())
             return None
+
+    def score(
+        self,
+        scope: RunScope,
+        name: object,
+        value: object,
+        comment: object,
+        event_id: object,
+        author: object,
+        own_id: str | None,
+        is_late: bool = False,
+    ) -> str | None:
+        """Records what someone says of a run. `is_late`: not by a recorder of the run, so its event has no number."""
+        said = score_payload(name, value, comment, event_id, author)
+        if isinstance(said, str):
+            self.diagnostics.report("warning", "invalid_score", f"A score was left out: {said}.")
+            return None
+        label, payload = said
+        late_id = self.ids.uuid() if is_late else None
+        return self.record(scope, "SCORE", label, payload, event_id=exact_text(own_id) or late_id)
 
     def _recorder_of(self, scope: RunScope) -> Recorder:
         if scope.recorder.owner is not self.process:

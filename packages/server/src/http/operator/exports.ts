@@ -90,7 +90,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
       )
       const issues = await storage.listIssues(environment.id, { runId: row.runId }, { limit, after: null })
       return runFileText(storage, environment.id, {
-        run: toOperatorRun(row, pricing),
+        run: toOperatorRun(row, pricing, (await storage.readRunScores(environment.id, [row.id])).get(row.id)),
         workspace: workspace.name,
         environment: environment.name,
         issues: issues.map(toIssueSummary),

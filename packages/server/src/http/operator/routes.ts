@@ -34,6 +34,7 @@ import { runViewsRoutes } from './run-views.ts'
 import { importsRoutes } from './imports.ts'
 import { operatorRunsRoutes } from './runs.ts'
 import { stalledRuleRoutes } from './stalled-rule.ts'
+import { scoresRoutes } from './scores.ts'
 import { searchRoutes } from './search.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
@@ -65,6 +66,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   agentsRoutes(app, deps)
   runViewsRoutes(app, deps)
   retentionRoutes(app, deps)
+  scoresRoutes(app, deps)
   searchRoutes(app, deps)
   stalledRuleRoutes(app, deps)
   pricesRoutes(app, deps)

@@ -1,10 +1,11 @@
 /** The filters of the list of runs, from a query. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunFilter as RunFilterQuery } from '@tacho/contract/operator/run.ts'
+import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { RunFilter, RunSift } from '../../storage/runs.ts'
 import { isRefusal, type Refusal } from '../reply-error.ts'
-import { timeOf } from '../field.ts'
+import { refuseField, timeOf } from '../field.ts'
 
 export function runFilterOf(query: RunFilterQuery, now: number): RunFilter | Refusal {
   const { activity, sessionId, agent, q, agentId } = query
@@ -16,21 +17,38 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter | Ref
   // Only a running run is stalled.
   const { status = activity && 'RUNNING' } = query
   const stalledAt = activity && now
+  const score = query.score === undefined ? undefined : readScoreFilter(query.score)
+  if (score === null) return refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
+  const { unscored, share } = query
   const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined
-  return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query) }
+  return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
 }
 
 /** A text that no store can keep matches no run. */
-export function isFindable({ sessionId, agent, search, sift }: RunFilter): boolean {
-  const texts = [sessionId, agent, search, ...Object.values(sift?.traits ?? {})]
+export function isFindable({ sessionId, agent, search, sift, score, unscored }: RunFilter): boolean {
+  const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
+  const texts = [sessionId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]
   return texts.every((text) => text === undefined || isStorableText(text))
 }
 
 /** The filters that no index answers; undefined if none is given. */
 function siftOf(query: RunFilterQuery): RunSift | undefined {
   const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
-  const given = [activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId]
+  const { score, unscored, share } = query
+  const given = [
+    activity,
+    minCost,
+    minLengthMs,
+    hasErrors,
+    tool,
+    model,
+    policyId,
+    promptVersionId,
+    score,
+    unscored,
+    share,
+  ]
   if (given.every((value) => value === undefined)) return undefined
   return {
     runsLookedAt: LIMITS.runsLookedAt,

@@ -10,7 +10,8 @@
  * of the same run, unless it fails and is tried again.
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
-import { batchBytes, type Committed } from '../sql/append/append.ts'
+import type { Committed } from '../sql/append/append.ts'
+import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError } from '../store.ts'
 
 /** Most connections that one tenant may write on at a time. */

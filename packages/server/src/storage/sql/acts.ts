@@ -50,6 +50,7 @@ import { revisionActs } from './revision.ts'
 import { agentListActs } from './agent-list.ts'
 import { runViewsActs } from './runs/run-views.ts'
 import { runsActs } from './runs/runs.ts'
+import { scoresActs } from './scores.ts'
 import { searchActs } from './search/search.ts'
 import { searchIndexActs } from './search/search-index.ts'
 import { searchSettingsActs } from './search/search-settings.ts'
@@ -109,6 +110,7 @@ export const ACTS = {
   ...agentListActs,
   ...runViewsActs,
   ...runsActs,
+  ...scoresActs,
   ...searchActs,
   ...searchIndexActs,
   ...searchSettingsActs,

@@ -19,6 +19,7 @@ import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from
 import { growRevision } from './revision.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import type { ExportedTable } from '../tables.ts'
+import { holdRuns, sumAgain } from './scores.ts'
 import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
@@ -141,7 +142,11 @@ async function importRows(
     const refused = await deploymentFault(sql, workspaceId, environmentId, rows.map(deploymentOf))
     if (refused !== null) return refused
   }
-  const { written, fault } = await insertNew(sql, environmentId, workspaceId, table, added, rows)
+  const runs = rows.map(({ run }) => String(run))
+  // An export of some runs has the scores of all.
+  const held = table === 'score' ? await holdRuns(sql, environmentId, runs) : null
+  const { written, fault } = await insertNew(sql, environmentId, workspaceId, table, added, rows, held)
+  if (held !== null) await sumAgain(sql, environmentId, held)
   if (written > 0 && DEPLOYS.has(table)) {
     await keepConfiguration(sql, environmentId, await lastPublication(sql, environmentId))
     await growRevision(sql)
@@ -171,10 +176,12 @@ async function insertNew(
   table: ExportedTable,
   added: Record<string, SqlValue>,
   rows: ExportedRow[],
+  runs: ReadonlySet<string> | null,
 ): Promise<{ written: number; fault: RowsImported | null }> {
   const parts = EXPORTED_TABLES[table]
   let written = 0
   for (const [index, row] of rows.entries()) {
+    if (runs !== null && !runs.has(String(row['run']))) continue
     const known = await findRow(sql, environmentId, parts, row)
     if (known === null) {
       if (!(await isOwn(sql, workspaceId, table, row))) return { written, fault: { outcome: 'foreign', index } }
@@ -280,6 +287,7 @@ const NAMES_AUTHORS: ReadonlySet<ExportedTable> = new Set([
   'deployment',
   'deploymentChange',
   'issueActivity',
+  'score',
 ])
 
 function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlValue> {

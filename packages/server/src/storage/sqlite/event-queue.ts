@@ -1,5 +1,5 @@
 import type { EventBatchRows, EventVerdict } from '../events.ts'
-import { batchBytes } from '../sql/append/append.ts'
+import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError, type StorageErrorCode } from '../store.ts'
 import type { Disk } from './disk.ts'
 import { packBatch } from './packed-batch.ts'

@@ -5,6 +5,7 @@
  */
 import { PROBLEMS, type EventBatchRows, type NewEvent } from '../events.ts'
 import type { EventFailure } from '../failure.ts'
+import type { NewScore } from '../scores.ts'
 import type { CallTokens } from '../uncosted.ts'
 
 export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
@@ -28,7 +29,7 @@ const NO_TOKENS: CallTokens = {
 const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
 
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 36
+const NUMBERS_PER_EVENT = 37
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections, importing }: EventBatchRows,
@@ -73,6 +74,7 @@ export function packBatch(
     numbers[at++] = event.time
     numbers[at++] = event.onlyIfStored ? 1 : 0
     add(event.failure && JSON.stringify(event.failure), null)
+    add(event.score && JSON.stringify(event.score), null)
     numbers[at++] = usage?.promptTokens ?? 0
     numbers[at++] = usage?.completionTokens ?? 0
     numbers[at++] = usage?.totalTokens ?? 0
@@ -135,6 +137,7 @@ export function unpackBatch({
       promptUse: null,
       toolUse: null,
       traits: null,
+      score: null,
       number: null,
       drops: null,
       time: 0,
@@ -157,6 +160,8 @@ export function unpackBatch({
     event.onlyIfStored = next() === 1
     const failure = maybe(null)
     if (failure !== null) event.failure = JSON.parse(failure) as EventFailure
+    const score = maybe(null)
+    if (score !== null) event.score = JSON.parse(score) as NewScore
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
     const uncosted = { ...NO_TOKENS }
     let tokens = 0

@@ -33,7 +33,18 @@ after(() => source.service.close())
 test('an export has every table of an environment, and events as they were sent, in the order of their arrival', () => {
   const types = new Set(linesOf(whole).map(typeOf))
   const rows = ['prompt', 'promptVersion', 'policy', 'policyVersion', 'deployment', 'deploymentChange']
-  rows.push('runView', 'agent', 'model', 'run', 'event', 'approval', 'issueRecord', 'issue', 'issueFingerprint')
+  rows.push(
+    'runView',
+    'agent',
+    'model',
+    'run',
+    'event',
+    'score',
+    'approval',
+    'issueRecord',
+    'issue',
+    'issueFingerprint',
+  )
   assert.deepEqual(types, new Set(['export', ...rows, 'issueAffected', 'issueActivity', 'mark', 'end']))
   const texts = ofType(whole, 'event').map((line) => line['payloadText'])
   assert.ok(texts.includes(PAYLOADS[1]))

@@ -116,6 +116,14 @@ async function fillOperators({ client, env, workspace, webhook }: LargeTenant) {
     `INSERT INTO version_runs SELECT environment_id, lpad((number % 100)::text, 32, '0')::uuid, id, started_at, 1, 0, 0, 0, 0, 0,
       0, 0 FROM runs`,
   )
+  await client.query(
+    `INSERT INTO run_scores (environment_id, name, run, kind, number, scores, scored_at)
+      SELECT environment_id, CASE WHEN number % 2 = 0 THEN 'accuracy' ELSE 'helpful' END, id, 'NUMBER', (number % 1000) / 1000.0, 1, started_at FROM runs`,
+  )
+  await client.query(
+    `INSERT INTO scores (environment_id, run, id, name, kind, number, author_kind, author_id, author_name, scored_at, sent_as)
+      SELECT environment_id, id, 'score of ' || id, 'accuracy', 'NUMBER', 0.5, 'client', '', '', started_at, 'event' FROM runs`,
+  )
   await series(
     'latency_hours',
     `${tenant(env)}, ${NOON}::bigint + (n / 10)::bigint * ${HOUR}, gen_random_uuid(), 'model', n % 10, 0, 1`,

@@ -16,7 +16,8 @@ import { EVENTS_OF_RUN, fillLargeTenant, LONG_RUN, OPERATOR_ROWS, RUNS, SCALE } 
 import { recordTransactions } from './rules.ts'
 import { newFailure } from '../suite/issue-sample.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
-import { append, event, HOUR, llmCall, newId, NOON, runOf } from '../suite/sample.ts'
+import { append, event, HOUR, llmCall, newId, NOON, runOf, scored } from '../suite/sample.ts'
+import { operatorScore } from '../suite/scores.ts'
 
 const TABLES = [
   'events',
@@ -28,6 +29,8 @@ const TABLES = [
   'latency_hours',
   'version_runs',
   'version_latencies',
+  'scores',
+  'run_scores',
   'tool_hours',
   'audit_log',
   'work',
@@ -250,6 +253,10 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { sift },
       { sift, status: 'FAILED' },
       { sift, status: 'RUNNING', stalledAt: NOON + HOUR },
+      { sift, score: { name: 'accuracy', compare: '<', value: 0.5 } },
+      { sift, unscored: 'accuracy', share: 10, status: 'FAILED' },
+      { sift, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'lowest' },
+      { sift, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'highest', agentId: run.agentId },
       { approvalsLookedAt: 100 },
       { approvalsLookedAt: 100, search: SOME_RUNS },
       { status: 'RUNNING', onlyOutcomesEnd: true },
@@ -282,6 +289,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       const whole = { ...window, stepMs: to - from }
       await storage.readUsagePoints(tenant, whole, { limit: 50, sort: 'tokens', after: null })
     }
+    await useScores(run.id)
     await storage.listAgents(env, { limit: 50, after: null }, false)
     await storage.readVersionResults(env, ['00000000-0000-0000-0000-000000000007'], 50)
     const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
@@ -313,6 +321,21 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await eraseOne({ kind: 'session', subject: 'session without runs' })
     await storage.closeStalledRuns(env, NOON + HOUR, null)
     await removeOldRun()
+  }
+
+  async function useScores(run: string) {
+    await storage.listScores(env, run, { limit: 50, after: null })
+    await storage.readRunScores(env, [run, newId()])
+    await storage.listScoreNames(env, 50)
+    for (const by of [null, 'agent', 'promptVersion'] as const) {
+      const window = { from: NOON + 500, to: NOON + 900, by }
+      await storage.sumScores({ environmentId: env, workspaceId: workspace }, window, 300)
+    }
+    const feedback = (n: number) => scored('accuracy', 1, { runId: `run ${n * 20 + 1}`, author: newId() })
+    await append(storage, env, ...Array.from({ length: 20 }, (_, n) => feedback(n)))
+    const score = operatorScore(run, 'quality', 1)
+    await storage.giveScore(env, score, [])
+    await storage.withdrawScore(env, run, score.id, null, [])
   }
 
   /** Each check removes another run. */

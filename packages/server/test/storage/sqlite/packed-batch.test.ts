@@ -59,17 +59,29 @@ const event: fc.Arbitrary<NewEvent> = fc
       }),
     ),
     traits: optional,
+    score: fc.option(
+      fc.record({
+        name: text,
+        kind: fc.constantFrom('NUMBER', 'CATEGORY'),
+        number: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0)),
+        category: optional,
+        comment: optional,
+        author: text,
+        target: optional,
+      }),
+    ),
     number: optional,
     drops: optional,
     onlyIfStored: fc.boolean(),
   })
-  .map(({ usage, failure, promptUse, toolUse, ...rest }) => {
+  .map(({ usage, failure, promptUse, toolUse, score, ...rest }) => {
     return {
       ...rest,
       usage: usage && { ...usage, uncosted: usage.uncosted && { ...usage.uncosted } },
       failure: failure && { ...failure, place: { ...failure.place } },
       promptUse: promptUse && { ...promptUse },
       toolUse: toolUse && { ...toolUse },
+      score: score && { ...score },
     }
   })
 

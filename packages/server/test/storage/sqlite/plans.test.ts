@@ -97,6 +97,41 @@ test('a filter that no index answers is applied to a bounded number of runs, in 
   }
 })
 
+test('scores of a run, its sums and runs by a score are found by index, a bounded number at a time', async () => {
+  const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 400 }
+  const score = { name: 'accuracy', compare: '<', value: 0.5 } as const
+  const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
+  for (const after of [null, { startedAt: 5, id: UUID, score: 0.5 }]) {
+    for (const filter of [{ score }, { unscored: 'accuracy', share: 10, status: 'FAILED' }] as RunFilter[]) {
+      const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, ...filter }, { limit: 10, after })
+      assert.match(rows, /INDEX runs_by_(start|status) /)
+      assert.match(rows, ofRun)
+      for (const plan of [rows, last]) assertIndexed(plan)
+    }
+    for (const scoreOrder of ['lowest', 'highest'] as const) {
+      const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, score, scoreOrder }, { limit: 10, after })
+      assert.match(rows, /SEARCH run_scores USING COVERING INDEX run_scores_by_number /)
+      assert.match(rows, /SEARCH runs USING INDEX sqlite_autoindex_runs_1 \(environment_id=\? AND id=\?\)/)
+      for (const plan of [rows, last]) assert.doesNotMatch(plan, /SCAN (?!page|named|walked|r\b|\(subquery)/, plan)
+    }
+  }
+  const acts: [ActName, ...unknown[]][] = [
+    ['listScores', 'env', UUID, { limit: 10, after: null }],
+    ['readRunScores', 'env', [UUID]],
+    ['listScoreNames', 'env', 10],
+    ['sumScores', { environmentId: 'env', workspaceId: 'w' }, { from: 1, to: 9, by: 'agent' }, 10],
+    ['sumScores', { environmentId: 'env', workspaceId: 'w' }, { from: 1, to: 9, by: 'promptVersion' }, 10],
+  ]
+  for (const [act, ...args] of acts) {
+    for (const plan of await plansOf(act, ...args)) assert.doesNotMatch(plan, /SCAN (?!s\b|given\b|\(subquery)/, plan)
+  }
+  const [, sums = ''] = await plansOf(...(acts[3] ?? assert.fail()))
+  assert.match(
+    sums,
+    /SEARCH run_scores USING INDEX run_scores_by_time \(environment_id=\? AND scored_at>\? AND scored_at<\?\)/,
+  )
+})
+
 test('the runs that are running in the interface are found by two indexes', async () => {
   for (const after of [null, { startedAt: 5, id: UUID }]) {
     const filter = { status: 'RUNNING', onlyOutcomesEnd: true } as const

@@ -681,6 +681,24 @@ CREATE TABLE retention_settings (
   PRIMARY KEY (workspace_id, environment_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE run_scores (
+  environment_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  run TEXT NOT NULL, -- internal id of the run
+  kind TEXT NOT NULL, -- of the latest
+  number REAL, -- the mean; NULL: all are categories
+  category TEXT, -- the latest
+  scores INTEGER NOT NULL,
+  scored_at INTEGER NOT NULL, -- when the latest was given
+  PRIMARY KEY (environment_id, name, run)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX run_scores_by_number ON run_scores (environment_id, name, number, run) WHERE number IS NOT NULL;
+
+CREATE INDEX run_scores_by_run ON run_scores (environment_id, run, name);
+
+CREATE INDEX run_scores_by_time ON run_scores (environment_id, scored_at);
+
 CREATE TABLE run_views (
   environment_id TEXT NOT NULL REFERENCES environments (id),
   id TEXT NOT NULL,
@@ -747,6 +765,25 @@ CREATE INDEX runs_unpacked ON runs (environment_id, number) WHERE packed = 0;
 CREATE INDEX runs_with_gaps ON runs (environment_id, started_at, id) WHERE has_gaps = 1;
 
 CREATE INDEX runs_with_gaps_of_agent ON runs (environment_id, agent_id, started_at, id) WHERE has_gaps = 1;
+
+CREATE TABLE scores (
+  environment_id TEXT NOT NULL,
+  run TEXT NOT NULL, -- internal id of the run
+  id TEXT NOT NULL, -- SHA-256 of run, step, name and author
+  event_id TEXT, -- the step, as clients name it; NULL: the run
+  name TEXT NOT NULL,
+  kind TEXT NOT NULL, -- NUMBER, BOOLEAN, CATEGORY
+  number REAL, -- of a boolean 0 or 1; NULL: a category
+  category TEXT,
+  comment TEXT, -- content: it goes with the payloads
+  author_kind TEXT NOT NULL, -- client, operator, token
+  author_id TEXT NOT NULL, -- of a client: whom it names, or ''
+  author_name TEXT NOT NULL,
+  scored_at INTEGER NOT NULL,
+  sent_as TEXT, -- event id of the SCORE event; NULL: an operator gave it
+  imported_at INTEGER,
+  PRIMARY KEY (environment_id, run, id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE search_entries (
   place INTEGER PRIMARY KEY,

@@ -33,6 +33,7 @@ import { retentionSuite } from './retention.ts'
 import { reviewSuite } from './review.ts'
 import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
+import { scoresSuite } from './scores.ts'
 import { searchSuite } from './search.ts'
 import { simulationsSuite } from './simulations.ts'
 import { stalledSuite } from './stalled.ts'
@@ -57,6 +58,7 @@ const SUITES = [
   completenessSuite,
   runViewsSuite,
   retentionSuite,
+  scoresSuite,
   searchSuite,
   agentsSuite,
   timelineSuite,

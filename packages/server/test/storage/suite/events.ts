@@ -120,7 +120,14 @@ export function eventsSuite(open: OpenStorage) {
       assert.ok(row)
       const { runId: _run, outcome: _outcome, usage: _usage, failure: _failure, traits: _traits, ...rest } = sent
       const { number: _number, drops: _drops, ...kept } = rest
-      const { onlyIfStored: _old, latencyMs: _latency, promptUse: _prompt, toolUse: _tool, ...content } = kept
+      const {
+        onlyIfStored: _old,
+        latencyMs: _latency,
+        promptUse: _prompt,
+        toolUse: _tool,
+        score: _score,
+        ...content
+      } = kept
       const payloadBytes = Buffer.byteLength(sent.payload)
       assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, latencyMicros: 53, payloadBytes })
     })

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventBatchRows, EventVerdict, NewEvent, NewUsage } from '../../../src/storage/events.ts'
 import type { EventFailure } from '../../../src/storage/failure.ts'
+import type { NewScore } from '../../../src/storage/scores.ts'
 import type { RunRow } from '../../../src/storage/runs.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 
@@ -33,6 +34,7 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     toolUse: null,
     failure: null,
     traits: null,
+    score: null,
     number: null,
     drops: null,
     onlyIfStored: false,
@@ -55,6 +57,20 @@ export async function newEnvironment(storage: Storage): Promise<string> {
 export function llmCall(usage: Partial<NewUsage>, given: Partial<NewEvent> = {}): NewEvent {
   const none = { model: 'model-a', promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0, uncosted: null }
   return event({ eventType: 'LLM_CALL', usage: { ...none, ...usage }, ...given })
+}
+
+/** A SCORE event that says so. */
+export function scored(
+  name: string,
+  value: number | boolean | string,
+  given: Partial<NewEvent & NewScore> = {},
+): NewEvent {
+  const { comment = null, author = '', target = null, ...rest } = given
+  const kind = typeof value === 'number' ? 'NUMBER' : typeof value === 'boolean' ? 'BOOLEAN' : 'CATEGORY'
+  const category = typeof value === 'string' ? value : null
+  const number = typeof value === 'string' ? null : Number(value)
+  const score = { name, kind, number, category, comment, author, target } as const
+  return event({ eventType: 'SCORE', label: name, score, ...rest })
 }
 
 export function outcome(status: NonNullable<NewEvent['outcome']>, given: Partial<NewEvent> = {}): NewEvent {

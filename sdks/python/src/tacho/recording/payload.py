@@ -52,6 +52,8 @@ _METADATA_KEYS = frozenset(
         "detections",
     ]
 )
+# The same of a SCORE: its comment is content.
+_SCORE_KEYS = frozenset(["name", "value", "targetEventId", "author"])
 # A longer text counts as content under any key.
 _METADATA_CHARS = 256
 _FIELDS = FIELDS_MAX + 1
@@ -71,9 +73,9 @@ class Payloads:
         self._mask = mask
         self._diagnostics = diagnostics
 
-    def capture(self, payload: Payload | None) -> Plain:
+    def capture(self, payload: Payload | None, event_type: str = "") -> Plain:
         """What the payload holds now, to be written later."""
-        return _EMPTY if payload is None else to_plain(self._chosen(payload), PAYLOAD_LEVELS)
+        return _EMPTY if payload is None else to_plain(self._chosen(payload, event_type), PAYLOAD_LEVELS)
 
     def write(self, payload: Payload | None, max_bytes: int = PAYLOAD_BYTES) -> str:
         """The JSON text of a payload as recorded. `max_bytes`: default and most 256 KiB."""
@@ -98,7 +100,7 @@ class Payloads:
         self._diagnostics.report("warning", "payload_shortened", message)
         return shorten(plain, size, max_bytes)
 
-    def _chosen(self, payload: Payload) -> object:
+    def _chosen(self, payload: Payload, event_type: str) -> object:
         if not isinstance(payload, Mapping):
             # Untyped hosts may pass anything. Metadata-only keeps nothing without a known key.
             return payload if self._capture == "full" else {}
@@ -107,11 +109,12 @@ class Payloads:
             payload = {**payload, "exception": exception_details(error)}
         if self._capture == "full":
             return {**payload, "error": error_text(error)} if is_error(error) else payload
-        return dict(self._metadata(payload))
+        more = _SCORE_KEYS if event_type == "SCORE" else frozenset[str]()
+        return dict(self._metadata(payload, more))
 
-    def _metadata(self, payload: Payload) -> Iterable[tuple[str, object]]:
+    def _metadata(self, payload: Payload, more: frozenset[str]) -> Iterable[tuple[str, object]]:
         for key, value in islice(payload.items(), _FIELDS):
-            if key in self._metadata_keys or (key in _METADATA_KEYS and _is_metadata(value)):
+            if key in self._metadata_keys or ((key in _METADATA_KEYS or key in more) and _is_metadata(value)):
                 yield key, value
             elif key == "usage":
                 yield key, _numbers_of(value)

@@ -19,6 +19,7 @@ from .payload import Payload
 from .plain import is_error, read_of_error, read_safely
 from .reserve import release_after
 from .scope import create_scope
+from .score import ScoreValue
 
 if TYPE_CHECKING:
     from ..core import Core
@@ -111,6 +112,22 @@ class Run:
         it), an event that is recorded twice counts once.
         """
         return self._core.record(self._scope, event_type, label, payload, timestamp=timestamp, event_id=event_id)
+
+    def score(
+        self,
+        name: str,
+        value: ScoreValue,
+        comment: str | None = None,
+        *,
+        event_id: str | None = None,
+        author: str | None = None,
+        id: str | None = None,
+    ) -> str | None:
+        """
+        Says how good this run is, or the step with this `event_id`. `value`: a number, True, False, or a category. The latest
+        counts for each name, step and `author`. With an `id` of your own, a score that is recorded twice counts once.
+        """
+        return self._core.score(self._scope, name, value, comment, event_id, author, id)
 
     def annotate(self, **values: object) -> None:
         """Adds keys to the payload of every later event of this run, unless the payload has them already."""

@@ -724,6 +724,42 @@ CREATE TABLE version_latencies (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX version_latencies_by_version ON version_latencies (environment_id, prompt_version_id, hour);
 
+-- What people, users and programs say of a run or of one of its steps: the latest of each name, step and author.
+CREATE TABLE scores (
+  environment_id uuid NOT NULL,
+  run uuid NOT NULL, -- internal id of the run
+  id text COLLATE "C" NOT NULL, -- SHA-256 of run, step, name and author
+  event_id text COLLATE "C", -- the step, as clients name it; NULL: the run
+  name text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL, -- NUMBER, BOOLEAN, CATEGORY
+  number double precision, -- of a boolean 0 or 1; NULL: a category
+  category text COLLATE "C",
+  comment text, -- content: it goes with the payloads
+  author_kind text COLLATE "C" NOT NULL, -- client, operator, token
+  author_id text COLLATE "C" NOT NULL, -- of a client: whom it names, or ''
+  author_name text NOT NULL,
+  scored_at bigint NOT NULL,
+  sent_as text COLLATE "C", -- event id of the SCORE event; NULL: an operator gave it
+  imported_at bigint,
+  PRIMARY KEY (environment_id, run, id)
+);
+
+-- What the scores of one name say of a run. They change together, under the lock of the run's row.
+CREATE TABLE run_scores (
+  environment_id uuid NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  run uuid NOT NULL, -- internal id of the run
+  kind text COLLATE "C" NOT NULL, -- of the latest
+  number double precision, -- the mean; NULL: all are categories
+  category text COLLATE "C", -- the latest
+  scores bigint NOT NULL,
+  scored_at bigint NOT NULL, -- when the latest was given
+  PRIMARY KEY (environment_id, name, run)
+);
+CREATE INDEX run_scores_by_run ON run_scores (environment_id, run, name);
+CREATE INDEX run_scores_by_number ON run_scores (environment_id, name, number, run) WHERE number IS NOT NULL;
+CREATE INDEX run_scores_by_time ON run_scores (environment_id, scored_at);
+
 -- The revision of the runtime configuration that each client has, written once a minute.
 CREATE TABLE configuration_clients (
   environment_id uuid NOT NULL,

@@ -26,6 +26,8 @@ import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
 import { enqueueGaps } from '../completeness.ts'
 import { failureBudgets, noteFailedRun, queueFailedRuns, type FailedRuns } from './failed-runs.ts'
 import { knownNames, storeNames, type Buckets } from '../usage/known-names.ts'
+import { addScores, type ScoredEvent } from '../scores.ts'
+import { findJoining } from './joining-scores.ts'
 import { markRuns } from '../search/search-index.ts'
 import type { Sql } from '../sql.ts'
 
@@ -90,10 +92,14 @@ interface Candidate {
   importing: ImportedRun | null
   agent: KnownAgent | null
   envelope: number
+  /** A score of a run that another event opens. It names no agent. */
+  isJoining: boolean
   /** The first storable event of that id; null: none is storable. */
   first: Candidate | null
   verdict: EventVerdict | null
 }
+
+const eventOf = ({ event }: Candidate): NewEvent => event
 
 interface Noted {
   environmentId: string
@@ -216,21 +222,18 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       known.envelopes.forget()
       transaction.forgetRuns()
     }
-    const { erased, confirm } = await states.check(
-      sql,
-      environmentId,
-      candidates.map(({ event }) => event),
-      forget,
-    )
+    const { erased, confirm } = await states.check(sql, environmentId, candidates.map(eventOf), forget)
     for (const index of erased) candidates[index]!.verdict = 'erased'
     const named = candidates.filter(({ event, verdict }) => !event.onlyIfStored && verdict !== 'erased')
-    const events = named.map(({ event }) => event)
-    const agents = await known.agents.open(sql, environmentId, events, candidates[0]?.receivedAt ?? 0)
+    const events = named.map(eventOf)
+    const joining = await findJoining(sql, environmentId, events)
+    for (const candidate of named) candidate.isJoining = joining.has(candidate.event)
+    const acting = named.filter(({ isJoining }) => !isJoining)
+    const { receivedAt: openedAt = 0 } = candidates[0] ?? {}
+    const agents = await known.agents.open(sql, environmentId, acting.map(eventOf), openedAt)
+    acting.forEach((candidate, index) => (candidate.agent = agents.ofEvent[index] ?? null))
     const envelopes = await known.envelopes.open(sql, environmentId, events, takeNumbers)
-    named.forEach((candidate, index) => {
-      candidate.agent = agents.ofEvent[index] ?? null
-      candidate.envelope = envelopes.ofEvent[index] ?? 0
-    })
+    named.forEach((candidate, index) => (candidate.envelope = envelopes.ofEvent[index] ?? 0))
     const wanted = wantedRuns(candidates, rejections)
     const [runs, { revision, isSearched }] = await Promise.all([
       wanted.length > 0 ? transaction.openRuns(environmentId, wanted) : new Map<string, RunState>(),
@@ -240,6 +243,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     const counts = noCounts()
     const renames = new Map<KnownAgent, NewEvent>()
     const failed: FailedRuns = new Map()
+    const scored: ScoredEvent[] = []
 
     const firsts: Candidate[] = []
     const placed: PlacedEvent[] = []
@@ -247,21 +251,25 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       const { first, event, receivedAt, envelope } = candidate
       if (first !== candidate) continue
       const run = runs.get(event.runId)
-      if (run === undefined) throw new Error('A run was not opened before its events')
+      if (run === undefined) {
+        if (candidate.isJoining) throw new StaleCaches('The run of a score was removed meanwhile')
+        throw new Error('A run was not opened before its events')
+      }
       firsts.push(candidate)
       placed.push({ run, event, receivedAt, envelope })
     }
     const seqs = placed.length > 0 ? await transaction.insertEvents(environmentId, placed) : []
     placed.forEach(({ run, event }, index) => {
       const [seq = null, candidate] = [seqs[index], firsts[index]]
-      if (seq === null || !candidate?.agent) return
+      if (seq === null || candidate === undefined) return
       candidate.verdict = 'stored'
       countEvent(counts, run, event)
       if (seq > run.openedEvents) addEvent(run, seq, event)
       // An export has the issues of its runs.
       if (candidate.importing === null) noteFailedRun(failed, run, seq, event)
       changed.add(run)
-      if (known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
+      if (event.score !== null) scored.push({ run: run.id, event })
+      if (candidate.agent !== null && known.agents.note(candidate.agent, event)) renames.set(candidate.agent, event)
     })
 
     for (const { candidate, run, isSame } of await judgeRepeats(transaction, environmentId, candidates, runs)) {
@@ -283,6 +291,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       atCommit(transaction.changeRuns(environmentId, byRunId))
       if (isSearched === 1) atCommit(markRuns(sql, environmentId, changed, at))
     }
+    if (scored.length > 0) await addScores(sql, environmentId, scored)
     const buckets = await known.names.bucketsOf(sql, environmentId, usedNames(counts))
     storeNames(sql, environmentId, buckets).forEach(atCommit)
     writeCounts(sql, environmentId, counts, buckets, slot).forEach(atCommit)
@@ -345,7 +354,7 @@ async function judgeRepeats(
 }
 
 function candidatesOf({ receivedAt, events, importing }: EventBatchRows): Candidate[] {
-  const none = { agent: null, envelope: 0, first: null, verdict: null }
+  const none = { agent: null, envelope: 0, isJoining: false, first: null, verdict: null }
   return events.map((event) => ({ event, receivedAt, importing: importing ?? null, ...none }))
 }
 
@@ -360,8 +369,8 @@ function wantedRuns(candidates: readonly Candidate[], rejections: readonly Rejec
       run = { runId: event.runId, opening: null, events: [], firsts: new Map() }
       runs.set(event.runId, run)
     }
-    if (agent === null) continue
-    run.opening ??= { agentId: agent.id, receivedAt, importing }
+    if (agent === null && !candidate.isJoining) continue
+    if (agent !== null) run.opening ??= { agentId: agent.id, receivedAt, importing }
     candidate.first = run.firsts.get(event.eventId) ?? candidate
     if (candidate.first !== candidate) continue
     run.firsts.set(event.eventId, candidate)
@@ -380,12 +389,4 @@ function wantedRuns(candidates: readonly Candidate[], rejections: readonly Rejec
 function refusedByStore({ event, verdict, receivedAt }: Candidate): RejectionRow[] {
   if (verdict !== 'absent' && verdict !== 'unstorable' && verdict !== 'erased') return []
   return [rejectionRow(event, verdict === 'absent' ? 'timestamp_too_old' : verdict, receivedAt)]
-}
-
-/** Approximate size of an event in queues and commits, without its payload. */
-const EVENT_BYTES = 500
-
-/** Characters stand for bytes, because counting bytes costs more than it is worth. */
-export function batchBytes({ events }: EventBatchRows): number {
-  return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
 }

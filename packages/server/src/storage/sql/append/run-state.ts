@@ -4,7 +4,8 @@
  *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
  *
  * The stalled rule may close a run without an event (stalled.ts): the next event shows that it lives, and the first outcome
- * decides. A run that an outcome closed never reopens. Later events still count, add usage, and may lower the start.
+ * decides. A run that an outcome closed never reopens. Later events still count, add usage, and may lower the start. A SCORE
+ * is no activity of its run: it neither opens it again nor moves its times, unless it is the first event.
  */
 import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
@@ -115,12 +116,13 @@ export const UNCHANGED = {
 /** Adds an event that was just stored. */
 export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   const { time, outcome, usage, promptUse } = event
+  const isActivity = event.eventType !== 'SCORE' || run.eventCount === 0
   nameSession(run, event)
   noteTraits(run, event)
   if (addArrived(run.recorders, event, ownText)) run.hasGrown = true
   run.eventCount++
   run.lastSeq = seq
-  if (time > run.lastEventAt) run.lastEventAt = time
+  if (isActivity && time > run.lastEventAt) run.lastEventAt = time
   if (usage !== null) addUsage(run, usage)
   if (usage?.uncosted) {
     const of = { model: usage.model, versionId: promptUse?.versionId ?? null }
@@ -130,13 +132,13 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
     run.packed = 0
     run.isMoved = true
   }
-  if (time < run.startedAt) {
+  if (isActivity && time < run.startedAt) {
     run.startedAt = time
     run.isMoved = true
   }
   const closes = outcome !== null && (run.status === 'RUNNING' || run.ruleClosedAt !== null)
   noteFailure(run, event, closes)
-  if (run.ruleClosedAt !== null) Object.assign(run, { ...RUNNING, isMoved: true })
+  if (isActivity && run.ruleClosedAt !== null) Object.assign(run, { ...RUNNING, isMoved: true })
   if (closes) {
     run.status = outcome
     run.endedAt = time

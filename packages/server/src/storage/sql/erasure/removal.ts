@@ -20,6 +20,7 @@ import { knownNames } from '../usage/known-names.ts'
 import { addLatencies, countLatency, type LatencyChange } from '../usage/latency-hours.ts'
 import { deleteBlocks } from '../payloads.ts'
 import { runsByNumber } from '../runs/listed-runs.ts'
+import { removeScores } from '../scores.ts'
 import { removeFromSearch, removeRunsFromSearch } from '../search/removal.ts'
 import type { Sql } from '../sql.ts'
 import { addUncostedHours, countUncosted, type UncostedChange } from '../usage/uncosted-hours.ts'
@@ -82,6 +83,7 @@ export async function removeRuns(
   ]) {
     await Promise.all(runs.map(({ id }) => sql.run(text, [environmentId, id])))
   }
+  await Promise.all(runs.map(({ id }) => removeScores(sql, environmentId, id)))
   // '0' is the character after '/'.
   const work = `DELETE FROM work WHERE environment_id = ? AND kind = 'find_failures' AND subject_id > ? AND subject_id < ?`
   for (const { id } of runs) await sql.run(work, [environmentId, `${id}/`, `${id}0`])

@@ -1,6 +1,7 @@
 /** Removes the payloads of a run, in parts of bounded size. */
 import { eventEnvironment } from '../events.ts'
 import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
+import { dropComments } from '../scores.ts'
 import { removeFromSearch } from '../search/removal.ts'
 import { markRuns } from '../search/search-index.ts'
 import { SEARCHED } from '../search/search-settings.ts'
@@ -54,6 +55,7 @@ export async function dropPayloads(
     `UPDATE runs SET blocks = blocks + 1, failure_message = NULL${removed} WHERE environment_id = ? AND id = ?`,
     [environmentId, id],
   )
+  if (isWhole) await dropComments(sql, environmentId, id)
   if (isWhole && (await sql.get(SEARCHED, [environmentId])) !== null) {
     await markRuns(sql, environmentId, [{ number, id }], now)
   }

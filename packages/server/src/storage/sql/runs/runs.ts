@@ -7,6 +7,7 @@ import { firstRows } from '../rows/first-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+import { byScore, scoreConditions, scoreWalk, type ScoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
 
 export const runsActs = {
@@ -57,7 +58,7 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
     const before = await silent()
     const open = await listRuns(sql, environmentId, { ...others, status, onlyOutcomesEnd: false }, page)
     // Again, because the rule may close a run meanwhile, and an event may open it.
-    return newestRuns([before, open, await silent()], page)
+    return firstRuns([before, open, await silent()], filter, page)
   }
   const list = (ofAgent: PlainFilter): Promise<RunsRead> =>
     search === undefined
@@ -68,7 +69,7 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
   for (const agentId of await agentsNamed(sql, environmentId, agent)) {
     if (rest.agentId === undefined || rest.agentId === agentId) found.push(await list({ ...rest, agentId }))
   }
-  return newestRuns(found, page)
+  return firstRuns(found, filter, page)
 }
 
 /** Those of which events did not arrive, in the same order. */
@@ -79,7 +80,7 @@ export async function listGaps(
   page: RunPage,
 ): Promise<Page<GapRow>> {
   const { text, params } = runsThat(sql, environmentId, { ...filter, hasGaps: true }, page)
-  return sql.page(withAgents(GAP_COLUMNS, text), [...params, page.limit + 1], page.limit)
+  return sql.page(withAgents(GAP_COLUMNS, text, newestFirst), [...params, page.limit + 1], page.limit)
 }
 
 type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
@@ -88,13 +89,14 @@ interface SqlFilter extends RunFilter {
   isRuleClosed?: boolean
 }
 
-/** The newest runs of several pages. Ends where a page ends that has more, because its next rows come first. */
-function newestRuns(pages: RunsRead[], { limit }: RunPage): RunsRead {
+/** The first runs of several pages. Ends where a page ends that has more, because its next rows come first. */
+function firstRuns(pages: RunsRead[], { scoreOrder }: RunFilter, { limit }: RunPage): RunsRead {
+  const inOrder = scoreOrder === undefined ? byNewest : byScore(scoreOrder)
   const ends = pages.flatMap(({ rows, more, lookedTo }): RunPlace[] => (more ? [lookedTo ?? rows.at(-1)!] : []))
   const runs = [...new Map(pages.flatMap(({ rows }) => rows).map((run) => [run.id, run])).values()]
-  const known = runs.filter((run) => ends.every((end) => byNewest(run, end) <= 0)).sort(byNewest)
+  const known = runs.filter((run) => ends.every((end) => inOrder(run, end) <= 0)).sort(inOrder)
   const page = firstRows(known, limit)
-  const [end] = ends.sort(byNewest)
+  const [end] = ends.sort(inOrder)
   return page.more || end === undefined ? page : { rows: page.rows, more: true, lookedTo: end }
 }
 
@@ -120,7 +122,7 @@ async function searchRuns(
     if (filter.agentId !== undefined && filter.agentId !== agentId) continue
     found.push(await pageOfRuns(sql, environmentId, { ...filter, agentId }, page))
   }
-  return newestRuns(found, page)
+  return firstRuns(found, filter, page)
 }
 
 interface RunSource {
@@ -176,29 +178,40 @@ async function pageOfRuns(
   page: RunPage,
   named?: RunSource,
 ): Promise<RunsRead> {
-  const { sift } = filter
-  const { text: runs, params } = runsThat(sql, environmentId, filter, page, named)
-  if (sift === undefined) return sql.page(withAgents(COLUMNS, runs), [...params, page.limit + 1], page.limit)
+  const { sift, score, scoreOrder } = filter
+  const walk =
+    sift && score && scoreOrder
+      ? scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: sift.runsLookedAt }, page)
+      : null
+  const order = walk?.order ?? newestFirst
+  const columns = walk === null ? COLUMNS : `${COLUMNS}, r.score`
+  const { text: runs, params } = runsThat(sql, environmentId, filter, page, named, walk)
+  if (sift === undefined) return sql.page(withAgents(columns, runs, order), [...params, page.limit + 1], page.limit)
   params.push(sift.runsLookedAt)
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
-  const matches = stalled === null ? SIFT[sql.dialect] : `${SIFT[sql.dialect]} AND ${stalled.text}`
-  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${newestFirst('')} LIMIT ?`
-  const values = [...params, ...siftValues(sift), ...(stalled?.params ?? []), page.limit + 1]
-  const found = await sql.page<RunRow>(withAgents(COLUMNS, sifted), values, page.limit)
+  const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, environmentId, filter)]
+  const matches = [SIFT[sql.dialect], ...further.map(({ text }) => text)].join(' AND ')
+  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT ?`
+  const values = [...params, ...siftValues(sift), ...further.flatMap((part) => part.params), page.limit + 1]
+  const found = await sql.page<RunRow>(withAgents(columns, sifted, order), values, page.limit)
   if (found.more) return found
   // Runs that do not match were examined too; continue after them.
-  const last = await sql.get<RunPlace>(
-    `SELECT started_at AS "startedAt", id FROM (${runs}) page ${newestFirst('')} LIMIT 1 OFFSET ?`,
-    [...params, sift.runsLookedAt - 1],
-  )
+  const looked = walk?.last ?? {
+    text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET ?`,
+    params: [...params, sift.runsLookedAt - 1],
+  }
+  const last = await sql.get<RunPlace>(looked.text, looked.params)
   return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
 }
 
-const newestFirst = (alias: string) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
+/** `alias`: that of the runs, with a dot. */
+type RunOrder = (alias: string) => string
+
+const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
 
 // Cut the page before agents are joined. Otherwise SQLite may start from the agents and sort all their runs.
-const withAgents = (columns: string, runs: string) =>
-  `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${newestFirst('r.')}`
+const withAgents = (columns: string, runs: string, order: RunOrder) =>
+  `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
 /** Those that a filter without a sift keeps, after a place, cut at a number that is still to be given. */
 function runsThat(
@@ -207,10 +220,11 @@ function runsThat(
   filter: PlainFilter,
   { after }: RunPage,
   named?: RunSource,
+  walk: ScoreWalk | null = null,
 ): RunSource {
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(dialect, environmentId, approvalsLookedAt)
-  const source = named ?? asked ?? ALL_RUNS
+  const source = walk?.runs ?? named ?? asked ?? ALL_RUNS
   const conditions = ['environment_id = ?']
   const params: SqlValue[] = [...source.params, environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
@@ -224,12 +238,14 @@ function runsThat(
   if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
   // A literal, for the partial indexes.
   if (filter.hasGaps) add('has_gaps = 1')
-  if (named && asked) add(`run_id IN (SELECT run_id FROM ${asked.text})`, ...asked.params)
+  for (const other of [named, asked]) {
+    if (other && other !== source) add(`run_id IN (SELECT run_id FROM ${other.text})`, ...other.params)
+  }
   if (filter.from !== undefined) add('started_at >= ?', filter.from)
   if (filter.to !== undefined) add('started_at < ?', filter.to)
-  if (after !== null) add('(started_at, id) < (?, ?)', after.startedAt, after.id)
+  if (after !== null && walk === null) add('(started_at, id) < (?, ?)', after.startedAt, after.id)
   return {
-    text: `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${newestFirst('')} LIMIT ?`,
+    text: `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${(walk?.order ?? newestFirst)('')} LIMIT ?`,
     params,
   }
 }

@@ -7,6 +7,7 @@ import type { VersionResultRow } from '../../prompts.ts'
 import { read } from '../act.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import type { Sql } from '../sql.ts'
+import { scoresOfVersion } from '../scores.ts'
 import { latenciesOfVersion } from './version-latencies.ts'
 import { readUncostedRuns } from './uncosted-sums.ts'
 import { adding, addUsage, noUsage, sum, SUM_COLUMNS, SUM_TYPES, sumValues, type UsageSums } from './sums.ts'
@@ -106,7 +107,7 @@ async function readVersionResults(
   const results: (VersionResultRow | null)[] = []
   for (const versionId of versionIds) {
     const params = [environmentId, versionId, runs, environmentId]
-    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool' | 'uncosted'>>(text, params)
+    const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool' | 'uncosted' | 'scores'>>(text, params)
     if (row === null || row.runs === 0) {
       results.push(null)
       continue
@@ -121,6 +122,7 @@ async function readVersionResults(
     )
     results.push({
       ...row,
+      scores: await scoresOfVersion(sql, environmentId, versionId, runs),
       uncosted: [...uncosted.values()].flat(),
       llm: latencies.get('LLM_CALL') ?? null,
       tool: latencies.get('TOOL_CALL') ?? null,

@@ -1,0 +1,54 @@
+import type { ScoreSum } from '@tacho/contract/operator/score.ts'
+import { scoreText } from '@tacho/contract/score-text.ts'
+import { useQuery } from '@tanstack/react-query'
+import { DataTable, type Column } from '../ui/data-table.tsx'
+import { number } from '../ui/format.ts'
+import { Section } from '../ui/section.tsx'
+import { scoreSumsQuery } from './queries.ts'
+
+interface Props {
+  environmentId: string
+  window: { from: number; to: number }
+  by: 'agent' | 'promptVersion'
+}
+
+interface Row extends ScoreSum {
+  key: string
+  group: string
+}
+
+/** What was scored in a time, by agent or prompt version. Nothing, where nothing was. */
+export function ScoreSums({ environmentId, window, by }: Props) {
+  const of = { from: new Date(window.from).toISOString(), to: new Date(window.to).toISOString(), by }
+  const { data, error } = useQuery(scoreSumsQuery(environmentId, of))
+  const rows = (data?.items ?? []).flatMap(({ key, name, scores }) =>
+    scores.map((sum): Row => ({ ...sum, key, group: name ?? key })),
+  )
+  if (!error && rows.length === 0) return null
+  return (
+    <Section title="Scores" error={error} note={data?.isCut ? 'only the latest are counted' : undefined}>
+      <DataTable label="Scores" columns={columns(by)} items={rows} keyOf={({ key, name }) => `${key} ${name}`} />
+    </Section>
+  )
+}
+
+const columns = (by: Props['by']): Column<Row>[] => [
+  { head: by === 'agent' ? 'Agent' : 'Prompt version', main: true, cell: ({ group }) => <bdi>{group}</bdi> },
+  { head: 'Score', cell: ({ name }) => <bdi>{name}</bdi> },
+  { head: 'Runs', right: true, cell: ({ runs }) => number(runs) },
+  { head: 'Mean', right: true, cell: ({ mean }) => (mean === null ? '' : scoreText(mean)) },
+  { head: 'Categories', wide: true, cell: (sum) => <bdi>{categories(sum)}</bdi> },
+]
+
+const MOST_WORDS = 3
+
+const categories = ({ categories: all }: ScoreSum): string =>
+  all
+    .slice(0, MOST_WORDS)
+    .map(({ value, runs }) => `${value} ${number(runs)}`)
+    .join(', ')
+
+/** One score of several runs, in a few words. */
+export function scoreSumText(sum: ScoreSum): string {
+  return `${sum.name} ${sum.mean === null ? categories(sum) : scoreText(sum.mean)}`
+}

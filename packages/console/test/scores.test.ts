@@ -1,0 +1,155 @@
+/** Scores: shown with runs, filtered and sorted, given and withdrawn, and a queue of runs to judge by keys. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { OperatorRunPage } from '@tacho/contract/operator/run.ts'
+import { newPerson } from '../../server/test/http/operator/browser.ts'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
+
+const MINUTE_MS = 60_000
+
+describe('scores', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+    const began = Date.now() - 60 * MINUTE_MS
+    for (const [n, question] of ['Where is order 4711?', 'Cancel my order', 'Refund me', HARM].entries()) {
+      const at = (minutes: number) => ({ runId: `chat-${n}`, timestamp: began + (n + minutes) * MINUTE_MS })
+      const of = { agentId: 'support', agentName: 'Support bot' }
+      await tacho.service.record([
+        event({ ...of, ...at(0), eventType: 'USER_INPUT', payload: { text: question } }),
+        event({ ...of, ...at(0.2), eventId: `answer-${n}`, label: 'answers', payload: { text: `The answer ${n}` } }),
+        event({ ...of, ...at(0.3), eventType: 'SESSION_OUTCOME', payload: { status: 'COMPLETED' } }),
+      ])
+    }
+    const feedback = (n: number, payload: object) =>
+      event({ runId: `chat-${n}`, agentName: 'feedback', eventType: 'SCORE', label: 'score', payload })
+    await tacho.service.record([
+      feedback(0, { name: 'accuracy', value: 0.9, author: 'judge' }),
+      feedback(0, {
+        name: 'helpful',
+        value: true,
+        comment: 'Found it at once',
+        author: 'user-1',
+        targetEventId: 'answer-0',
+      }),
+      feedback(1, { name: 'accuracy', value: 0.1, author: 'judge' }),
+      feedback(1, { name: 'tone', value: HARM.slice(0, 60), comment: HARM, author: 'judge' }),
+    ])
+  })
+  after(() => tacho.close())
+
+  const runs = async (query: string) => {
+    const { body } = await tacho.service.operator<OperatorRunPage>(
+      `/environments/${tacho.service.environmentId}/runs?${query}`,
+    )
+    return body.items.map(({ runId }) => runId)
+  }
+
+  test('the page of a run shows what was said, who said it and of which step', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs/chat-0`)
+    const scores = page.getByRole('region', { name: 'Scores' })
+    await scores.getByText('helpful yes').waitFor()
+    await scores.getByText('accuracy 0.9').waitFor()
+    await scores.getByRole('button', { name: 'Who, and why' }).click()
+    await scores.getByText('Found it at once').waitFor()
+    await scores.getByText('user-1').waitFor()
+    await assertLooks(page, 'a run with scores')
+    await scores.getByRole('button', { name: 'its step' }).click()
+    await page.getByRole('complementary', { name: 'Step' }).getByText('The answer 0').last().waitFor()
+    // The feedback came an hour later, and is no part of what the run did.
+    await page.getByText('18.0 s').first().waitFor()
+    await close()
+  })
+
+  test('a person judges a run by a key, changes it and withdraws it; a viewer only reads', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs/chat-2`)
+    await page.getByRole('button', { name: 'Judge…' }).waitFor()
+    await page.keyboard.press('m')
+    const dialog = page.getByRole('dialog', { name: 'Judge' })
+    await dialog.getByLabel('Bad').check()
+    await dialog.getByLabel('Why (optional)').fill('It promised a refund')
+    await assertLooks(page, 'judging a run')
+    await dialog.getByRole('button', { name: 'Judge', exact: true }).click()
+    const scores = page.getByRole('region', { name: 'Scores' })
+    await scores.getByText('quality no').waitFor()
+    await page.keyboard.press('m')
+    await dialog.getByLabel('Other').check()
+    await dialog.getByLabel('A number or a word').fill('0.25')
+    await page.keyboard.press('Enter')
+    await scores.getByText('quality 0.25').waitFor()
+    await scores.getByRole('button', { name: 'Who, and why' }).click()
+    await scores.getByRole('button', { name: 'Withdraw' }).click()
+    await scores.getByText('quality 0.25').first().waitFor({ state: 'detached' })
+    await close()
+
+    const viewer = await newPerson(tacho.service, 'vera@example.com', 'viewer', null)
+    const looking = await tacho.open(`${tacho.home}/runs/chat-0`, { as: viewer })
+    await looking.page.getByRole('region', { name: 'Scores' }).getByText('helpful yes').waitFor()
+    assert.equal(await looking.page.getByRole('button', { name: 'Judge…' }).count(), 0)
+    await looking.close()
+  })
+
+  test('the list of runs has scores, and is filtered and sorted by them', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs?columns=status,run,started,scores`)
+    const rows = page.getByRole('table', { name: 'Runs' }).getByRole('row')
+    await rows.filter({ hasText: 'chat-0' }).getByText('helpful yes').waitFor()
+    await page.getByRole('button', { name: 'More filters' }).click()
+    const filter = page.getByLabel('Score, such as accuracy<0.5')
+    await filter.fill('accuracy<0.5')
+    await rows.filter({ hasText: 'chat-0' }).waitFor({ state: 'detached' })
+    await rows.filter({ hasText: 'chat-1' }).getByText('accuracy 0.1').waitFor()
+    await filter.fill('accuracy<')
+    assert.equal(await filter.evaluate((input) => (input as HTMLInputElement).validity.valid), false)
+    await filter.fill('accuracy')
+    await page.getByLabel('Order').selectOption('Highest score first')
+    await page.waitForURL(/scoreOrder=highest/)
+    await rows.filter({ hasText: 'chat-0' }).waitFor()
+    assert.match((await rows.nth(1).textContent()) ?? '', /chat-0/)
+    assert.match((await rows.nth(2).textContent()) ?? '', /chat-1/)
+    await assertLooks(page, 'runs by score')
+    await close()
+  })
+
+  test('a queue is judged by keys alone, run by run, and taken back', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/judge?name=verdict&agent=support`)
+    const judgement = page.getByRole('form', { name: 'Judgement' })
+    const run = page.getByRole('region', { name: 'Run' })
+    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    await run.getByText(HARM.slice(0, 20)).first().waitFor()
+    await assertLooks(page, 'the queue to judge')
+    await page.keyboard.press('n')
+    await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    await page.keyboard.press('c')
+    await judgement.getByLabel('Why').fill('too short')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('0')
+    await run.getByRole('link', { name: 'chat-1' }).waitFor()
+    await page.getByText('1 judged now. 1 passed over.').waitFor()
+    await page.keyboard.press('u')
+    await run.getByRole('link', { name: 'chat-2' }).waitFor()
+    assert.deepEqual(await runs('unscored=verdict'), ['chat-3', 'chat-2', 'chat-1', 'chat-0'])
+    await page.keyboard.press('1')
+    await run.getByRole('link', { name: 'chat-1' }).waitFor()
+    await judgement.getByLabel('A number or a word instead').fill('polite')
+    await page.keyboard.press('Enter')
+    await run.getByRole('link', { name: 'chat-0' }).waitFor()
+    await page.keyboard.press('Escape')
+    await judgement.getByRole('button', { name: /^\S* ?Good/ }).click()
+    await page.getByRole('heading', { name: 'No run is left to judge' }).waitFor()
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await run.getByRole('link', { name: 'chat-3' }).waitFor()
+    assert.deepEqual(await runs('unscored=verdict'), ['chat-3'])
+    assert.deepEqual(await runs('score=verdict=polite'), ['chat-1'])
+    await close()
+  })
+
+  test('usage sums scores up by agent', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/usage`)
+    const row = page.getByRole('table', { name: 'Scores' }).getByRole('row').filter({ hasText: 'accuracy' })
+    await row.getByText('0.5').waitFor()
+    await assertLooks(page, 'usage with scores')
+    await close()
+  })
+})

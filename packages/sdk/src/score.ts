@@ -1,0 +1,46 @@
+/** What a host says of a run: the payload of a SCORE. */
+import { readSafely } from './json.ts'
+import type { Payload } from './payload.ts'
+
+/** A number from -1,000,000,000 to 1,000,000,000, yes or no, or a category of 1 to 64 characters. */
+export type ScoreValue = number | boolean | string
+
+export interface ScoreDetails {
+  /** Why. */
+  comment?: string | undefined
+  /** The step that is judged, by the id that its record call returned. Default: the whole run. */
+  eventId?: string | undefined
+  /** Who judges: a user or a program, in at most 120 characters. Each has a score of their own; the latest counts. */
+  author?: string | undefined
+  /** An id of your own for this judgement: recorded twice, it counts once. At most 160 characters. */
+  id?: string | undefined
+}
+
+/** @internal A service takes no other name, because filters compare names by these signs. */
+const NAME = /^[^<>=\s](?:[^<>=]{0,62}[^<>=\s])?$/u
+const NUMBER_MAX = 1e9
+
+/** @internal `problem`: why it is no score. A `comment` alone may be given as a text. */
+export function scoreOf(
+  name: unknown,
+  value: unknown,
+  given: unknown,
+): { payload: Payload; id: string | undefined } | { problem: string } {
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    return { problem: 'its name must be a text of 1 to 64 characters, without < > = and outer spaces' }
+  }
+  const isValue =
+    typeof value === 'boolean' ||
+    (typeof value === 'number' ? Math.abs(value) <= NUMBER_MAX : typeof value === 'string' && value !== '')
+  if (!isValue) return { problem: 'its value must be a number from -1e9 to 1e9, true, false, or a text' }
+  const details =
+    typeof given === 'string' ? { comment: given } : readSafely((): ScoreDetails => ({ ...(given as object) }), {})
+  const { comment, eventId: targetEventId, author, id } = details
+  const known = Object.entries({ comment, targetEventId, author }).filter(
+    ([, text]) => typeof text === 'string' && text !== '',
+  )
+  return {
+    payload: { name, value, ...Object.fromEntries(known) },
+    id: typeof id === 'string' && id !== '' ? id : undefined,
+  }
+}

@@ -1,0 +1,113 @@
+/** What a SCORE event says, and the read shapes of scores. Source: decision "Scores" in docs/decisions. */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/operator/score.ts'
+import { SCORE_NAME_PATTERN } from '@tacho/contract/words.ts'
+import type { NewScore, ScoreRow, ScoreSumRow, ScoreValue } from '../storage/scores.ts'
+import { isoTime, nullableIsoTime } from './run.ts'
+import { hasAtMost, isStorableText } from './text.ts'
+
+type Payload = Record<string, unknown>
+
+const NAME = new RegExp(SCORE_NAME_PATTERN, 'u')
+
+export function scoreOf(eventType: string, payload: Payload): NewScore | null {
+  return eventType === 'SCORE' && scoreFaults(payload).length === 0 ? readScore(payload) : null
+}
+
+/** Why a SCORE is none: fields and rules, never a value. */
+export function scoreFaults({ name, value, targetEventId, author }: Payload): string[] {
+  const faults: string[] = []
+  if (!isText(name, LIMITS.scoreNameChars) || !NAME.test(name)) {
+    faults.push(`name must be a text of 1 to ${LIMITS.scoreNameChars} characters, without < > = and outer spaces`)
+  }
+  if (valueOf(value) === null) {
+    const category = `a text of 1 to ${LIMITS.scoreCategoryChars} characters`
+    faults.push(`value must be a number of at most ${LIMITS.scoreNumberMax}, true, false, or ${category}`)
+  }
+  if (!isOptionalText(targetEventId, LIMITS.eventIdChars)) {
+    faults.push(`targetEventId must be a text of 1 to ${LIMITS.eventIdChars} characters`)
+  }
+  if (!isOptionalText(author, LIMITS.scoreAuthorChars)) {
+    faults.push(`author must be a text of 1 to ${LIMITS.scoreAuthorChars} characters`)
+  }
+  return faults
+}
+
+function readScore({ name, value, comment, targetEventId, author }: Payload): NewScore | null {
+  const read = valueOf(value)
+  if (read === null) return null
+  const isComment = typeof comment === 'string' && comment !== '' && isStorableText(comment)
+  return {
+    name: String(name),
+    ...read,
+    comment: isComment ? cut(comment, LIMITS.scoreCommentChars) : null,
+    author: typeof author === 'string' ? author : '',
+    target: typeof targetEventId === 'string' ? targetEventId : null,
+  }
+}
+
+/** Null: it is none. */
+export function valueOf(value: unknown): ScoreValue | null {
+  if (typeof value === 'boolean') return { kind: 'BOOLEAN', number: value ? 1 : 0, category: null }
+  if (typeof value === 'number') {
+    // Not -0, which one engine returns as 0.
+    return Math.abs(value) <= LIMITS.scoreNumberMax ? { kind: 'NUMBER', number: value + 0, category: null } : null
+  }
+  return isText(value, LIMITS.scoreCategoryChars) ? { kind: 'CATEGORY', number: null, category: value } : null
+}
+
+const isText = (value: unknown, codePoints: number): value is string =>
+  typeof value === 'string' && value !== '' && hasAtMost(value, codePoints) && isStorableText(value)
+const isOptionalText = (value: unknown, codePoints: number): boolean =>
+  value === undefined || value === null || isText(value, codePoints)
+
+function cut(text: string, codePoints: number): string {
+  if (hasAtMost(text, codePoints)) return text
+  return Array.from(text.slice(0, 2 * codePoints))
+    .slice(0, codePoints)
+    .join('')
+}
+
+// --- read shapes
+
+export function toScore(row: ScoreRow): Score {
+  const { id, eventId, name, comment, authorKind, authorId, authorName, scoredAt, sentAs, importedAt } = row
+  return {
+    id,
+    eventId,
+    name,
+    value: toValue(row),
+    comment,
+    author: { kind: authorKind as Score['author']['kind'], id: authorId, name: authorName },
+    scoredAt: isoTime(scoredAt),
+    sentAs,
+    importedAt: nullableIsoTime(importedAt),
+  }
+}
+
+function toValue({ kind, number, category }: Pick<ScoreRow, 'kind' | 'number' | 'category'>): Score['value'] {
+  return category ?? (kind === 'BOOLEAN' ? number === 1 : (number ?? 0))
+}
+
+/** One entry for each name. */
+export function toScoreSums(rows: readonly ScoreSumRow[]): ScoreSum[] {
+  return [...Map.groupBy(rows, ({ name }) => name)].map(([name, some]) => {
+    const sum = (key: 'runs' | 'numbers' | 'total') => some.reduce((all, row) => all + row[key], 0)
+    const numbers = sum('numbers')
+    const categories = some.flatMap(({ category, runs }) => (category === null ? [] : { value: category, runs }))
+    categories.sort((a, b) => b.runs - a.runs || (a.value < b.value ? -1 : 1))
+    return {
+      name,
+      runs: sum('runs'),
+      // The engines add up in different orders.
+      mean: numbers === 0 ? null : Math.round((sum('total') / numbers) * 1e6) / 1e6,
+      categories: categories.slice(0, LIMITS.scoreCategories),
+    }
+  })
+}
+
+export function toGroupedSums(rows: readonly ScoreSumRow[]): ScoreSums['items'] {
+  return [...Map.groupBy(rows, ({ key }) => key)].map(([key, some]) => {
+    return { key, name: some[0]?.keyName ?? null, scores: toScoreSums(some) }
+  })
+}

@@ -1,0 +1,96 @@
+import { includesRole } from '@tacho/contract/operator/access.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isoTime } from '../../domain/run.ts'
+import { toGroupedSums, toScore, valueOf } from '../../domain/score.ts'
+import type { RunRow } from '../../storage/runs.ts'
+import { scoreId, type ScoreRow } from '../../storage/scores.ts'
+import type { Deps } from '../deps.ts'
+import { refuseField, textsRefusal } from '../field.ts'
+import { pageFrom, startOf } from '../paging.ts'
+import { isRefusal, refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { actorOf, environmentOf, workspaceOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { windowOf } from './window.ts'
+
+const NO_RUN = refuse('not_found', 'The run does not exist')
+const NO_SCORE = refuse('not_found', 'The run does not have this score')
+const TOO_MANY = refuse(
+  'conflict',
+  `The run has as many scores as are kept: ${LIMITS.scoresOfRun}, of ${LIMITS.scoreNamesOfRun} names`,
+)
+const SENT = refuse('conflict', 'A client sent this score as an event, which stays. The client can send another value')
+const FOREIGN = refuse('conflict', "This is someone else's score. Withdrawing it requires the role admin")
+
+export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, cursors, now } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.listScores, deps, async ({ params, query, request }) => {
+    const environment = environmentOf(request)
+    const run = await storage.findRun(environment.id, params.runId)
+    if (run === null) return NO_RUN
+    const { limit = LIMITS.operatorPageDefault, cursor } = query
+    const walk = [environment.id, 'scores', run.id]
+    const start = startOf<{ id: string }>(cursors, walk, cursor)
+    if (isRefusal(start)) return start
+    const page = await storage.listScores(environment.id, run.id, { limit, after: start.after?.id ?? null })
+    return pageFrom(page, toScore, ({ id }) => cursors.write(walk, { id }))
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.giveScore, deps, async ({ params, body, request }) => {
+    const { name, value, comment = null, eventId = null } = body
+    const read = valueOf(value)
+    const refusal = textsRefusal({ name, comment, eventId })
+    if (refusal) return refusal
+    if (read === null) return refuseField('value', 'must be a number, true, false or a text that can be stored')
+    if (eventId === '') return refuseField('eventId', 'must not be empty')
+    const environmentId = environmentOf(request).id
+    const run = await storage.findRun(environmentId, params.runId)
+    if (run === null) return NO_RUN
+    const actor = actorOf(request)
+    const of = { run: run.id, eventId, name, authorKind: actor.kind, authorId: actor.id }
+    const given = { authorName: actor.name, ...read, comment: comment === '' ? null : comment, scoredAt: now() }
+    const score: ScoreRow = { id: scoreId(of), ...of, ...given, sentAs: null, importedAt: null }
+    const outcome = await storage.giveScore(environmentId, score, audited(request, 'score', run, { name, value }))
+    if (outcome === 'no_run') return NO_RUN
+    return outcome === 'too_many' ? TOO_MANY : toScore(score)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.withdrawScore, deps, async ({ params, request }) => {
+    const environmentId = environmentOf(request).id
+    const run = await storage.findRun(environmentId, params.runId)
+    if (run === null) return NO_RUN
+    const actor = actorOf(request)
+    const role = actor.roleIn(workspaceOf(request).id)
+    const by = role !== null && includesRole(role, 'admin') ? null : actor.id
+    const audit = audited(request, 'withdraw_score', run, { scoreId: params.scoreId })
+    const score = await storage.withdrawScore(environmentId, run.id, params.scoreId, by, audit)
+    if (score === null) return NO_SCORE
+    return score === 'sent' ? SENT : score === 'foreign' ? FOREIGN : toScore(score)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.listScoreNames, deps, async ({ request }) => {
+    const names = await storage.listScoreNames(environmentOf(request).id, LIMITS.scoreNames)
+    return { items: names.map(({ name, kind, scoredAt }) => ({ name, kind, lastAt: isoTime(scoredAt) })) }
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readScoreSums, deps, async ({ query, request }) => {
+    const window = windowOf(query)
+    if (isRefusal(window)) return window
+    const { id: environmentId, workspaceId } = environmentOf(request)
+    const by = query.by ?? null
+    const { rows, isCut } = await storage.sumScores(
+      { environmentId, workspaceId },
+      { ...window, by },
+      LIMITS.summedScores,
+    )
+    return { items: toGroupedSums(rows), isCut }
+  })
+
+  /** The comment stays with the score. */
+  function audited(request: FastifyRequest, verb: string, run: RunRow, detail: Record<string, unknown>) {
+    return [auditOf(request, now(), `run.${verb}`, { kind: 'run', id: run.id }, { runId: run.runId, ...detail })]
+  }
+}

@@ -1,0 +1,9 @@
+import type { EventBatchRows } from '../../events.ts'
+
+/** Approximate size of an event in queues and commits, without its payload. */
+const EVENT_BYTES = 500
+
+/** Characters stand for bytes, because counting bytes costs more than it is worth. */
+export function batchBytes({ events }: EventBatchRows): number {
+  return events.reduce((sum, { payload }) => sum + payload.length + EVENT_BYTES, 0)
+}

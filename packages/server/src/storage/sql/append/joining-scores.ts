@@ -1,0 +1,22 @@
+import type { NewEvent } from '../../events.ts'
+import { OF_RUN_ID } from '../runs/runs.ts'
+import type { Sql } from '../sql.ts'
+
+/**
+ * The scores whose run exists, or is opened by another of the events. Users give scores later, in other programs, so a score
+ * neither makes an agent nor is the first event of an agent's run if that can be helped.
+ */
+export async function findJoining(
+  sql: Sql,
+  environmentId: string,
+  events: readonly NewEvent[],
+): Promise<ReadonlySet<NewEvent>> {
+  const scores = events.filter(({ eventType }) => eventType === 'SCORE')
+  if (scores.length === 0) return new Set()
+  const opened = new Set(events.flatMap(({ eventType, runId }) => (eventType === 'SCORE' ? [] : runId)))
+  const text = `SELECT run_id AS "runId" FROM runs WHERE environment_id = ? AND ${OF_RUN_ID}`
+  const sought = new Set(scores.map(({ runId }) => runId)).difference(opened)
+  const found = Array.from(sought, (runId) => sql.get<{ runId: string }>(text, [environmentId, runId, runId]))
+  for (const run of await Promise.all(found)) if (run !== null) opened.add(run.runId)
+  return new Set(scores.filter(({ runId }) => opened.has(runId)))
+}

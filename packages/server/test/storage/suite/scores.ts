@@ -1,0 +1,465 @@
+/** Judgements on runs: the latest of each name, step and author, what they say of the run, and lists by them. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
+import { advanceErasure } from '../../../src/domain/erasure.ts'
+import type { NewEvent } from '../../../src/storage/events.ts'
+import { DAY_MS, KEEP_ALL } from '../../../src/storage/retention.ts'
+import type { RunFilter, RunPlace, RunSift } from '../../../src/storage/runs.ts'
+import { scoreId, type ScoreRow } from '../../../src/storage/scores.ts'
+import { newErasure } from './erasures.ts'
+import { auditEntry } from './issue-sample.ts'
+import { sharedStorage, type OpenStorage } from './open.ts'
+import { append, batch, event, HOUR, newEnvironment, newId, NOON, outcome, runOf, scored } from './sample.ts'
+
+const SIFT: RunSift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
+
+export function operatorScore(
+  run: string,
+  name: string,
+  value: number | boolean | string,
+  given: Partial<ScoreRow> = {},
+) {
+  const { name: _, ...said } = scored(name, value).score!
+  const of = { run, eventId: null, name, authorKind: 'operator', authorId: 'ada', ...given }
+  const { kind, number, category } = said
+  const rest = {
+    kind,
+    number,
+    category,
+    comment: null,
+    authorName: 'Ada',
+    scoredAt: NOON,
+    sentAs: null,
+    importedAt: null,
+  }
+  return { ...rest, ...of, id: scoreId(of) } satisfies ScoreRow
+}
+
+export function scoresSuite(open: OpenStorage) {
+  describe('a score', () => {
+    const storage = sharedStorage(open)
+
+    const listed = async (env: string, runId = 'run') => {
+      const { id } = await runOf(storage(), env, runId)
+      const { rows } = await storage().listScores(env, id, { limit: 1_000, after: null })
+      return rows
+    }
+    const values = async (env: string, runId = 'run') => {
+      const rows = (await listed(env, runId)).map(({ name, number, category }) => [name, category ?? number])
+      return rows.toSorted((a, b) => (String(a) < String(b) ? -1 : 1))
+    }
+    const sums = async (env: string, runId = 'run') => {
+      const { id } = await runOf(storage(), env, runId)
+      const scores = (await storage().readRunScores(env, [id])).get(id) ?? []
+      return Object.fromEntries(scores.map(({ name, number, category, count }) => [name, [number, category, count]]))
+    }
+
+    test('is the latest of its name, step and author, in whatever order and batches they arrive', async () => {
+      const late = scored('helpful', true, { author: 'user-1', comment: 'thanks', time: NOON + 9 })
+      const sent = [
+        late,
+        scored('helpful', false, { author: 'user-1', time: NOON + 2 }),
+        scored('helpful', false, { author: 'user-2', time: NOON + 3 }),
+        scored('helpful', 0.25, { target: 'step', time: NOON + 4 }),
+        scored('tone', 'rude', { time: NOON + 5 }),
+        scored('tone', 'kind', { time: NOON + 6, target: 'step' }),
+      ]
+      for (const events of [sent, sent.toReversed()]) {
+        for (const one of [[events], events.map((each) => [each])]) {
+          const env = newId()
+          await append(storage(), env, event())
+          for (const some of one) await append(storage(), env, ...some)
+          assert.deepEqual(await values(env), [
+            ['helpful', 0],
+            ['helpful', 0.25],
+            ['helpful', 1],
+            ['tone', 'kind'],
+            ['tone', 'rude'],
+          ])
+          assert.deepEqual(await sums(env), { helpful: [1.25 / 3, null, 3], tone: [null, 'kind', 2] })
+          const [mine] = (await listed(env)).filter(({ authorId }) => authorId === 'user-1')
+          const { id } = await runOf(storage(), env)
+          const of = { run: id, eventId: null, name: 'helpful', authorKind: 'client', authorId: 'user-1' }
+          const said = { kind: 'BOOLEAN', number: 1, category: null, comment: 'thanks', authorName: 'user-1' }
+          const given = { scoredAt: NOON + 9, sentAs: late.eventId, importedAt: null }
+          assert.deepEqual(mine, { id: scoreId(of), ...of, ...said, ...given })
+        }
+      }
+    })
+
+    test('that is sent again counts once', async () => {
+      const env = newId()
+      const one = scored('helpful', 1)
+      assert.deepEqual(await append(storage(), env, event(), one, one), ['stored', 'stored', 'duplicate'])
+      assert.deepEqual(await append(storage(), env, one), ['duplicate'])
+      assert.deepEqual(await sums(env), { helpful: [1, null, 1] })
+    })
+
+    test('is no activity of its run, makes no agent, and opens no run that the stalled rule closed', async () => {
+      const env = await newEnvironment(storage())
+      const feedback = { agentName: 'feedback', agentId: 'feedback' }
+      await append(storage(), env, event({ agentId: 'bot' }), outcome('COMPLETED', { agentId: 'bot', time: NOON + 5 }))
+      await append(storage(), env, scored('helpful', 1, { ...feedback, time: NOON + HOUR }))
+      await append(storage(), env, scored('helpful', 0, { ...feedback, author: 'early', time: NOON - HOUR }))
+      const run = await runOf(storage(), env)
+      assert.deepEqual(
+        [run.startedAt, run.lastEventAt, run.endedAt, run.agentExternalId, run.eventCount],
+        [NOON, NOON + 5, NOON + 5, 'bot', 4],
+      )
+      const open = event({ runId: 'silent', agentId: 'bot' })
+      await append(storage(), env, open)
+      await storage().changeStalledRule(env, { idleMinutes: 5, closeAs: 'FAILED' }, NOON, [])
+      await storage().closeStalledRuns(env, NOON + HOUR, null)
+      const closed = await runOf(storage(), env, 'silent')
+      assert.equal(closed.status, 'FAILED')
+      await append(storage(), env, scored('helpful', 0, { ...feedback, runId: 'silent', time: NOON + HOUR }))
+      assert.deepEqual(await runOf(storage(), env, 'silent'), { ...closed, eventCount: 2 })
+      assert.deepEqual(await sums(env, 'silent'), { helpful: [0, null, 1] })
+      // A batch that opens the run, with its score first.
+      await append(
+        storage(),
+        env,
+        scored('helpful', 1, { ...feedback, runId: 'new' }),
+        event({ runId: 'new', agentId: 'bot' }),
+      )
+      assert.equal((await runOf(storage(), env, 'new')).agentExternalId, 'bot')
+      const agents = await storage().listAgents(env, { limit: 10, after: null }, false)
+      assert.deepEqual(
+        agents.map(({ externalId }) => externalId),
+        ['bot'],
+      )
+    })
+
+    test('that arrives before its run opens it', async () => {
+      const env = newId()
+      await append(storage(), env, scored('helpful', 1, { time: NOON + 7 }))
+      await append(storage(), env, event({ time: NOON }))
+      const { startedAt, eventCount, status } = await runOf(storage(), env)
+      assert.deepEqual([startedAt, eventCount, status], [NOON, 2, 'RUNNING'])
+      assert.deepEqual(await sums(env), { helpful: [1, null, 1] })
+    })
+
+    test('has a limit in number and in names, and those that are there can still change', async () => {
+      const env = newId()
+      const names = Array.from({ length: LIMITS.scoreNamesOfRun + 3 }, (_, n) =>
+        scored(`n${String(n).padStart(2, '0')}`, n),
+      )
+      await append(storage(), env, event(), ...names)
+      assert.equal(Object.keys(await sums(env)).length, LIMITS.scoreNamesOfRun)
+      for (let start = 0; start < LIMITS.scoresOfRun + 100; start += 100) {
+        const authors = Array.from({ length: 100 }, (_, n) =>
+          scored('n00', 1, { author: `${start + n}`, time: NOON + 1 }),
+        )
+        await append(storage(), env, ...authors)
+      }
+      assert.equal((await listed(env)).length, LIMITS.scoresOfRun)
+      await append(
+        storage(),
+        env,
+        scored('n00', 5, { author: '0', time: NOON + 2 }),
+        scored('n00', 5, { author: 'another' }),
+      )
+      const mine = (await listed(env)).filter(({ authorId }) => authorId === '0' || authorId === 'another')
+      assert.deepEqual(
+        mine.map(({ number }) => number),
+        [5],
+      )
+      const { id } = await runOf(storage(), env)
+      assert.equal(await storage().giveScore(env, operatorScore(id, 'n00', 1), []), 'too_many')
+    })
+
+    test('of an operator replaces their own, with an audit entry, and can be withdrawn; that of a client cannot', async () => {
+      const env = await newEnvironment(storage())
+      await append(storage(), env, event(), scored('quality', 0.5))
+      const { id } = await runOf(storage(), env)
+      const give = (value: number, given = {}) =>
+        storage().giveScore(env, operatorScore(id, 'quality', value, given), [auditEntry(env, 'run.score')])
+      assert.equal(await give(0), 'given')
+      assert.equal(await give(1, { comment: 'better', scoredAt: NOON - 5 }), 'given')
+      assert.equal(await give(0, { authorId: 'bob' }), 'given')
+      assert.deepEqual(await sums(env), { quality: [0.5, null, 3] })
+      const other = newId()
+      assert.equal(await storage().giveScore(other, operatorScore(id, 'quality', 1), []), 'no_run')
+      assert.equal(await storage().giveScore(env, operatorScore(newId(), 'quality', 1), []), 'no_run')
+      const audit = await storage().listAudit(null, { limit: 100, after: null }, { action: 'run.score' })
+      assert.equal(audit.rows.filter(({ environmentId }) => environmentId === env).length, 3)
+
+      const mine = operatorScore(id, 'quality', 1, { comment: 'better', scoredAt: NOON - 5 })
+      const withdraw = (scoreId: string, by: string | null, from = env) =>
+        storage().withdrawScore(from, id, scoreId, by, [])
+      assert.equal(await withdraw(mine.id, 'bob'), 'foreign')
+      assert.equal(await withdraw(mine.id, null, other), null)
+      assert.deepEqual(await withdraw(mine.id, 'ada'), mine)
+      assert.equal(await withdraw(mine.id, 'ada'), null)
+      const sent = (await listed(env)).find(({ sentAs }) => sentAs !== null)
+      assert.equal(await withdraw(sent!.id, null), 'sent')
+      assert.deepEqual(await sums(env), { quality: [0.25, null, 2] })
+      assert.deepEqual((await withdraw(operatorScore(id, 'quality', 0, { authorId: 'bob' }).id, null)) !== null, true)
+      assert.deepEqual(await sums(env), { quality: [0.5, null, 1] })
+    })
+
+    test('leaves no sum when the last of its name is withdrawn', async () => {
+      const env = newId()
+      await append(storage(), env, event())
+      const { id } = await runOf(storage(), env)
+      const score = operatorScore(id, 'quality', 'good')
+      await storage().giveScore(env, score, [])
+      assert.deepEqual(
+        (await storage().listScoreNames(env, 10)).map(({ name, kind }) => [name, kind]),
+        [['quality', 'CATEGORY']],
+      )
+      await storage().withdrawScore(env, id, score.id, null, [])
+      assert.deepEqual(await sums(env), {})
+      assert.deepEqual(await storage().listScoreNames(env, 10), [])
+    })
+
+    test('is given by several at once without a lost sum', async () => {
+      const env = newId()
+      await append(storage(), env, event())
+      const { id } = await runOf(storage(), env)
+      const people = Array.from({ length: 8 }, (_, n) => operatorScore(id, 'quality', n, { authorId: `${n}` }))
+      const clients = Array.from({ length: 8 }, (_, n) => scored('quality', n, { author: `user ${n}` }))
+      await Promise.all([
+        ...people.map((score) => storage().giveScore(env, score, [])),
+        ...clients.map((score) => append(storage(), env, score)),
+      ])
+      assert.deepEqual(await sums(env), { quality: [3.5, null, 16] })
+    })
+  })
+
+  describe('runs by their scores', () => {
+    const storage = sharedStorage(open)
+
+    async function judged(): Promise<string> {
+      const env = newId()
+      const runs: [string, ...NewEvent[]][] = [
+        ['a', scored('accuracy', 0.9, { runId: 'a' }), scored('helpful', true, { runId: 'a' })],
+        ['b', scored('accuracy', 0.1, { runId: 'b' }), scored('helpful', false, { runId: 'b' })],
+        ['c', scored('accuracy', -3, { runId: 'c' }), scored('tone', 'rude', { runId: 'c' })],
+        ['d', scored('accuracy', 'none', { runId: 'd' }), scored('helpful', 1, { runId: 'd' })],
+        ['e'],
+      ]
+      for (const [index, [runId, ...scores]] of runs.entries()) {
+        await append(
+          storage(),
+          env,
+          event({ runId, time: NOON + index, agentId: runId < 'c' ? 'one' : 'two' }),
+          ...scores,
+        )
+      }
+      return env
+    }
+
+    const found = async (env: string, filter: RunFilter) => {
+      const { rows } = await storage().listRuns(env, { sift: SIFT, ...filter }, { limit: 100, after: null })
+      return rows.map(({ runId }) => runId).join('')
+    }
+
+    test('are found by name, number, yes or no, and category', async () => {
+      const env = await judged()
+      const cases: [ScoreFilter, string][] = [
+        [{ name: 'accuracy', compare: null, value: null }, 'dcba'],
+        [{ name: 'accuracy', compare: '<', value: 0.1 }, 'c'],
+        [{ name: 'accuracy', compare: '<=', value: 0.1 }, 'cb'],
+        [{ name: 'accuracy', compare: '>', value: 0.1 }, 'a'],
+        [{ name: 'accuracy', compare: '>=', value: 0.1 }, 'ba'],
+        [{ name: 'accuracy', compare: '=', value: 0.9 }, 'a'],
+        [{ name: 'accuracy', compare: '=', value: 'none' }, 'd'],
+        [{ name: 'helpful', compare: '=', value: true }, 'a'],
+        [{ name: 'helpful', compare: '=', value: false }, 'b'],
+        [{ name: 'tone', compare: '=', value: 'rude' }, 'c'],
+        [{ name: 'constructor', compare: null, value: null }, ''],
+      ]
+      for (const [score, runs] of cases) assert.equal(await found(env, { score }), runs, JSON.stringify(score))
+      assert.equal(await found(env, { unscored: 'helpful' }), 'ec')
+      assert.equal(await found(env, { unscored: 'helpful', score: { name: 'tone', compare: null, value: null } }), 'c')
+      assert.equal(await found(env, { score: { name: 'accuracy', compare: null, value: null }, agent: 'one' }), 'ba')
+      assert.equal(await found(env, { score: { name: 'accuracy', compare: null, value: null }, search: 'c' }), 'c')
+      assert.equal(await found(newId(), { score: { name: 'accuracy', compare: null, value: null } }), '')
+    })
+
+    test('come in the order of a score, page by page, and those with its categories alone do not', async () => {
+      const env = await judged()
+      const score: ScoreFilter = { name: 'accuracy', compare: null, value: null }
+      const walk = async (filter: RunFilter, sift = SIFT, limit = 1) => {
+        let [ids, after] = ['', null as RunPlace | null]
+        for (let pages = 0; pages < 20; pages++) {
+          const page = await storage().listRuns(env, { sift, score, ...filter }, { limit, after })
+          ids += page.rows.map(({ runId }) => runId).join('')
+          if (!page.more) return ids
+          after = page.lookedTo ?? page.rows.at(-1) ?? after
+        }
+        throw new Error('The walk does not end')
+      }
+      assert.equal(await walk({ scoreOrder: 'lowest' }), 'cba')
+      assert.equal(await walk({ scoreOrder: 'highest' }), 'abc')
+      assert.equal(await walk({ scoreOrder: 'lowest', agent: 'one' }), 'ba')
+      assert.equal(await walk({ scoreOrder: 'highest', search: 'b' }), 'b')
+      assert.equal(await walk({ scoreOrder: 'highest', status: 'COMPLETED' }), '')
+      assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0 } }), 'ba')
+      // A page that ends at its bound goes on from there.
+      const one = { ...SIFT, runsLookedAt: 1 }
+      assert.equal(await walk({ scoreOrder: 'lowest', score: { ...score, compare: '>', value: 0.5 } }, one, 10), 'a')
+      assert.equal(await walk({ score: { ...score, compare: '>', value: 0.5 } }, one, 10), 'a')
+    })
+
+    test('are the same share each time, about as large as asked for', async () => {
+      const env = newId()
+      for (let start = 0; start < 400; start += 100) {
+        const events = Array.from({ length: 100 }, (_, n) => event({ runId: `${start + n}`, time: NOON + start + n }))
+        await append(storage(), env, ...events)
+      }
+      const sift = { ...SIFT, runsLookedAt: 1_000 }
+      const ids = async (share: number) => {
+        const { rows } = await storage().listRuns(env, { sift, share }, { limit: 500, after: null })
+        return new Set(rows.map(({ id }) => id))
+      }
+      const [tenth, half, all] = [await ids(10), await ids(50), await ids(100)]
+      assert.ok(tenth.size >= 15 && tenth.size <= 75, `${tenth.size} of 400`)
+      assert.ok(half.size >= 150 && half.size <= 250, `${half.size} of 400`)
+      assert.equal(all.size, 400)
+      assert.ok(tenth.isSubsetOf(half))
+      assert.deepEqual(await ids(10), tenth)
+    })
+
+    test('add up by agent and prompt version, within a time', async () => {
+      const env = await newEnvironment(storage())
+      const { workspaceId } = (await storage().findEnvironment(env)) ?? assert.fail('no environment')
+      const [one, two] = [newId(), newId()]
+      const uses = [one, one, two]
+      for (const [n, versionId] of uses.entries()) {
+        const runId = `run ${n}`
+        const promptUse = { versionId, problem: null }
+        await append(
+          storage(),
+          env,
+          event({ runId, promptUse, agentId: `agent ${n % 2}`, agentName: `Agent ${n % 2}` }),
+          scored('accuracy', n, { runId }),
+          scored('tone', n === 2 ? 'kind' : 'rude', { runId }),
+        )
+      }
+      await append(storage(), env, scored('accuracy', 100, { runId: 'run 2', time: NOON + 3 * HOUR, author: 'late' }))
+      const window = { from: NOON, to: NOON + HOUR }
+      const read = async (by: 'agent' | 'promptVersion' | null) => {
+        const { rows, isCut } = await storage().sumScores({ environmentId: env, workspaceId }, { ...window, by }, 100)
+        assert.equal(isCut, false)
+        return rows.map(({ key, keyName, name, category, runs, numbers, total }) => {
+          return [by === 'promptVersion' ? [one, two].indexOf(key) : keyName, name, category, runs, numbers, total]
+        })
+      }
+      assert.deepEqual(await read(null), [
+        ['', 'accuracy', null, 2, 2, 1],
+        ['', 'tone', 'kind', 1, 0, 0],
+        ['', 'tone', 'rude', 2, 0, 0],
+      ])
+      const byAgent = (await read('agent')).toSorted((a, b) => (String(a) < String(b) ? -1 : 1))
+      assert.deepEqual(byAgent, [
+        ['Agent 0', 'accuracy', null, 1, 1, 0],
+        ['Agent 0', 'tone', 'kind', 1, 0, 0],
+        ['Agent 0', 'tone', 'rude', 1, 0, 0],
+        ['Agent 1', 'accuracy', null, 1, 1, 1],
+        ['Agent 1', 'tone', 'rude', 1, 0, 0],
+      ])
+      const byVersion = (await read('promptVersion')).toSorted((a, b) => (String(a) < String(b) ? -1 : 1))
+      assert.deepEqual(byVersion, [
+        [0, 'accuracy', null, 2, 2, 1],
+        [0, 'tone', 'rude', 2, 0, 0],
+        [1, 'tone', 'kind', 1, 0, 0],
+      ])
+      const cut = await storage().sumScores({ environmentId: env, workspaceId }, { ...window, by: null }, 2)
+      assert.equal(cut.isCut, true)
+      const [first, second] = await storage().readVersionResults(env, [one, two], 100)
+      assert.deepEqual(
+        first?.scores.map(({ name, runs, numbers, total }) => [name, runs, numbers, total]),
+        [
+          ['accuracy', 2, 2, 1],
+          ['tone', 2, 0, 0],
+        ],
+      )
+      assert.deepEqual(
+        second?.scores.map(({ name, total }) => [name, total]),
+        [
+          ['accuracy', 51],
+          ['tone', 0],
+        ],
+      )
+    })
+
+    test('are named by environment, each name once', async () => {
+      const env = newId()
+      for (const runId of ['a', 'b']) {
+        await append(
+          storage(),
+          env,
+          event({ runId }),
+          scored('tone', 'kind', { runId }),
+          scored('accuracy', 1, { runId }),
+        )
+      }
+      const names = await storage().listScoreNames(env, 10)
+      assert.deepEqual(
+        names.map(({ name, kind }) => [name, kind]),
+        [
+          ['accuracy', 'NUMBER'],
+          ['tone', 'CATEGORY'],
+        ],
+      )
+      assert.equal((await storage().listScoreNames(env, 1)).length, 1)
+      assert.deepEqual(await storage().listScoreNames(newId(), 10), [])
+    })
+  })
+
+  describe('scores of a removed run', () => {
+    const storage = sharedStorage(open)
+
+    test('go with it, and none comes back with a late retry', async () => {
+      const env = await newEnvironment(storage())
+      const late = scored('accuracy', 1)
+      await append(storage(), env, event(), late)
+      const { id } = await runOf(storage(), env)
+      await storage().giveScore(env, operatorScore(id, 'quality', 1, { comment: 'a secret' }), [])
+      const erasure = newErasure(env, { kind: 'run', subject: 'run' })
+      await storage().createErasure(erasure, [])
+      await advanceErasure(storage(), {
+        environmentId: env,
+        id: erasure.id,
+        now: () => NOON + 60_000,
+        isOver: () => false,
+      })
+      assert.deepEqual((await storage().listScores(env, id, { limit: 10, after: null })).rows, [])
+      assert.equal((await storage().readRunScores(env, [id])).size, 0)
+      assert.deepEqual(await storage().listScoreNames(env, 10), [])
+      assert.equal(await storage().giveScore(env, operatorScore(id, 'quality', 1), []), 'no_run')
+      assert.deepEqual(await append(storage(), env, late), ['erased'])
+      assert.deepEqual(await storage().listScoreNames(env, 10), [])
+    })
+
+    test('lose their comments with its payloads', async () => {
+      const [workspaceId, env] = [newId(), newId()]
+      await storage().createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
+      await storage().createEnvironment({ id: env, workspaceId, name: 'production', createdAt: NOON }, [])
+      const time = NOON - 9 * DAY_MS
+      const sent = [
+        event({ time }),
+        scored('accuracy', 1, { comment: 'content', time, payload: '{"name":"accuracy"}' }),
+      ]
+      await storage().appendEvents(batch(env, sent, { receivedAt: time }))
+      const { id } = await runOf(storage(), env)
+      await storage().giveScore(env, operatorScore(id, 'quality', 1, { comment: 'content' }), [])
+      const settings = { before: KEEP_ALL, settings: { ...KEEP_ALL, payloadDays: 5 } }
+      assert.ok(await storage().changeRetention(workspaceId, env, settings, NOON, []))
+      await storage().startRetention(env, NOON)
+      await storage().removeExpiredPayloads(env, NOON, { ids: [id], most: 10, reachedAt: NOON })
+      const { rows } = await storage().listScores(env, id, { limit: 10, after: null })
+      assert.deepEqual(
+        rows.map(({ number, comment }) => [number, comment]),
+        [
+          [1, null],
+          [1, null],
+        ],
+      )
+    })
+  })
+}

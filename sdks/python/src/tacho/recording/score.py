@@ -1,0 +1,50 @@
+"""What a host says of a run: the payload of a SCORE."""
+
+from __future__ import annotations
+
+import re
+from typing import TypedDict
+
+from ..exact import exact_number, exact_text
+
+ScoreValue = float | bool | str
+
+
+class ScoreDetails(TypedDict, total=False):
+    """What else `Tacho.score` takes."""
+
+    event_id: str | None
+    author: str | None
+    id: str | None
+    agent_id: str | None
+    agent_name: str | None
+
+
+# A service takes no other name, because filters compare names by these signs.
+_NAME = re.compile(r"[^<>=\s](?:[^<>=]{0,62}[^<>=\s])?")
+_NUMBER_MAX = 1e9
+
+
+def score_payload(
+    name: object, value: object, comment: object, event_id: object, author: object
+) -> tuple[str, dict[str, object]] | str:
+    """The name and the payload, or why it is no score."""
+    text = exact_text(name)
+    if text is None or not _NAME.fullmatch(text):
+        return "its name must be a text of 1 to 64 characters, without < > = and outer spaces"
+    plain = _value_of(value)
+    if plain is None:
+        return "its value must be a number from -1e9 to 1e9, True, False, or a text"
+    given = {"comment": comment, "targetEventId": event_id, "author": author}
+    known = {key: one for key, one in ((key, exact_text(one)) for key, one in given.items()) if one}
+    return text, {"name": text, "value": plain, **known}
+
+
+def _value_of(value: object) -> ScoreValue | None:
+    if type(value) is bool:
+        return value
+    number = exact_number(value)
+    # Neither infinite nor NaN is within the limit.
+    if number is not None:
+        return number if abs(number) <= _NUMBER_MAX else None
+    return exact_text(value) or None
