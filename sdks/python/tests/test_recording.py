@@ -557,12 +557,10 @@ def test_scores_say_how_good_a_run_is_whatever_is_sampled(make: Make, service: S
 def test_what_is_no_score_is_left_out(make: Make, service: Service) -> None:
     client = make()
     run = client.tacho.start_run()
-    for value in (float("nan"), float("inf"), 1e308, 10**400, None, {}, [], ""):
-        wrong: Any = value
-        assert run.score("x", wrong) is None
-    for name in ("", " x", "x ", "a<b", "x" * 65, 7, None):
-        unnamed: Any = name
-        assert run.score(unnamed, 1) is None
+    values: list[Any] = [float("nan"), float("inf"), 1e308, 10**400, None, {}, [], ""]
+    assert [run.score("x", value) for value in values] == [None] * len(values)
+    names: list[Any] = ["", " x", "x ", "a<b", "x" * 65, 7, None]
+    assert [run.score(name, 1) for name in names] == [None] * len(names)
     nowhere: Any = None
     assert client.tacho.score(nowhere, "x", 1) is None
     assert run.score("__class__", 1) is not None
