@@ -62,10 +62,3 @@ export interface AlertCheck {
   nextAt: number
   news: AlertNewsRow | null
 }
-
-export interface StartedAlertCheck {
-  alert: AlertRow
-  workspaceId: string
-  /** Whether its environment or workspace is archived, so that it is not evaluated. */
-  isArchived: boolean
-}

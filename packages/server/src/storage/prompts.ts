@@ -73,7 +73,6 @@ export interface VersionResultRow {
   /** Lengths of the ended runs in milliseconds; null: no run has ended. */
   lengthP50: number | null
   lengthP95: number | null
-  /** Latencies of its calls since `firstAt`; null if no call has a duration. */
   llm: LatencyRow | null
   tool: LatencyRow | null
   /** By name. */

@@ -105,7 +105,6 @@ const FIELDS = [null, 'tool', 'type', 'agent', 'model', 'label'] as const
 /** What the index of a word is made of: a space divides the field from it. */
 const term = (field: SearchField | null, word: string): string => (field === null ? word : `${field} ${word}`)
 
-/** What an event is found by: a bounded number of different terms. */
 export function termsOf(event: SearchedEvent): Set<string> {
   const terms = new Set<string>()
   for (const field of FIELDS.toReversed()) {
@@ -119,7 +118,6 @@ export function termsOf(event: SearchedEvent): Set<string> {
   return terms
 }
 
-/** What every match has in the index. */
 export function requiredTerms(clauses: readonly SearchClause[]): string[] {
   const required = clauses.filter(({ isExcluded }) => !isExcluded)
   return [...new Set(required.flatMap(({ field, words }) => words.map((word) => term(field, word))))]

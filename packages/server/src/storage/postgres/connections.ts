@@ -23,7 +23,6 @@ export interface ConnectionsOptions {
 export interface Connections {
   /** Runs `work` on a separate connection. Rejects with a StorageError if the store failed. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
-  /** The same in a transaction, committed durably when the promise resolves. */
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   pipeline(): Pipeline
   snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>

@@ -27,7 +27,6 @@ export interface PostgresOptions {
   timeouts?: Partial<Timeouts>
   /** Most bytes of events that may wait for a commit. */
   queueBytes?: number
-  /** How long to wait at start for a database that does not answer yet. */
   waitMs?: number
   now?: () => number
   /** Called when the database becomes unreachable, and when it is reachable again. */

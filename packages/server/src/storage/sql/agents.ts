@@ -17,7 +17,6 @@ import type { Sql } from './sql.ts'
 export interface KnownAgent {
   id: string
   name: string
-  /** Event time of that name in the row. */
   nameTime: number
   /** Newest event time of that name seen by this process; at least nameTime. */
   seenTime: number
@@ -35,8 +34,6 @@ const AGENTS: InsertedTable = {
 }
 const SELECT = 'SELECT id, name, name_time AS "nameTime" FROM agents WHERE environment_id = ? AND agent_key = ?'
 const RENAME = 'UPDATE agents SET name = ?, name_time = ? WHERE environment_id = ? AND id = ? AND name_time <= ?'
-
-export type KnownAgents = ReturnType<typeof knownAgents>
 
 export function knownAgents(refreshMs: number) {
   const agents = new LRUCache<string, KnownAgent>({
@@ -67,7 +64,6 @@ export function knownAgents(refreshMs: number) {
       }
       return { loaded, ofEvent: ofEvent.map((agent, index) => agent ?? loadedAgent(loaded, places[index])) }
     },
-    /** Caches what a committed transaction loaded or stored. */
     keep({ loaded }: OpenAgents): void {
       for (const [place, agent] of loaded) agents.set(ownText(place), agent)
     },

@@ -122,6 +122,7 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   const environment = alert && (await findEnvironment(sql, environmentId))
   const workspace = environment && (await findWorkspace(sql, environment.workspaceId))
   if (!alert || !environment || !workspace) return null
+  // An archived environment is not evaluated.
   const isArchived = environment.archivedAt !== null || workspace.archivedAt !== null
   return { alert, workspaceId: workspace.id, isArchived }
 }

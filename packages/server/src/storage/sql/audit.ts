@@ -30,7 +30,6 @@ const COLUMNS = selectList(NAMES)
 /** Most an entry's id may differ from its time, because ids wait when the clock goes back. */
 const ID_LAG_MS = 60_000
 
-/** Part of every act that an operator causes. */
 export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
   const names = Object.keys(NAMES) as (keyof AuditEntry)[]
   const rows = entries.map((entry) =>

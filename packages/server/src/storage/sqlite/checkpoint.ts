@@ -14,7 +14,6 @@ const WAIT_MS = 50
 
 interface LogState {
   busy: number
-  /** Pages in the log; -1 if there is none. */
   log: number
   checkpointed: number
 }

@@ -11,7 +11,6 @@ export const STORE_FILE = 'tacho.db'
 /** Size the log keeps after a long backup made it grow. */
 const LOG_BYTES_KEPT = 64 * 1_048_576
 
-/** Opens a connection to an existing store, with the settings every connection needs. */
 export function openDatabase(file: string, options: { readonly?: boolean; cacheKib?: number } = {}): Database.Database {
   if (!options.readonly) keepPrivate(file)
   const db = new Database(file, { readonly: options.readonly ?? false, timeout: 5_000 })

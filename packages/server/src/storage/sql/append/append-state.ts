@@ -29,7 +29,6 @@ export class StaleCaches extends Error {}
 
 const ENVIRONMENTS_KEPT = 10_000
 
-/** The state that the caches of this process belong to, per environment. */
 export function knownStates() {
   const states = new LRUCache<string, AppendState>({ max: ENVIRONMENTS_KEPT })
   const revisionOf = (environmentId: string): number | undefined => states.get(environmentId)?.revision

@@ -39,7 +39,6 @@ export interface WantedRun {
   events: NewEvent[]
 }
 
-/** What an engine provides within one transaction. */
 export interface AppendTransaction {
   sql: Sql
   /** Selects the rollup rows: no concurrent transaction uses this number. */

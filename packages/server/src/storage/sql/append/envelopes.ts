@@ -11,7 +11,6 @@ import type { Sql } from '../sql.ts'
 
 type Envelope = Pick<NewEvent, 'clientId' | 'agentId' | 'agentName' | 'schemaVersion'>
 
-/** The texts of an envelope, with the column. */
 export const ENVELOPE = {
   clientId: 'client_id',
   agentId: 'agent_id',
@@ -54,7 +53,6 @@ const CACHE_BYTES = 8 * 1_048_576
 export type TakeNumbers = (count: number) => Promise<number[]>
 
 export interface OpenEnvelopes {
-  /** The number of each event's envelope, in order. */
   ofEvent: number[]
   loaded: Map<string, number>
 }

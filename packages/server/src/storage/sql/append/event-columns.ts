@@ -12,7 +12,6 @@ export interface PlacedEvent {
 
 export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 
-/** What an event's row holds as sent, with the column. */
 export const EVENT_COLUMNS = {
   time: 'time',
   eventType: 'event_type',
@@ -27,7 +26,6 @@ function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: 
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
 
-/** All columns of an event's row that depend on the event alone. */
 export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us']
 
 /** In the order of ROW_COLUMNS. */

@@ -64,7 +64,6 @@ export async function publish(sql: Sql, publication: NewPublication, audit: Audi
   return writePublication(sql, publication, present.publication + 1, planned, audit)
 }
 
-/** What the workspace knows of the items: names, and the bytes of the requested versions. */
 async function planAll(
   sql: Sql,
   workspaceId: string,

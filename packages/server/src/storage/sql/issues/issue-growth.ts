@@ -19,7 +19,6 @@ export interface Growth {
   recoveries: number
   firstSeen: number | null
   lastSeen: number | null
-  /** One of the detections, for reporting what caused a regression. */
   detectionId: string | null
 }
 
