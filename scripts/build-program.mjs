@@ -1,6 +1,6 @@
 // Builds the server, the command and the hooks of coding agents into packages/cli/dist, if a source is newer than the build.
 // Loading a thousand small files takes longer than all else that a start does. packages/cli/bin/tacho runs the build.
-//   main.js, hook.js     what bin/tacho starts; the hook is whole in its file, because an agent waits for it
+//   main.js, hook.cjs    what bin/tacho starts; the hook is whole in its file, because an agent waits for it
 //   <thread>-<build>.js  a module of a thread, next to everything that starts it
 //   <part>-<hash>.js     shared or loaded on first use
 import { createHash } from 'node:crypto'
@@ -31,7 +31,14 @@ const SOURCES = [
   'scripts/build-program.mjs',
 ]
 const PROGRAMS = { main: 'packages/cli/src/main.ts' }
-const HOOK = { hook: 'packages/guards/src/hook/main.ts' }
+/** An import of a module of Node reads all its exports, which loads half of Node. `require` loads the module alone. */
+const HOOK = {
+  entryPoints: { hook: 'packages/guards/src/hook/main.ts' },
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  supported: { 'dynamic-import': false },
+  banner: {},
+}
 /** A test compares these with all calls of moduleUrl(). */
 export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
@@ -87,10 +94,7 @@ export async function writeProgram(folder) {
     logLevel: 'warning',
   }
   const entryPoints = { ...PROGRAMS, ...Object.fromEntries(threads) }
-  const parts = [
-    await build({ ...options, entryPoints, splitting: true }),
-    await build({ ...options, entryPoints: HOOK, splitting: false }),
-  ]
+  const parts = [await build({ ...options, entryPoints, splitting: true }), await build({ ...options, ...HOOK })]
   const files = parts.flatMap(({ outputFiles }) =>
     outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents })),
   )

@@ -1,11 +1,13 @@
 /** The time that a coding agent waits for its hook before a tool. */
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { readManifest } from '@tacho/cli/apply/read-manifest.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { ROOT } from '../place.ts'
-import { below, row } from '../result.ts'
+import { below, ratioAtLeast, row } from '../result.ts'
 import { inTurn } from '../rounds.ts'
-import { startServer } from '../server.ts'
+import { startServer, type Server } from '../server.ts'
 import { spreadOf } from '../stats.ts'
 
 /** Hooks in one round: one alone depends on chance. */
@@ -16,13 +18,15 @@ export const hook: Benchmark = {
   title: 'The hook of a coding agent',
   part: 'process',
   about: [
-    'A whole process of `tacho hook claude-code` before a tool that no policy matches: it starts, confirms the policies with the server, decides, \
-and ends. The median of ten in a row.',
-    'The bare limit is the same Node running an empty program, started by the same script.',
+    'A whole process of `tacho hook claude-code` before a shell command that no policy matches: it starts, decides, and ends. The median of \
+ten in a row. The environment has the policies to start with (`examples/policies/coding-agents.yaml`), which the service confirmed within 30 seconds.',
+    'The bare limit is the same Node running an empty program, started by the same script. The budget of the ratio is the one of 60 ms where \
+Node alone takes 25 ms, because a hook takes the longer the slower the machine.',
   ],
   run: async (setting) => {
     const { plan, place } = setting
     await using server = await startServer(path.join(place, 'store'))
+    await deployStarters(server)
     const access = { TACHO_URL: server.url, TACHO_API_KEY: server.headers['x-api-key'] }
     const env = { ...process.env, ...access, TACHO_STATE_DIR: path.join(place, 'state') }
     const record = {
@@ -52,6 +56,21 @@ and ends. The median of ten in a row.',
       },
       { warmUp: true },
     )
-    return { rows: [row('before a tool', 'ms', hooks.median, bare.median, below(150))], notes: [] }
+    return { rows: [row('before a tool', 'ms', hooks.median, bare.median, below(60), ratioAtLeast(0.4))], notes: [] }
   },
+}
+
+async function deployStarters(server: Server): Promise<void> {
+  const { workspaceId, environmentId } = await server.home()
+  const read = readManifest(readFileSync(path.join(ROOT, 'examples/policies/coding-agents.yaml'), 'utf8'), () => {
+    throw new Error('the policies to start with need no other file')
+  })
+  if (!read.ok) throw new Error(read.faults.map(({ message }) => message).join(' '))
+  const items = []
+  for (const [policyId, { name, description, condition, severity, action }] of read.manifest.policies) {
+    const policy = { policyId, name, description, condition, severity, action }
+    await server.operator(`/workspaces/${workspaceId}/policies`, policy)
+    items.push({ kind: 'policy', id: policyId, version: '1' })
+  }
+  await server.operator(`/environments/${environmentId}/deployments`, { items })
 }

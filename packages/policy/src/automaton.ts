@@ -1,16 +1,4 @@
-import type { RE2JS } from '@bufbuild/re2'
-
-type Program = ReturnType<RE2JS['re2']>['prog']
-type Instruction = ReturnType<Program['getInst']>
-
-// Instruction codes of @bufbuild/re2 (its class Inst); the tests compare this automaton with the library's own.
-const ALT = 1
-const ALT_MATCH = 2
-const CAPTURE = 3
-const EMPTY_WIDTH = 4
-const MATCH = 6
-const NOP = 7
-const RUNE = 8
+import { ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, FIELDS, HEAD, MATCH, NOP, type Program, RUNE } from './program.ts'
 
 // Conditions of an EMPTY_WIDTH instruction.
 const BEGIN_LINE = 1
@@ -20,6 +8,11 @@ const END_TEXT = 8
 const WORD_BOUNDARY = 16
 const NO_WORD_BOUNDARY = 32
 
+// Fields of an instruction.
+const OUT = 1
+const ARGUMENT = 2
+const CHARACTERS = 3
+
 /** A set of pending instructions, and the known transitions by character. */
 type State = { readonly pending: readonly number[]; next?: Map<number, State | true> }
 
@@ -28,11 +21,12 @@ type State = { readonly pending: readonly number[]; next?: Map<number, State | t
 const REMEMBERED = 8192
 
 /**
- * Searches a text with a program compiled by RE2, as a lazily built deterministic automaton. A character costs at most one
+ * Searches a text with the program of an RE2 pattern, as a lazily built deterministic automaton. A character costs at most one
  * visit of each instruction, cached or not.
  */
 export class Automaton {
-  readonly #instructions: readonly Instruction[]
+  readonly #program: Program
+  readonly size: number
   readonly #start: State
   readonly #looksAround: boolean
   readonly #seen: Uint32Array
@@ -41,14 +35,12 @@ export class Automaton {
   #remembered = 0
 
   constructor(program: Program) {
-    this.#instructions = Array.from({ length: program.numInst() }, (_, pc) => program.getInst(pc))
-    this.#looksAround = this.#instructions.some(({ op }) => op === EMPTY_WIDTH)
-    this.#seen = new Uint32Array(this.#instructions.length)
-    this.#start = { pending: [program.start] }
-  }
-
-  get size(): number {
-    return this.#instructions.length
+    const [size = 0, start = 0] = program
+    this.#program = program
+    this.size = size
+    this.#looksAround = isAnyOf(EMPTY_WIDTH, program)
+    this.#seen = new Uint32Array(size)
+    this.#start = { pending: [start] }
   }
 
   /** Approximate size of the cache, in numbers. */
@@ -104,29 +96,33 @@ export class Automaton {
     const pending = this.#start.pending.slice()
     const round = this.#nextRound()
     this.#seen[pending[0] as number] = round
-    for (const instruction of active) {
-      if (this.#seen[instruction.out] === round || !instruction.matchRune(rune)) continue
-      this.#seen[instruction.out] = round
-      pending.push(instruction.out)
+    for (const at of active) {
+      const out = this.#program[at + OUT] as number
+      if (this.#seen[out] === round || !isIn(this.#program, at, rune)) continue
+      this.#seen[out] = round
+      pending.push(out)
     }
     return { pending }
   }
 
-  /** The rune instructions reachable without consuming a character; true if the end of the pattern is reachable. */
-  #reach(pending: readonly number[], around: number): Instruction[] | true {
-    const active: Instruction[] = []
+  /** Where the rune instructions are that are reachable without consuming a character; true if the end of the pattern is. */
+  #reach(pending: readonly number[], around: number): number[] | true {
+    const program = this.#program
+    const active: number[] = []
     const stack = pending.slice()
     const round = this.#nextRound()
     for (let pc = stack.pop(); pc !== undefined; pc = stack.pop()) {
       if (this.#seen[pc] === round) continue
       this.#seen[pc] = round
-      const instruction = this.#instructions[pc] as Instruction
-      const { op } = instruction
+      const at = HEAD + FIELDS * pc
+      const op = program[at] as number
+      const out = program[at + OUT] as number
+      const argument = program[at + ARGUMENT] as number
       if (op === MATCH) return true
-      if (op >= RUNE) active.push(instruction)
-      else if (op === ALT || op === ALT_MATCH) stack.push(instruction.out, instruction.arg)
-      else if (op === NOP || op === CAPTURE) stack.push(instruction.out)
-      else if (op === EMPTY_WIDTH && (instruction.arg & ~around) === 0) stack.push(instruction.out)
+      if (op >= RUNE) active.push(at)
+      else if (op === ALT || op === ALT_MATCH) stack.push(out, argument)
+      else if (op === NOP || op === CAPTURE) stack.push(out)
+      else if (op === EMPTY_WIDTH && (argument & ~around) === 0) stack.push(out)
     }
     return active
   }
@@ -145,6 +141,27 @@ export class Automaton {
     this.#states.clear()
     this.#remembered = 0
   }
+}
+
+function isAnyOf(code: number, program: Program): boolean {
+  const end = HEAD + FIELDS * (program[0] as number)
+  for (let at = HEAD; at < end; at += FIELDS) if (program[at] === code) return true
+  return false
+}
+
+/** Whether the instruction accepts the character. */
+function isIn(program: Program, instruction: number, rune: number): boolean {
+  const at = program[instruction + CHARACTERS] as number
+  let low = 0
+  let high = program[at] as number
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const range = at + 1 + 2 * middle
+    if (rune < (program[range] as number)) high = middle
+    else if (rune > (program[range + 1] as number)) low = middle + 1
+    else return true
+  }
+  return false
 }
 
 /** The empty-width conditions between two characters; -1 means no character. RE2's word characters are ASCII. */

@@ -1,10 +1,25 @@
-import { RE2JS, RE2JSSyntaxException } from '@bufbuild/re2'
+import { RE2JSSyntaxException } from '@bufbuild/re2'
 import { Automaton } from './automaton.ts'
 import { POLICY_LIMITS } from './limits.ts'
+import { compileProgram, type Program } from './program.ts'
 import type { Scope } from './value.ts'
 
 /** A regular expression of a condition. RE2 syntax only: no backtracking, no back references. */
 export type Pattern = { readonly automaton: Automaton }
+
+/** Programs over the processes of a program that ends after one decision: compiling takes most of its time. */
+export interface PatternStore {
+  /** What `add` got from an earlier process. */
+  get(source: string): Program | undefined
+  /** Only valid patterns within their limits. */
+  add(source: string, program: Program): void
+}
+
+let store: PatternStore | undefined
+
+export function keepPatternsIn(given: PatternStore | undefined): void {
+  store = given
+}
 
 /** The pattern, or an error message. */
 function compilePattern(source: string): Pattern | { readonly message: string } {
@@ -12,15 +27,21 @@ function compilePattern(source: string): Pattern | { readonly message: string } 
     return { message: `a pattern must have at most ${POLICY_LIMITS.patternChars} characters` }
   }
   if (repeatsOf(source) > POLICY_LIMITS.patternRepeats) return tooManyRepeats
-  let automaton
+  const kept = store?.get(source)
+  if (kept) return { automaton: new Automaton(kept) }
+  let program
   try {
-    automaton = new Automaton(RE2JS.compile(source).re2().prog)
+    program = compileProgram(source)
   } catch (error) {
     return {
       message: error instanceof RE2JSSyntaxException ? `not an RE2 pattern: ${error.error}` : 'not an RE2 pattern',
     }
   }
-  if (automaton.size <= POLICY_LIMITS.patternInstructions) return { automaton }
+  const automaton = new Automaton(program)
+  if (automaton.size <= POLICY_LIMITS.patternInstructions) {
+    store?.add(source, program)
+    return { automaton }
+  }
   return { message: `the pattern compiles to more than ${POLICY_LIMITS.patternInstructions} instructions` }
 }
 

@@ -75,10 +75,13 @@ async function main(): Promise<void> {
 
 /** Until the record is read, it may be about a tool. */
 let isBeforeTool = true
-try {
-  await main()
-} catch (error) {
-  const why = error instanceof Error ? error.message : 'unknown error'
-  process.stderr.write(`tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`)
-  process.exitCode = isBeforeTool ? REFUSED : 1
-}
+// If it never ends. The build is CommonJS, which has no await here.
+process.exitCode = REFUSED
+main().then(
+  () => (process.exitCode = 0),
+  (error: unknown) => {
+    const why = error instanceof Error ? error.message : 'unknown error'
+    process.stderr.write(`tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`)
+    process.exitCode = isBeforeTool ? REFUSED : 1
+  },
+)

@@ -7,6 +7,7 @@
  * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
  */
 import { randomUUID } from 'node:crypto'
+import { keepPatternsIn } from '@tacho/policy/pattern.ts'
 import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
 import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
@@ -16,6 +17,7 @@ import { isCommandOf } from './command.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage, type Outage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
+import { openKeptPatterns } from './kept-patterns.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
 import { openLastDecisions, type LastDecision } from './last-decisions.ts'
@@ -105,6 +107,8 @@ export async function runHook(
     deliveryMs = 0
     const toolCallId = textOf(record.fields['tool_use_id'])
     const place = placeOf(record)
+    const patterns = openKeptPatterns(state.directory, account)
+    keepPatternsIn(patterns)
     const decided = await decide(
       tacho,
       run,
@@ -117,6 +121,7 @@ export async function runHook(
       },
     )
     answer = decided.answer
+    patterns.save()
     const id = callId(record)
     if (id && decided.outcome === 'refused') calls.put(id, { ...NOT_ALLOWED, startedAt: Date.now() })
     // Not before: an agent runs the tool if it stops this hook in between.
@@ -283,7 +288,7 @@ function lookedAt({ agent, isManaged }: HookOptions): Omit<Looked, 'cwd'> {
   const { managed } = AGENTS[agent]
   const emptied = Object.keys((managed?.beside['env'] as object | undefined) ?? {}).map((name) => `env.${name}`)
   // The program and the variables of this process are those of the installed command.
-  const program = `${(process.argv[1] ?? '').replace(/packages\/(cli\/dist\/hook\.js|guards\/src\/hook\/main\.ts)$/, '')}packages/cli/bin/tacho`
+  const program = `${(process.argv[1] ?? '').replace(/packages\/(cli\/dist\/hook\.cjs|guards\/src\/hook\/main\.ts)$/, '')}packages/cli/bin/tacho`
   const parts = { agent, program, stateFolder: process.env['TACHO_STATE_DIR'] ?? null }
   return {
     agent,

@@ -1,4 +1,5 @@
 /** Keeps the last valid configuration in a file, for hosts that start while the service is down. */
+import { readFileSync, statSync, utimesSync } from 'node:fs'
 
 export interface KeptConfiguration {
   readonly etag: string | null
@@ -36,11 +37,11 @@ export function createDiskCache(
   return {
     async read() {
       try {
-        const { readFile, stat } = await import('node:fs/promises')
-        const stats = await stat(file)
+        // At once: node:fs/promises would load much of Node for one file.
+        const stats = statSync(file)
         // A pipe or a device could be read forever.
         if (!stats.isFile() || stats.size > FILE_BYTES_MAX) return undefined
-        const kept = JSON.parse(await readFile(file, 'utf8')) as Partial<KeptConfiguration> & { signature?: unknown }
+        const kept = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptConfiguration> & { signature?: unknown }
         const { etag = null, confirmedAt, body, signature } = kept
         if (signature !== (await signatureOf(etag, body)) || typeof confirmedAt !== 'number') return undefined
         return { etag, confirmedAt: Math.max(confirmedAt, stats.mtimeMs), body }
@@ -50,9 +51,8 @@ export function createDiskCache(
     },
     async confirm() {
       try {
-        const { utimes } = await import('node:fs/promises')
         const now = new Date()
-        await utimes(file, now, now)
+        utimesSync(file, now, now)
       } catch {
         // Only the age after a restart is wrong then.
       }
