@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
 
-/** One setting of the server: its purpose, allowed values and default. */
 export interface Setting<Value> {
   /** Placeholder for the value in the help, as in `<port>`. */
   placeholder: string
@@ -39,7 +38,6 @@ export function text(about: About, maxChars: number): Setting<string> {
   }
 }
 
-/** An optional text. */
 export function optionalText(about: Omit<About, 'byDefault'>, maxChars: number): Setting<string | null> {
   return { ...text({ ...about, byDefault: '' }, maxChars), byDefault: null }
 }
@@ -90,7 +88,6 @@ export function onOff(about: Omit<About, 'placeholder'>): Setting<boolean> {
   }
 }
 
-/** Addresses and networks, separated by commas, or `none`. */
 export function networks(about: About): Setting<string[]> {
   return {
     ...about,
@@ -117,7 +114,6 @@ export function secretText(
   }
 }
 
-/** An optional text with its own format; `mustBe` describes the format. */
 export function optional(
   about: Omit<About, 'byDefault'>,
   read: (text: string) => string | null,

@@ -46,13 +46,11 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
 /** Whether its threshold and value are US dollars. */
 export const isMoney = (kind: unknown): boolean => kind === 'cost' || kind === 'budget'
 
-/** What a message says about an alert. */
 export function alertNews({ id, environmentId, rule }: AlertRow, { value, percentTold }: AlertState) {
   const { name, kind, threshold, agentId } = rule
   return { environmentId, alertId: id, title: name, kind, threshold, agentId, value, percent: percentTold }
 }
 
-/** Start of the current period, in UTC. */
 export function periodStart(period: AlertRule['period'], now: number): number {
   const date = new Date(now)
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), period === 'month' ? 1 : date.getUTCDate())

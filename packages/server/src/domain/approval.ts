@@ -4,7 +4,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
-import { isoTime } from './run.ts'
+import { isoOf, pick } from './shown.ts'
 import { isStorableText } from './text.ts'
 
 const MINUTE_MS = 60_000
@@ -14,7 +14,6 @@ export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } 
 
 const FIELDS = Object.keys(NewApproval.properties) as (keyof NewApproval)[]
 
-/** The first text that a store cannot keep unchanged, or null. */
 export function unstorableText(request: NewApproval): keyof NewApproval | null {
   return FIELDS.find((field) => !isStorableText(String(request[field] ?? ''))) ?? null
 }
@@ -66,33 +65,17 @@ export async function expireOverdue(
 }
 
 export function toApproval(row: ApprovalRow): Approval {
-  return {
-    id: row.id,
-    status: row.status,
-    expiresAt: isoTime(row.expiresAt),
-    decidedAt: row.decidedAt === null ? null : isoTime(row.decidedAt),
-    decisionReason: row.decisionReason,
-  }
+  return { ...pick(row, 'id', 'status', 'decisionReason'), ...isoOf(row, 'expiresAt', 'decidedAt') }
 }
 
-/** `agentName`: null if it is not known. */
 export function toOperatorApproval(row: ApprovalRow, agentName: string | null): OperatorApproval {
   const { deciderKind: kind, deciderId: id, deciderName: name } = row
   return {
     ...toApproval(row),
-    clientId: row.clientId,
-    clientRequestId: row.clientRequestId,
-    runId: row.runId,
-    sessionId: row.sessionId,
-    agentId: row.agentId,
+    ...pick(row, 'clientId', 'clientRequestId', 'runId', 'sessionId', 'agentId', 'policyId', 'toolName', 'inputHash'),
+    ...pick(row, 'reason', 'timeoutMs'),
+    ...isoOf(row, 'createdAt', 'importedAt'),
     agentName,
-    policyId: row.policyId,
-    toolName: row.toolName,
-    inputHash: row.inputHash,
-    reason: row.reason,
-    timeoutMs: row.timeoutMs,
-    createdAt: isoTime(row.createdAt),
-    importedAt: row.importedAt === null ? null : isoTime(row.importedAt),
     decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '' },
   }
 }
@@ -103,6 +86,6 @@ export function toAskedLately(requests: number): AskedLately {
   return { requests, capped: requests >= most, windowMs, burst: requests >= burst }
 }
 
-export function toApprovalGroup({ oldestExpiresAt, oldestCreatedAt, ...group }: ApprovalGroupRow): ApprovalGroup {
-  return { ...group, oldestExpiresAt: isoTime(oldestExpiresAt), oldestCreatedAt: isoTime(oldestCreatedAt) }
+export function toApprovalGroup(row: ApprovalGroupRow): ApprovalGroup {
+  return { ...row, ...isoOf(row, 'oldestExpiresAt', 'oldestCreatedAt') }
 }

@@ -27,7 +27,6 @@ const REASONING = [
   'outputTokenDetails.reasoningTokens',
 ]
 
-/** What the usage says; null if it does not, or nothing valid. */
 export interface TokenTotals {
   promptTokens: number | null
   completionTokens: number | null

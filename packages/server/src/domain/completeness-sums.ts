@@ -15,7 +15,6 @@ export interface Sum {
   newestRun: CompletenessSum['newestRun']
 }
 
-/** Where a page of sums continues. */
 export interface SumPlace {
   lost: number
   key: string
@@ -47,7 +46,6 @@ export function completenessSums(by: CompletenessQuery['by']) {
       else for (const [id, own] of Map.groupBy(recorders, ({ clientId }) => clientId)) addGroup(id, id, own, run)
       return recorders.length
     },
-    /** The greatest loss first, after a place. */
     after(place: SumPlace | null): Sum[] {
       const places = [...sums.values()].map((sum) => ({ sum, place: placeOf(sum) }))
       return places

@@ -1,13 +1,11 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../storage/uuid.ts'
 
-/** The stored form of a key or token: its public part and the SHA-256 of the whole presented text, in hex. */
 export interface Credential {
   id: string
   hash: string
 }
 
-/** A new credential; `text` is shown once and not stored. */
 export interface NewCredential extends Credential {
   text: string
 }
@@ -32,7 +30,6 @@ export function newApiKey(random: Random): NewCredential {
   return create(API_KEY_PREFIX, random)
 }
 
-/** Null if the text is not an API key. */
 export function parseApiKey(text: string): Credential | null {
   return parse(API_KEY, text)
 }
@@ -41,7 +38,6 @@ export function newOperatorToken(random: Random): NewCredential {
   return create(OPERATOR_TOKEN_PREFIX, random)
 }
 
-/** Null if the text is not an operator token. */
 export function parseOperatorToken(text: string): Credential | null {
   return parse(OPERATOR_TOKEN, text)
 }
@@ -51,7 +47,6 @@ export function newInvitation(random: Random): NewCredential {
   return create(INVITATION_PREFIX, random)
 }
 
-/** Null if the text is not an invitation token. */
 export function parseInvitation(text: string): Credential | null {
   return parse(INVITATION, text)
 }

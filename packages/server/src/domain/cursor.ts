@@ -5,9 +5,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
  * elsewhere is rejected. It is not bound to the page size.
  */
 export interface Cursors {
-  write(walk: readonly unknown[], position: object): string
+  write(walk: readonly unknown[], position: unknown): string
   /** The position passed to `write`; null if the cursor is damaged or belongs to another list. */
-  read<Position extends object>(walk: readonly unknown[], cursor: string): Position | null
+  read<Position>(walk: readonly unknown[], cursor: string): Position | null
 }
 
 /** `secret` belongs to the installation and is in the store, so every node and restart reads the same cursors. */
@@ -21,7 +21,7 @@ export function cursors(secret: string): Cursors {
       const text = Buffer.from(JSON.stringify(position)).toString('base64url')
       return `${text}.${sign(walk, text)}`
     },
-    read<Position extends object>(walk: readonly unknown[], cursor: string) {
+    read<Position>(walk: readonly unknown[], cursor: string) {
       const dot = cursor.indexOf('.')
       const text = cursor.slice(0, Math.max(dot, 0))
       // Compare texts, not decoded bytes: base64url decoders accept a changed last character.

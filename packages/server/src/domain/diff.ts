@@ -1,4 +1,3 @@
-/** Compares two versions line by line. */
 import type { VersionDiff } from '@tacho/contract/operator/version.ts'
 import { diffArrays, type ChangeObject } from 'diff'
 
@@ -10,7 +9,6 @@ const EDITS_MAX = 400
 /** More lines of both texts would take hundreds of milliseconds to match and to send. */
 const LINES_MAX = 4_000
 
-/** The fields that differ, in the given order; null counts as an empty text. */
 export async function diffFields(
   one: Record<string, string | null>,
   other: Record<string, string | null>,
@@ -43,7 +41,6 @@ function marked(change: 'same' | 'removed' | 'added', lines: string[]): FieldDif
   return lines.map((text) => ({ change, text }))
 }
 
-/** The whole text, with its line breaks, in place of its lines. */
 function asOne(change: 'removed' | 'added', lines: string[]): FieldDiff['lines'] {
   return lines.length === 0 ? [] : [{ change, text: lines.join('\n') }]
 }

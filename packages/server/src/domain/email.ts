@@ -1,5 +1,3 @@
-/** E-mail addresses. The format check catches typing errors only; delivery is the real proof. */
-
 const LOCAL_PART = /^[^\s@<>",;:\\()[\]\p{Cc}]{1,64}$/u
 const DOMAIN_LABEL = /^[\p{L}\p{N}]([\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?$/u
 const MAX_CHARS = 254
@@ -15,7 +13,6 @@ export function isEmail(text: string): boolean {
   )
 }
 
-/** The form for storing and comparing addresses. */
 export function lowerCase(text: string): string {
   return text.toLowerCase()
 }

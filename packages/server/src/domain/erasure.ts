@@ -8,6 +8,7 @@ import type {
   ErasureSlice,
 } from '../storage/erasures.ts'
 import type { NewUsage } from '../storage/events.ts'
+import { hourOf } from '../storage/hours.ts'
 import { bucketOf } from '../storage/latency-buckets.ts'
 import type { Storage } from '../storage/storage.ts'
 import { TOKEN_PARTS } from '../storage/uncosted.ts'
@@ -26,7 +27,6 @@ export interface Erasing {
   environmentId: string
   id: string
   now: () => number
-  /** Whether to stop between two slices. */
   isOver: () => boolean
 }
 
@@ -35,7 +35,6 @@ const RUNS_AT_ONCE = 500
 const EVENTS_AT_ONCE = 5_000
 const PAGE = { limit: 1_000, pageBytes: 4 * 1_048_576 }
 
-/** Returns the erasure, effective unless it was stopped. Null: no such erasure. */
 export async function advanceErasure(
   storage: ErasingStore,
   { environmentId, id, now, isOver }: Erasing,
@@ -133,8 +132,6 @@ async function examine(
   return isFound ? { counted } : null
 }
 
-const HOUR_MS = 3_600_000
-const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
 /** Beyond these, names that usage is not summed up by are one name. */
 const NAMED_ENTRIES = 2_000
 /** What the store calls them. */

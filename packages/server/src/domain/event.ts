@@ -19,7 +19,6 @@ import { latencyOf, outcomeOf, usageOf } from './usage.ts'
 
 const eventInput = Compile(EventInput)
 
-/** Inputs of the validation besides the text. `now` in milliseconds. */
 export interface JudgeContext {
   workspaceId: string
   now: number
@@ -33,7 +32,6 @@ export interface JudgedBatch {
   events: NewEvent[]
   indexes: number[]
   rejections: Rejection[]
-  /** Parts of `events` that were not understood. */
   warnings: Warning[]
   /** Rejections with a run and an event id, for the store to keep. */
   refused: RejectionRow[]
@@ -287,7 +285,6 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
   }
 }
 
-/** Absent from the reply if there are none. */
 function told(warnings: Warning[]): { warnings?: Warning[] } {
   return warnings.length > 0 ? { warnings } : {}
 }

@@ -16,7 +16,6 @@ import { memberSlices } from './json-slices.ts'
 
 export const EXPORT_VERSION = 1
 
-/** Where an export continues: after a row of a table, or after an event of a run, or after all of them. */
 export interface ExportPlace {
   section: ExportedTable | 'run'
   /** Null: at its first row. Of a run: start and internal id. */
@@ -43,14 +42,11 @@ export function newExportState(): ExportState {
   return { lines: 0, counts: {}, sha256: '' }
 }
 
-/** Counts a line, given without its line break. */
 export function countLine(state: ExportState, type: string, line: string): void {
   state.lines++
   state.counts[type] = (Object.hasOwn(state.counts, type) ? (state.counts[type] ?? 0) : 0) + 1
   state.sha256 = hash('sha256', `${state.sha256}${line}\n`)
 }
-
-// --- writing
 
 export function headLine(workspace: string, environment: string, filter: object): string {
   return JSON.stringify({ type: 'export', version: EXPORT_VERSION, workspace, environment, filter })
@@ -114,16 +110,12 @@ function jsonMember(name: string, text: string): string {
   return /[\n\r]/.test(text) ? `"${name}Text":${JSON.stringify(text)}` : `"${name}":${text}`
 }
 
-// --- reading
-
 export interface ReadLine {
   type: string
   members: Readonly<Record<string, unknown>>
-  /** The JSON text of a member, byte for byte; null if it is absent. */
   json: (name: string) => string | null
 }
 
-/** Null: the text is not a line of an export. */
 export function readLine(text: string): ReadLine | null {
   const members = parsed(text)
   const type = members?.['type']
@@ -137,7 +129,6 @@ export function readLine(text: string): ReadLine | null {
   return { type, members, json }
 }
 
-/** The mark that `after` names; null if it is damaged. */
 export function readMark(after: string): Mark | null {
   const mark = parsed(Buffer.from(after, 'base64url').toString())
   if (mark === null) return null

@@ -21,13 +21,10 @@ import {
 
 export interface ExportRequest {
   environmentId: string
-  /** Names, for the first line. */
   workspace: string
   environment: string
   filter: RunFilter
-  /** The filter as it was given, for the first line. */
   given: object
-  /** Where to continue; null: from the beginning. */
   from: Mark | null
 }
 
@@ -53,7 +50,6 @@ interface Line {
   place: ExportPlace | null
 }
 
-/** The text of an export, in pieces. */
 export async function* exportText(storage: Reads, request: ExportRequest): AsyncGenerator<string> {
   const { from } = request
   const state: ExportState = from
@@ -146,7 +142,6 @@ async function* linesOfEvents(
   }
 }
 
-/** The runs of a filter, newest first, in pages. */
 export async function* walkRuns(
   storage: Pick<Storage, 'listRuns'>,
   environmentId: string,

@@ -15,7 +15,6 @@ const FAMILY_CHARS = 16
 const FACT_CHARS = 200
 const TITLE_CHARS = 200
 
-/** What failed: the detection type of the issue. */
 export type FailureKind =
   | 'RUN_FAILED'
   | 'TOOL_FAILED'
@@ -26,7 +25,6 @@ export type FailureKind =
 
 export interface SeenFailure {
   kind: FailureKind
-  /** Its external id, or else its name. */
   agent: string
   toolName: string | null
   model: string | null
@@ -34,11 +32,9 @@ export interface SeenFailure {
 }
 
 export interface SeenError {
-  /** Its class. */
   type: string | null
   message: string | null
   stack: string | null
-  /** The nearest first. */
   causes: readonly { type: string | null; message: string | null }[]
 }
 

@@ -6,7 +6,6 @@ type Path = readonly (string | number)[]
 type Warning = SimulationResult['warnings'][number]
 
 export interface FieldCensus {
-  /** The input of one call; undefined if it was not recorded. */
   count(input: unknown): void
   fields(): SimulationResult['fields']
   warnings(): Warning[]

@@ -1,5 +1,3 @@
-/** Text of clients in HTML. */
-
 /** A text that is HTML already. A class, so that client data can never look like one. */
 export class Html {
   readonly text: string

@@ -52,13 +52,11 @@ const RUN_PARTS = {
   json: [],
 }
 
-/** `line`: its index among the lines. */
 export interface ImportFault {
   line: number
   message: string
 }
 
-/** The lines of one request. The first is the first line of the export, which says what is imported. */
 export interface Import {
   /** SHA-256 of the first line. */
   source: string
@@ -85,7 +83,6 @@ function headFault({ type, members }: ReadLine): string | null {
   return members['version'] === EXPORT_VERSION ? null : `has another version than ${EXPORT_VERSION}`
 }
 
-/** What is wrong with the line; null if it was added. */
 function addLine(parts: ImportPart[], line: ReadLine, index: number, workspaceId: string): string | null {
   const { type } = line
   if (type === 'mark' || type === 'end') return null
@@ -137,7 +134,6 @@ function jsonFault(table: ExportedTable | 'run', member: string, text: string): 
 
 const NO_JSON = Symbol('not JSON')
 
-/** What is wrong with the values of a row together. */
 function rowFault(table: ExportedTable, row: ExportedRow): string | null {
   switch (table) {
     case 'agent':
@@ -170,7 +166,6 @@ function scoreFault(row: ScoreRow): string | null {
   return row.id === scoreId(row) ? null : 'has an invalid id: it is not that of its run, step, name and author'
 }
 
-/** Undefined: not JSON. */
 function parsed(text: unknown): unknown {
   try {
     return JSON.parse(String(text))

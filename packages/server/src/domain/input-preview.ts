@@ -16,7 +16,6 @@ export function soughtInput({ id, toolName, inputHash, createdAt }: ApprovalRow)
   return { approvalId: id, toolName, inputHash, until: createdAt + LIMITS.eventFutureMs, bounds: BOUNDS }
 }
 
-/** The recorded text, cut to a limit in characters. Null if the event has no input. */
 export function toInputPreview({ eventId, receivedAt, payload }: RecordedInputRow): InputPreview | null {
   const [slice, shortened] = memberSlices(payload, ['input', SHORTENED])
   if (!slice) return null

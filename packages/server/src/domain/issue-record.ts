@@ -1,17 +1,14 @@
-/** Converts the body of an issue record to its stored form. */
 import type { IssueRecordInput } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewIssueRecord } from '../storage/issue-records.ts'
 import { memberSlices, type JsonSlice } from './json-slices.ts'
 import { isStorableText, UNSTORABLE } from './text.ts'
 
-/** Why one field cannot be stored. */
 export interface FieldFault {
   field: string
   message: string
 }
 
-/** Values that the service adds to a record. Time in milliseconds. */
 export interface Receipt {
   id: string
   environmentId: string

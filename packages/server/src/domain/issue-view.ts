@@ -1,4 +1,3 @@
-/** Read shapes of issues and their records. */
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import type {
   AffectedAgent,
@@ -19,30 +18,22 @@ import type {
   IssueRow,
   IssueWhole,
 } from '../storage/issues.ts'
-import { isoTime, nullableIsoTime } from './run.ts'
+import { isoTime } from './run.ts'
+import { isoOf, pick } from './shown.ts'
 import { releaseIn } from './release.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
 export function toIssueSummary(row: IssueRow): IssueSummary {
   return {
-    id: row.id,
-    title: row.title,
-    detectionType: row.detectionType,
-    state: row.state,
+    ...pick(row, 'id', 'title', 'detectionType', 'state', 'occurrences', 'recoveries', 'regressions'),
+    ...pick(row, 'assignee', 'mergedInto'),
+    ...isoOf(row, 'ignoredUntil', 'openedAt', 'lastRegressionAt'),
     stateChangedAt: isoTime(row.stateAt),
     stateChangedBy: row.stateBy,
-    ignoredUntil: row.ignoredUntil === null ? null : isoTime(row.ignoredUntil),
     firstSeenAt: isoTime(row.firstSeen),
     lastSeenAt: isoTime(row.lastSeen),
-    openedAt: isoTime(row.openedAt),
-    occurrences: row.occurrences,
-    recoveries: row.recoveries,
     affectedRuns: row.runs,
     affectedAgents: row.agents,
-    regressions: row.regressions,
-    lastRegressionAt: row.lastRegressionAt === null ? null : isoTime(row.lastRegressionAt),
-    assignee: row.assignee,
-    mergedInto: row.mergedInto,
   }
 }
 
@@ -74,26 +65,21 @@ function toGroup(issue: IssueRow, row: IssueGroupRow): IssueGroup {
 
 export function toIssueRecord(row: IssueRecordRow): IssueRecord {
   return {
-    id: row.id,
-    origin: row.origin,
-    sdkInstanceId: row.sdkInstanceId,
-    clientRecordId: row.clientRecordId,
-    recordKind: row.recordKind,
-    detectionType: row.detectionType,
-    runId: row.runId,
-    sessionId: row.sessionId,
-    eventId: row.eventId,
-    agentId: row.agentId,
-    policyId: row.policyId,
-    promptVersionId: row.promptVersionId,
-    detectedAt: isoTime(row.detectedAt),
-    receivedAt: isoTime(row.receivedAt),
-    status: row.status,
-    statusChangedAt: isoTime(row.statusAt),
-    failure: row.failure,
-    fingerprint: row.fingerprint,
-    sameAs: row.sameAs,
+    ...pick(
+      row,
+      'id',
+      'origin',
+      'sdkInstanceId',
+      'clientRecordId',
+      'recordKind',
+      'detectionType',
+      'runId',
+      'sessionId',
+    ),
+    ...pick(row, 'eventId', 'agentId', 'policyId', 'promptVersionId', 'status', 'failure', 'fingerprint', 'sameAs'),
+    ...isoOf(row, 'detectedAt', 'receivedAt'),
     issueId: row.issueId,
+    statusChangedAt: isoTime(row.statusAt),
     internalRunId: row.run,
     internalEventId: row.eventIsStored && row.run && row.eventId !== null ? uuidv5(row.run, row.eventId) : null,
   }
@@ -128,13 +114,6 @@ export function toAffectedAgent(row: AffectedAgentRow): AffectedAgent {
 }
 
 export function toActivity(row: IssueActivityRow): IssueActivity {
-  return {
-    id: row.id,
-    at: isoTime(row.at),
-    kind: row.kind,
-    actor: row.actor,
-    importedAt: nullableIsoTime(row.importedAt),
-    text: row.text,
-    detail: JSON.parse(row.detail) as Record<string, unknown>,
-  }
+  const detail = JSON.parse(row.detail) as Record<string, unknown>
+  return { ...pick(row, 'id', 'kind', 'actor', 'text'), ...isoOf(row, 'at', 'importedAt'), detail }
 }

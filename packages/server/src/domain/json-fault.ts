@@ -1,6 +1,5 @@
 /** Says where a text stops being JSON, as line and column. V8 gives the place of only some errors, and quotes the text. */
 
-/** One sentence without any part of the text. `text` must fail JSON.parse. */
 export function jsonFault(text: string): string {
   if (text.trim() === '') return 'The body is empty'
   const at = faultAt(text)

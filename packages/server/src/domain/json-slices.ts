@@ -1,8 +1,6 @@
-/** Position and nesting depth of a value in the text. */
 export interface JsonSlice {
   start: number
   end: number
-  /** Nesting levels of objects and arrays; the value itself is level one. */
   levels: number
 }
 
@@ -149,7 +147,6 @@ function stringEnd(text: string, at: number): number {
   }
 }
 
-/** End (exclusive) of a number, true, false or null. */
 function scalarEnd(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at)

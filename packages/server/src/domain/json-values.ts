@@ -4,7 +4,6 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
 
-/** Whether a text has more than `most` values, lists and objects. */
 export function hasMoreValues(bytes: Uint8Array, most: number): boolean {
   if (bytes.length <= most) return false
   let values = 1

@@ -9,7 +9,6 @@ const LINE_CHARS = 500
 const FOLDERS_KEPT = 1
 
 export interface StackFrame {
-  /** Empty: the code has no name. */
   name: string
   path: string
 }

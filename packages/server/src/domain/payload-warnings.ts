@@ -27,7 +27,6 @@ const conventions = new Map<string, TSchema>(Object.entries(PAYLOADS))
 /** Compiled with the first event of its type. */
 const compiled = new Map<string, Validator>()
 
-/** At most one warning of each code. */
 export function payloadWarnings(eventType: string, payload: Payload): PayloadWarning[] {
   const schema = conventions.get(eventType)
   if (schema === undefined) return []

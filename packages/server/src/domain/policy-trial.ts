@@ -14,7 +14,6 @@ export interface TrialPolicy {
   action: PolicyAction
 }
 
-/** An approval requested for a call, and whether the policy would have acted on that call. */
 export interface AskedApproval {
   approvalId: string
   hit: boolean
@@ -53,7 +52,6 @@ export function createTrial(condition: Condition, { severity, action }: TrialPol
   const reasons = new Map<string, number>()
   let moreTools = false
 
-  /** Whether the policy would have acted. */
   function tried(row: ToolCallRow, call: ReturnType<typeof recordedCall>): boolean {
     const result = evaluate(condition, factsOf(row, call, usages.before(row.run, row)))
     if (result.ok) {

@@ -1,4 +1,3 @@
-/** Read shapes of policies. */
 import type { Policy, PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { PolicyRow, PolicyVersionRow } from '../storage/policies.ts'
 import { isoTime, nullableIsoTime } from './run.ts'

@@ -2,6 +2,7 @@
  * What tokens cost by a price table. Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once,
  * to 1e-9, as every cost is.
  */
+import { DAY_MS } from '../storage/hours.ts'
 import { TOKEN_PARTS, type UncostedCalls, type TokenParts } from '../storage/uncosted.ts'
 
 /** Price of a million tokens; with a threshold, another one for calls whose input exceeds it. */
@@ -11,13 +12,11 @@ export type Rate = number | { base: number; above: readonly { context: number; p
 export interface Rates extends Partial<Record<keyof TokenParts, Rate | undefined>> {
   input: Rate
   output: Rate
-  /** Price of a call, besides its tokens. */
   call?: number | undefined
 }
 
 /** Rates for some times. If several apply, the last one counts; if none does, the first. */
 export interface DatedRates {
-  /** Milliseconds since 1970. */
   from?: number
   /** Seconds of the day in UTC; `to` before `from` passes midnight. */
   daily?: { from: number; to: number }
@@ -27,9 +26,7 @@ export interface DatedRates {
 export type ModelRates = readonly DatedRates[]
 
 export interface Estimate {
-  /** Cost of the calls with a price, in units of 1e-15. */
   femtos: bigint
-  /** Calls of models without a price. */
   unpriced: number
 }
 
@@ -40,7 +37,6 @@ const FEMTOS_PER_TOKEN = 1e9
 const FEMTOS = 1e15
 const FEMTOS_PER_NANO = 1_000_000n
 const MOST_NANOS = BigInt(Number.MAX_SAFE_INTEGER)
-const DAY_MS = 86_400_000
 
 const CONTAINED_IN = {
   input: 'input',

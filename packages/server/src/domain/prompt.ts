@@ -1,4 +1,3 @@
-/** Read shapes of prompts. */
 import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
@@ -26,12 +25,10 @@ export function toPromptVersion(row: PromptVersionRow): PromptVersion {
 const NO_RUNS = { runs: 0, completed: 0, failed: 0, cancelled: 0, events: 0, errors: 0, blocked: 0, approvals: 0 }
 const NO_USAGE = { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
 
-/** Estimates what calls without a cost cost, each as of its time. */
 interface Estimator {
   ofSums(sums: readonly UncostedSum[]): EstimateFields
 }
 
-/** `result` is null if no run used the version. */
 export function toPromptResult(
   { id, number, note }: PromptVersionInfo,
   result: VersionResultRow | null,

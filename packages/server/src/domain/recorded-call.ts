@@ -5,15 +5,12 @@ import { isUuid } from '../storage/uuid.ts'
 
 export interface RecordedCall {
   toolName: string
-  /** Undefined if it was not recorded, as in metadata-only mode. */
   input: unknown
   riskSignals: string[]
   annotations: Readonly<Record<string, unknown>> | undefined
-  /** The approval requested for it, in lower case. */
   approvalId: string | null
 }
 
-/** Usage of the run before the call. */
 export interface RunUsage {
   cost: number
   totalTokens: number

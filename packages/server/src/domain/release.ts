@@ -1,4 +1,3 @@
-/** The release of the agent that a payload names. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 
 type Payload = Readonly<Record<string, unknown>>
@@ -6,7 +5,7 @@ type Payload = Readonly<Record<string, unknown>>
 /** Names that clients use; OpenTelemetry's is an attribute of the resource. */
 const RELEASES = ['release', 'agentVersion', 'appVersion', 'serviceVersion']
 
-/** The same of a stored payload; empty: retention removed it. */
+/** Of a stored payload; empty: retention removed it. */
 export function releaseIn(payload: string): string | null {
   return payload === '' ? null : releaseOf(JSON.parse(payload) as Payload)
 }

@@ -16,7 +16,6 @@ const PAYLOAD_PAGE_BYTES = 1_048_576
 /** The file is passed on in pieces of about this size, which take a millisecond or two. */
 const PIECE_CHARS = 16_384
 
-/** The text of the file, in pieces. */
 export async function* runFileText(storage: Reads, environmentId: string, file: RunFile): AsyncGenerator<string> {
   const rows = await readRows(storage, environmentId, file.run.id)
   const shown = file.hasPayloads ? rowsWithin(rows, LIMITS.runFilePayloadBytes) : 0

@@ -1,4 +1,3 @@
-/** What webhooks are told about a run. */
 import { completenessText } from '@tacho/contract/completeness.ts'
 import { whyEnded } from '@tacho/contract/failure.ts'
 import type { RunRow } from '../storage/runs.ts'
@@ -14,7 +13,6 @@ export function gapsNews(environmentId: string, run: RunRow): object | null {
   return { ...newsOf(environmentId, run, title), ...counts }
 }
 
-/** Null: it did not fail, or an event has opened it again. */
 export function failedRunNews(environmentId: string, run: RunRow): object | null {
   const { status, ruleClosedAt } = run
   if (status !== 'FAILED') return null

@@ -1,4 +1,3 @@
-/** The HTML of a run's file: one page without a script, in the colours of the reader's system. */
 import { hash } from 'node:crypto'
 import { duration } from '@tacho/contract/format.ts'
 import { indented } from '@tacho/contract/json-text.ts'
@@ -17,13 +16,11 @@ import { usageOf } from './usage.ts'
 
 export interface RunFile {
   run: OperatorRun
-  /** Names of the tenant. */
   workspace: string
   environment: string
   issues: IssueSummary[]
   approvals: OperatorApproval[]
   hasPayloads: boolean
-  /** Milliseconds since 1970. */
   writtenAt: number
 }
 

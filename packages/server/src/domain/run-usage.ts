@@ -5,7 +5,6 @@ import { toUsage, usageOf } from './usage.ts'
 
 type Place = Pick<RunStepRow, 'time' | 'seq'>
 
-/** A model call; a tool call if both are null. */
 interface Step extends Place {
   costNanos: number | null
   totalTokens: number | null
@@ -15,12 +14,10 @@ interface Followed {
   costNanos: number
   totalTokens: number
   toolCalls: number
-  /** Steps after the current position, in timeline order. */
   ahead: Step[]
 }
 
 export interface RunUsages {
-  /** Adds later steps of a run, in timeline order. */
   add(run: string, steps: RunStepRow[]): void
   forget(runs: string[]): void
   /** Usage of the run before that position. Ask for positions of a run in timeline order. */

@@ -1,4 +1,3 @@
-/** Read shapes of runs and their events. */
 import type { Run } from '@tacho/contract/run.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
@@ -30,12 +29,10 @@ function statusOf({ status, endedAt }: RunRow): Pick<Run, 'status' | 'endedAt'> 
   return { status, endedAt: nullableIsoTime(endedAt) }
 }
 
-/** Estimates what calls without a cost cost, as of a time. */
 interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
 }
 
-/** `activity`: what it does now, where that is known. */
 export function toOperatorRun(
   row: RunRow,
   estimator: Estimator,
@@ -98,17 +95,14 @@ export function eventJson(run: RunRow, row: StoredEvent, times = EACH, estimate?
   return `${fields}${lost},"payload":${row.payload}}`
 }
 
-/** The same for operators. */
 export function operatorEventJson(run: RunRow, row: StoredEvent, estimate: EstimateFields): string {
   return eventJson(run, row, EACH, estimate)
 }
 
-/** JSON text of a page of events. */
 export function eventPageJson(run: RunRow, rows: StoredEvent[], nextCursor: string | null): string {
   return `{"items":${eventsJson(run, rows)},"nextCursor":${JSON.stringify(nextCursor)}}`
 }
 
-/** JSON text of a run with its first events. */
 export function runDetailJson(run: RunRow, rows: StoredEvent[], nextCursor: string | null): string {
   const head = JSON.stringify(toRun(run)).slice(0, -1)
   const tail = `"hasMoreEvents":${nextCursor !== null},"nextCursor":${JSON.stringify(nextCursor)}`

@@ -1,4 +1,3 @@
-/** Turns the schema library's errors into sentences. They name fields and limits, never a value from the request. */
 import type { TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
 
@@ -8,13 +7,11 @@ export interface SchemaFault {
   message: string
 }
 
-/** Faults in one reply. */
 export const FAULTS_MAX = 8
 
 /** Longer lists of allowed values fill a line; the documentation has them. */
 const ENUM_VALUES_MAX = 12
 
-/** At most one fault for each field, in the order of the errors. */
 export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidationError[]): SchemaFault[] {
   const faults = new Map<string, string>()
   for (const error of errors) {
@@ -31,14 +28,12 @@ export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidat
   }
 }
 
-/** One line for people. */
 export function faultLine(faults: readonly SchemaFault[], subject = ''): string {
   return faults.map(({ path, message }) => `${subject}${path.slice(1) || 'The body'} ${message}`).join('; ')
 }
 
 type Part = Record<string, unknown>
 
-/** The part of the schema that an error's `schemaPath` (`#/properties/a`) names. */
 function part(schema: TSchema, schemaPath: string): Part {
   let found: unknown = schema
   for (const name of schemaPath.split('/').slice(1)) found = (found as Part | undefined)?.[name]

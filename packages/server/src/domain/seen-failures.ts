@@ -37,7 +37,6 @@ const KINDS = new Map<string, FailureKind>([
   ['ERROR', 'ERROR_RECORDED'],
 ])
 
-/** The failure that an event tells; null: none. */
 export function toldFailure(event: StoredEvent): ToldFailure | null {
   const payload = parsed(event.payload)
   const { eventType, label } = event

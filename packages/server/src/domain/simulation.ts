@@ -1,8 +1,7 @@
-/** Read shape of simulations. */
 import type { Simulation } from '@tacho/contract/operator/simulation.ts'
 import type { SimulationRow } from '../storage/simulations.ts'
-import { isoTime } from './run.ts'
+import { isoOf } from './shown.ts'
 
-export function toSimulation({ createdAt, endedAt, ...row }: SimulationRow): Simulation {
-  return { ...row, createdAt: isoTime(createdAt), endedAt: endedAt === null ? null : isoTime(endedAt) }
+export function toSimulation(row: SimulationRow): Simulation {
+  return { ...row, ...isoOf(row, 'createdAt', 'endedAt') }
 }

@@ -6,7 +6,6 @@ export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Whether the text has at most this many code points. */
 export function hasAtMost(text: string, codePoints: number): boolean {
   if (text.length <= codePoints) return true
   return text.length <= 2 * codePoints && Array.from(text).length <= codePoints

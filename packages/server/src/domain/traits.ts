@@ -6,7 +6,6 @@ import { isStorableText } from './text.ts'
 
 type Payload = Record<string, unknown>
 
-/** The names that the event adds to its run, as lines; null if it names nothing. */
 export function traitsOf(eventType: string, payload: Payload, promptUse: PromptUse | null): string | null {
   const lines = [line('prompt', promptUse?.versionId)]
   if (eventType === 'TOOL_CALL') lines.push(line('tool', payload['toolName']))

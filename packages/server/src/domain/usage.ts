@@ -38,7 +38,6 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   }
 }
 
-/** How long it took, in milliseconds; null if the event does not say so, or nothing plausible. */
 export function latencyOf(payload: Payload): number | null {
   const latency = payload['latency']
   return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
@@ -89,7 +88,6 @@ function tokens(usage: Payload, count: TokenCount): number | null {
   return name === undefined ? null : tokenCount(usage[name])
 }
 
-/** The first name of this count that the usage has. */
 function tokenName(usage: Payload, count: TokenCount): string | undefined {
   return TOKEN_NAMES[count].find((name) => (usage[name] ?? null) !== null)
 }

@@ -6,6 +6,7 @@ import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks
 import { isMoney } from './alert.ts'
 import { isoTime } from './run.ts'
 import type { Random } from '../storage/uuid.ts'
+import { pick, isoOf } from './shown.ts'
 
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
@@ -18,7 +19,6 @@ export function newWebhookSecret(random: Random): string {
   return SECRET_PREFIX + Buffer.from(random(SECRET_BYTES)).toString('base64')
 }
 
-/** Delay before the next attempt; null if this was the last one. */
 export function nextAttemptAt(attempts: number, now: number, spread: number): number | null {
   const delay = DELAYS_MS[attempts - 1]
   return delay === undefined ? null : now + Math.round(delay * (0.9 + 0.2 * spread))
@@ -55,19 +55,15 @@ export function webhookMessage({ webhook, delivery }: DeliveryOrder, now: number
 
 /** `showsUrl`: with path and query, which often contain a secret; otherwise only the origin. */
 export function toWebhook(row: WebhookRow, showsUrl = true): Webhook {
-  const url = showsUrl ? row.url : `${new URL(row.url).origin}/…`
-  const { id, environmentId, description, format, events, disabledReason, droppedDeliveries } = row
-  const times = { createdAt: isoTime(row.createdAt), disabledAt: nullableTime(row.disabledAt) }
-  return { id, environmentId, url, description, format, events, disabledReason, droppedDeliveries, ...times }
+  return {
+    ...pick(row, 'id', 'environmentId', 'description', 'format', 'events', 'disabledReason', 'droppedDeliveries'),
+    ...isoOf(row, 'createdAt', 'disabledAt'),
+    url: showsUrl ? row.url : `${new URL(row.url).origin}/…`,
+  }
 }
 
 export function toDelivery(row: DeliveryRow): Delivery {
-  const times = {
-    createdAt: isoTime(row.createdAt),
-    lastAttemptAt: nullableTime(row.lastAttemptAt),
-    nextAttemptAt: nullableTime(row.nextAttemptAt),
-  }
-  return { ...row, ...times }
+  return { ...row, ...isoOf(row, 'createdAt', 'lastAttemptAt', 'nextAttemptAt') }
 }
 
 function sign(secret: string, text: string): string {
@@ -141,8 +137,4 @@ function slackText(value: unknown, chars: number): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const short = Array.from(text).slice(0, chars).join('')
   return short.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-}
-
-function nullableTime(time: number | null): string | null {
-  return time === null ? null : isoTime(time)
 }

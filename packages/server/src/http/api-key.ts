@@ -12,7 +12,6 @@ export type FoundApiKey = ApiKeyRow & { workspaceId: string }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on every public request that reaches a handler. */
     apiKey: FoundApiKey | null
   }
 }
@@ -62,7 +61,6 @@ export function keyAgainHook(keys: CredentialCache<FoundApiKey>, now: () => numb
   }
 }
 
-/** Checks the key of a request at `now`. Long polls check again before their answer. */
 export function currentKey(
   keys: CredentialCache<FoundApiKey>,
   request: FastifyRequest,
@@ -96,7 +94,6 @@ export function missingScopes(key: FoundApiKey, scopes: readonly Scope[]): Scope
   return scopes.filter((scope) => !key.scopes.includes(scope))
 }
 
-/** The tenant of a request, after the hook. */
 export function tenantOf(request: FastifyRequest): { workspaceId: string; environmentId: string } {
   if (!request.apiKey) throw new Error('the route is not behind the API key hook')
   return request.apiKey

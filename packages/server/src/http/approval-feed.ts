@@ -9,11 +9,9 @@ import type { ApprovalRow, ChangePlace } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
 
 export interface Follower {
-  /** New and changed approvals, in change order. */
   changed(rows: ApprovalRow[]): void
   /** Approvals were removed, perhaps none that this follower has: read again. */
   removed(): void
-  /** No more changes follow, because the process drains. */
   ended(): void
 }
 
@@ -23,23 +21,18 @@ export interface ApprovalFeed {
    * read plus these changes is complete. Call the result to stop.
    */
   follow(environmentId: string, follower: Follower, id?: string): Promise<() => void>
-  /** Reads changes immediately. */
   look(): void
-  /** Ends all followers; later followers end immediately. */
   close(): void
-  /** Number of followers, for tests and metrics. */
   size(): number
 }
 
 export interface FeedOptions {
   storage: Pick<Storage, 'approvalRevisions' | 'listChangedApprovals'>
-  /** Receives the error of a failed read; the next read still happens. */
   onError: (error: unknown) => void
   intervalMs?: number
 }
 
 interface Topic {
-  /** The newest removal that followers know. */
   removedRevision: number
   /** Position of the last delivered change; null until the store has returned the environment's position. */
   place: ChangePlace | null

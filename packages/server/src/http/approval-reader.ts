@@ -10,7 +10,6 @@ export interface ApprovalReader {
   current: CurrentApprovals
 }
 
-/** Ends all waiting requests when the app starts to close. */
 export function createApprovalReader(app: FastifyInstance, { storage, metrics, now }: Deps): ApprovalReader {
   const feed = createApprovalFeed({
     storage,

@@ -115,7 +115,6 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
   }
 }
 
-/** The value of the promise; null after `milliseconds`. */
 async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>()
   const timer = setTimeout(resolve, ms, null)

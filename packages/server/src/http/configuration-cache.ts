@@ -9,7 +9,6 @@ export interface ServedConfiguration {
    * Weak, because a compressing proxy removes strong tags: the bytes change. Without a tag, 304 would never be sent.
    */
   tag: string
-  /** JSON in UTF-8. */
   body: Buffer
 }
 
@@ -20,7 +19,6 @@ export interface ConfigurationCache {
   rememberedTag(environmentId: string): string | null
   /** The complete deployed configuration. */
   read(environmentId: string): Promise<ServedConfiguration>
-  /** Call after this node publishes: the cached revision of the environment is stale. */
   published(environmentId: string): void
   /** Reports the control-table revision that the store returned when asked at `askedAt`, by the monotonic clock. */
   observeRevision(revision: number, askedAt: number): void
@@ -30,7 +28,6 @@ export interface ConfigurationCacheOptions {
   storage: Pick<Storage, 'readConfiguration'>
   /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
-  /** Maximum bytes of cached texts; tags are cached separately. */
   maxBytes?: number
 }
 

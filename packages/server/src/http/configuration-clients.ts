@@ -16,7 +16,6 @@ export interface Poll {
 export interface ConfigurationClientsSeen {
   /** Records one request. Costs one update of a map, because every poll calls it. */
   record(poll: Poll): void
-  /** What was recorded since the last call, by environment. */
   take(): ReadonlyMap<string, ConfigurationClientSeen[]>
 }
 

@@ -40,7 +40,6 @@ export async function sendConsolePage(reply: FastifyReply, dist: string = DIST):
   return sendFile(reply, path.join(dist, 'index.html'))
 }
 
-/** Whether a browser requests a page that is not part of an API. */
 export function isNavigation({ method, url, headers }: FastifyRequest): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false
   const mode = headers['sec-fetch-mode']

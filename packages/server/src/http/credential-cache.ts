@@ -2,20 +2,15 @@ import { LRUCache } from 'lru-cache'
 import { sameHash, type Credential } from '../domain/credential.ts'
 import { shareLoads } from './shared-loads.ts'
 
-/** Stored fields of every kind of credential. */
 export interface StoredCredential extends Credential {
   expiresAt: number | null
   revokedAt: number | null
 }
 
 export interface CredentialCacheOptions<Row extends StoredCredential> {
-  /** The id and hash of a presented text; null if the text has the wrong format. */
   parse: (text: string) => Credential | null
-  /** Reads the stored row; null if the id is unknown. */
   load: (id: string) => Promise<Row | null>
-  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
-  /** Maximum cached ids, separately for known and unknown ids. */
   maxEntries?: number
 }
 
@@ -25,13 +20,11 @@ export interface CredentialCache<Row extends StoredCredential> {
    * reason. Synchronous if cached. Rejects with the store's error when the store cannot answer.
    */
   find(text: string, now: number): Row | null | Promise<Row | null>
-  /** The row of a credential that was verified before and is still cached; never asks the store. */
   findRemembered(text: string, now: number): Row | null
   /** Reports the control-table revision that the store returned when asked at `askedAt`, by the monotonic clock. */
   observeRevision(revision: number, askedAt: number): void
   /** When each id was last used successfully, since the last call. */
   takeUses(): Map<string, number>
-  /** Number of cached ids, for tests and metrics. */
   size(): number
 }
 

@@ -11,14 +11,12 @@ import { StorageError } from '../storage/store.ts'
 
 export interface CurrentApprovals {
   find(environmentId: string, id: string): Promise<ApprovalRow | null>
-  /** Repeats `read` until none of its rows is overdue. */
   read(environmentId: string, read: () => Promise<Page<ApprovalRow>>): Promise<Page<ApprovalRow>>
 }
 
 export interface CurrentOptions {
   storage: Pick<Storage, 'findApproval' | 'expireApprovals'>
   now: () => number
-  /** Called after approvals expired. */
   onChange: () => void
 }
 

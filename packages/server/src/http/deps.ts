@@ -24,10 +24,8 @@ export interface Deps {
   storage: Storage
   keys: CredentialCache<FoundApiKey>
   operatorTokens: CredentialCache<OperatorTokenRow>
-  /** Sessions of signed-in people. */
   sessions: CredentialCache<SessionRow>
   signIn: SignInLibrary
-  /** The server's public address, if known. */
   publicUrl: () => string
   configurations: ConfigurationCache
   configurationClients: ConfigurationClientsSeen
@@ -36,17 +34,13 @@ export interface Deps {
   judge: Judge
   memory: BodyMemory
   replies: ReplyMemory
-  /** Set for the operator API: makes creations idempotent per Idempotency-Key. */
   once?: RouteOptions['once']
   metrics: Metrics
-  /** Prices of models. */
   prices: PriceTable
-  /** Wakes the background worker after this process queued work. */
   work: { wake(kind: WorkKind): void }
   /** Why a webhook must not use this address, to append to the field name; null if it may. */
   checkWebhookUrl: (url: string) => Promise<string | null>
   /** Milliseconds since 1970. */
   now: () => number
-  /** Whether the process is draining. */
   draining: () => boolean
 }

@@ -35,7 +35,6 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   )
 }
 
-/** The verdict on each event; null if nothing could be stored. */
 export async function storeBatch(
   storage: Storage,
   environmentId: string,

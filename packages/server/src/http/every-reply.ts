@@ -1,4 +1,3 @@
-/** Hooks for every request and every reply. */
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { holderOf } from './holder.ts'
@@ -29,7 +28,6 @@ export function everyReplyHooks(app: FastifyInstance, { draining, replies }: Pic
   })
 }
 
-/** Counts the headers that must not be repeated. */
 function countOnce(rawHeaders: string[]): { hosts: number; authorizations: number } {
   let [hosts, authorizations] = [0, 0]
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,38 +1,39 @@
-/** Checks request fields beyond what a schema can express. */
+/** Checks request fields beyond what a schema can express. The checks throw a Refusal. */
 import { isStorableText, UNSTORABLE } from '../domain/text.ts'
 import { refuse, type Refusal } from './reply-error.ts'
 
-/** The refusal of one field, with its path in the body or query. */
 export function refuseField(name: string, message: string): Refusal {
   return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
 }
 
-/** Why a name cannot be stored, or null. */
-export function nameRefusal(name: string): Refusal | null {
-  return textsRefusal({ name })
-}
-
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** The same for the name of a workspace or environment. People write `workspace/environment`, or an id. */
-export function tenantNameRefusal(name: string): Refusal | null {
-  if (name.includes('/')) return refuseField('name', 'must not contain a slash')
-  if (UUID.test(name)) return refuseField('name', 'must not have the form of an id')
-  return nameRefusal(name)
+/** Checks the name of a workspace or environment. People write `workspace/environment`, or an id. */
+export function checkTenantName(name: string): void {
+  if (name.includes('/')) throw refuseField('name', 'must not contain a slash')
+  if (UUID.test(name)) throw refuseField('name', 'must not have the form of an id')
+  checkTexts({ name })
 }
 
-/** Why one of several texts of a body cannot be stored, or null. Absent texts are fine. */
-export function textsRefusal(texts: Record<string, string | null | undefined>): Refusal | null {
+export function checkTexts(texts: Record<string, string | null | undefined>): void {
   for (const [name, text] of Object.entries(texts)) {
-    if (typeof text === 'string' && !isStorableText(text)) return refuseField(name, UNSTORABLE)
+    if (typeof text === 'string' && !isStorableText(text)) throw refuseField(name, UNSTORABLE)
   }
-  return null
 }
 
-/** Milliseconds of a valid time; a refusal if it does not exist in milliseconds (a leap second). */
-export function timeOf(name: string, text: string): number | Refusal {
+/** Milliseconds of a valid time. Some do not exist in milliseconds: leap seconds. */
+export function timeOf(name: string, text: string): number {
   const time = Date.parse(text)
-  return Number.isNaN(time)
-    ? refuseField(name, 'must be a time with millisecond precision; leap seconds are not supported')
-    : time
+  if (!Number.isNaN(time)) return time
+  throw refuseField(name, 'must be a time with millisecond precision; leap seconds are not supported')
+}
+
+export function futureTimeOf(name: string, text: string, now: number): number {
+  const time = timeOf(name, text)
+  if (time > now) return time
+  throw refuseField(name, 'must be in the future')
+}
+
+export function optionalTimeOf(name: string, text: string | undefined): number | undefined {
+  return text === undefined ? undefined : timeOf(name, text)
 }

@@ -52,13 +52,11 @@ export interface FileOptions {
   preCompressed?: boolean
 }
 
-/** Serves one file at its address. */
 export function serveFile(app: FastifyInstance, address: string, file: string, options: FileOptions): void {
   const send = sender(file, options)
   app.get(address, send)
 }
 
-/** Serves the files that a folder has now, under a prefix. */
 export function serveFolder(app: FastifyInstance, prefix: string, folder: string, options: FileOptions): void {
   const senders = new Map(
     globSync('**/*.*', { cwd: folder }).map((file) => [

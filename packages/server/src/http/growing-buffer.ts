@@ -11,12 +11,10 @@ export class GrowingBuffer {
     this.#expected = expected
   }
 
-  /** Bytes that it holds. */
   get capacity(): number {
     return this.#buffer.length
   }
 
-  /** Its capacity after this piece. */
   capacityFor({ length }: Buffer): number {
     const needed = this.size + length
     if (needed <= this.capacity) return this.capacity

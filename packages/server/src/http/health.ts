@@ -7,7 +7,6 @@ import { refuse, replyError, type Refusal } from './reply-error.ts'
 
 export interface HealthDeps {
   storage: Storage
-  /** Whether the process is draining. */
   draining: () => boolean
 }
 

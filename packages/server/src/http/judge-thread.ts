@@ -1,4 +1,3 @@
-/** The worker thread of judge.ts. */
 import { parentPort } from 'node:worker_threads'
 import { collectWhenIdle } from '../threads/collect-when-idle.ts'
 import { performTask, type JudgeAnswer, type JudgeTask } from './judge.ts'

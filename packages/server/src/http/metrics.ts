@@ -10,9 +10,7 @@ import type { ReplyMemory } from './reply-memory.ts'
 
 export interface Metrics {
   registry: Registry
-  /** The text of a scrape; it covers all workers of this machine. */
   text(): Promise<string>
-  /** Counts the events of one batch reply. */
   recordBatch(result: BatchResult): void
   recordRequest(labels: { method: string; route: string; status: number }, seconds: number): void
 }
@@ -22,7 +20,6 @@ export interface MetricsSources {
   storage: Storage
   memory: BodyMemory
   replies: ReplyMemory
-  /** Null if this process is the only one. */
   workers?: MetricsOfWorkers | null
 }
 
@@ -73,7 +70,6 @@ export function createMetrics(sources: MetricsSources): Metrics {
   }
 }
 
-/** Measures every request of `app`. */
 export function metricsHooks(app: FastifyInstance, { metrics }: { metrics: Metrics }): void {
   app.addHook('onResponse', (request, reply, done) => {
     const labels = { method: methodLabel(request), route: routeLabel(request), status: reply.statusCode }
@@ -148,7 +144,6 @@ const BACKLOG_KEPT_MS = 1_000
 
 function workMetrics(registry: Registry, storage: Storage): void {
   let reading: { at: number; backlog: Promise<{ now: number; kinds: WorkBacklog[] } | null> } | null = null
-  // Both metrics of a scrape share the value.
   const backlog = () => {
     if (reading === null || performance.now() - reading.at >= BACKLOG_KEPT_MS) {
       const now = Date.now()
@@ -241,7 +236,6 @@ function delayGauges(registry: Registry, delay: ELDHistogram): void {
   gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest event loop delay since the last scrape', longest, 'max')
 }
 
-/** A gauge read at every scrape; null omits it. `aggregator` combines the values of all workers. */
 function gauge(
   registry: Registry,
   name: string,
@@ -263,7 +257,6 @@ function gauge(
   })
 }
 
-/** A counter whose value is kept elsewhere. */
 function counter(registry: Registry, name: string, help: string, read: () => number): void {
   new Counter({
     name,

@@ -1,4 +1,3 @@
-/** Which addresses count as one client. */
 import ipaddr from 'ipaddr.js'
 
 /** An IPv4 address, including one mapped to IPv6 (as on `::`); for IPv6, the /64 that one client has. */

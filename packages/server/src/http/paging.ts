@@ -2,56 +2,54 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { Page } from '../storage/page.ts'
-import { refuse, type Refusal } from './reply-error.ts'
+import { refuse } from './reply-error.ts'
 
-/** Identifies one list: tenant, list name and filter. A cursor of another list is rejected. */
-export type Walk = readonly unknown[]
+interface ListQuery {
+  limit?: number
+  cursor?: string
+}
 
-/** Where to continue (null: at the start), or the refusal of a damaged or foreign cursor. */
-export function startOf<Position extends object>(
+interface List<Row, Place, Read> {
+  /** The tenant, the list and its whole filter. A cursor of another list is refused. */
+  of: readonly unknown[]
+  placeOf: (row: Row) => Place
+  /** `lookedTo`: where to continue, if not after the last row. */
+  read: (page: { limit: number; after: Place | null }) => Promise<Page<Row> & { lookedTo?: Place } & Read>
+  defaultLimit?: number
+}
+
+export async function readPage<Row, Place, Read>(
   cursors: Cursors,
-  walk: Walk,
-  cursor: string | undefined,
-): { after: Position | null } | Refusal {
-  if (cursor === undefined) return { after: null }
-  const after = cursors.read<Position>(walk, cursor)
-  if (after) return { after }
-  return refuse('invalid_cursor', 'Start again without cursor', {
+  { cursor, limit }: ListQuery,
+  { of, read, placeOf, defaultLimit = LIMITS.operatorPageDefault }: List<Row, Place, Read>,
+): Promise<Page<Row> & Read & { nextCursor: string | null }> {
+  const page = await read({ limit: limit ?? defaultLimit, after: placeAt<Place>(cursors, of, cursor) })
+  const last = page.rows.at(-1)
+  const place = page.lookedTo ?? (last === undefined ? undefined : placeOf(last))
+  return { ...page, nextCursor: page.more && place !== undefined ? cursors.write(of, place) : null }
+}
+
+export async function listPage<Row, Item, Place>(
+  cursors: Cursors,
+  query: ListQuery,
+  { toItem, ...list }: List<Row, Place, unknown> & { toItem: (row: Row) => Item },
+): Promise<{ items: Item[]; nextCursor: string | null }> {
+  const { rows, nextCursor } = await readPage(cursors, query, list)
+  return { items: rows.map(toItem), nextCursor }
+}
+
+export const byId = ({ id }: { id: string }): string => id
+export const byNumber = ({ number }: { number: number }): number => number
+
+/** The page of a filter that no stored row can match. */
+export const NOTHING = { items: [], nextCursor: null }
+
+/** Where to continue; null: at the start. Refuses a damaged or foreign cursor. */
+export function placeAt<Place>(cursors: Cursors, of: readonly unknown[], cursor: string | undefined): Place | null {
+  if (cursor === undefined) return null
+  const after = cursors.read<Place>(of, cursor)
+  if (after !== null) return after
+  throw refuse('invalid_cursor', 'Start again without cursor', {
     errors: [{ path: '/cursor', message: 'is damaged or belongs to another list' }],
   })
-}
-
-/**
- * A page of at most `limit` items and LIMITS.listBytes, but at least one item. Pass `limit` + 1 rows: the extra row
- * shows that another page follows.
- */
-export function pageOf<Row, Item>(
-  rows: Row[],
-  limit: number,
-  toItem: (row: Row) => Item,
-  cursorAfter: (last: Row) => string,
-): { items: Item[]; nextCursor: string | null } {
-  const items: Item[] = []
-  let bytes = 0
-  for (const row of rows.slice(0, limit)) {
-    const item = toItem(row)
-    bytes += Buffer.byteLength(JSON.stringify(item))
-    if (items.length > 0 && bytes > LIMITS.listBytes) break
-    items.push(item)
-  }
-  const last = items.length < rows.length ? rows[items.length - 1] : undefined
-  return { items, nextCursor: last === undefined ? null : cursorAfter(last) }
-}
-
-/**
- * A page of items from a page of rows that the store already limited. `lookedTo`: where to continue, if not after the
- * last row.
- */
-export function pageFrom<Row, Item, Place = Row>(
-  { rows, more, lookedTo }: Page<Row> & { lookedTo?: Place },
-  toItem: (row: Row) => Item,
-  cursorAfter: (last: Row | Place) => string,
-): { items: Item[]; nextCursor: string | null } {
-  const last = more ? (lookedTo ?? rows.at(-1)) : undefined
-  return { items: rows.map(toItem), nextCursor: last === undefined ? null : cursorAfter(last) }
 }

@@ -7,12 +7,10 @@ import { refuse, type Refusal } from './reply-error.ts'
 import { createWindows, type Windows } from './windows.ts'
 
 export interface RateLimit {
-  /** Counts one request of a caller. */
   count(callerId: string, requestsPerSecond: number | null): Counted
 }
 
 export interface Counted {
-  /** Requests per second that this node grants the caller, and how many remain. */
   limit: number
   remaining: number
   resetSeconds: number
@@ -20,7 +18,6 @@ export interface Counted {
   refusal: Refusal | null
 }
 
-/** Counts one request of a caller and sets the RateLimit headers; returns a refusal over the limit. */
 export function limitRate(
   rateLimit: RateLimit,
   reply: FastifyReply,
@@ -36,11 +33,8 @@ export function limitRate(
 }
 
 export interface RateLimitOptions {
-  /** Limit for callers without their own limit. */
   requestsPerSecond: number
-  /** How many nodes serve the store, including this one. */
   nodes: () => number
-  /** The limited subject, for the error message. */
   subject?: string
   windows?: Windows
 }

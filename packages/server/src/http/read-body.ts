@@ -32,7 +32,6 @@ export class BodyMemory {
     return this.#shares.used
   }
 
-  /** Changes what one body takes from `from` to `to` bytes if they fit; returns whether it did. */
   resize(holder: Holder, from: number, to: number): boolean {
     this.#shares.add(holder, -from)
     const fits = this.#shares.fits(holder, to)
@@ -48,9 +47,7 @@ export class BodyMemory {
 export interface BodyLimits {
   maxBytes: number
   memory: BodyMemory
-  /** The sender. */
   holder: Holder
-  /** Media type of bodies that may have any bytes. */
   binaryType?: string
 }
 
@@ -184,7 +181,6 @@ export function mediaType(headers: IncomingHttpHeaders): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }
 
-/** 415 unless the body is JSON in a supported encoding. */
 function mediaRefusal(headers: IncomingHttpHeaders, knownEncoding: boolean): Refusal | null {
   const [, ...parameters] = (headers['content-type'] ?? '').toLowerCase().split(';')
   if (mediaType(headers) !== 'application/json')

@@ -1,4 +1,3 @@
-/** Turns all errors into replies: RFC 9457 problem details. */
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -14,14 +13,15 @@ interface RefusalDetails {
 }
 
 /**
- * An error reply. Handlers return it; hooks pass it to replyError. A class, so that no parsed body can look like one.
+ * An error reply. Handlers throw or return it; hooks pass it to replyError. A class, so that no parsed body can look like one.
  */
-export class Refusal {
+export class Refusal extends Error {
   readonly code: ErrorCode
   readonly detail: string | undefined
   readonly more: RefusalDetails
 
   constructor(code: ErrorCode, detail: string | undefined, more: RefusalDetails) {
+    super(detail ?? code)
     this.code = code
     this.detail = detail
     this.more = more
@@ -37,6 +37,16 @@ export const LEFT = refuse('overloaded', 'The client has left')
 
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal
+}
+
+/** What `run` returns, or the refusal that it throws. */
+export async function orRefusal<Result>(run: () => Result | Promise<Result>): Promise<Result | Refusal> {
+  try {
+    return await run()
+  } catch (error) {
+    if (isRefusal(error)) return error
+    throw error
+  }
 }
 
 /**
@@ -62,7 +72,7 @@ export function errorHandlers(
   app: FastifyInstance,
   pageOf: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null = () => null,
 ): void {
-  app.setErrorHandler((error: FastifyError, request, reply) => {
+  app.setErrorHandler((error: FastifyError | Refusal, request, reply) => {
     const refusal = refusalOf(error)
     if (refusal.code === 'internal') request.log.error({ requestId: request.id, err: error }, 'unexpected error')
     return replyError(request, reply, refusal)
@@ -87,7 +97,6 @@ function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? ''
 }
 
-/** The methods of a path, among all routes registered after this call. */
 function methodsByPath(app: FastifyInstance): (path: string) => string[] {
   const routes = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
@@ -162,7 +171,8 @@ function problem({ code, detail, more: { errors, current } }: Refusal, requestId
   }
 }
 
-function refusalOf(error: FastifyError | StorageError): Refusal {
+function refusalOf(error: FastifyError | StorageError | Refusal): Refusal {
+  if (isRefusal(error)) return error
   if (error instanceof StorageError) return refuse(error.code)
   if (error.statusCode === 414) return refuse('uri_too_long')
   if (error.statusCode !== undefined && error.statusCode < 500) return refuse('invalid_request', error.message)

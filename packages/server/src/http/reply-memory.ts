@@ -11,25 +11,21 @@ import { LEFT, refuse, type Refusal } from './reply-error.ts'
 import { Shares } from './shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
-/** A page being built. */
 export interface Page {
   /** The page is built; its bytes count until the client has read them. */
   built(reply: FastifyReply, bytes: number): void
-  /** There is nothing to send. */
   dropped(): void
 }
 
 interface Waiting {
   holder: Holder
   mostBytes: number
-  /** Whether the client has left. */
   isOver: () => boolean
   start: (page: Page | Refusal) => void
 }
 
 /** Pages to build concurrently: each blocks the event loop for some milliseconds. */
 const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
-/** Requests waiting to build a page. */
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
 /** One workspace gets this part of the memory, and always room for two pages. */
 const WORKSPACES = 4
@@ -64,7 +60,6 @@ export class ReplyMemory {
     return new Promise((start) => this.#queue.push({ holder, mostBytes, isOver, start }))
   }
 
-  /** Counts a finished reply; refuses if it does not fit. */
   take(holder: Holder, reply: FastifyReply, text: string): Refusal | null {
     if (text.length <= UNCOUNTED_BYTES) return null
     const bytes = Buffer.byteLength(text)
@@ -107,7 +102,6 @@ export class ReplyMemory {
   }
 
   #count(holder: Holder, reply: FastifyReply, bytes: number): void {
-    // The client left while the page was built.
     if (reply.raw.destroyed) return
     this.#memory.add(holder, bytes)
     reply.raw.once('close', () => {

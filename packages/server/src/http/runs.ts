@@ -4,13 +4,12 @@ import type { FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { eventPageJson, runDetailJson, toRun } from '../domain/run.ts'
 import type { EventPage, Timeline } from '../storage/events.ts'
-import type { RunPage, RunRow } from '../storage/runs.ts'
+import type { RunRow } from '../storage/runs.ts'
 import { tenantOf } from './api-key.ts'
-import { pageFrom, startOf, type Walk } from './paging.ts'
-import { isRefusal, refuse, type Refusal } from './reply-error.ts'
+import { refuse } from './reply-error.ts'
 import { RawJson, serveRoute } from './serve-route.ts'
+import { listPage, placeAt } from './paging.ts'
 
-type RunPosition = NonNullable<RunPage['after']>
 type EventPosition = NonNullable<EventPage['after']>
 
 export function runsRoutes(app: FastifyInstance, deps: Deps): void {
@@ -18,14 +17,14 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, ROUTES.listRuns, deps, async ({ query, request }) => {
     const { environmentId } = tenantOf(request)
-    const { limit = LIMITS.runsPageDefault, status, cursor } = query
-    const agentId = query.agentId?.toLowerCase()
-    const walk = [environmentId, 'runs', agentId, status]
-    const start = startOf<RunPosition>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const filter = { agentId, status, onlyOutcomesEnd: true }
-    const page = await storage.listRuns(environmentId, filter, { limit, ...start })
-    return pageFrom(page, toRun, ({ startedAt, id }) => cursors.write(walk, { startedAt, id }))
+    const filter = { agentId: query.agentId?.toLowerCase(), status: query.status, onlyOutcomesEnd: true }
+    return listPage(cursors, query, {
+      of: [environmentId, 'runs', filter],
+      read: (page) => storage.listRuns(environmentId, filter, page),
+      toItem: toRun,
+      placeOf: ({ startedAt, id }: RunRow) => ({ startedAt, id }),
+      defaultLimit: LIMITS.runsPageDefault,
+    })
   })
 
   serveRoute(app, ROUTES.readRun, deps, async ({ params, request }) => {
@@ -42,7 +41,6 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
       cursor === undefined
         ? await readTimeline(environmentId, params.runId, limit)
         : await continueTimeline(environmentId, params.runId, limit, cursor)
-    if (isRefusal(timeline)) return timeline
     if (!timeline) return noSuchRun()
     return new RawJson(eventPageJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)))
   })
@@ -56,12 +54,11 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     runId: string,
     limit: number,
     cursor: string,
-  ): Promise<Timeline | Refusal | null> {
+  ): Promise<Timeline | null> {
     const run = await storage.findRun(environmentId, runId)
     if (!run) return null
-    const start = startOf<EventPosition>(cursors, eventsWalk(environmentId, run), cursor)
-    if (isRefusal(start)) return start
-    const page = { limit, pageBytes: LIMITS.pageBytes, ...start }
+    const after = placeAt<EventPosition>(cursors, eventsWalk(environmentId, run), cursor)
+    const page = { limit, pageBytes: LIMITS.pageBytes, after }
     return { run, ...(await storage.listEvents(environmentId, run.id, page)) }
   }
 
@@ -74,6 +71,6 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 const noSuchRun = () => refuse('not_found', 'The run does not exist')
 
 /** Identifies a run's timeline, however the path spelled the run. */
-function eventsWalk(environmentId: string, run: RunRow): Walk {
+function eventsWalk(environmentId: string, run: RunRow): readonly unknown[] {
   return [environmentId, 'events', run.id]
 }

@@ -10,13 +10,12 @@ import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from 
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
 import { readBody, type BodyMemory } from './read-body.ts'
-import { isRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
+import { isRefusal, orRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
 import { sendInPieces } from './stalled-readers.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The served route; hooks read its scopes. */
     route?: Route
   }
   interface FastifyRequest {
@@ -25,7 +24,6 @@ declare module 'fastify' {
   }
 }
 
-/** Input of a handler: only contract fields, validated. */
 export interface RouteRequest<R extends Route> {
   params: R['params'] extends TObject ? Static<R['params']> : Record<string, never>
   query: R['query'] extends TObject ? Static<R['query']> : Record<string, never>
@@ -51,7 +49,6 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** JSON text, a refusal, or null if the handler sent the reply itself. */
 export type Answer = string | Refusal | null
 
-/** Answers a repeated request like the first one, without calling the handler. */
 export type AnswerOnce = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -65,15 +62,13 @@ export interface RouteOptions {
   admit?: () => Refusal | null
   /** The handler reads `request.bodyBytes` itself; the body is not parsed or checked here. */
   rawBody?: boolean
-  /** Recognises repeated requests of the route; null if the route does not. */
   once?: ((route: Route) => AnswerOnce | null) | undefined
-  /** Called before the reply when the body does not match the contract. */
   refused?: (request: FastifyRequest, refusal: Refusal) => Promise<void>
 }
 
 /**
  * Registers `route`. Refusals come in this order: 401, 403, 429 (hooks of the enclosing scope), then 413, 415, 400. A
- * handler returns the reply body, a Refusal, JSON text, or the reply it sent itself.
+ * handler returns the reply body, JSON text, or the reply it sent itself; it throws or returns a Refusal.
  */
 export function serveRoute<R extends Route>(
   app: FastifyInstance,
@@ -107,7 +102,8 @@ export function serveRoute<R extends Route>(
       if (isRefusal(body)) return replyRefused(request, reply, body)
       const checked = { params, query, headers, body, request, reply } as RouteRequest<R>
       if (pageBytes > 0) return sendPage(checked)
-      if (once) return once(request, reply, async () => answerOf(await handler(checked), reply)).then(send)
+      if (once)
+        return once(request, reply, async () => answerOf(await orRefusal(() => handler(checked)), reply)).then(send)
       const result = handler(checked)
       return result instanceof Promise
         ? result.then((given) => send(answerOf(given, reply)))

@@ -4,7 +4,6 @@ export interface SharedLoads<Value> {
   load(key: string): Promise<Value>
   /** Running reads of this key may be stale: their callers get the value, but it is not cached. */
   forget(key: string): void
-  /** The same for every key. */
   forgetAll(): void
 }
 

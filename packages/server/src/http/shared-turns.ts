@@ -10,7 +10,6 @@ import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
 export interface Turn<Result> {
   holder: Holder
-  /** Whether the client has left. */
   isOver: () => boolean
   run: (away: Away) => Promise<Result>
 }
@@ -23,10 +22,9 @@ interface Waiting {
   begin: () => void
 }
 
-/** Returns a function that runs work when its turn has come, or refuses it with `tooMany`. */
+/** Returns a function that runs work when its turn has come, or throws `tooMany`. */
 export function createSharedTurns(bounds: { running: ShareBounds; waiting: ShareBounds; tooMany: Refusal }) {
   const running = new Shares(bounds.running)
-  /** Running, waiting and away. */
   const underWay = new Shares(sumOf(bounds.running, bounds.waiting))
   const queue = new TurnsByWorkspace<Waiting>()
 
@@ -51,7 +49,7 @@ export function createSharedTurns(bounds: { running: ShareBounds; waiting: Share
     beginNext()
   }
 
-  return async <Result>({ holder, isOver, run }: Turn<Result>): Promise<Result | Refusal> => {
+  return async <Result>({ holder, isOver, run }: Turn<Result>): Promise<Result> => {
     const away: Away = async (wait) => {
       end(holder)
       try {
@@ -60,11 +58,12 @@ export function createSharedTurns(bounds: { running: ShareBounds; waiting: Share
         await begin(holder)
       }
     }
-    if (!underWay.take(holder, 1)) return bounds.tooMany
+    if (!underWay.take(holder, 1)) throw bounds.tooMany
     try {
       await begin(holder)
       try {
-        return isOver() ? LEFT : await run(away)
+        if (isOver()) throw LEFT
+        return await run(away)
       } finally {
         end(holder)
       }

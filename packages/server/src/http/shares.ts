@@ -32,14 +32,12 @@ export class Shares {
     )
   }
 
-  /** Adds without a check; `amount` may be negative. */
   add(holder: Holder, amount: number): void {
     this.used += amount
     grow(this.#workspaces, holder.workspace, amount)
     grow(this.#credentials, keyOf(holder), amount)
   }
 
-  /** Takes `amount` if it fits; returns whether it did. */
   take(holder: Holder, amount: number): boolean {
     if (!this.fits(holder, amount)) return false
     this.add(holder, amount)

@@ -70,7 +70,6 @@ function answerUnchanged(request: IncomingMessage, response: ServerResponse, dep
 interface Given {
   apiKey: string
   ifNoneMatch: string
-  /** '' if it is missing. */
   clientId: string
 }
 

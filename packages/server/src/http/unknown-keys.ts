@@ -8,7 +8,6 @@ import { refuse, type Refusal } from './reply-error.ts'
 import { createWindows } from './windows.ts'
 
 export interface UnknownKeys {
-  /** Counts an invalid key of an address. */
   count(request: FastifyRequest): void
   /** The refusal of any key that needs a lookup, once the address has reached its limit; null before. */
   refusal(request: FastifyRequest): Refusal | null
@@ -18,7 +17,6 @@ const PER_ADDRESS_A_SECOND = 500
 
 export interface UnknownKeysOptions {
   perSecond?: number
-  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
 }
 

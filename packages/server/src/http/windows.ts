@@ -3,27 +3,21 @@ import { LRUCache } from 'lru-cache'
 
 export interface Taken {
   allowed: boolean
-  /** Time left in the window. */
   remaining: number
   resetMs: number
 }
 
 export interface Windows {
-  /** Counts one for the subject unless it has reached its `points`. */
   take(subject: string, points: number): Taken
-  /** Whether the subject has reached its `points`. */
   isFull(subject: string, points: number): boolean
-  /** Undoes one count. */
   giveBack(subject: string): void
   forget(subject: string): void
   clear(): void
-  /** Number of counted subjects, for tests. */
   size(): number
 }
 
 export interface WindowsOptions {
   windowMs: number
-  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
   maxSubjects?: number
 }

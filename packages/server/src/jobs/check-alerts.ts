@@ -1,10 +1,12 @@
 /** Checks alerts and budgets once a minute, from rollups. The node that claims a check does it. */
+import { HOUR_MS, hourOf } from '../storage/hours.ts'
 import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import { pricingOf } from '../prices/pricing.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../storage/alerts.ts'
+import type { WorkItem } from '../storage/work.ts'
+import { oneByOne, type Next } from './one-by-one.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface CheckOptions {
@@ -25,21 +27,16 @@ export interface CheckOptions {
 }
 
 const BATCH = 10
-const HOUR_MS = 3_600_000
 const NANOS = 1e9
 
 export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }: CheckOptions): WorkHandler {
-  async function check(item: WorkItem): Promise<void> {
-    const { environmentId, subjectId: id } = item
+  async function check({ environmentId, subjectId: id }: WorkItem): Promise<Next> {
     const at = now()
     const found = await storage.startAlertCheck(environmentId, id)
-    const hold: WorkHold = { kind: 'check_alert', owner, items: [item] }
-    if (found === null) return void (await storage.finishWork(hold))
+    if (found === null) return 'done'
     const { alert, workspaceId, isArchived } = found
     // An archived environment records nothing. Checks continue after a restore.
-    if (isArchived) {
-      return void (await storage.postponeWork(hold, { dueAt: at + intervalMs, error: null, counts: false }))
-    }
+    if (isArchived) return { dueAt: at + intervalMs }
     const window = windowOf(alert.rule, at)
     const measured = await storage.measureAlert(environmentId, alert.rule, window)
     const value = isMoney(alert.rule.kind) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
@@ -47,6 +44,7 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     const data = alertNews(alert, { ...state, value })
     const nextAt = at + intervalMs
     await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
+    return 'ended'
   }
 
   async function estimate(
@@ -59,22 +57,18 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     return (await pricingOf({ storage, prices }, workspaceId, sums)).nanosOf(sums) / NANOS
   }
 
-  return {
+  return oneByOne({
     kind: 'check_alert',
     batch: BATCH,
-    async perform(items) {
-      for (const item of items) await check(item)
-    },
+    storage,
+    owner,
+    perform: check,
     // A rule that fails now may work later.
-    async giveUp(item, reason) {
-      const hold: WorkHold = { kind: 'check_alert', owner, items: [item] }
-      await storage.postponeWork(hold, { dueAt: now() + HOUR_MS, error: reason, counts: false })
-    },
-  }
+    giveUp: () => ({ dueAt: now() + HOUR_MS }),
+  })
 }
 
 function windowOf(rule: AlertRule, now: number): AlertWindow {
   const since = rule.kind === 'budget' ? periodStart(rule.period, now) : now - rule.windowMinutes * 60_000
-  const startOfHour = (time: number) => Math.floor(time / HOUR_MS) * HOUR_MS
-  return { since, from: startOfHour(since), to: startOfHour(now) + HOUR_MS, now }
+  return { since, from: hourOf(since), to: hourOf(now) + HOUR_MS, now }
 }

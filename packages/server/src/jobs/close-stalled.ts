@@ -1,7 +1,8 @@
 /** Closes stalled runs where the rule of an environment says so: once a minute while runs are running. */
 import type { RunPlace } from '../storage/runs.ts'
+import type { WorkItem } from '../storage/work.ts'
+import { oneByOne } from './one-by-one.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface CloseStalledOptions {
@@ -12,8 +13,7 @@ export interface CloseStalledOptions {
 }
 
 export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: CloseStalledOptions): WorkHandler {
-  const hold = (item: WorkItem): WorkHold => ({ kind: 'close_stalled', owner, items: [item] })
-  const again = (at = 0) => ({ dueAt: Math.max(at, now() + intervalMs), error: null, counts: false })
+  const again = (at = 0) => ({ dueAt: Math.max(at, now() + intervalMs) })
 
   /** Returns when to look again; null if the rule closes nothing any more. */
   async function closeAll({ environmentId }: WorkItem, signal: AbortSignal): Promise<number | null> {
@@ -29,18 +29,15 @@ export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: Close
     return nextAt
   }
 
-  return {
+  return oneByOne({
     kind: 'close_stalled',
     batch: 5,
-    async perform(items, signal) {
-      for (const item of items) {
-        const nextAt = await closeAll(item, signal)
-        if (nextAt !== null) await storage.postponeWork(hold(item), again(nextAt))
-        else await storage.finishWork(hold(item))
-      }
+    storage,
+    owner,
+    async perform(item, _, signal) {
+      const nextAt = await closeAll(item, signal)
+      return nextAt === null ? 'done' : again(nextAt)
     },
-    async giveUp(item, reason) {
-      await storage.postponeWork(hold(item), { ...again(), error: reason })
-    },
-  }
+    giveUp: () => again(),
+  })
 }

@@ -10,7 +10,6 @@ import type { WorkHandler } from './work.ts'
 export interface DeliverOptions {
   storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork'>
   sender: WebhookSender
-  /** Batch size of the work runner. */
   owner: string
   now: () => number
   random?: () => number

@@ -1,14 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Job {
-  /** Ends the loop and waits for the current run. */
   stop(): Promise<void>
 }
 
 export interface JobOptions {
   intervalMs: number
   run: () => Promise<void>
-  /** Receives the error of a failed run; the next run still happens. */
   onError: (error: unknown) => void
   /** From 0 to 1; spreads the nodes of an installation. */
   random?: () => number

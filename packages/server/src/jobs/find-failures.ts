@@ -12,12 +12,16 @@ import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../d
 import { readFailureSubject, type NamedFailure, type NewFailure, type RunInReview } from '../storage/failures.ts'
 import type { Storage } from '../storage/storage.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
-import type { WorkHold, WorkItem } from '../storage/work.ts'
+import type { WorkItem } from '../storage/work.ts'
+import { oneByOne } from './one-by-one.ts'
 import type { RunPages } from './run-pages.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface FindFailuresOptions {
-  storage: Pick<Storage, 'readFailures' | 'recordFailures' | 'nameReported' | 'finishWork' | 'tellOfRun'>
+  storage: Pick<
+    Storage,
+    'readFailures' | 'recordFailures' | 'nameReported' | 'finishWork' | 'tellOfRun' | 'postponeWork'
+  >
   pages: RunPages
   owner: string
   now: () => number
@@ -30,8 +34,6 @@ const SLOTS = 4
 const FAILURES_AT_ONCE = 20
 
 export function findFailures({ storage, pages, owner, now, random }: FindFailuresOptions): WorkHandler {
-  const hold = (item: WorkItem): WorkHold => ({ kind: 'find_failures', owner, items: [item] })
-
   /** Returns the run, and what webhooks are told of it: only when it ends. */
   async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)
@@ -55,23 +57,22 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
   }
 
-  return {
+  return oneByOne({
     kind: 'find_failures',
     batch: SLOTS,
     inTurn: true,
-    async perform(items) {
-      for (const item of items) {
-        const ended = await find(item)
-        // Queued again meanwhile, it is no longer held and stays.
-        if (ended === null) await storage.finishWork(hold(item))
-        else {
-          const news = { type: 'run.failed', at: now(), data: ended.data } as const
-          await storage.tellOfRun(hold(item), item.environmentId, ended.run, news)
-        }
-      }
+    storage,
+    owner,
+    async perform(item, hold) {
+      const ended = await find(item)
+      // Queued again meanwhile, it is no longer held and stays.
+      if (ended === null) return 'done'
+      const news = { type: 'run.failed', at: now(), data: ended.data } as const
+      await storage.tellOfRun(hold, item.environmentId, ended.run, news)
+      return 'ended'
     },
-    giveUp: (item) => storage.finishWork(hold(item)),
-  }
+    giveUp: () => 'done',
+  })
 }
 
 /** In turns of the event loop: a payload takes milliseconds to read, and so do the messages of a run to compare. */

@@ -2,7 +2,6 @@ import type { Storage } from '../storage/storage.ts'
 import type { CredentialUse } from '../storage/control.ts'
 import { every, type Job } from './every.ts'
 
-/** Records the uses of one kind of credential. */
 export interface UseSource {
   kind: CredentialUse['kind']
   credentials: { takeUses(): Map<string, number> }

@@ -1,7 +1,6 @@
 import type { Storage } from '../storage/storage.ts'
 import { every, type Job } from './every.ts'
 
-/** Follows the control tables: for example, the credential caches. */
 export interface RevisionListener {
   observeRevision(revision: number, askedAt: number): void
 }

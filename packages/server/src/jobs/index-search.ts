@@ -4,15 +4,15 @@
  * processor. While events arrive faster than that, the index falls behind, and says by how much.
  */
 import { setTimeout as wait } from 'node:timers/promises'
+import { oneByOne } from './one-by-one.ts'
 import type { WorkHandler } from './work.ts'
 import type { Storage } from '../storage/storage.ts'
 
 export interface IndexSearchOptions {
   storage: Pick<
     Storage,
-    'markOlderRuns' | 'readUnindexed' | 'indexEvents' | 'removeIndexed' | 'failIndexing' | 'postponeWork'
+    'markOlderRuns' | 'readUnindexed' | 'indexEvents' | 'removeIndexed' | 'failIndexing' | 'postponeWork' | 'finishWork'
   >
-  /** The owner of the work runner. */
   owner: string
   now: () => number
   /** The job rests this many times as long as the portion took. */
@@ -27,25 +27,23 @@ const TURN_MS = 2_000
 
 export function indexSearch(options: IndexSearchOptions): WorkHandler {
   const { storage, owner, now } = options
-  return {
+  return oneByOne({
     kind: 'index_search',
     batch: 1,
-    async perform(items, signal) {
-      for (const item of items) {
-        const isBusy = await follow(item.environmentId, options, signal)
-        const dueAt = now() + (isBusy ? 0 : IDLE_MS)
-        // If the work has ended, nothing is held.
-        await storage.postponeWork(
-          { kind: 'index_search', owner, items: [item] },
-          { dueAt, error: null, counts: false },
-        )
-      }
+    storage,
+    owner,
+    async perform({ environmentId }, _, signal) {
+      const isBusy = await follow(environmentId, options, signal)
+      // If the work has ended, nothing is held.
+      return { dueAt: now() + (isBusy ? 0 : IDLE_MS) }
     },
-    giveUp: ({ environmentId }, reason) => storage.failIndexing(environmentId, reason),
-  }
+    async giveUp({ environmentId }, reason) {
+      await storage.failIndexing(environmentId, reason)
+      return 'ended' as const
+    },
+  })
 }
 
-/** Returns whether there is more to do. */
 async function follow(
   environmentId: string,
   { storage, rests = RESTS }: IndexSearchOptions,

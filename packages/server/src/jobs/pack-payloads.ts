@@ -4,8 +4,7 @@
  * Nothing is remembered between passes: the store knows which runs are unpacked. If several nodes take the same run, one
  * of them stores it and the others continue. A process that dies leaves whole blocks.
  */
-import { LIMITS } from '@tacho/contract/limits.ts'
-import type { PageById } from '../storage/page.ts'
+import { eachRow } from '../storage/page.ts'
 import type { PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../storage/packing.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
@@ -102,8 +101,8 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
   }
 
   async function* environments(): AsyncGenerator<string> {
-    for await (const workspace of pages((page) => storage.listWorkspaces(page))) {
-      for await (const { id } of pages((page) => storage.listEnvironments(workspace.id, page))) yield id
+    for await (const workspace of eachRow((page) => storage.listWorkspaces(page))) {
+      for await (const { id } of eachRow((page) => storage.listEnvironments(workspace.id, page))) yield id
     }
   }
 
@@ -118,14 +117,4 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
 
 function isIdle({ status, lastEventAt }: UnpackedRun, now: number): boolean {
   return lastEventAt < now - (status === 'RUNNING' ? OPEN_IDLE_MS : CLOSED_IDLE_MS)
-}
-
-async function* pages<Row extends { id: string }>(list: (page: PageById) => Promise<Row[]>): AsyncGenerator<Row> {
-  const limit = LIMITS.operatorPageMax
-  for (let after: string | null = null; ;) {
-    const rows = await list({ limit, after })
-    yield* rows
-    if (rows.length < limit) return
-    after = rows.at(-1)?.id ?? null
-  }
 }

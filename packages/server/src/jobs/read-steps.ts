@@ -1,9 +1,7 @@
-/** Reads the steps of runs before their tool calls, each step once. */
 import type { RunStepPage, ToolCallRow } from '../storage/simulations.ts'
 import type { Storage } from '../storage/storage.ts'
 
 export interface StepReader {
-  /** Delivers the steps before these calls that were not delivered yet. */
   readBefore(calls: ToolCallRow[]): Promise<void>
 }
 

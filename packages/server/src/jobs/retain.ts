@@ -11,8 +11,8 @@ import type { ExpiredRun, RetainedRuns, RetentionSlice } from '../storage/retent
 import { RETAINED_ROWS } from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { WorkItem } from '../storage/work.ts'
 import { every, type Job } from './every.ts'
+import { oneByOne } from './one-by-one.ts'
 import { createPace, type Pace } from './pace.ts'
 import type { WorkHandler } from './work.ts'
 
@@ -20,14 +20,12 @@ export interface RetainOptions {
   storage: Storage
   owner: string
   now: () => number
-  /** Other environments get their turn after this time. */
   turnMs?: number
 }
 
 /** A pass that finds nothing takes a few statements, so it may come often. */
 const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
-/** Runs of one slice. */
 const RUNS_AT_ONCE = 500
 
 export interface QueueOptions {
@@ -38,7 +36,6 @@ export interface QueueOptions {
   intervalMs?: number
 }
 
-/** Queues the passes that are due. */
 export function queueRetention({ storage, now, wake, onError, intervalMs = 60_000 }: QueueOptions): Job {
   return every({
     intervalMs,
@@ -52,27 +49,19 @@ export function queueRetention({ storage, now, wake, onError, intervalMs = 60_00
 
 export function retain(options: RetainOptions): WorkHandler {
   const { storage, owner, now, turnMs = TURN_MS } = options
-  const kind = 'retain'
-  const finish = (item: WorkItem) => storage.finishWork({ kind, owner, items: [item] })
-  return {
-    kind,
+  return oneByOne({
+    kind: 'retain',
     // One environment at a time per node.
     batch: 1,
-    async perform(items, signal) {
-      for (const item of items) {
-        const { environmentId } = item
-        const turn: Turn = { environmentId, endsAt: now() + turnMs, signal, pace: createPace(storage, signal) }
-        if (await pass(options, turn)) {
-          await finish(item)
-          continue
-        }
-        const rest = { dueAt: now(), error: null, counts: false }
-        await storage.postponeWork({ kind, owner, items: [item] }, rest)
-      }
+    storage,
+    owner,
+    async perform({ environmentId }, _, signal) {
+      const turn: Turn = { environmentId, endsAt: now() + turnMs, signal, pace: createPace(storage, signal) }
+      return (await pass(options, turn)) ? 'done' : { dueAt: now() }
     },
     // The next pass is queued when it is due.
-    giveUp: finish,
-  }
+    giveUp: () => 'done',
+  })
 }
 
 interface Turn {
@@ -82,7 +71,6 @@ interface Turn {
   pace: Pace
 }
 
-/** Returns whether the pass is at its end. */
 async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   const { environmentId } = turn
@@ -101,7 +89,6 @@ async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
   return true
 }
 
-/** Returns whether all are removed with their events. */
 function removeRuns(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   return eachPage(options, turn, 'runs', async (runs) => {
@@ -164,7 +151,6 @@ function sliceOf(runs: readonly ExpiredRun[], most: number): RetentionSlice {
   return { ids: runs.slice(0, count).map(({ id }) => id), most, reachedAt: runs[0]?.startedAt ?? 0 }
 }
 
-/** Returns whether `remove` did so for every page of the expired runs. */
 async function eachPage(
   { storage, now }: RetainOptions,
   { environmentId }: Turn,

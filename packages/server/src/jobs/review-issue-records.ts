@@ -15,7 +15,6 @@ export interface ReviewOptions {
   random: Random
 }
 
-/** Records in one transaction. */
 const BATCH = 50
 
 export function reviewIssueRecords({ storage, now, random }: ReviewOptions): WorkHandler {

@@ -8,6 +8,7 @@
  *
  * After a crash, another node or a restarted one starts from the beginning.
  */
+import { DAY_MS } from '../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
@@ -27,12 +28,10 @@ type SimulationActs = Pick<
 export interface SimulateOptions {
   storage: SimulationActs & Pick<Storage, 'findApprovals'>
   now: () => number
-  /** Maximum calls one simulation examines. */
   maxCalls?: number
   sliceCalls?: number
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000
 /** Count calls in steps of this length, newest first, until there are enough. */
 const COUNT_MS = 4 * 60 * 60 * 1000
 const SLICE_CALLS = 250
@@ -45,7 +44,6 @@ export function simulate(options: SimulateOptions): WorkHandler {
   const { storage, now } = options
   return {
     kind: 'simulate',
-    // One simulation at a time per node.
     batch: 1,
     async perform(items, signal) {
       for (const { environmentId, subjectId } of items) {
@@ -110,13 +108,10 @@ function placeOf(call: ToolCallRow | undefined): CallPlace | null {
   return call ? { time: call.time, run: call.run, seq: call.seq } : null
 }
 
-// --- which calls to examine
-
 interface Window {
   from: number
   to: number
   total: number
-  /** Whether older calls are excluded. */
   cut: boolean
 }
 
@@ -142,7 +137,6 @@ async function measure(
   return { from, to: createdAt, total, cut: false }
 }
 
-/** Reports progress at intervals; returns false to stop. */
 function reporter(storage: SimulationActs, { id, environmentId }: SimulationRow) {
   let reportedAt = Number.NEGATIVE_INFINITY
   return async (scanned: number, total: number | null, always: boolean): Promise<boolean> => {
@@ -151,8 +145,6 @@ function reporter(storage: SimulationActs, { id, environmentId }: SimulationRow)
     return storage.reportSimulation(environmentId, id, { scanned, total })
   }
 }
-
-// --- what people decided
 
 type ApprovalCounts = SimulationResult['approvals']
 

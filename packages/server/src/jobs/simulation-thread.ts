@@ -1,5 +1,5 @@
 /** The worker thread of simulate.ts. It parses payloads and evaluates conditions, so no request waits for that. */
-import { parentPort, workerData } from 'node:worker_threads'
+import { workerData } from 'node:worker_threads'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import {
   createTrial,
@@ -8,6 +8,7 @@ import {
   type TrialFindings,
   type TrialPolicy,
 } from '../domain/policy-trial.ts'
+import { answerCalls } from '../threads/called-thread.ts'
 import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
 
 export type TrialTask =
@@ -16,7 +17,6 @@ export type TrialTask =
   | { task: 'look'; calls: ToolCallRow[] }
   | { task: 'end' }
 
-/** Answers to `look` and `end`, in order. */
 export type TrialAnswer = { asked: AskedApproval[] } | { findings: TrialFindings }
 
 export type TrialData = TrialPolicy & { condition: string }
@@ -28,11 +28,19 @@ function start({ condition: source, ...policy }: TrialData): Trial {
 }
 
 const trial = start(workerData as TrialData)
-const answer = (message: TrialAnswer) => parentPort?.postMessage(message)
+answerCalls(perform)
 
-parentPort?.on('message', (message: TrialTask) => {
-  if (message.task === 'steps') trial.addSteps(message.run, message.steps)
-  else if (message.task === 'forget') trial.forgetRuns(message.runs)
-  else if (message.task === 'look') answer({ asked: trial.look(message.calls) })
-  else answer({ findings: trial.findings() })
-})
+function perform(task: TrialTask): TrialAnswer | null {
+  switch (task.task) {
+    case 'steps':
+      trial.addSteps(task.run, task.steps)
+      return null
+    case 'forget':
+      trial.forgetRuns(task.runs)
+      return null
+    case 'look':
+      return { asked: trial.look(task.calls) }
+    case 'end':
+      return { findings: trial.findings() }
+  }
+}

@@ -79,7 +79,6 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   }
 }
 
-/** Why a connection to an address is not allowed, or null. */
 function addressGuard(allowed: readonly string[]): (address: string) => string | null {
   const networks = allowed.filter((network) => !NAMED.has(network)).map(parseNetwork)
   return (address) => {
@@ -110,7 +109,6 @@ const NAMED = new Map([
   ['uniquelocal', ['private', 'uniqueLocal']],
 ])
 
-/** Removes the brackets that a URL puts around an IPv6 address. */
 function literalOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
@@ -132,7 +130,6 @@ const REASONS = new Map([
   ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'The answer is too large'],
 ])
 
-/** A refusal by the address guard, in words of our own. */
 class NotPublic extends Error {}
 
 /** A sentence without addresses, stacks or bodies: messages of the system name the address behind a name. */

@@ -18,10 +18,8 @@ import type { Storage } from '../storage/storage.ts'
 import { StatementTimeout, StorageError } from '../storage/store.ts'
 import type { SharedWorkItem, WorkHold, WorkItem, WorkKind } from '../storage/work.ts'
 
-/** Processes one kind of work. */
 export interface WorkHandler {
   kind: WorkKind
-  /** Maximum items to take at once. */
   batch: number
   /** Whether `batch` is a number of slots that the workspaces share. `perform` gets one item. */
   inTurn?: boolean
@@ -31,19 +29,15 @@ export interface WorkHandler {
    * continues.
    */
   perform(items: WorkItem[], signal: AbortSignal): Promise<unknown>
-  /** Ends an item that keeps failing and removes it from the queue. */
   giveUp(item: WorkItem, reason: string): Promise<unknown>
 }
 
 export interface WorkRunnerOptions {
   storage: Pick<Storage, 'dueWork' | 'claimWork' | 'claimWorkInTurn' | 'extendWork' | 'postponeWork'>
   handlers: readonly WorkHandler[]
-  /** Identifies this runner among all nodes. */
   owner: string
-  /** Milliseconds since 1970. */
   now: () => number
   onError: (error: unknown, kind: WorkKind) => void
-  /** From 0 to 1. */
   random?: () => number
   pollMs?: number
   leaseMs?: number
@@ -56,7 +50,6 @@ export interface WorkRunner {
   start(): void
   /** Starts without waiting for the poll, because this node just queued work. */
   wake(kind: WorkKind): void
-  /** Takes no new items and waits for current ones. */
   stop(): Promise<void>
 }
 

@@ -10,7 +10,7 @@ import { restoreSqlite, type Restored } from '../storage/sqlite/restore.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StoreRefused } from '../storage/store.ts'
 import type { EnvironmentRow } from '../storage/environments.ts'
-import type { PageById } from '../storage/page.ts'
+import { allRows } from '../storage/page.ts'
 
 export { StoreRefused }
 
@@ -97,7 +97,7 @@ async function replaceKey(
 ): Promise<Replacement> {
   const { id, hash, text } = newApiKey(randomBytes)
   const now = Date.now()
-  const old = revokeOld ? await all((page) => storage.listApiKeys(environmentId, page)) : []
+  const old = revokeOld ? await allRows((page) => storage.listApiKeys(environmentId, page)) : []
   const good = old.filter(({ revokedAt }) => revokedAt === null)
   const scopes = [...SCOPES]
   await storage.createApiKey(
@@ -120,23 +120,13 @@ async function environmentNamed(
   storage: Storage,
   names: { workspace: string; environment: string },
 ): Promise<EnvironmentRow> {
-  const workspaces = await all((page) => storage.listWorkspaces(page))
+  const workspaces = await allRows((page) => storage.listWorkspaces(page))
   const workspace = workspaces.find(({ name }) => name === names.workspace)
   if (!workspace) throw new StoreRefused(`There is no workspace ${JSON.stringify(names.workspace)}.`)
-  const environments = await all((page) => storage.listEnvironments(workspace.id, page))
+  const environments = await allRows((page) => storage.listEnvironments(workspace.id, page))
   const environment = environments.find(({ name }) => name === names.environment)
   if (environment) return environment
   throw new StoreRefused(`Workspace ${workspace.name} has no environment ${JSON.stringify(names.environment)}.`)
-}
-
-async function all<Row extends { id: string }>(read: (page: PageById) => Promise<Row[]>): Promise<Row[]> {
-  const limit = 200
-  const rows: Row[] = []
-  for (;;) {
-    const page = await read({ limit, after: rows.at(-1)?.id ?? null })
-    rows.push(...page)
-    if (page.length < limit) return rows
-  }
 }
 
 function usableFrom(createdAt: number) {

@@ -4,16 +4,13 @@
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { Worker } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
 import type { ModelRates } from '../domain/price.ts'
 import { moduleUrl } from '../program/module-url.ts'
-import { PendingCalls } from '../threads/pending-calls.ts'
+import { createSharedThread, startCalledThread } from '../threads/called-thread.ts'
 
 export interface PriceTable {
-  /** Name and version of the data. */
   version: string
-  /** Prices of these models; null: none is known. */
   ratesOf(models: Iterable<string>): Promise<ReadonlyMap<string, ModelRates | null>>
   close(): Promise<void>
 }
@@ -22,49 +19,21 @@ const PACKAGE = '@pydantic/genai-prices'
 const IDLE_MS = 10_000
 const MODELS_KEPT = 5_000
 
-interface Answer {
-  id: number
-  rates: (ModelRates | null)[]
-}
-
 export function createPriceTable(idleMs = IDLE_MS): PriceTable {
   const known = new LRUCache<string, { rates: ModelRates | null }>({ max: MODELS_KEPT })
-  const calls = new PendingCalls<(ModelRates | null)[]>()
-  let thread: Worker | null = null
-  let idle: NodeJS.Timeout | undefined
-
-  function start(): Worker {
-    const started = new Worker(moduleUrl('price-thread', import.meta.url))
-    started.unref()
-    started.on('message', ({ id, rates }: Answer) => calls.resolve(id, rates))
-    started.once('error', (error) => end(started, error instanceof Error ? error : new Error(String(error))))
-    started.once('exit', () => end(started, new Error('the price thread ended')))
-    return started
-  }
-
-  function end(ended: Worker, error: Error): void {
-    if (thread !== ended) return
-    thread = null
-    calls.rejectAll(error)
-  }
+  const threads = createSharedThread<string[], (ModelRates | null)[]>(
+    (onEnd) => startCalledThread(moduleUrl('price-thread', import.meta.url), { name: 'price' }, onEnd),
+    idleMs,
+  )
 
   async function look(models: string[]): Promise<void> {
-    clearTimeout(idle)
-    const looking = (thread ??= start())
+    const thread = threads.enter()
     try {
-      const rates = await calls.start((id) => looking.postMessage({ id, models }))
+      const rates = await thread.call(models)
       models.forEach((model, index) => known.set(model, { rates: rates[index] ?? null }))
     } finally {
-      clearTimeout(idle)
-      idle = setTimeout(() => void stop(), idleMs).unref()
+      threads.leave()
     }
-  }
-
-  async function stop(): Promise<void> {
-    if (calls.size > 0) return
-    const ended = thread
-    thread = null
-    await ended?.terminate()
   }
 
   return {
@@ -85,10 +54,7 @@ export function createPriceTable(idleMs = IDLE_MS): PriceTable {
       }
       return found
     },
-    async close() {
-      clearTimeout(idle)
-      await thread?.terminate()
-    },
+    close: threads.close,
   }
 }
 

@@ -3,7 +3,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 
 export interface Drain {
-  /** Stops accepting connections. Resolves when all open requests are answered, or cuts them after `timeoutMs`. */
   run(timeoutMs: number): Promise<void>
 }
 

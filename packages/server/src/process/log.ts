@@ -78,7 +78,6 @@ function createLines() {
     },
     isWriting: () => writing !== null,
     idle: () => writing ?? Promise.resolve(),
-    /** That have ended. */
     writes: () => writes,
   }
 }

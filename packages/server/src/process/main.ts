@@ -18,7 +18,6 @@ import { startErrorText } from './start-error.ts'
 import { collectWhenIdle } from '../threads/collect-when-idle.ts'
 import { workerLink } from './worker-link.ts'
 
-/** Starts a server in this process. Rejects with the error if it cannot start; then nothing stays open. */
 export async function startServer(config: Config, options: StartOptions = {}): Promise<RunningServer> {
   const { log, onTrouble = () => undefined } = options
   const opening = openStorage(config, { log, onTrouble })
@@ -32,7 +31,6 @@ export async function startServer(config: Config, options: StartOptions = {}): P
   }
 }
 
-/** Runs a server until a signal ends it: the process of `tacho serve` or one of its workers. */
 export async function runServer(config: Config): Promise<void> {
   const link = workerLink()
   const { logger, leave } = createLog(config.logLevel, link && { worker: link.worker })

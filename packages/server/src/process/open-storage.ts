@@ -1,4 +1,3 @@
-/** Opens the store: a directory on this machine, or a database that many processes share. */
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
@@ -12,11 +11,9 @@ const WARN_EVERY_MS = 60_000
 
 export interface StorageWatch {
   log?: FastifyBaseLogger | undefined
-  /** Called when the store has failed permanently and the process should end. */
   onTrouble: (error: Error) => void
 }
 
-/** Opens the configured store. Loads only the engine in use. */
 export async function openStorage(config: Config, watch: StorageWatch): Promise<Storage> {
   return config.databaseUrl === null ? openEmbedded(config, watch) : openDatabase(config.databaseUrl, config, watch)
 }

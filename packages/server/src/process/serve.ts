@@ -2,7 +2,6 @@
 import cluster from 'node:cluster'
 import type { Config } from '../config/config.ts'
 
-/** Serves until a signal ends it. */
 export async function serve(config: Config): Promise<void> {
   if (config.workers > 1 && cluster.isPrimary) {
     const { runWorkers } = await import('./workers.ts')

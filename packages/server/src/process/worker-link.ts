@@ -1,4 +1,3 @@
-/** A worker's messages to and from its parent. */
 import cluster from 'node:cluster'
 import type { MetricObject, Registry } from 'prom-client'
 import type { MetricsOfWorkers } from '../http/metrics.ts'
@@ -7,19 +6,15 @@ export type FromWorker =
   /** Text for people; the parent prints it once for all workers. */
   | { tacho: 'print'; text: string }
   | { tacho: 'ready' }
-  /** The answer to `measure`. */
   | { tacho: 'measured'; metrics: MetricObject[] }
-  /** Requests the metrics of all workers. */
   | { tacho: 'gather'; id: number }
 
 export type ToWorker = { tacho: 'measure' } | { tacho: 'gathered'; id: number; text: string }
 
 export interface WorkerLink extends MetricsOfWorkers {
-  /** Number of this worker, counted from the start of the parent. */
   worker: number
   print(text: string): void
   ready(): void
-  /** Answers metrics requests for this process from now on. */
   measure(own: Registry): void
 }
 

@@ -7,7 +7,6 @@ import type { MetricObject } from 'prom-client'
 import type { ToWorker } from './worker-link.ts'
 
 export interface WorkerMetrics {
-  /** Asks all workers and merges their metrics. */
   gather(workers: readonly Worker[]): Promise<string>
   measured(worker: number, metrics: MetricObject[]): void
   departed(worker: number): void

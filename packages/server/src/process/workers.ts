@@ -27,7 +27,6 @@ const QUICK_DEATHS = 5
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 
-/** Runs workers until a signal ends them. They get the same configuration as this process. */
 export async function runWorkers({ workers: count, logLevel, drainTimeout }: Config): Promise<void> {
   const { logger, leave } = createLog(logLevel)
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
@@ -44,7 +43,6 @@ export async function runWorkers({ workers: count, logLevel, drainTimeout }: Con
   }
   const signalled = nextSignal(endNow)
 
-  /** Resolves with null when the worker is ready, or with its exit code when it ends first. */
   function start(): Promise<number | null> {
     const worker = cluster.fork()
     let startedAt = performance.now()

@@ -1,3 +1,4 @@
+import type { Page } from './page.ts'
 import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 
 /** A client is BEHIND when it asks with another revision this long after the revision changed. */
@@ -27,9 +28,8 @@ export interface ConfigurationClientsPage {
   after: ClientPlace | null
 }
 
-export interface ConfigurationClients {
+export interface ConfigurationClients extends Page<ConfigurationClientRow> {
   revision: string
   /** Counts over all clients. A standing without clients is missing. */
   counts: { standing: ClientStanding; clients: number }[]
-  rows: ConfigurationClientRow[]
 }

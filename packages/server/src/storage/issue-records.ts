@@ -41,11 +41,6 @@ export interface IssueRecordFilter {
   recordKind?: RecordKind | undefined
 }
 
-export interface IssueRecordPage {
-  limit: number
-  before: string | null
-}
-
 export interface RecordInReview {
   id: string
   recordKind: RecordKind

@@ -1,3 +1,5 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
+
 /** A page of a list. */
 export interface Page<Row> {
   rows: Row[]
@@ -5,9 +7,57 @@ export interface Page<Row> {
   more: boolean
 }
 
+export function mapPage<Row, To>({ rows, more }: Page<Row>, to: (row: Row) => To): Page<To> {
+  return { rows: rows.map(to), more }
+}
+
+/** The rows that fit on a page. Reads only one more, to see whether rows follow. */
+export function firstRows<Row extends object>(
+  found: Iterable<Row>,
+  limit: number,
+  sizeOf: (row: Row) => number = bytesOf,
+): Page<Row> {
+  const rows: Row[] = []
+  let bytes = 0
+  for (const row of found) {
+    bytes += sizeOf(row)
+    if (rows.length === limit || (rows.length > 0 && bytes > LIMITS.listBytes)) return { rows, more: true }
+    rows.push(row)
+  }
+  return { rows, more: false }
+}
+
+/** Size of its texts; everything else is small. */
+function bytesOf(row: object): number {
+  let bytes = 0
+  for (const value of Object.values(row)) if (typeof value === 'string') bytes += Buffer.byteLength(value)
+  return bytes
+}
+
 /** Keyset page over rows ordered by id (time-ordered UUIDs, or key ids). */
 export interface PageById {
   limit: number
   /** Rows after this id; null for the first page. */
   after: string | null
+}
+
+/** All rows of a list that is ordered by id. */
+export async function* eachRow<Row extends { id: string }>(
+  list: (page: PageById) => Promise<Page<Row>>,
+): AsyncGenerator<Row> {
+  let after: string | null = null
+  for (;;) {
+    const { rows, more } = await list({ limit: LIMITS.operatorPageMax, after })
+    yield* rows
+    if (!more) return
+    after = rows.at(-1)?.id ?? null
+  }
+}
+
+export async function allRows<Row extends { id: string }>(
+  list: (page: PageById) => Promise<Page<Row>>,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  for await (const row of eachRow(list)) rows.push(row)
+  return rows
 }

@@ -49,7 +49,7 @@ export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'confli
 
 export interface VersionPage {
   limit: number
-  before: number | null
+  after: number | null
 }
 
 export interface VersionResultRow {

@@ -92,5 +92,3 @@ export const KEEP_ALL: RetentionSettings = {
 }
 
 export const SETTING_NAMES = Object.keys(KEEP_ALL) as (keyof RetentionSettings)[]
-
-export const DAY_MS = 24 * 60 * 60 * 1000

@@ -18,7 +18,6 @@ const IDLE_SHARE = 0.01
 /** Less is not worth a collection. */
 const GROWN_BYTES = 6 * 1_048_576
 
-/** Watches the calling thread until it ends. Does nothing if Node runs without --expose-gc. */
 export function collectWhenIdle({ lookMs = LOOK_MS, quiet = QUIET_LOOKS } = {}): void {
   const { gc } = globalThis as { gc?: Collect }
   if (gc === undefined) return

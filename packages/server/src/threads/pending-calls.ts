@@ -1,4 +1,3 @@
-/** Pending calls to a thread, by number. */
 export class PendingCalls<Result> {
   readonly #waiting = new Map<number, PromiseWithResolvers<Result>>()
   #lastId = 0
@@ -7,7 +6,6 @@ export class PendingCalls<Result> {
     return this.#waiting.size
   }
 
-  /** Sends a call with a new number. Resolves or rejects with its answer; throws what `send` throws. */
   start(send: (id: number) => void): Promise<Result> {
     const id = ++this.#lastId
     send(id)
@@ -26,7 +24,6 @@ export class PendingCalls<Result> {
     this.#waiting.delete(id)
   }
 
-  /** Rejects all calls because the thread has ended. */
   rejectAll(error: Error): void {
     for (const { reject } of this.#waiting.values()) reject(error)
     this.#waiting.clear()

@@ -329,6 +329,7 @@ test('the events of a run are read in turns of the event loop, and their failure
     },
     nameReported: async () => undefined,
     finishWork: async () => 1,
+    postponeWork: async () => 1,
     tellOfRun: async () => true,
   }
   const pages = { urlOf: async () => null }

@@ -202,7 +202,7 @@ async function readAll(storage: Storage, environments: string[]) {
         }),
       )
       const { rows: withGaps } = await storage.listRuns(environment, { hasGaps: true }, page)
-      const records = await storage.listIssueRecords(environment, {}, { limit: 10, before: null })
+      const records = await storage.listIssueRecords(environment, {}, { limit: 10, after: null })
       return {
         runs,
         events,

@@ -14,7 +14,6 @@ const ATTRIBUTES_MAX = 1_000
 
 export class Attributes {
   readonly #left: Map<string, Json>
-  /** How many were too many, and left out. */
   readonly dropped: number
 
   constructor(pairs: readonly KeyValue[]) {
@@ -51,7 +50,6 @@ export class Attributes {
     return typeof this.peek(...names) === 'number' ? (this.take(...names) as number) : undefined
   }
 
-  /** Like `take`, for a value that many clients send as JSON text. */
   takeJson(...names: string[]): Json | undefined {
     const found = this.take(...names)
     return found === undefined ? undefined : parsed(found)
@@ -69,12 +67,10 @@ export class Attributes {
     return root === undefined || root.size === 0 ? undefined : grown(root)
   }
 
-  /** The attributes that no convention uses; undefined without any. */
   rest(): JsonObject | undefined {
     return this.#left.size === 0 ? undefined : Object.fromEntries(this.#left)
   }
 
-  /** All attributes that are left. Afterwards none is. */
   takeRest(): JsonObject {
     const rest = Object.fromEntries(this.#left)
     this.#left.clear()
@@ -164,7 +160,6 @@ export function textOf(value: Json | undefined): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** The members that are set. */
 export function set(members: { [name: string]: Json | undefined }): JsonObject {
   return Object.fromEntries(Object.entries(members).filter((entry): entry is [string, Json] => entry[1] !== undefined))
 }

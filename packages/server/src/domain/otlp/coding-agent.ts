@@ -7,13 +7,11 @@ export interface AgentRecord {
   payload: JsonObject
 }
 
-/** The name of a coding agent's record; null for any other record. Claude Code has it as the body. */
 export function agentRecordName(attributes: Attributes, body: Json | undefined): string | null {
   const name = typeof body === 'string' && body.startsWith('claude_code.') ? body : attributes.text('event.name')
   return name !== undefined && /^(claude_code|codex)\.\w/.test(name) ? name : null
 }
 
-/** What the record says; null if it adds nothing, like the deltas of a stream. */
 export function agentRecord(name: string, attributes: Attributes): AgentRecord | null {
   attributes.take('event.name')
   attributes.take('event.timestamp')

@@ -43,7 +43,6 @@ export class MessageCount {
   }
 }
 
-/** The fields of a message that are messages, by number. */
 function messagesIn(schema: DescMessage): ReadonlyMap<number, DescMessage> {
   let found = embedded.get(schema)
   if (found === undefined) {

@@ -4,7 +4,6 @@
  */
 import { isObject, parsed, set, textOf, type Attributes, type Json, type JsonObject } from './attributes.ts'
 
-/** The messages sent to the model; undefined if they were not recorded. */
 export function inputMessages(attributes: Attributes): Json[] | undefined {
   const messages = listOf(
     attributes.takeJson(

@@ -2,7 +2,6 @@
 import path from 'node:path'
 import MarkdownIt from 'markdown-it'
 
-/** Address of each page by its file. */
 export type GuidePages = ReadonlyMap<string, string>
 
 interface Source {

@@ -10,22 +10,18 @@ import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { auditOf } from './audit.ts'
 import type { OperatorLimits } from './limits.ts'
 
-/** The caller: a signed-in person or a token. */
 export interface Actor {
   kind: 'operator' | 'token'
   id: string
   name: string
-  /** Whether the caller is an owner of the whole installation. */
   installation: boolean
   /** The caller's minimum role in every workspace. */
   everywhere: Role | null
-  /** Ids of the workspaces where the caller has a role of their own. */
   ownWorkspaces: readonly string[]
   /** Null: the caller has no access to the workspace. */
   roleIn: (workspaceId: string) => Role | null
 }
 
-/** The workspace and environment that the path names; null if it names none. */
 export interface OperatorScope {
   actor: Actor
   workspace: WorkspaceRow | null
@@ -34,9 +30,7 @@ export interface OperatorScope {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the hook that identifies the caller. */
     actor: Actor | null
-    /** Set on every operator API request that reaches a handler. */
     operator: OperatorScope | null
   }
 }
@@ -87,19 +81,16 @@ export function actorWith(
   }
 }
 
-/** The caller, after the hook. */
 export function actorOf({ operator }: FastifyRequest): Actor {
   if (!operator) throw new Error('the route is not behind the access hook')
   return operator.actor
 }
 
-/** The environment that the path of a request names. */
 export function environmentOf(request: FastifyRequest): EnvironmentRow {
   if (!request.operator?.environment) throw new Error('the path of this route names no environment')
   return request.operator.environment
 }
 
-/** The workspace that the path names directly or through an environment. */
 export function workspaceOf(request: FastifyRequest): WorkspaceRow {
   if (!request.operator?.workspace) throw new Error('the path of this route names no workspace')
   return request.operator.workspace

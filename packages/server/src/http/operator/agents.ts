@@ -3,14 +3,13 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import type { AgentChange, AgentRow } from '../../storage/agents.ts'
-import type { PageById } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
-import { nameRefusal } from '../field.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { listById } from './list-by-id.ts'
+import { listPage, byId } from '../paging.ts'
+import { checkTexts } from '../field.ts'
 
 const NO_ID = refuse('conflict', 'Events identify the agent by its name; send an agentId to rename it')
 
@@ -20,12 +19,17 @@ export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listAgents, deps, ({ query, request }) => {
     const { id } = environmentOf(request)
     const withArchived = query.archived === 'true'
-    const read = (page: PageById) => storage.listAgents(id, page, withArchived)
-    return listById(cursors, ['agents', id, withArchived], query, read, toAgent)
+    return listPage(cursors, query, {
+      of: ['agents', id, withArchived],
+      read: (page) => storage.listAgents(id, page, withArchived),
+      toItem: toAgent,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.renameAgent, deps, ({ params, body: { name }, request }) => {
-    return nameRefusal(name) ?? change(request, params.agentId, 'rename', now(), { displayName: name }, { name })
+    checkTexts({ name })
+    return change(request, params.agentId, 'rename', now(), { displayName: name }, { name })
   })
 
   for (const verb of ['archive', 'restore'] as const) {

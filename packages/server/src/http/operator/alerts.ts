@@ -4,15 +4,15 @@ import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/ale
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { alertNews, firstState } from '../../domain/alert.ts'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import type { AlertRow } from '../../storage/alerts.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { Deps } from '../deps.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField } from '../field.ts'
+import { refuseField, checkTexts } from '../field.ts'
 
 const NO_ALERT = refuse('not_found', 'The alert does not exist')
 const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.alerts} alerts`)
@@ -26,8 +26,7 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.createAlert, deps, async ({ body, request }) => {
     const { name, kind, threshold, agentId = null, windowMinutes = 60, holdMinutes = 5, period = 'month' } = body
-    const refusal = ruleRefusal(kind, body)
-    if (refusal) return refusal
+    checkRule(kind, body)
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
     const rule = {
@@ -50,8 +49,7 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.changeAlert, deps, async ({ params, body, request }) => {
     const { id, environmentId, found } = await find(request, params.alertId)
     if (found === null) return NO_ALERT
-    const refusal = ruleRefusal(found.rule.kind, body)
-    if (refusal) return refusal
+    checkRule(found.rule.kind, body)
     const at = now()
     const change = body.agentId ? { ...body, agentId: body.agentId.toLowerCase() } : body
     const audit = [auditOf(request, at, 'alert.change', { kind: 'alert', id }, change)]
@@ -87,13 +85,13 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-function ruleRefusal(kind: AlertKind, { name, threshold }: AlertChange): Refusal | null {
-  if (kind === 'budget' && threshold === 0) return refuseField('threshold', 'must be above 0 for a budget')
-  return name === undefined ? null : nameRefusal(name)
+function checkRule(kind: AlertKind, { name, threshold }: AlertChange): void {
+  if (kind === 'budget' && threshold === 0) throw refuseField('threshold', 'must be above 0 for a budget')
+  checkTexts({ name })
 }
 
 function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: AlertRow): Alert {
   const { status, value, percentTold, since } = state
-  const times = { since: isoTime(since), checkedAt: checkedAt === null ? null : isoTime(checkedAt) }
+  const times = { since: isoTime(since), checkedAt: nullableIsoTime(checkedAt) }
   return { id, environmentId, ...rule, status, value, percentTold, ...times, createdAt: isoTime(createdAt) }
 }

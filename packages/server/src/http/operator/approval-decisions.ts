@@ -7,17 +7,15 @@ import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from '../field.ts'
 import { agentNames } from './named-approvals.ts'
+import { checkTexts } from '../field.ts'
 
-/** The approvals to decide together. */
 interface Chosen {
   rows: ApprovalRow[]
-  /** Requested ids that match no approval. */
   unknown: string[]
   more: boolean
 }
@@ -27,8 +25,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
   const options = { ...deps, refused: auditRefused }
 
   serveRoute(app, OPERATOR_ROUTES.decideApproval, options, async ({ params, body, request }) => {
-    const refusal = reasonRefusal(body)
-    if (refusal) return refusal
+    checkTexts({ reason: body.reason })
     const id = params.approvalId.toLowerCase()
     const row = await storage.findApproval(environmentOf(request).id, id)
     if (!row) return refuse('not_found', 'The approval does not exist')
@@ -42,10 +39,8 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
   })
 
   serveRoute(app, OPERATOR_ROUTES.decideApprovals, options, async ({ body, request }) => {
-    const refusal = reasonRefusal(body)
-    if (refusal) return refusal
+    checkTexts({ reason: body.reason })
     const chosen = await choose(environmentOf(request).id, body)
-    if (isRefusal(chosen)) return chosen
     const decided = await decide(request, chosen.rows, body)
     const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
     return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
@@ -85,20 +80,20 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     await storage.appendAudit([auditOf(request, now(), 'approval.decide.refused', target, { fields })])
   }
 
-  async function choose(environmentId: string, body: NewDecisions): Promise<Chosen | Refusal> {
+  async function choose(environmentId: string, body: NewDecisions): Promise<Chosen> {
     const { ids, toolName, inputHash } = body
     const byTool = toolName !== undefined && inputHash !== undefined
     if (byTool === (ids !== undefined) || (ids && (toolName ?? inputHash) !== undefined)) {
-      return refuse('invalid_request', 'Send either ids, or toolName and inputHash')
+      throw refuse('invalid_request', 'Send either ids, or toolName and inputHash')
     }
     return ids ? chooseByIds(environmentId, ids) : chooseByTool(environmentId, toolName ?? '', inputHash ?? '')
   }
 
-  async function chooseByIds(environmentId: string, given: string[]): Promise<Chosen | Refusal> {
+  async function chooseByIds(environmentId: string, given: string[]): Promise<Chosen> {
     const ids = [...new Set(given.map((id) => id.toLowerCase()))]
     const found = await storage.findApprovals(environmentId, ids)
     if (new Set(found.map(({ toolName, inputHash }) => `${inputHash} ${toolName}`)).size > 1) {
-      return refuse('conflict', 'The approvals are for different tools or inputs: send one request per tool and input')
+      throw refuse('conflict', 'The approvals are for different tools or inputs: send one request per tool and input')
     }
     const byId = new Map(found.map((row) => [row.id, row]))
     const unknown = ids.filter((id) => !byId.has(id))
@@ -111,10 +106,6 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     const page = { limit: LIMITS.decisionsMax, after: null }
     return { unknown: [], ...(await storage.listApprovals(environmentId, filter, page)) }
   }
-}
-
-function reasonRefusal({ reason }: NewDecision): Refusal | null {
-  return textsRefusal({ reason })
 }
 
 /** The decider is always the authenticated caller, never a name in the request. */

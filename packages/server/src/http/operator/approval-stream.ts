@@ -21,7 +21,6 @@ import { namedApprovals } from './named-approvals.ts'
 export interface StreamOptions {
   /** Interval between heartbeats. Access is checked again before each heartbeat and each message. */
   beatMs?: number
-  /** Bounds of open streams; `mostStreams` is that of the process. */
   mostStreams?: number
   ofWorkspace?: number
   ofCaller?: number
@@ -93,7 +92,6 @@ export function approvalStreamRoutes(
       unfollow()
     })
 
-    /** Sends the text in order if the client still has access. */
     function sendIfAllowed(text: () => string | Promise<string>): Promise<void> {
       sent = sent.then(async () => {
         // Keep clients connected while the store does not answer.
@@ -130,7 +128,6 @@ export function approvalStreamRoutes(
     return reply.header('x-accel-buffering', 'no').type(STREAM_TYPE).send(messages)
   }
 
-  /** Whether the client that opened the stream still has access. */
   async function hasAccess(request: FastifyRequest): Promise<boolean> {
     const actor = await currentActor(deps, request)
     return actor !== null && actor.roleIn(workspaceOf(request).id) !== null

@@ -5,16 +5,14 @@ import type { FastifyInstance } from 'fastify'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approval.ts'
 import { soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
-import type { ApprovalPage, ApprovalRow } from '../../storage/approvals.ts'
+import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { namedApprovals } from './named-approvals.ts'
-
-type Position = NonNullable<ApprovalPage['after']>
+import { readPage, NOTHING } from '../paging.ts'
 
 /** The queue groups this many requests: those with the earliest deadlines. */
 const GROUPED_REQUESTS = 10_000
@@ -23,26 +21,17 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
   const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listApprovals, deps, async ({ query, request }) => {
-    const { limit = LIMITS.operatorPageDefault, cursor, status, toolName, agentId, policyId, runId } = query
-    const inputHash = query.inputHash?.toLowerCase()
     const environment = environmentOf(request)
-    const texts = [toolName, inputHash, agentId, policyId, runId]
-    const walk = [environment.id, 'approvals', status, ...texts]
-    const start = startOf<Position>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
+    const { status, toolName, agentId, policyId, runId } = query
+    const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId }
     // A text that no store can keep matches no approval.
-    if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
-    const filter = { status, toolName, inputHash, agentId, policyId, runId }
-    const page = await current.read(environment.id, () =>
-      storage.listApprovals(environment.id, filter, { limit, ...start }),
-    )
-    const timeOf = (row: ApprovalRow) => (status === 'PENDING' ? row.expiresAt : row.createdAt)
-    const { items, nextCursor } = pageFrom(
-      page,
-      (row) => row,
-      (row) => cursors.write(walk, { time: timeOf(row), id: row.id }),
-    )
-    return { items: await toCards(environment.id, items), nextCursor }
+    if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
+    const { rows, nextCursor } = await readPage(cursors, query, {
+      of: [environment.id, 'approvals', filter],
+      read: (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),
+      placeOf: (row: ApprovalRow) => ({ time: status === 'PENDING' ? row.expiresAt : row.createdAt, id: row.id }),
+    })
+    return { items: await toCards(environment.id, rows), nextCursor }
   })
 
   serveRoute(app, OPERATOR_ROUTES.listApprovalGroups, deps, async ({ request }) => {

@@ -1,4 +1,4 @@
-/** Renames, archives, restores and deletes tenants, prompts and policies. */
+import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -12,44 +12,41 @@ import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
+import { refreshCredentials } from './refresh-credentials.ts'
 import { toEnvironment } from './environments.ts'
-import { nameRefusal, tenantNameRefusal } from '../field.ts'
+import { checkTenantName, checkTexts } from '../field.ts'
 import { toWorkspace } from './workspaces.ts'
 
-const DAY_MS = 86_400_000
 const VERBS = { rename: 'Rename', archive: 'Archive', restore: 'Restore' } as const
 type Verb = keyof typeof VERBS
 
 export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, keys, now } = deps
+  const { storage, now } = deps
 
   for (const verb of Object.keys(VERBS) as Verb[]) {
     serveRoute(app, OPERATOR_ROUTES[`${verb}Workspace`], deps, async ({ request, ...given }) => {
       const { id } = workspaceOf(request)
-      const change = changeOf(request, verb, given, tenantNameRefusal)
-      if (!('audit' in change)) return change
+      const change = changeOf(request, verb, given, checkTenantName)
       const row = await storage.changeWorkspace(id, change.to, change.audit('workspace', id))
       if (row === null) return refuse('not_found', 'The workspace does not exist')
       if (row === 'name_taken') return refuse('conflict', 'A workspace with this name already exists')
-      await refreshKeys()
+      await refreshCredentials(deps)
       return toWorkspace(row)
     })
 
     serveRoute(app, OPERATOR_ROUTES[`${verb}Environment`], deps, async ({ request, ...given }) => {
       const { id } = environmentOf(request)
-      const change = changeOf(request, verb, given, tenantNameRefusal)
-      if (!('audit' in change)) return change
+      const change = changeOf(request, verb, given, checkTenantName)
       const row = await storage.changeEnvironment(id, change.to, change.audit('environment', id))
       if (row === null) return refuse('not_found', 'The environment does not exist')
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
-      await refreshKeys()
+      await refreshCredentials(deps)
       return toEnvironment(row)
     })
 
     serveRoute(app, OPERATOR_ROUTES[`${verb}Prompt`], deps, async ({ params, request, ...given }) => {
       const id = params.promptId.toLowerCase()
-      const change = changeOf(request, verb, given, nameRefusal)
-      if (!('audit' in change)) return change
+      const change = changeOf(request, verb, given, (name) => checkTexts({ name }))
       const row = await storage.changePrompt(workspaceOf(request).id, id, change.to, change.audit('prompt', id))
       if (row === null) return refuse('not_found', 'The workspace does not have this prompt')
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
@@ -83,8 +80,8 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
     request: FastifyRequest,
     verb: Verb,
     given: { body?: unknown },
-    refusalOf: typeof nameRefusal,
-  ): Changing | Refusal {
+    checkName: (name: string) => void,
+  ): Changing {
     const at = now()
     const changing = (to: TenantChange, detail = {}): Changing => ({
       to,
@@ -93,13 +90,8 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
     if (verb !== 'rename') return changing({ archivedAt: verb === 'archive' ? at : null })
     // The schema of a rename requires it.
     const { name } = given.body as { name: string }
-    return refusalOf(name) ?? changing({ name }, { name })
-  }
-
-  /** Applies it on this node now instead of waiting for the next poll. */
-  async function refreshKeys(): Promise<void> {
-    const askedAt = performance.now()
-    keys.observeRevision(await storage.controlRevision(), askedAt)
+    checkName(name)
+    return changing({ name }, { name })
   }
 }
 

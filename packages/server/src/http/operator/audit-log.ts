@@ -1,4 +1,3 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry, AuditPage, AuditQuery } from '@tacho/contract/operator/audit.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -6,11 +5,10 @@ import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AuditEntry as AuditRow } from '../../storage/audit.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { timeOf } from '../field.ts'
 import { workspaceInPath } from './tokens.ts'
+import { listPage, byId, NOTHING } from '../paging.ts'
+import { optionalTimeOf } from '../field.ts'
 
 export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
@@ -18,22 +16,20 @@ export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listAudit, deps, ({ request, query }) => list(request, query))
   serveRoute(app, OPERATOR_ROUTES.listInstallationAudit, deps, ({ request, query }) => list(request, query))
 
-  async function list(request: FastifyRequest, query: AuditQuery): Promise<AuditPage | Refusal> {
-    const { limit = LIMITS.operatorPageDefault, cursor, action, actorId, targetKind, targetId } = query
-    const from = query.from === undefined ? undefined : timeOf('from', query.from)
-    const to = query.to === undefined ? undefined : timeOf('to', query.to)
-    if (isRefusal(from)) return from
-    if (isRefusal(to)) return to
-    const workspaceId = workspaceInPath(request)
-    const texts = [action, actorId, targetKind, targetId]
-    const walk = ['audit', workspaceId, ...texts, from, to]
-    const start = startOf<{ id: string }>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
+  async function list(request: FastifyRequest, query: AuditQuery): Promise<AuditPage> {
+    const { action, actorId, targetKind, targetId } = query
+    const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
+    const texts = { action, actorId, targetKind, targetId }
     // A text that no store can keep matches no entry.
-    if (!texts.every((text) => isStorableText(text ?? ''))) return { items: [], nextCursor: null }
-    const filter = { action, actorId, targetKind, targetId, from, to }
-    const page = await storage.listAudit(workspaceId, { limit, after: start.after?.id ?? null }, filter)
-    return pageFrom(page, toAuditEntry, ({ id }) => cursors.write(walk, { id }))
+    if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
+    const workspaceId = workspaceInPath(request)
+    const filter = { ...texts, ...times }
+    return listPage(cursors, query, {
+      of: ['audit', workspaceId, filter],
+      read: (page) => storage.listAudit(workspaceId, page, filter),
+      toItem: toAuditEntry,
+      placeOf: byId,
+    })
   }
 }
 

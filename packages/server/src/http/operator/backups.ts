@@ -5,7 +5,7 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
 
@@ -35,17 +35,13 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.createBackup, deps, async ({ request, reply }) => {
     if (busy) return refuse('conflict', 'Another backup is in progress')
     busy = true
-    const snapshot = await audited(request)
-      .then(take)
-      .catch((error: unknown) => {
-        busy = false
-        throw error
-      })
-    if (isRefusal(snapshot)) {
+    try {
+      await audited(request)
+      return stream(await take(), reply)
+    } catch (error) {
       busy = false
-      return snapshot
+      throw error
     }
-    return stream(snapshot, reply)
   })
 
   /** Exports all data, so write an audit entry. */
@@ -53,15 +49,15 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
     await storage.appendAudit([auditOf(request, now(), 'backup.create', { kind: 'backup', id: request.id })])
   }
 
-  async function take(): Promise<Snapshot | Refusal> {
+  async function take(): Promise<Snapshot> {
     const { storeBytes, diskFreeBytes } = storage.gauges()
     if (storeBytes !== null && diskFreeBytes !== null && diskFreeBytes - storeBytes < config.minFreeDisk) {
-      return refuse('storage_full', `A snapshot needs up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
+      throw refuse('storage_full', `A snapshot needs up to ${storeBytes} bytes of disk; ${diskFreeBytes} are free`)
     }
     const name = path.join(config.dataDir, `${SNAPSHOT_PREFIX}${randomUUID()}`)
     try {
       const result = await storage.backup(name)
-      if (!result.ok) return refuse('conflict', NO_SNAPSHOT[result.reason])
+      if (!result.ok) throw refuse('conflict', NO_SNAPSHOT[result.reason])
       return await digest(await open(name), result.bytes)
     } finally {
       // The open handle keeps the content readable, so delete the file now: nothing can leave it behind.

@@ -13,9 +13,7 @@ import type { OperatorLimits } from './limits.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set if the caller is a token. */
     operatorToken: OperatorTokenRow | null
-    /** Set if the caller is a person. */
     session: SessionRow | null
   }
 }
@@ -50,7 +48,6 @@ export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
   }
 }
 
-/** The current actor of a request; null if the credential is no longer valid. */
 export async function currentActor(deps: CallerDeps, request: FastifyRequest): Promise<Actor | null> {
   const caller = await findCaller(deps, request)
   return caller && actorOfCaller(caller)

@@ -1,16 +1,16 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { completenessSums, placeOf, toSum, type SumPlace } from '../../domain/completeness-sums.ts'
+import { completenessSums, placeOf, toSum, type Sum } from '../../domain/completeness-sums.ts'
 import { nullableIsoTime } from '../../domain/run.ts'
 import type { GapFilter, RunPlace } from '../../storage/runs.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
-import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { waitForTurn } from '../turns.ts'
 import { environmentOf } from './access.ts'
 import { windowOf } from './window.ts'
+import { readPage } from '../paging.ts'
+import { firstRows } from '../../storage/page.ts'
 
 const RUNS_AT_ONCE = 100
 /** Added in one turn of the event loop: a run may have many. */
@@ -21,17 +21,19 @@ export function completenessRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readCompleteness, deps, async ({ query, request }) => {
     const window = windowOf(query)
-    if (isRefusal(window)) return window
     const { id } = environmentOf(request)
-    const { by, limit = LIMITS.operatorPageDefault, cursor } = query
+    const { by } = query
     const agentId = query.agentId?.toLowerCase()
-    const walk = [id, 'completeness', by, agentId ?? '', window.from, window.to]
-    const start = startOf<SumPlace>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
     const sums = completenessSums(by)
-    const lookedTo = await eachRun(id, { agentId, ...window }, sums.add)
-    const page = pageOf(sums.after(start.after), limit, toSum, (last) => cursors.write(walk, placeOf(last)))
-    return { ...page, lookedTo: nullableIsoTime(lookedTo) }
+    const { rows, nextCursor, addedTo } = await readPage(cursors, query, {
+      of: [id, 'completeness', by, agentId, window],
+      read: async ({ limit, after }) => {
+        const last = await eachRun(id, { agentId, ...window }, sums.add)
+        return { ...firstRows(sums.after(after), limit, bytesOf), addedTo: last }
+      },
+      placeOf,
+    })
+    return { items: rows.map(toSum), nextCursor, lookedTo: nullableIsoTime(addedTo) }
   })
 
   /** Newest first. Returns the start of the last run that was added, if there may be more. */
@@ -59,3 +61,5 @@ export function completenessRoutes(app: FastifyInstance, deps: Deps): void {
     }
   }
 }
+
+const bytesOf = (sum: Sum): number => Buffer.byteLength(JSON.stringify(toSum(sum)))

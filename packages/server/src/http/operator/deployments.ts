@@ -3,39 +3,30 @@ import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/con
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isoTime, nullableIsoTime } from '../../domain/run.ts'
-import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
-import type {
-  Change,
-  DeploymentChangePage,
-  DeploymentChangeRow,
-  DeploymentPage,
-  DeploymentRow,
-  Intent,
-  Item,
-  Published,
-} from '../../storage/deployments.ts'
+import { isStorableText } from '../../domain/text.ts'
+import type { Change, DeploymentChangeRow, DeploymentRow, Intent, Item, Published } from '../../storage/deployments.ts'
 import type { Deps } from '../deps.ts'
-import { pageOf, startOf } from '../paging.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from '../field.ts'
+import { refuseField, checkTexts } from '../field.ts'
+import { listPage, NOTHING } from '../paging.ts'
 
 export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, configurations, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listDeployments, deps, async ({ query, request }) => {
     const { id } = environmentOf(request)
-    const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = ['deployments', id]
-    const start = startOf<NonNullable<DeploymentPage['after']>>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
     // Read the revision first: a publication in between then shows in the rows or not at all.
     const { revision } = await storage.readConfiguration(id, null)
-    const rows = await storage.listDeployments(id, { limit: limit + 1, ...start })
-    const place = ({ kind, id: of }: DeploymentRow) => cursors.write(walk, { kind, id: of })
-    return { revision, ...pageOf(rows, limit, toDeployment, place) }
+    const page = await listPage(cursors, query, {
+      of: ['deployments', id],
+      read: (place) => storage.listDeployments(id, place),
+      toItem: toDeployment,
+      placeOf: ({ kind, id: of }: DeploymentRow) => ({ kind, id: of }),
+    })
+    return { revision, ...page }
   })
 
   serveRoute(app, OPERATOR_ROUTES.deploy, deps, ({ body: { items, note }, request }) => {
@@ -59,17 +50,16 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listDeploymentChanges, deps, async ({ query, request }) => {
     const { id: environmentId } = environmentOf(request)
-    const { limit = LIMITS.operatorPageDefault, cursor, kind, id } = query
+    const { kind, id } = query
     if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
-    if (id !== undefined && !isStorableText(id)) return { items: [], nextCursor: null }
+    if (id !== undefined && !isStorableText(id)) return NOTHING
     const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
-    const walk = ['deployment changes', environmentId, filter]
-    const start = startOf<NonNullable<DeploymentChangePage['after']>>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const rows = await storage.listDeploymentChanges(environmentId, filter, { limit: limit + 1, ...start })
-    const place = (row: DeploymentChangeRow) =>
-      cursors.write(walk, { publication: row.publication, kind: row.kind, id: row.id })
-    return pageOf(rows, limit, toDeploymentChange, place)
+    return listPage(cursors, query, {
+      of: ['deployment changes', environmentId, filter],
+      read: (page) => storage.listDeploymentChanges(environmentId, filter, page),
+      toItem: toDeploymentChange,
+      placeOf: (row: DeploymentChangeRow) => ({ publication: row.publication, kind: row.kind, id: row.id }),
+    })
   })
 
   async function publish(
@@ -77,8 +67,8 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
     intent: Intent,
     note: string | null | undefined,
   ): Promise<PublicationResult | Refusal> {
-    const refusal = itemsRefusal(intent) ?? textsRefusal({ note })
-    if (refusal) return refusal
+    checkItems(intent)
+    checkTexts({ note })
     const environment = environmentOf(request)
     const action = `configuration.${intent.action.toLowerCase()}`
     const target = { kind: 'environment', id: environment.id }
@@ -101,14 +91,13 @@ function toItem({ kind, id }: Item): Item {
   return { kind, id: kind === 'prompt' ? id.toLowerCase() : id }
 }
 
-function itemsRefusal({ items }: Intent): Refusal | null {
+function checkItems({ items }: Intent): void {
   const seen = new Set<string>()
   for (const [index, { kind, id }] of (items ?? []).entries()) {
-    if (!isStorableText(id)) return refuseField(`items/${index}/id`, UNSTORABLE)
-    if (seen.has(`${kind} ${id}`)) return refuseField(`items/${index}`, 'must not appear twice')
+    checkTexts({ [`items/${index}/id`]: id })
+    if (seen.has(`${kind} ${id}`)) throw refuseField(`items/${index}`, 'must not appear twice')
     seen.add(`${kind} ${id}`)
   }
-  return null
 }
 
 function resultOf(published: Published): PublicationResult | Refusal {

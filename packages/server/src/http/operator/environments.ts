@@ -2,17 +2,16 @@ import { randomBytes } from 'node:crypto'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
-import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { EnvironmentRow } from '../../storage/environments.ts'
-import type { PageById } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { tenantNameRefusal } from '../field.ts'
-import { listById } from './list-by-id.ts'
+import { listPage, byId } from '../paging.ts'
+import { checkTenantName } from '../field.ts'
+import { pick, isoOf } from '../../domain/shown.ts'
 
 export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
@@ -20,13 +19,16 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listEnvironments, deps, ({ query, request }) => {
     const { id } = workspaceOf(request)
     const withArchived = query.archived === 'true'
-    const read = (page: PageById) => storage.listEnvironments(id, page, withArchived)
-    return listById(cursors, ['environments', id, withArchived], query, read, toEnvironment)
+    return listPage(cursors, query, {
+      of: ['environments', id, withArchived],
+      read: (page) => storage.listEnvironments(id, page, withArchived),
+      toItem: toEnvironment,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createEnvironment, deps, async ({ body: { name }, request }) => {
-    const refusal = tenantNameRefusal(name)
-    if (refusal) return refusal
+    checkTenantName(name)
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
     const row = { id, workspaceId: workspaceOf(request).id, name, createdAt, archivedAt: null, deleteAt: null }
@@ -39,7 +41,5 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 export function toEnvironment(row: EnvironmentRow): Environment {
-  const { id, workspaceId, name, createdAt, archivedAt, deleteAt } = row
-  const times = { archivedAt: nullableIsoTime(archivedAt), deleteAt: nullableIsoTime(deleteAt) }
-  return { id, workspaceId, name, createdAt: isoTime(createdAt), ...times }
+  return { ...pick(row, 'id', 'workspaceId', 'name'), ...isoOf(row, 'createdAt', 'archivedAt', 'deleteAt') }
 }

@@ -4,18 +4,17 @@ import type { Erasure, ErasureSubject } from '@tacho/contract/operator/erasure.t
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { advanceErasure } from '../../domain/erasure.ts'
-import { isoTime } from '../../domain/run.ts'
 import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
 import type { ErasureRow, NewErasure } from '../../storage/erasures.ts'
-import type { PageById } from '../../storage/page.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { Deps } from '../deps.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from '../field.ts'
-import { listById } from './list-by-id.ts'
+import { refuseField, checkTexts } from '../field.ts'
+import { listPage, byId } from '../paging.ts'
+import { pick, isoOf } from '../../domain/shown.ts'
 
 const NO_ERASURE = refuse('not_found', 'The erasure does not exist')
 /** If an erasure takes longer, the reply comes before it is effective, and the background job continues. */
@@ -26,8 +25,8 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.createErasure, deps, async ({ body, request }) => {
     const { kind, field = null, reason = null } = body
-    const refusal = subjectRefusal(body) ?? textsRefusal({ reason })
-    if (refusal) return refusal
+    checkSubject(body)
+    checkTexts({ reason })
     const { id: environmentId } = environmentOf(request)
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
@@ -58,8 +57,7 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.previewErasure, deps, async ({ body, request }) => {
-    const refusal = subjectRefusal(body)
-    if (refusal) return refusal
+    checkSubject(body)
     const { id: environmentId } = environmentOf(request)
     const { kind, field = null } = body
     const subject = kind === 'run' ? ((await storage.findRun(environmentId, body.id))?.runId ?? body.id) : body.id
@@ -68,7 +66,12 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listErasures, deps, ({ query, request }) => {
     const { id } = environmentOf(request)
-    return listById(cursors, ['erasures', id], query, (page: PageById) => storage.listErasures(id, page), toErasure)
+    return listPage(cursors, query, {
+      of: ['erasures', id],
+      read: (page) => storage.listErasures(id, page),
+      toItem: toErasure,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.readErasure, deps, async ({ params, request }) => {
@@ -77,35 +80,18 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-function subjectRefusal({ kind, id, field = [] }: ErasureSubject): Refusal | null {
-  if (!isStorableText(id)) return refuseField('id', UNSTORABLE)
-  if (!field.every(isStorableText)) return refuseField('field', UNSTORABLE)
-  return field.length > 0 && kind !== 'user' ? refuseField('field', 'is only for the kind user') : null
+function checkSubject({ kind, id, field = [] }: ErasureSubject): void {
+  checkTexts({ id })
+  if (!field.every(isStorableText)) throw refuseField('field', UNSTORABLE)
+  if (field.length > 0 && kind !== 'user') throw refuseField('field', 'is only for the kind user')
 }
 
 function toErasure(row: ErasureRow): Erasure {
-  const { kind, id, name } = row.requestedBy
-  const time = (at: number | null) => (at === null ? null : isoTime(at))
   return {
-    id: row.id,
-    environmentId: row.environmentId,
-    kind: row.kind,
-    subjectHash: row.subjectHash,
+    ...pick(row, 'id', 'environmentId', 'kind', 'subjectHash', 'reason', 'status', 'searched', 'toSearch', 'runs'),
+    ...pick(row, 'events', 'eventsDeleted', 'approvals', 'issueRecords', 'issues', 'checksum'),
+    ...isoOf(row, 'createdAt', 'effectiveAt', 'finishedAt'),
     field: row.field === null ? null : [...row.field],
-    reason: row.reason,
-    status: row.status,
-    requestedBy: { kind, id, name },
-    createdAt: isoTime(row.createdAt),
-    effectiveAt: time(row.effectiveAt),
-    finishedAt: time(row.finishedAt),
-    searched: row.searched,
-    toSearch: row.toSearch,
-    runs: row.runs,
-    events: row.events,
-    eventsDeleted: row.eventsDeleted,
-    approvals: row.approvals,
-    issueRecords: row.issueRecords,
-    issues: row.issues,
-    checksum: row.checksum,
+    requestedBy: pick(row.requestedBy, 'kind', 'id', 'name'),
   }
 }

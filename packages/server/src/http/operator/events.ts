@@ -11,10 +11,10 @@ import { pricingOf } from '../../prices/pricing.ts'
 import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/events.ts'
 import type { UncostedCalls } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
-import { startOf } from '../paging.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
+import { placeAt } from '../paging.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
@@ -29,16 +29,15 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
     const environment = environmentOf(request)
     const run = await storage.findRun(environment.id, params.runId)
     if (!run) return refuse('not_found', 'The run does not exist')
-    const walk = [environment.id, 'event rows', run.id, order, eventType, q]
-    const start = startOf<Position>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
+    const of = [environment.id, 'event rows', run.id, order, eventType, q]
+    const after = placeAt<Position>(cursors, of, cursor)
     const filter = filterOf(eventType, q)
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
-      ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, ...start })
+      ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, after })
       : { rows: [], more: false }
     // Arrival order never ends: the last position is where the next read starts.
-    const { time, seq } = lookedTo ?? rows.at(-1) ?? start.after ?? BEGINNING
-    const nextCursor = more || order === 'arrival' ? cursors.write(walk, { time, seq }) : null
+    const { time, seq } = lookedTo ?? rows.at(-1) ?? after ?? BEGINNING
+    const nextCursor = more || order === 'arrival' ? cursors.write(of, { time, seq }) : null
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
   })
 

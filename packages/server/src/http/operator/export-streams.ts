@@ -20,9 +20,7 @@ interface Export {
   request: FastifyRequest
   reply: FastifyReply
   route: Route
-  /** Name of the file. */
   name: string
-  /** Called when the export has its place. */
   begin: () => Promise<AsyncIterable<string | Uint8Array>>
 }
 

@@ -12,7 +12,7 @@ import { pricingOf } from '../../prices/pricing.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { namedApprovals } from './named-approvals.ts'
 import { environmentOf, workspaceOf } from './access.ts'
@@ -40,7 +40,6 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const { after, ...given } = query
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given, now())
-    if (isRefusal(filter)) return filter
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
@@ -61,7 +60,6 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const { table, ...given } = query
     const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given, now())
-    if (isRefusal(filter)) return filter
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
       const target = { kind: 'environment', id: environment.id }
@@ -93,7 +91,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
         run: toOperatorRun(row, pricing, (await storage.readRunScores(environment.id, [row.id])).get(row.id)),
         workspace: workspace.name,
         environment: environment.name,
-        issues: issues.map(toIssueSummary),
+        issues: issues.rows.map(toIssueSummary),
         approvals: await namedApprovals(storage, environment.id, approvals.rows),
         hasPayloads: query.payloads === 'true',
         writtenAt: now(),

@@ -144,7 +144,6 @@ function* together(parts: readonly ImportPart[]): Generator<ImportPart[]> {
 const isSameRun = (one: ImportPart, other: ImportPart): boolean =>
   one.kind === 'run' && other.kind === 'run' && one.run.runId === other.run.runId
 
-/** Events that arrived together, in the order of their arrival. */
 function byArrival(events: PartOf<'run'>['events']) {
   const batches: { receivedAt: number; events: PartOf<'run'>['events'][number]['event'][] }[] = []
   for (const { event, receivedAt } of events) {

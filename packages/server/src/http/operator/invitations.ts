@@ -22,20 +22,20 @@ import { hashPassword, verifyPassword } from '../../domain/password.ts'
 import { isoTime } from '../../domain/run.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../storage/operators.ts'
-import type { PageById } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
 import { invitationLink } from '../../domain/invitation.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { newRecordId } from './sign-in/records.ts'
 import { personalEntry } from './sign-in/personal-entry.ts'
 import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField, textsRefusal } from '../field.ts'
+import { refuseField, checkTexts } from '../field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
-import { listById } from './list-by-id.ts'
 import { workspaceInPath } from './tokens.ts'
+import { listPage, byId } from '../paging.ts'
+import { pick, isoOf } from '../../domain/shown.ts'
 
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
@@ -52,8 +52,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   )
 
   serveRoute(app, OPERATOR_ROUTES.openInvitation, deps, async ({ request, body }) => {
-    const refusal = attempts.from(request.ip)
-    if (refusal) return refusal
+    attempts.from(request.ip)
     const found = await find(body.token)
     if (!found) return NO_INVITATION
     const { email, role, workspaceId, invitedBy, expiresAt } = found
@@ -70,15 +69,14 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
   })
 
   serveRoute(app, OPERATOR_ROUTES.acceptInvitation, deps, async ({ request, body }) => {
-    const refusal = attempts.from(request.ip) ?? nameRefusal(body.name ?? '') ?? newPasswordRefusal(body.password)
-    if (refusal) return refusal
+    attempts.from(request.ip)
+    checkTexts({ name: body.name, password: body.password })
     const found = await find(body.token)
     if (!found) return NO_INVITATION
     const email = found.email === ANY_EMAIL ? lowerCase(body.email ?? '') : found.email
     if (!isEmail(email)) return refuseField('email', 'must be your e-mail address: this invitation names none')
     const creates = found.createsAccount && found.operator === null
     const operator = creates ? await future(email, body, request) : await present(found, body, request)
-    if (isRefusal(operator)) return operator
     const at = now()
     const detail = { invitation: found.id, role: found.role, invitedBy: found.invitedBy }
     const person = { id: operator.id, email }
@@ -93,7 +91,6 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     return { email, role: found.role, created: found.operator === null }
   })
 
-  /** The pending invitation of a link. */
   async function find(token: string): Promise<FoundInvitation | null> {
     const presented = parseInvitation(token)
     const found = presented && (await storage.findInvitation(presented.id, now()))
@@ -106,32 +103,25 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     found: FoundInvitation,
     { password }: Acceptance,
     request: FastifyRequest,
-  ): Promise<{ id: string } | Refusal> {
+  ): Promise<{ id: string }> {
     const { operator, email, createsAccount } = found
     if (createsAccount && operator?.passwordHash === null) {
-      return refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
+      throw refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }
-    const refusal = attempts.on(email)
-    if (refusal) return refusal
+    attempts.on(email)
     // An address without an account takes as long and is told the same, because owners of a workspace may invite any.
     const isRight = await attempts.inTurn(request, () => verifyPassword(password, operator?.passwordHash ?? null))
-    if (isRefusal(isRight)) return isRight
-    if (!isRight || operator === null) return createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
+    if (!isRight || operator === null) throw createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
     attempts.succeeded(email, request.ip)
     return { id: operator.id }
   }
 
-  async function future(
-    email: string,
-    { name, password }: Acceptance,
-    request: FastifyRequest,
-  ): Promise<NewOperator | Refusal> {
+  async function future(email: string, { name, password }: Acceptance, request: FastifyRequest): Promise<NewOperator> {
     if (Array.from(password).length < LIMITS.passwordCharsMin) {
-      return refuseField('password', `must have at least ${LIMITS.passwordCharsMin} characters`)
+      throw refuseField('password', `must have at least ${LIMITS.passwordCharsMin} characters`)
     }
     const createdAt = now()
     const hash = await attempts.inTurn(request, () => hashPassword(password))
-    if (isRefusal(hash)) return hash
     return {
       id: uuidv7(createdAt, randomBytes),
       name: name ?? email,
@@ -144,8 +134,12 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
 
   function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
     const workspaceId = workspaceInPath(request)
-    const read = (page: PageById) => storage.listInvitations(workspaceId, page)
-    return listById(cursors, ['invitations', workspaceId], query, read, toInvitation)
+    return listPage(cursors, query, {
+      of: ['invitations', workspaceId],
+      read: (page) => storage.listInvitations(workspaceId, page),
+      toItem: toInvitation,
+      placeOf: byId,
+    })
   }
 
   async function invite(request: FastifyRequest, body: NewInvitation): Promise<CreatedInvitation | Refusal> {
@@ -200,11 +194,9 @@ function accountOf({ operator, createsAccount }: FoundInvitation): OpenedInvitat
   return operator.passwordHash === null ? 'identity-provider' : 'password'
 }
 
-function newPasswordRefusal(password: string): Refusal | null {
-  return textsRefusal({ password })
-}
-
 function toInvitation(row: InvitationRow): Invitation {
-  const { id, workspaceId, email, role, invitedBy, createdAt, expiresAt } = row
-  return { id, workspaceId, email, role, invitedBy, createdAt: isoTime(createdAt), expiresAt: isoTime(expiresAt) }
+  return {
+    ...pick(row, 'id', 'workspaceId', 'email', 'role', 'invitedBy'),
+    ...isoOf(row, 'createdAt', 'expiresAt'),
+  }
 }

@@ -9,14 +9,13 @@ import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { ChangedIssue, IssueActivityRow, IssueChange, IssueRef, IssueWhole } from '../../storage/issues.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal, timeOf } from '../field.ts'
+import { refuseField, checkTexts, futureTimeOf } from '../field.ts'
 import { NO_ISSUE } from './issues.ts'
 
-/** A requested change: the issue, the actor and the entry for its history. */
 interface Asked {
   issue: IssueRef
   change: IssueChange
@@ -36,8 +35,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
   }
 
   serveRoute(app, OPERATOR_ROUTES.commentIssue, deps, async ({ params, body: { text }, request }) => {
-    const refusal = textsRefusal({ text })
-    if (refusal) return refusal
+    checkTexts({ text })
     // The comment text stays with the issue; the audit log records only that there was a comment.
     const { issue, change, audit } = ask(request, params.issueId, 'comment')
     if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
@@ -61,9 +59,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     changeState(request, params.issueId, 'resolve', 'RESOLVED'),
   )
   serveRoute(app, OPERATOR_ROUTES.ignoreIssue, deps, ({ params, query, request }) => {
-    const until = query.until === undefined ? null : timeOf('until', query.until)
-    if (isRefusal(until)) return until
-    if (until !== null && until <= now()) return refuseField('until', 'must be in the future')
+    const until = query.until === undefined ? null : futureTimeOf('until', query.until, now())
     return changeState(request, params.issueId, 'ignore', 'IGNORED', until)
   })
   serveRoute(app, OPERATOR_ROUTES.reopenIssue, deps, ({ params, request }) =>
@@ -71,8 +67,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
   )
 
   serveRoute(app, OPERATOR_ROUTES.assignIssue, deps, async ({ params, body: { assignee }, request }) => {
-    const refusal = textsRefusal({ assignee })
-    if (refusal) return refusal
+    checkTexts({ assignee })
     const { issue, change, audit } = ask(request, params.issueId, 'assign', { assignee })
     return changedReply(await storage.assignIssue(issue, assignee, change, audit))
   })

@@ -1,13 +1,12 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { issueRecordJson, toIssueRecord } from '../../domain/issue-view.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { RawJson, serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
+import { listPage, byId } from '../paging.ts'
 
 const NO_RECORD = refuse('not_found', 'The issue record does not exist')
 
@@ -16,13 +15,12 @@ export function operatorIssueRecordsRoutes(app: FastifyInstance, deps: Deps): vo
 
   serveRoute(app, OPERATOR_ROUTES.listIssueRecords, deps, async ({ query, request }) => {
     const environmentId = environmentOf(request).id
-    const { limit = LIMITS.operatorPageDefault, cursor, status, recordKind } = query
-    const walk = [environmentId, 'issue records', status, recordKind]
-    const start = startOf<{ id: string }>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const from = { limit, before: start.after?.id ?? null }
-    const page = await storage.listIssueRecords(environmentId, { status, recordKind }, from)
-    return pageFrom(page, toIssueRecord, ({ id }) => cursors.write(walk, { id }))
+    return listPage(cursors, query, {
+      of: [environmentId, 'issue records', query.status, query.recordKind],
+      read: (page) => storage.listIssueRecords(environmentId, query, page),
+      toItem: toIssueRecord,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.readIssueRecord, deps, async ({ params, request }) => {

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -12,22 +13,18 @@ import {
 } from '../../domain/issue-view.ts'
 import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
-import type { IssueFilter, IssuePage, PageBySeen } from '../../storage/issues.ts'
+import type { IssueFilter, PageBySeen, IssueRow } from '../../storage/issues.ts'
 import type { Page } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, pageOf, startOf } from '../paging.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
-
-const DAY_MS = 86_400_000
+import { listPage, readPage, NOTHING } from '../paging.ts'
 
 export const NO_ISSUE = refuse('not_found', 'The issue does not exist')
 
-type Position = NonNullable<IssuePage['after']>
 type Place = NonNullable<PageBySeen['after']>
 
-/** A list that belongs to one issue, latest first. */
 interface Part<Row, Item> {
   name: string
   read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Page<Row>>
@@ -45,21 +42,21 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listIssues, deps, async ({ query, request }) => {
-    const { limit = LIMITS.operatorPageDefault, cursor, assigned, ...rest } = query
+    const { limit: _, cursor: __, assigned, ...rest } = query
     const environmentId = environmentOf(request).id
     // A text that no store can keep matches no issue.
-    if (!Object.values(rest).every(isStorableText)) return { items: [], nextCursor: null }
+    if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
       ...rest,
       ...(rest.detectionType === undefined ? {} : { detectionType: normalised(rest.detectionType) }),
       ...(assigned === undefined ? {} : { assigned: assigned === 'true' }),
     }
-    const { state, detectionType, agentId, runId, assignee } = filter
-    const walk = [environmentId, 'issues', state, detectionType, agentId, runId, assignee, assigned]
-    const start = startOf<Position>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const rows = await storage.listIssues(environmentId, filter, { limit: limit + 1, ...start })
-    return pageOf(rows, limit, toIssueSummary, ({ lastSeen, id }) => cursors.write(walk, { lastSeen, id }))
+    return listPage(cursors, query, {
+      of: [environmentId, 'issues', filter],
+      read: (page) => storage.listIssues(environmentId, filter, page),
+      toItem: toIssueSummary,
+      placeOf: ({ lastSeen, id }: IssueRow) => ({ lastSeen, id }),
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.listIssueTrends, deps, async ({ query, request }) => {
@@ -133,16 +130,16 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
   async function listPart<Row, Item>(
     { params, query, request }: PartRequest,
     { name, read, toItem, placeOf }: Part<Row, Item>,
-  ): Promise<{ items: Item[]; nextCursor: string | null } | Refusal> {
+  ): Promise<{ items: Item[]; nextCursor: string | null }> {
     const environmentId = environmentOf(request).id
     const issueId = params.issueId.toLowerCase()
-    const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = [environmentId, name, issueId]
-    const start = startOf<Place>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const page = await read(environmentId, issueId, { limit, ...start })
+    const { rows, nextCursor } = await readPage(cursors, query, {
+      of: [environmentId, name, issueId],
+      read: (page) => read(environmentId, issueId, page),
+      placeOf,
+    })
     // An empty list can mean that the issue does not exist.
-    if (page.rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) return NO_ISSUE
-    return pageFrom(page, toItem, (last) => cursors.write(walk, placeOf(last)))
+    if (rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) throw NO_ISSUE
+    return { items: rows.map(toItem), nextCursor }
   }
 }

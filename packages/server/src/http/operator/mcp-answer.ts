@@ -12,10 +12,8 @@ const METHOD_NOT_FOUND = { code: -32_601, message: 'Method not found' }
 
 export interface McpMessage {
   message: object
-  /** The caller's operator token. */
   token: string
   version: string
-  /** Ends the reads. */
   end: AbortSignal
   /** Waits without the turn of the message. */
   pause: (milliseconds: number) => Promise<unknown>

@@ -9,7 +9,7 @@ import type { FastifyInstance, onRequestAsyncHookHandler } from 'fastify'
 import { jsonFault } from '../../domain/json-fault.ts'
 import type { Deps } from '../deps.ts'
 import { holderOf } from '../holder.ts'
-import { isRefusal, refuse, replyError, type Refusal } from '../reply-error.ts'
+import { refuse, replyError } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { createSharedTurns } from '../shared-turns.ts'
 import { sendInPieces } from '../stalled-readers.ts'
@@ -36,7 +36,6 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, MCP_ROUTE, { ...deps, rawBody: true }, async ({ request, reply }) => {
     const message = messageIn(request.bodyBytes)
-    if (isRefusal(message)) return message
     const token = bearerOf(request) ?? ''
     const reads = new AbortController()
     const timer = setTimeout(() => reads.abort(), READS_MS)
@@ -55,7 +54,6 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
         return answerMcp(app, request, { message, token, version, end: reads.signal, pause })
       },
     })
-    if (isRefusal(answer)) return answer
     const tooMuch = replies.take(holderOf(request), reply, answer.text)
     if (tooMuch) return tooMuch
     if (answer.type !== null) void reply.type(answer.type)
@@ -86,17 +84,17 @@ function tokenOnlyHook(publicUrl: string | null): onRequestAsyncHookHandler {
   }
 }
 
-function messageIn(body: Buffer | null): object | Refusal {
+function messageIn(body: Buffer | null): object {
   const text = body?.toString() ?? ''
   let message: unknown
   try {
     message = JSON.parse(text)
   } catch {
-    return refuse('invalid_json', jsonFault(text))
+    throw refuse('invalid_json', jsonFault(text))
   }
   // A batch of calls could read any amount in one request. MCP has none since 2025-06-18.
   if (typeof message !== 'object' || message === null || Array.isArray(message)) {
-    return refuse('invalid_request', 'Send one JSON-RPC message, not a batch')
+    throw refuse('invalid_request', 'Send one JSON-RPC message, not a batch')
   }
   return message
 }

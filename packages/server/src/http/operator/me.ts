@@ -11,7 +11,7 @@ export function meRoutes(app: FastifyInstance, deps: Deps): void {
     const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actorOf(request)
     const person = request.session?.operator
     const page = { limit: ownWorkspaces.length, after: null }
-    const rows = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : []
+    const { rows } = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : { rows: [] }
     const workspaces = rows.map((row) => ({ id: row.id, name: row.name, role: roleIn(row.id) ?? 'viewer' }))
     return {
       kind,

@@ -1,4 +1,3 @@
-/** Approvals with the names of their agents. */
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { toOperatorApproval } from '../../domain/approval.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'

@@ -1,4 +1,3 @@
-/** Operator tokens, which scripts use to call the operator API. */
 import type { FastifyRequest } from 'fastify'
 import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
 import { actorWith, type Actor } from './access.ts'
@@ -8,7 +7,6 @@ export function tokenActor({ id, name, workspaceId, role }: OperatorTokenRow): A
   return workspaceId === null ? actorWith(who, role, new Map()) : actorWith(who, null, new Map([[workspaceId, role]]))
 }
 
-/** The token in a request, valid or not. */
 export function bearerOf({ headers }: FastifyRequest): string | undefined {
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
 }

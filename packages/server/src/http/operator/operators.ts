@@ -2,16 +2,15 @@ import type { Role } from '@tacho/contract/operator/access.ts'
 import type { Operator } from '@tacho/contract/operator/operator.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isoTime } from '../../domain/run.ts'
 import type { MemberRow } from '../../storage/operators.ts'
-import type { PageById } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
-import { listById } from './list-by-id.ts'
 import { workspaceInPath } from './tokens.ts'
+import { listPage, byId } from '../paging.ts'
+import { pick, isoOf } from '../../domain/shown.ts'
 
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
@@ -48,8 +47,12 @@ export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
 
   function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
     const workspaceId = workspaceInPath(request)
-    const read = (page: PageById) => storage.listOperators(workspaceId, page)
-    return listById(cursors, ['operators', workspaceId], query, read, toOperator)
+    return listPage(cursors, query, {
+      of: ['operators', workspaceId],
+      read: (page) => storage.listOperators(workspaceId, page),
+      toItem: toOperator,
+      placeOf: byId,
+    })
   }
 
   async function changeRole(request: FastifyRequest, id: string, role: Role | null): Promise<Operator | Refusal> {
@@ -72,13 +75,6 @@ export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 function toOperator(row: MemberRow): Operator {
-  return {
-    id: row.id,
-    name: row.name,
-    email: row.email,
-    role: row.role,
-    twoFactor: row.twoFactor === 1,
-    createdAt: isoTime(row.createdAt),
-    lastSignInAt: row.lastSignInAt === null ? null : isoTime(row.lastSignInAt),
-  }
+  const twoFactor = row.twoFactor === 1
+  return { ...pick(row, 'id', 'name', 'email', 'role'), twoFactor, ...isoOf(row, 'createdAt', 'lastSignInAt') }
 }

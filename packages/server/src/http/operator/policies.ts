@@ -1,4 +1,3 @@
-import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
@@ -8,13 +7,13 @@ import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from '../field.ts'
-import { listVersions, newerVersion } from './versions.ts'
+import { newerVersion } from './versions.ts'
+import { listPage, byId, byNumber } from '../paging.ts'
+import { checkTexts } from '../field.ts'
 
 const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
@@ -24,19 +23,18 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listPolicies, deps, async ({ query, request }) => {
     const workspaceId = workspaceOf(request).id
-    const { limit = LIMITS.operatorPageDefault, cursor, archived } = query
-    const withArchived = archived === 'true'
-    const walk = ['policies', workspaceId, withArchived]
-    const start = startOf<{ id: string }>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const page = await storage.listPolicies(workspaceId, { limit, after: start.after?.id ?? null }, withArchived)
-    return pageFrom(page, toPolicy, ({ id }) => cursors.write(walk, { id }))
+    const withArchived = query.archived === 'true'
+    return listPage(cursors, query, {
+      of: ['policies', workspaceId, withArchived],
+      read: (page) => storage.listPolicies(workspaceId, page, withArchived),
+      toItem: toPolicy,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createPolicy, deps, async ({ body, request }) => {
     const workspace = workspaceOf(request)
-    const refusal = versionRefusal(body)
-    if (refusal) return refusal
+    checkVersion(body)
     const audit = auditOf(request, now(), 'policy.create', target(body.policyId), auditDetail(body))
     const first = newVersion(body.policyId, body, audit)
     const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: audit.at }
@@ -56,15 +54,17 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     const policy = await findPolicy(request, params.policyId)
     if (!policy) return NO_POLICY
     const { workspaceId, id } = policy
-    const read = (page: Parameters<typeof storage.listPolicyVersions>[2]) =>
-      storage.listPolicyVersions(workspaceId, id, page)
-    return listVersions(cursors, ['policy versions', workspaceId, id], query, read, toPolicyVersion)
+    return listPage(cursors, query, {
+      of: ['policy versions', workspaceId, id],
+      read: (page) => storage.listPolicyVersions(workspaceId, id, page),
+      toItem: toPolicyVersion,
+      placeOf: byNumber,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createPolicyVersion, deps, async ({ params, body, request }) => {
     const { policyId } = params
-    const refusal = versionRefusal(body)
-    if (refusal) return refusal
+    checkVersion(body)
     const audit = auditOf(request, now(), 'policy.write_version', target(policyId), auditDetail(body))
     const version = newVersion(policyId, body, audit)
     const follows = body.follows === undefined ? null : Number(body.follows)
@@ -76,14 +76,12 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readPolicyVersion, deps, async ({ params, request }) => {
     const version = await findVersion(request, params.policyId, params.version)
-    return isRefusal(version) ? version : toPolicyVersion(version)
+    return toPolicyVersion(version)
   })
 
   serveRoute(app, OPERATOR_ROUTES.diffPolicyVersions, deps, async ({ params, query, request }) => {
     const from = await findVersion(request, params.policyId, query.from)
-    if (isRefusal(from)) return from
     const to = await findVersion(request, params.policyId, query.to)
-    if (isRefusal(to)) return to
     return { ...query, fields: await diffFields(contentOf(from), contentOf(to)) }
   })
 
@@ -93,7 +91,9 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
 
   async function findVersion(request: FastifyRequest, policyId: string, version: string) {
     const { id } = workspaceOf(request)
-    return (await storage.findPolicyVersion(id, policyId, Number(version))) ?? NO_VERSION
+    const found = await storage.findPolicyVersion(id, policyId, Number(version))
+    if (found === null) throw NO_VERSION
+    return found
   }
 }
 
@@ -116,17 +116,18 @@ function contentOf({ condition, severity, action, name, description }: PolicyVer
   return { condition, severity, action, name, description }
 }
 
-function versionRefusal({ name, description, condition, note }: NewPolicyVersion): Refusal | null {
-  return textsRefusal({ name, description, condition, note }) ?? conditionRefusal(condition)
+function checkVersion({ name, description, condition, note }: NewPolicyVersion): void {
+  checkTexts({ name, description, condition, note })
+  checkCondition(condition)
 }
 
-/** Why a condition cannot be saved, with line and column; or null. */
-export function conditionRefusal(condition: string): Refusal | null {
+/** Says why a condition cannot be saved, with line and column. */
+export function checkCondition(condition: string): void {
   const compiled = compileCondition(condition)
-  if (compiled.ok) return null
+  if (compiled.ok) return
   const errors = compiled.faults.map(({ message, position: { line, column } }) => ({
     path: '/condition',
     message: `${line}:${column}: ${message}`,
   }))
-  return refuse('invalid_request', `condition ${errors[0]?.message ?? 'cannot be compiled'}`, { errors })
+  throw refuse('invalid_request', `condition ${errors[0]?.message ?? 'cannot be compiled'}`, { errors })
 }

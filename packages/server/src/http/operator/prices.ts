@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Price } from '@tacho/contract/operator/price.ts'
@@ -7,11 +8,11 @@ import { pricingOf, tableName } from '../../prices/pricing.ts'
 import type { PriceRow } from '../../storage/prices.ts'
 import { TOKEN_PARTS } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from '../field.ts'
+import { refuseField, checkTexts } from '../field.ts'
 import { windowOf } from './window.ts'
 
 const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)
@@ -27,8 +28,7 @@ export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.setPrice, deps, async ({ body, request }) => {
     // Copy by name: a body can contain extra fields.
     const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
-    const refusal = textsRefusal({ model })
-    if (refusal) return refusal
+    checkTexts({ model })
     const changedAt = now()
     const rates = { input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext }
     const given = Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined))
@@ -40,8 +40,7 @@ export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.removePrice, deps, async ({ body: { model }, request }) => {
-    const refusal = textsRefusal({ model })
-    if (refusal) return refusal
+    checkTexts({ model })
     const audit = [auditOf(request, now(), 'price.remove', { kind: 'price', id: model })]
     const row = await storage.removePrice(workspaceOf(request).id, model, audit)
     return row === null ? refuse('not_found', 'The workspace has no price for this model') : toPrice(row)
@@ -49,8 +48,7 @@ export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listUnpricedModels, deps, async ({ query, request }) => {
     const window = windowOf(query)
-    if (isRefusal(window)) return window
-    if (window.to - window.from > LIMITS.unpricedDays * 86_400_000) {
+    if (window.to - window.from > LIMITS.unpricedDays * DAY_MS) {
       return refuseField('to', `must be at most ${LIMITS.unpricedDays} days after from`)
     }
     const environment = environmentOf(request)

@@ -4,20 +4,19 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
-import { isStorableText, UNSTORABLE } from '../../domain/text.ts'
+import { isStorableText } from '../../domain/text.ts'
 import { pricingOf } from '../../prices/pricing.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
-import type { PageById } from '../../storage/page.ts'
-import type { NewPromptVersionRow, VersionPage } from '../../storage/prompts.ts'
+import type { NewPromptVersionRow } from '../../storage/prompts.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, refuseField, textsRefusal } from '../field.ts'
-import { listById } from './list-by-id.ts'
-import { listVersions, newerVersion } from './versions.ts'
+import { refuseField, checkTexts } from '../field.ts'
+import { newerVersion } from './versions.ts'
+import { listPage, byId, byNumber, NOTHING } from '../paging.ts'
 
 const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
 const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
@@ -27,19 +26,22 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listPrompts, deps, ({ query, request }) => {
     const { id } = workspaceOf(request)
-    const { name } = query
+    const name = query.name ?? null
     // A text that no store can keep matches no prompt name.
-    if (name !== undefined && !isStorableText(name)) return { items: [], nextCursor: null }
+    if (name !== null && !isStorableText(name)) return NOTHING
     const withArchived = query.archived === 'true'
-    const walk = ['prompts', id, name ?? null, withArchived]
-    const read = (page: PageById) => storage.listPrompts(id, name ?? null, page, withArchived)
-    return listById(cursors, walk, query, read, toPrompt)
+    return listPage(cursors, query, {
+      of: ['prompts', id, name, withArchived],
+      read: (page) => storage.listPrompts(id, name, page, withArchived),
+      toItem: toPrompt,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createPrompt, deps, async ({ body, request }) => {
     const workspace = workspaceOf(request)
-    const refusal = nameRefusal(body.name) ?? contentRefusal(body.content) ?? textsRefusal({ note: body.note })
-    if (refusal) return refusal
+    checkTexts({ name: body.name })
+    checkVersion(body)
     const createdAt = now()
     const prompt = { id: uuidv7(createdAt, randomBytes), workspaceId: workspace.id, name: body.name, createdAt }
     const audit = auditOf(request, createdAt, 'prompt.create', target(prompt.id), { name: body.name })
@@ -56,13 +58,16 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listPromptVersions, deps, async ({ params, query, request }) => {
     const prompt = await storage.findPrompt(workspaceOf(request).id, params.promptId.toLowerCase())
     if (!prompt) return NO_PROMPT
-    const read = (page: VersionPage) => storage.listPromptVersions(prompt.workspaceId, prompt.id, page)
-    return listVersions(cursors, ['prompt versions', prompt.id], query, read, toPromptVersionRow)
+    return listPage(cursors, query, {
+      of: ['prompt versions', prompt.id],
+      read: (page) => storage.listPromptVersions(prompt.workspaceId, prompt.id, page),
+      toItem: toPromptVersionRow,
+      placeOf: byNumber,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createPromptVersion, deps, async ({ params, body, request }) => {
-    const refusal = contentRefusal(body.content) ?? textsRefusal({ note: body.note })
-    if (refusal) return refusal
+    checkVersion(body)
     const id = params.promptId.toLowerCase()
     const audit = auditOf(request, now(), 'prompt.write_version', target(id))
     const version = newVersion(body, audit)
@@ -75,14 +80,12 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readPromptVersion, deps, async ({ params, request }) => {
     const version = await findVersion(request, params.promptId, params.version)
-    return isRefusal(version) ? version : toPromptVersion(version)
+    return toPromptVersion(version)
   })
 
   serveRoute(app, OPERATOR_ROUTES.diffPromptVersions, deps, async ({ params, query, request }) => {
     const from = await findVersion(request, params.promptId, query.from)
-    if (isRefusal(from)) return from
     const to = await findVersion(request, params.promptId, query.to)
-    if (isRefusal(to)) return to
     return { ...query, fields: await diffFields({ content: from.content }, { content: to.content }) }
   })
 
@@ -90,7 +93,7 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     const { id: environmentId, workspaceId } = environmentOf(request)
     const prompt = await storage.findPrompt(workspaceId, params.promptId.toLowerCase())
     if (!prompt) return NO_PROMPT
-    const newest = { limit: LIMITS.promptResultVersions, before: null }
+    const newest = { limit: LIMITS.promptResultVersions, after: null }
     const { rows } = await storage.listPromptVersions(workspaceId, prompt.id, newest)
     const ids = rows.map(({ id }) => id)
     const results = await storage.readVersionResults(environmentId, ids, LIMITS.promptResultRuns)
@@ -107,7 +110,9 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
 
   async function findVersion(request: FastifyRequest, promptId: string, version: string) {
     const workspace = workspaceOf(request)
-    return (await storage.findPromptVersion(workspace.id, promptId.toLowerCase(), Number(version))) ?? NO_VERSION
+    const found = await storage.findPromptVersion(workspace.id, promptId.toLowerCase(), Number(version))
+    if (found === null) throw NO_VERSION
+    return found
   }
 }
 
@@ -122,8 +127,8 @@ function newVersion(
   return { id: randomUUID(), content, author: actorName, note: note ?? null, createdAt: at }
 }
 
-function contentRefusal(content: string): Refusal | null {
-  if (!isStorableText(content)) return refuseField('content', UNSTORABLE)
-  if (Buffer.byteLength(content) <= LIMITS.promptContentBytes) return null
-  return refuseField('content', `must have at most ${LIMITS.promptContentBytes} bytes of UTF-8`)
+function checkVersion({ content, note }: { content: string; note?: string | null }): void {
+  checkTexts({ content, note })
+  if (Buffer.byteLength(content) <= LIMITS.promptContentBytes) return
+  throw refuseField('content', `must have at most ${LIMITS.promptContentBytes} bytes of UTF-8`)
 }

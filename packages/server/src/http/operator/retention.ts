@@ -8,7 +8,7 @@ import type {
   RetentionSettings,
 } from '@tacho/contract/operator/retention.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isoTime } from '../../domain/run.ts'
+import { nullableIsoTime } from '../../domain/run.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../storage/retention.ts'
 import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow, Tenant } from '../../storage/retention.ts'
 import type { Deps } from '../deps.ts'
@@ -17,6 +17,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField } from '../field.ts'
+import { pick, isoOf } from '../../domain/shown.ts'
 
 const NO_RUN = refuse('not_found', 'The run does not exist')
 
@@ -33,8 +34,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
     for (;;) {
       const before = await storage.readRetention(tenant)
       const settings = changed(before.settings, body)
-      const refusal = settingsRefusal(settings)
-      if (refusal) return refusal
+      checkSettings(settings)
       const change = { before: before.settings, settings }
       const audit = [auditOf(request, now(), 'retention.change', environmentTarget(request), detailOf(change))]
       if (!(await storage.changeRetention(workspaceId, environmentId, change, now(), audit))) continue
@@ -61,8 +61,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.previewRetention, deps, async ({ query, request }) => {
     const tenant = retainedTenant(request)
     const settings = previewed(query) ?? (await storage.readRetention(tenant)).settings
-    const refusal = settingsRefusal(settings)
-    if (refusal) return refusal
+    checkSettings(settings)
     const counted = await storage.previewRetention(tenant, settings, now())
     const preview: RetentionPreview = {
       settings,
@@ -85,8 +84,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
     for (;;) {
       const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
       const settings = changed(before, body)
-      const refusal = settingsRefusal(settings)
-      if (refusal) return refusal
+      checkSettings(settings)
       const audit = [auditOf(request, now(), 'retention.change', target, detailOf({ before, settings }))]
       if (!(await storage.changeRetention(id, null, { before, settings }, now(), audit))) continue
       work.wake('retain')
@@ -105,7 +103,7 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
     const audit = [auditOf(request, now(), at === null ? 'run.unpin' : 'run.pin', target, { runId: run.runId })]
     const pinned = await storage.pinRun(environmentId, run.id, at, audit)
     if (pinned === null) return NO_RUN
-    return { ...pinned, pinnedAt: isoOrNull(pinned.pinnedAt) }
+    return { ...pinned, pinnedAt: nullableIsoTime(pinned.pinnedAt) }
   }
 }
 
@@ -140,24 +138,18 @@ function previewed(query: RetentionPreviewQuery): RetentionSettings | null {
   return { ...given, keepOpenIssueRuns: keepOpenIssueRuns !== 'false' }
 }
 
-function settingsRefusal({ runDays, payloadDays }: RetentionSettings): Refusal | null {
-  if (runDays === null || payloadDays === null || payloadDays <= runDays) return null
-  return refuseField('payloadDays', `must not be more than runDays, which is ${runDays}`)
+function checkSettings({ runDays, payloadDays }: RetentionSettings): void {
+  if (runDays === null || payloadDays === null || payloadDays <= runDays) return
+  throw refuseField('payloadDays', `must not be more than runDays, which is ${runDays}`)
 }
 
 function toRetention({ settings, source, progress }: RetentionRow): Retention {
   return { settings, source, progress: progress && toProgress(progress) }
 }
 
-function toProgress({ passStartedAt, passEndedAt, lastSliceAt, reachedAt, pass, total }: RetentionProgressRow) {
-  return {
-    passStartedAt: isoTime(passStartedAt),
-    passEndedAt: isoOrNull(passEndedAt),
-    lastSliceAt: isoOrNull(lastSliceAt),
-    reachedAt: isoOrNull(reachedAt),
-    pass,
-    total,
-  }
+function toProgress(row: RetentionProgressRow) {
+  const times = isoOf(row, 'passStartedAt', 'passEndedAt', 'lastSliceAt', 'reachedAt')
+  return { ...times, pass: row.pass, total: row.total }
 }
 
 function ofWorkspace(settings: RetentionSettings | null) {
@@ -166,14 +158,10 @@ function ofWorkspace(settings: RetentionSettings | null) {
     : { settings, source: 'workspace' as const }
 }
 
-function toRuns({ exact, runs, events, bytes, oldest, newest }: CountedRuns): RetentionPreview['runs'] {
-  return { exact, runs, events, bytes, oldest: isoOrNull(oldest), newest: isoOrNull(newest) }
+function toRuns(row: CountedRuns): RetentionPreview['runs'] {
+  return { ...pick(row, 'exact', 'runs', 'events', 'bytes'), ...isoOf(row, 'oldest', 'newest') }
 }
 
-function toRows({ exact, count, oldest }: CountedRows): RetentionPreview['issues'] {
-  return { exact, count, oldest: isoOrNull(oldest) }
-}
-
-function isoOrNull(time: number | null): string | null {
-  return time === null ? null : isoTime(time)
+function toRows(row: CountedRows): RetentionPreview['issues'] {
+  return { ...pick(row, 'exact', 'count'), ...isoOf(row, 'oldest') }
 }

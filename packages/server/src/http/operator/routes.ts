@@ -46,7 +46,6 @@ import { usageRoutes } from './usage.ts'
 import { webhooksRoutes } from './webhooks.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
-/** All operator API routes, behind the authentication hook. */
 export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalReader): void {
   const deps: Deps = { ...given, once: (route) => onceByKey(route, given.storage, given.now) }
   workspacesRoutes(app, deps)

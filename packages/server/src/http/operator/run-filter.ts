@@ -1,24 +1,20 @@
-/** The filters of the list of runs, from a query. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunFilter as RunFilterQuery } from '@tacho/contract/operator/run.ts'
 import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { RunFilter, RunSift } from '../../storage/runs.ts'
-import { isRefusal, type Refusal } from '../reply-error.ts'
-import { refuseField, timeOf } from '../field.ts'
+import { optionalTimeOf, refuseField } from '../field.ts'
 
-export function runFilterOf(query: RunFilterQuery, now: number): RunFilter | Refusal {
+export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
   const { activity, sessionId, agent, q, agentId } = query
-  const from = query.from === undefined ? undefined : timeOf('from', query.from)
-  const to = query.to === undefined ? undefined : timeOf('to', query.to)
-  if (isRefusal(from)) return from
-  if (isRefusal(to)) return to
+  const from = optionalTimeOf('from', query.from)
+  const to = optionalTimeOf('to', query.to)
   const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
   // Only a running run is stalled.
   const { status = activity && 'RUNNING' } = query
   const stalledAt = activity && now
   const score = query.score === undefined ? undefined : readScoreFilter(query.score)
-  if (score === null) return refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
+  if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
   const { unscored, share } = query
   const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined

@@ -6,16 +6,15 @@ import type { RunView } from '@tacho/contract/operator/run-view.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
-import type { PageById } from '../../storage/page.ts'
 import type { RunViewRow } from '../../storage/run-views.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { nameRefusal, textsRefusal, timeOf } from '../field.ts'
-import { listById } from './list-by-id.ts'
+import { listPage, byId } from '../paging.ts'
+import { checkTexts, optionalTimeOf } from '../field.ts'
 
 const NO_VIEW = refuse('not_found', 'The view does not exist')
 const NAME_TAKEN = refuse('conflict', 'The environment already has a view with this name')
@@ -26,13 +25,18 @@ export function runViewsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listRunViews, deps, ({ query, request }) => {
     const { id } = environmentOf(request)
-    return listById(cursors, ['run views', id], query, (page: PageById) => storage.listRunViews(id, page), toRunView)
+    return listPage(cursors, query, {
+      of: ['run views', id],
+      read: (page) => storage.listRunViews(id, page),
+      toItem: toRunView,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createRunView, deps, async ({ body, request }) => {
     const { name, query, lastHours = null, columns = [] } = body
-    const refusal = nameRefusal(name) ?? queryRefusal(query)
-    if (refusal) return refusal
+    checkTexts({ name })
+    checkQuery(query)
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
     const row = { id, environmentId: environmentOf(request).id, name, query, lastHours, columns, createdAt }
@@ -44,9 +48,8 @@ export function runViewsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.changeRunView, deps, async ({ params, body, request }) => {
     // Copy by name: a body can contain extra fields.
     const { name, query, lastHours, columns } = body
-    const refusal =
-      (name === undefined ? null : nameRefusal(name)) ?? (query === undefined ? null : queryRefusal(query))
-    if (refusal) return refusal
+    checkTexts({ name })
+    if (query !== undefined) checkQuery(query)
     const id = params.runViewId.toLowerCase()
     const audit = audited(request, 'change', id, { name, query, lastHours, columns })
     const change = { name, query, lastHours, columns }
@@ -71,13 +74,11 @@ export function runViewsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** Why the list of runs would refuse these filters, or a store could not keep them; null if neither. */
-function queryRefusal(query: RunFilter): Refusal | null {
-  const { minLengthMs: _, ...texts } = query
-  const times = [query.from === undefined ? 0 : timeOf('query/from', query.from)]
-  times.push(query.to === undefined ? 0 : timeOf('query/to', query.to))
-  const named = Object.entries(texts).map(([name, text]) => [`query/${name}`, text])
-  return times.find(isRefusal) ?? textsRefusal(Object.fromEntries(named) as Record<string, string>)
+/** Refuses filters that the list of runs would refuse, or that no store could keep. */
+function checkQuery({ minLengthMs: _, share: __, ...texts }: RunFilter): void {
+  optionalTimeOf('query/from', texts.from)
+  optionalTimeOf('query/to', texts.to)
+  checkTexts(Object.fromEntries(Object.entries(texts).map(([name, text]) => [`query/${name}`, text])))
 }
 
 function toRunView({ createdAt, ...view }: RunViewRow): RunView {

@@ -3,18 +3,16 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { toOperatorRun } from '../../domain/run.ts'
 import { pricingOf } from '../../prices/pricing.ts'
-import type { RunPage, RunsRead } from '../../storage/runs.ts'
+import type { RunPlace, RunRow, RunsRead } from '../../storage/runs.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
 import { refuseField } from '../field.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { activitiesOf } from './stalled-rule.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
-
-type Position = NonNullable<RunPage['after']>
+import { readPage, NOTHING } from '../paging.ts'
 
 /** About what a score takes in a reply, without its texts. */
 const SCORE_CHARS = 120
@@ -24,46 +22,33 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
-    const { limit = LIMITS.operatorPageDefault, cursor, scoreOrder } = query
+    const { scoreOrder } = query
     const chosen = runFilterOf(query, now())
-    if (isRefusal(chosen)) return chosen
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
     const filter = { ...chosen, scoreOrder }
+    if (!isFindable(filter)) return NOTHING
     const environment = environmentOf(request)
-    const { agentId, agent, sessionId, status, from, to, search, approvalsLookedAt, sift } = filter
-    const walk = [
-      environment.id,
-      'operator runs',
-      agentId,
-      agent,
-      sessionId,
-      status,
-      query.activity,
-      from,
-      to,
-      search,
-      approvalsLookedAt,
-      sift,
-      query.score,
-      query.unscored,
-      query.share,
-      scoreOrder,
-    ]
-    const start = startOf<Position>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    if (!isFindable(filter)) return { items: [], nextCursor: null }
-    const { page, scores } = await scored(
-      environment.id,
-      await storage.listRuns(environment.id, filter, { limit, ...start }),
-    )
-    const calls = page.rows.flatMap(({ uncosted }) => readUncosted(uncosted))
+    const { rows, nextCursor, scores } = await readPage(cursors, query, {
+      // The time at which a run counts as stalled moves on from page to page.
+      of: [environment.id, 'operator runs', { ...filter, stalledAt: query.activity }],
+      async read(place) {
+        const { page, scores: found } = await scored(
+          environment.id,
+          await storage.listRuns(environment.id, filter, place),
+        )
+        return { ...page, scores: found }
+      },
+      placeOf: ({ startedAt, id, score }: RunRow): RunPlace => ({
+        startedAt,
+        id,
+        ...(score !== undefined && { score }),
+      }),
+    })
+    const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const pricing = await pricingOf(deps, environment.workspaceId, calls)
-    const activities = await activitiesOf(storage, environment.id, page.rows, now())
-    return pageFrom(
-      page,
-      (row) => toOperatorRun(row, pricing, scores.get(row.id), activities.get(row.id)),
-      ({ startedAt, id, score }) => cursors.write(walk, { startedAt, id, score }),
-    )
+    const activities = await activitiesOf(storage, environment.id, rows, now())
+    const items = rows.map((row) => toOperatorRun(row, pricing, scores.get(row.id), activities.get(row.id)))
+    return { items, nextCursor }
   })
 
   serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {

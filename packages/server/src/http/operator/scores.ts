@@ -7,9 +7,9 @@ import { toGroupedSums, toScore, valueOf } from '../../domain/score.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { scoreId, type ScoreRow } from '../../storage/scores.ts'
 import type { Deps } from '../deps.ts'
-import { refuseField, textsRefusal } from '../field.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { checkTexts, refuseField } from '../field.ts'
+import { byId, listPage } from '../paging.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
@@ -31,19 +31,18 @@ export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
     const environment = environmentOf(request)
     const run = await storage.findRun(environment.id, params.runId)
     if (run === null) return NO_RUN
-    const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = [environment.id, 'scores', run.id]
-    const start = startOf<{ id: string }>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const page = await storage.listScores(environment.id, run.id, { limit, after: start.after?.id ?? null })
-    return pageFrom(page, toScore, ({ id }) => cursors.write(walk, { id }))
+    return listPage(cursors, query, {
+      of: [environment.id, 'scores', run.id],
+      read: (page) => storage.listScores(environment.id, run.id, page),
+      toItem: toScore,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.giveScore, deps, async ({ params, body, request }) => {
     const { name, value, comment = null, eventId = null } = body
     const read = valueOf(value)
-    const refusal = textsRefusal({ name, comment, eventId })
-    if (refusal) return refusal
+    checkTexts({ name, comment, eventId })
     if (read === null) return refuseField('value', 'must be a number, true, false or a text that can be stored')
     if (eventId === '') return refuseField('eventId', 'must not be empty')
     const environmentId = environmentOf(request).id
@@ -78,7 +77,6 @@ export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.readScoreSums, deps, async ({ query, request }) => {
     const window = windowOf(query)
-    if (isRefusal(window)) return window
     const { id: environmentId, workspaceId } = environmentOf(request)
     const by = query.by ?? null
     const { rows, isCut } = await storage.sumScores(

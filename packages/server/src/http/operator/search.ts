@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.ts'
@@ -6,16 +7,15 @@ import { isoTime, toEventRow, toRun } from '../../domain/run.ts'
 import { parseSearchQuery } from '../../domain/search-query.ts'
 import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/search.ts'
 import type { Deps } from '../deps.ts'
-import { startOf } from '../paging.ts'
 import { holderOf } from '../holder.ts'
 import { createSharedTurns } from '../shared-turns.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, timeOf } from '../field.ts'
+import { placeAt } from '../paging.ts'
 
-const DAY_MS = 24 * 60 * 60 * 1000
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
 /** A search reads for seconds, so one of a workspace runs at a time. */
@@ -35,26 +35,20 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
     const parsed = parseSearchQuery(q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
     const range = rangeOf(query, now())
-    if (isRefusal(range)) return range
     const environment = environmentOf(request)
     // Without `to`, the first page says where the range ends.
-    const walk = [environment.id, 'search', parsed.clauses, query.from, query.to]
-    const start = startOf<SearchPlace & { from: number }>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
+    const of = [environment.id, 'search', parsed.clauses, query.from, query.to]
+    const after = placeAt<SearchPlace & { from: number }>(cursors, of, cursor)
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
-    const { to } = range
-    const from = start.after?.from ?? range.from
-    const search = { clauses: parsed.clauses, from, to, limit, after: start.after }
-    const found = await takeTurn({
+    const { from, to } = { ...range, ...(after && { from: after.from }) }
+    const { rows, more, lookedTo } = await takeTurn({
       holder: holderOf(request),
       isOver: () => reply.raw.destroyed,
-      run: () => storage.searchEvents(environment.id, search),
+      run: () => storage.searchEvents(environment.id, { clauses: parsed.clauses, from, to, limit, after }),
     })
-    if (isRefusal(found)) return found
-    const { rows, more, lookedTo } = found
     const last = lookedTo ?? rows.at(-1)?.place
-    return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(walk, { ...last, from }) : null }
+    return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(of, { ...last, from }) : null }
   })
 
   serveRoute(app, OPERATOR_ROUTES.readSearchSettings, deps, async ({ request }) =>
@@ -73,17 +67,15 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 /** Within the times that events can have: a few minutes ahead of the clock at most. */
-function rangeOf(query: { from?: string; to?: string }, now: number): { from: number; to: number } | Refusal {
+function rangeOf(query: { from?: string; to?: string }, now: number): { from: number; to: number } {
   const last = now + LIMITS.eventFutureMs
   const to = query.to === undefined ? last : timeOf('to', query.to)
-  if (isRefusal(to)) return to
   const from = query.from === undefined ? to - LIMITS.searchedDaysDefault * DAY_MS : timeOf('from', query.from)
-  if (isRefusal(from)) return from
-  if (to < from) return refuseField('to', 'must not be before from')
+  if (to < from) throw refuseField('to', 'must not be before from')
   const days = LIMITS.searchedDaysMax
   // The range may begin that long ago.
   if (to - from > days * DAY_MS + LIMITS.eventFutureMs)
-    return refuseField('from', `must be at most ${days} days before to`)
+    throw refuseField('from', `must be at most ${days} days before to`)
   const within = (time: number) => Math.min(Math.max(time, 0), last)
   return { from: within(from), to: within(to) }
 }

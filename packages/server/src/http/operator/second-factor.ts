@@ -6,32 +6,29 @@
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { sessionCredential } from '../../domain/credential.ts'
 import { cookieHeader, SESSION_COOKIE, sessionTokenIn } from './sign-in/session-cookie.ts'
 import { codeRefusal, libraryHeaders, passCookies, readAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from '../field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
-import { DONE, wrongPasswordRefusal, sessionOf } from './sessions.ts'
+import { DONE, checkPassword, sessionOf } from './sessions.ts'
+import { checkTexts } from '../field.ts'
 
 export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
   const { storage, signIn, config, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, body: { password } }) => {
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
-    const refusal =
-      textsRefusal({ password }) ?? (await wrongPasswordRefusal(deps, attempts, request, session, password))
-    if (refusal) return refusal
+    checkTexts({ password })
+    await checkPassword(deps, attempts, request, session, password)
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
     const response = await attempts.inTurn(request, () =>
       library.api.enableTwoFactor({ body: { password }, headers, asResponse: true }),
     )
-    if (isRefusal(response)) return response
     const answer = await readAnswer(response)
     if (answer.code === 'TOTP_ALREADY_ENABLED')
       return refuse('conflict', 'There already is a second factor: remove it first')
@@ -44,11 +41,10 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
 
   serveRoute(app, OPERATOR_ROUTES.confirmSecondFactor, deps, async ({ request, reply, body }) => {
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
     const { operator } = session
     if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is already confirmed')
-    const refusal = attempts.from(request.ip) ?? attempts.on(operator.email)
-    if (refusal) return refusal
+    attempts.from(request.ip)
+    attempts.on(operator.email)
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
     const code = body.code.replaceAll(' ', '')
@@ -75,10 +71,8 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
 
   serveRoute(app, OPERATOR_ROUTES.removeSecondFactor, deps, async ({ request, body: { password } }) => {
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
-    const refusal =
-      textsRefusal({ password }) ?? (await wrongPasswordRefusal(deps, attempts, request, session, password))
-    if (refusal) return refusal
+    checkTexts({ password })
+    await checkPassword(deps, attempts, request, session, password)
     const { id } = session.operator
     const at = now()
     const audit = auditOf(request, at, 'operator.remove_second_factor', { kind: 'operator', id })

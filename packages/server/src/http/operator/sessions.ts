@@ -3,16 +3,16 @@ import type { Done } from '@tacho/contract/operator/sign-in.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
-import { isoTime } from '../../domain/run.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { expireSessionCookie } from './sign-in/session-cookie.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from '../field.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
+import { checkTexts } from '../field.ts'
+import { isoOf } from '../../domain/shown.ts'
 
 export const DONE: Done = { done: true }
 
@@ -21,7 +21,6 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
 
   serveRoute(app, OPERATOR_ROUTES.signOut, deps, async ({ request, reply }) => {
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
     await end(request, session, session.sessionId, 'operator.sign_out')
     expireSessionCookie(request, reply, deps.config.publicUrl)
     return DONE
@@ -29,14 +28,11 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
 
   serveRoute(app, OPERATOR_ROUTES.listSessions, deps, async ({ request }) => {
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
     const rows = await storage.listSessions(session.operator.id, now())
     const items = rows.map((row) => ({
       id: row.id,
       current: row.id === session.sessionId,
-      createdAt: isoTime(row.createdAt),
-      expiresAt: isoTime(row.expiresAt),
-      lastUsedAt: row.lastUsedAt === null ? null : isoTime(row.lastUsedAt),
+      ...isoOf(row, 'createdAt', 'expiresAt', 'lastUsedAt'),
       address: row.ipAddress,
       userAgent: row.userAgent,
     }))
@@ -45,7 +41,6 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
 
   serveRoute(app, OPERATOR_ROUTES.endSession, deps, async ({ request, params }) => {
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
     const ended = await end(request, session, params.sessionId.toLowerCase(), 'operator.end_session')
     return ended > 0 ? DONE : refuse('not_found', 'The session does not exist')
   })
@@ -53,16 +48,12 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
   serveRoute(app, OPERATOR_ROUTES.changePassword, deps, async ({ request, body }) => {
     const { password, newPassword } = body
     const session = sessionOf(request)
-    if (isRefusal(session)) return session
-    const refusal =
-      textsRefusal({ password, newPassword }) ??
-      (await wrongPasswordRefusal(deps, attempts, request, session, password))
-    if (refusal) return refusal
+    checkTexts({ password, newPassword })
+    await checkPassword(deps, attempts, request, session, password)
     const { id } = session.operator
     const at = now()
     const audit = auditOf(request, at, 'operator.change_password', { kind: 'operator', id })
     const hash = await attempts.inTurn(request, () => hashPassword(newPassword))
-    if (isRefusal(hash)) return hash
     await storage.setPassword(id, hash, at, session.sessionId, [audit])
     await refreshCredentials(deps)
     return DONE
@@ -76,26 +67,24 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
   }
 }
 
-/** The session of a person; a refusal for tokens. */
-export function sessionOf({ session }: FastifyRequest): SessionRow | Refusal {
-  return session ?? refuse('forbidden', 'This requires a signed-in person, not a token')
+export function sessionOf({ session }: FastifyRequest): SessionRow {
+  if (session !== null) return session
+  throw refuse('forbidden', 'This requires a signed-in person, not a token')
 }
 
 /** Refuses a caller with the session but a wrong password. Attempts count like sign-in attempts. */
-export async function wrongPasswordRefusal(
+export async function checkPassword(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,
   request: FastifyRequest,
   { operator }: SessionRow,
   password: string,
-): Promise<Refusal | null> {
-  const refusal = attempts.from(request.ip) ?? attempts.on(operator.email)
-  if (refusal) return refusal
+): Promise<void> {
+  attempts.from(request.ip)
+  attempts.on(operator.email)
   const hash = await storage.readPassword(operator.id)
-  if (hash === null) return refuse('conflict', 'You sign in at the identity provider, so you have no password here')
+  if (hash === null) throw refuse('conflict', 'You sign in at the identity provider, so you have no password here')
   const isRight = await attempts.inTurn(request, () => verifyPassword(password, hash))
-  if (isRefusal(isRight)) return isRight
-  if (!isRight) return refuse('forbidden', 'The password is wrong')
+  if (!isRight) throw refuse('forbidden', 'The password is wrong')
   attempts.succeeded(operator.email, request.ip)
-  return null
 }

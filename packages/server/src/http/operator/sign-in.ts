@@ -15,7 +15,7 @@ import { sessionCredential } from '../../domain/credential.ts'
 import { lowerCase } from '../../domain/email.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
-import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
+import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import {
   COOKIE_PREFIX,
@@ -50,17 +50,16 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.signIn, deps, async ({ request, reply, body: { email, password } }) => {
     const account = lowerCase(email)
-    const refusal = attempts.from(request.ip) ?? attempts.on(account)
-    if (refusal) return refused(request, account, 'rate_limited', refusal)
+    attempts.from(request.ip)
+    attempts.on(account)
     const library = await signIn.passwords()
     const body = { email: account, password }
     const headers = libraryHeaders(request, '')
     const response = await attempts.inTurn(request, () => library.api.signInEmail({ body, headers, asResponse: true }))
-    if (isRefusal(response)) return response
     const answer = await readAnswer(response)
     if (!answer.ok) {
       if (!isWrongPassword(answer)) throw new Error(`The sign-in library answered ${answer.code}`)
-      return refused(request, account, 'wrong_password', WRONG)
+      return refusedPassword(request, account)
     }
     passCookies(request, reply, answer, config)
     // Reset the counters only after the second factor.
@@ -84,8 +83,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.startOidc, deps, async ({ request, reply }) => {
     if (!signIn.hasOidc) return NO_PROVIDER
-    const refusal = attempts.from(request.ip)
-    if (refusal) return refusal
+    attempts.from(request.ip)
     const library = await signIn.oidc()
     if (library === null) return refuse('sign_in_unavailable')
     const response = await library.api.signInSocial({
@@ -101,8 +99,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
 
   serveRoute(app, OPERATOR_ROUTES.finishOidc, deps, async ({ request, reply, query }) => {
     if (!signIn.hasOidc) return NO_PROVIDER
-    const refusal = attempts.from(request.ip)
-    if (refusal) return refusal
+    attempts.from(request.ip)
     const library = await signIn.oidc()
     if (library === null) return refuse('sign_in_unavailable')
     const response = await library.api.callbackOAuth({
@@ -131,8 +128,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     ask: (headers: Headers) => Promise<Response>,
     onceCode: string | null = null,
   ): Promise<SignInResult | Refusal> {
-    const refusal = attempts.from(request.ip)
-    if (refusal) return refusal
+    attempts.from(request.ip)
     // Omit the session cookie; otherwise the library would check the code for that session.
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
@@ -168,16 +164,16 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
   }
 
   /** Logs the failure if the account exists; the reply does not reveal that. */
-  async function refused(request: FastifyRequest, email: string, why: string, refusal: Refusal): Promise<Refusal> {
+  async function refusedPassword(request: FastifyRequest, email: string): Promise<Refusal> {
     const operator = await storage.findOperatorByEmail(email)
-    if (!operator || why === 'rate_limited') return refusal
-    const detail = { why, address: request.ip }
+    if (!operator) return WRONG
+    const detail = { why: 'wrong_password', address: request.ip }
     const entry = personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request.id)
     // Not awaited: the time of the reply would tell that the account exists.
     void storage
       .appendAudit([entry])
       .catch((err: unknown) => request.log.error({ err }, 'could not log a refused sign-in'))
-    return refusal
+    return WRONG
   }
 }
 

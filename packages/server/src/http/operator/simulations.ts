@@ -6,13 +6,13 @@ import { toSimulation } from '../../domain/simulation.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { NewSimulationRow } from '../../storage/simulations.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal, refuse } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { textsRefusal } from '../field.ts'
-import { conditionRefusal } from './policies.ts'
+import { checkCondition } from './policies.ts'
+import { listPage, byId } from '../paging.ts'
+import { checkTexts } from '../field.ts'
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
@@ -21,8 +21,8 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.createSimulation, deps, async ({ body, request }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
-    const refusal = textsRefusal({ condition }) ?? conditionRefusal(condition)
-    if (refusal) return refusal
+    checkTexts({ condition })
+    checkCondition(condition)
     const createdAt = now()
     const id = uuidv7(createdAt, randomBytes)
     const target = { kind: 'simulation', id }
@@ -58,12 +58,12 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listSimulations, deps, async ({ query, request }) => {
     const { id } = environmentOf(request)
-    const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = ['simulations', id]
-    const start = startOf<{ id: string }>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const page = await storage.listSimulations(id, { limit, after: start.after?.id ?? null })
-    return pageFrom(page, toSimulation, (last) => cursors.write(walk, { id: last.id }))
+    return listPage(cursors, query, {
+      of: ['simulations', id],
+      read: (page) => storage.listSimulations(id, page),
+      toItem: toSimulation,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.readSimulation, deps, async ({ params, request }) => {

@@ -4,85 +4,82 @@ import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/op
 import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toLatency, toUsage } from '../../domain/usage.ts'
-import type { UsageHourRow, UsagePage } from '../../storage/runs.ts'
+import type { UsageHourRow } from '../../storage/runs.ts'
 import { pricingOf, type Pricing } from '../../prices/pricing.ts'
 import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/usage.ts'
 import type { UncostedSum } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
-import { pageFrom, startOf } from '../paging.ts'
-import { isRefusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { refuseField } from '../field.ts'
-import { HOUR_MS, windowOf, type HourWindow } from './window.ts'
+import { DAY_MS, HOUR_MS } from '../../storage/hours.ts'
+import { windowOf, type HourWindow } from './window.ts'
+import { readPage } from '../paging.ts'
 
-type Position = NonNullable<UsagePage['after']>
+interface PartRow {
+  row: UsagePointRow
+  part: number
+}
+type PartPlace = NonNullable<UsagePointPage['after']> & { part: number }
 
-const WINDOW_MS = 31 * 24 * HOUR_MS
+const WINDOW_MS = 31 * DAY_MS
 
 export function usageRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
   serveRoute(app, OPERATOR_ROUTES.readUsage, deps, async ({ query, request }) => {
     const window = windowOf(query)
-    if (isRefusal(window)) return window
     const { from } = window
     const to = window.to - HOUR_MS
     if (Date.parse(query.to) - Date.parse(query.from) > WINDOW_MS) {
       return refuseField('to', 'must be at most 31 days after from')
     }
     const environment = environmentOf(request)
-    const { limit = LIMITS.operatorPageDefault, cursor } = query
-    const walk = [environment.id, 'usage', from, to]
-    const start = startOf<Position>(cursors, walk, cursor)
-    if (isRefusal(start)) return start
-    const page = await storage.readUsage(environment.id, from, to, { limit, ...start })
-    const pricing = await pricingFor(environment, page.rows)
-    return pageFrom(
-      page,
-      (row) => toUsageHour(row, pricing),
-      ({ hour, agentId, modelKey }) => cursors.write(walk, { hour, agentId, modelKey }),
-    )
+    const { rows, nextCursor } = await readPage(cursors, query, {
+      of: [environment.id, 'usage', from, to],
+      read: (page) => storage.readUsage(environment.id, from, to, page),
+      placeOf: ({ hour, agentId, modelKey }: UsageHourRow) => ({ hour, agentId, modelKey }),
+    })
+    const pricing = await pricingFor(environment, rows)
+    return { items: rows.map((row) => toUsageHour(row, pricing)), nextCursor }
   })
 
   serveRoute(app, OPERATOR_ROUTES.readUsagePoints, deps, async ({ query, request }) => {
     const hours = windowOf(query)
-    if (isRefusal(hours)) return hours
     const environment = environmentOf(request)
-    const { by, step, sort, limit = LIMITS.operatorPageDefault, cursor } = query
+    const { by, step, sort } = query
     if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
     const parts = partsOf(hours, step)
     const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
     if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
-    const walk = [environment.id, 'usage points', by, step, sort ?? '', hours.from, hours.to]
-    const place = startOf<NonNullable<UsagePointPage['after']> & { part: number }>(cursors, walk, cursor)
-    if (isRefusal(place)) return place
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
-    const found: { row: UsagePointRow; part: number }[] = []
-    let more = false
-    let after: UsagePointPage['after'] = place.after
-    let at = place.after?.part ?? 0
-    for (const part of parts.slice(at)) {
-      // The rest may be empty: then another page is.
-      more = found.length === limit
-      if (more) break
-      const page = await storage.readUsagePoints(tenant, { by, ...part }, { limit: limit - found.length, sort, after })
-      const place = at++
-      found.push(...page.rows.map((row) => ({ row, part: place })))
-      more = page.more
-      if (more) break
-      after = null
-    }
+    const { rows, nextCursor } = await readPage(cursors, query, {
+      of: [environment.id, 'usage points', by, step, sort, hours],
+      read: readParts,
+      placeOf: ({ row: { step: last, key, value, totalTokens }, part }: PartRow): PartPlace => {
+        return { part, step: last, key, ...(sort && { value, totalTokens }) }
+      },
+    })
     const pricing = await pricingFor(
       environment,
-      found.map(({ row }) => row),
+      rows.map(({ row }) => row),
     )
-    return pageFrom(
-      { rows: found, more },
-      ({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], pricing),
-      ({ row: { step: last, key, value, totalTokens }, part }) => {
-        return cursors.write(walk, { part, step: last, key, ...(sort && { value, totalTokens }) })
-      },
-    )
+    return { items: rows.map(({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], pricing)), nextCursor }
+
+    async function readParts({ limit, after }: { limit: number; after: PartPlace | null }) {
+      const found: PartRow[] = []
+      let more = false
+      let place: UsagePointPage['after'] = after
+      for (let part = after?.part ?? 0; part < parts.length && !more; part++) {
+        // The rest may be empty: then another page is.
+        if (found.length === limit) return { rows: found, more: true }
+        const left = { limit: limit - found.length, sort, after: place }
+        const page = await storage.readUsagePoints(tenant, { by, ...(parts[part] ?? parts[0]) }, left)
+        found.push(...page.rows.map((row) => ({ row, part })))
+        more = page.more
+        place = null
+      }
+      return { rows: found, more }
+    }
   })
 
   function pricingFor({ workspaceId }: { workspaceId: string }, rows: readonly { uncosted: UncostedSum[] }[]) {
@@ -94,7 +91,7 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-const STEPS = { hour: HOUR_MS, day: 24 * HOUR_MS } as const
+const STEPS = { hour: HOUR_MS, day: DAY_MS } as const
 
 type Part = Omit<UsageWindow, 'by'>
 

@@ -6,16 +6,15 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
-import type { PageById } from '../../storage/page.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
 import type { Deps } from '../deps.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refuseField, textsRefusal } from '../field.ts'
-import { listById } from './list-by-id.ts'
+import { refuseField, checkTexts } from '../field.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
+import { listPage, byId } from '../paging.ts'
 
 const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
 const NO_DELIVERY = refuse('not_found', 'The delivery does not exist')
@@ -29,15 +28,20 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const { id } = environmentOf(request)
     const role = actorOf(request).roleIn(workspaceOf(request).id)
     const toItem = (row: WebhookRow) => toWebhook(row, role !== null && includesRole(role, 'admin'))
-    return listById(cursors, ['webhooks', id], query, (page) => storage.listWebhooks(id, page), toItem)
+    return listPage(cursors, query, {
+      of: ['webhooks', id],
+      read: (page) => storage.listWebhooks(id, page),
+      toItem,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request }) => {
     const createdAt = now()
     const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS] } = body
     const id = uuidv7(createdAt, randomBytes)
-    const refusal = textsRefusal({ description }) ?? (await urlRefusal(request, 'create', id, url))
-    if (refusal) return refusal
+    checkTexts({ description })
+    await checkUrl(request, 'create', id, url)
     const environmentId = environmentOf(request).id
     const secret = newWebhookSecret(randomBytes)
     const unused = {
@@ -59,9 +63,8 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     // Copy by name: a body can contain extra fields, and they must not reach the row or the audit log.
     const { url, description, events, enabled } = body
     const id = params.webhookId.toLowerCase()
-    const refusal =
-      textsRefusal({ description }) ?? (url === undefined ? null : await urlRefusal(request, 'change', id, url))
-    if (refusal) return refusal
+    checkTexts({ description })
+    if (url !== undefined) await checkUrl(request, 'change', id, url)
     const detail = { description, events, enabled, host: url === undefined ? undefined : hostOf(url) }
     const change = { url, description, events, ...switched(enabled, now()) }
     return changed(request, id, change, audited(request, 'change', id, detail))
@@ -69,7 +72,6 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.rotateWebhookSecret, deps, async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
-    if (!webhook) return NO_WEBHOOK
     const secret = newWebhookSecret(randomBytes)
     const change = { secret, previousSecret: webhook.secret, previousUntil: now() + ROTATION_MS }
     const audit = audited(request, 'rotate_secret', webhook.id)
@@ -85,7 +87,6 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.testWebhook, deps, async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
-    if (!webhook) return NO_WEBHOOK
     if (webhook.disabledAt !== null) return refuse('conflict', 'The webhook is disabled')
     const createdAt = now()
     const { id: webhookId, environmentId } = webhook
@@ -105,15 +106,17 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listDeliveries, deps, async ({ params, query, request }) => {
     const webhook = await find(request, params.webhookId)
-    if (!webhook) return NO_WEBHOOK
     const { status } = query
-    const read = (page: PageById) => storage.listDeliveries(webhook.environmentId, webhook.id, { status }, page)
-    return listById(cursors, ['deliveries', webhook.id, status], query, read, toDelivery)
+    return listPage(cursors, query, {
+      of: ['deliveries', webhook.id, status],
+      read: (page) => storage.listDeliveries(webhook.environmentId, webhook.id, { status }, page),
+      toItem: toDelivery,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.redeliver, deps, async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
-    if (!webhook) return NO_WEBHOOK
     const id = params.deliveryId.toLowerCase()
     const audit = audited(request, 'redeliver', webhook.id, { deliveryId: id })
     const row = await storage.redeliver(webhook.environmentId, webhook.id, id, now(), audit)
@@ -123,8 +126,10 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return toDelivery(row)
   })
 
-  function find(request: FastifyRequest, id: string): Promise<WebhookRow | null> {
-    return storage.findWebhook(environmentOf(request).id, id.toLowerCase())
+  async function find(request: FastifyRequest, id: string): Promise<WebhookRow> {
+    const webhook = await storage.findWebhook(environmentOf(request).id, id.toLowerCase())
+    if (webhook === null) throw NO_WEBHOOK
+    return webhook
   }
 
   async function changed(request: FastifyRequest, id: string, change: WebhookPatch, audit: AuditEntry[]) {
@@ -142,11 +147,11 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
   }
 
   /** Logs attempts to reach the internal network through a webhook. */
-  async function urlRefusal(request: FastifyRequest, verb: string, id: string, url: string): Promise<Refusal | null> {
+  async function checkUrl(request: FastifyRequest, verb: string, id: string, url: string): Promise<void> {
     const fault = await checkWebhookUrl(url)
-    if (fault === null) return null
+    if (fault === null) return
     await storage.appendAudit(audited(request, `${verb}.refused`, id, { host: hostOf(url), reason: fault }))
-    return refuseField('url', fault)
+    throw refuseField('url', fault)
   }
 }
 

@@ -1,8 +1,5 @@
-import type { Refusal } from '../reply-error.ts'
-import { isRefusal } from '../reply-error.ts'
+import { HOUR_MS, hourOf } from '../../storage/hours.ts'
 import { refuseField, timeOf } from '../field.ts'
-
-export const HOUR_MS = 3_600_000
 
 /** Starts of hours: `from` inclusive, `to` exclusive. Both hours of a query are included whole. */
 export interface HourWindow {
@@ -10,15 +7,9 @@ export interface HourWindow {
   to: number
 }
 
-export function windowOf(query: { from: string; to: string }): HourWindow | Refusal {
+export function windowOf(query: { from: string; to: string }): HourWindow {
   const from = timeOf('from', query.from)
-  if (isRefusal(from)) return from
   const to = timeOf('to', query.to)
-  if (isRefusal(to)) return to
-  if (to < from) return refuseField('to', 'must not be before from')
-  return { from: startOfHour(from), to: startOfHour(to) + HOUR_MS }
-}
-
-function startOfHour(time: number): number {
-  return Math.floor(time / HOUR_MS) * HOUR_MS
+  if (to < from) throw refuseField('to', 'must not be before from')
+  return { from: hourOf(from), to: hourOf(to) + HOUR_MS }
 }

@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { FastifyInstance } from 'fastify'
-import { isoTime, nullableIsoTime } from '../../domain/run.ts'
-import type { PageById } from '../../storage/page.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { WorkspaceRow } from '../../storage/workspaces.ts'
 import type { Deps } from '../deps.ts'
@@ -11,8 +9,9 @@ import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { tenantNameRefusal } from '../field.ts'
-import { listById } from './list-by-id.ts'
+import { listPage, byId } from '../paging.ts'
+import { checkTenantName } from '../field.ts'
+import { pick, isoOf } from '../../domain/shown.ts'
 
 export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
@@ -21,13 +20,16 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
     const { everywhere, ownWorkspaces } = actorOf(request)
     const within = everywhere === null ? ownWorkspaces : null
     const withArchived = query.archived === 'true'
-    const read = (page: PageById) => storage.listWorkspaces(page, within, withArchived)
-    return listById(cursors, ['workspaces', withArchived], query, read, toWorkspace)
+    return listPage(cursors, query, {
+      of: ['workspaces', withArchived],
+      read: (page) => storage.listWorkspaces(page, within, withArchived),
+      toItem: toWorkspace,
+      placeOf: byId,
+    })
   })
 
   serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name }, request }) => {
-    const refusal = tenantNameRefusal(name)
-    if (refusal) return refusal
+    checkTenantName(name)
     const createdAt = now()
     const row = { id: uuidv7(createdAt, randomBytes), name, createdAt, archivedAt: null }
     // The workspace's owners should see who created it.
@@ -40,6 +42,6 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-export function toWorkspace({ id, name, createdAt, archivedAt }: WorkspaceRow): Workspace {
-  return { id, name, createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
+export function toWorkspace(row: WorkspaceRow): Workspace {
+  return { ...pick(row, 'id', 'name'), ...isoOf(row, 'createdAt', 'archivedAt') }
 }

@@ -1,20 +1,23 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ClientBase } from 'pg'
-import type { Sql, SqlValue } from '../sql/sql.ts'
+import { positional, type Params, type Sql } from '../sql/sql.ts'
 import { portableStatement } from './statement.ts'
 
 export function postgresSql(client: ClientBase, onDamage: Sql['onDamage'] = () => undefined): Sql {
-  const query = (text: string, params: readonly SqlValue[]) =>
-    client.query<Record<string, unknown>>({ ...portableStatement(text), values: [...params] })
+  const query = (text: string, params: Params) => {
+    const [statement, values] = positional(text, params)
+    return client.query<Record<string, unknown>>({ ...portableStatement(statement), values: [...values] })
+  }
   return {
     dialect: 'postgres',
     onDamage,
-    all: async <Row>(text: string, params: readonly SqlValue[] = []) => (await query(text, params)).rows as Row[],
-    get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
+    all: async <Row>(text: string, params: Params = []) => (await query(text, params)).rows as Row[],
+    get: async <Row>(text: string, params: Params = []) =>
       ((await query(text, params)).rows[0] as Row | undefined) ?? null,
-    page: async <Row extends object>(text: string, params: readonly SqlValue[], limit: number) => {
+    page: async <Row extends object>(text: string, params: Params, limit: number) => {
+      const [statement, values] = positional(text, params)
       // The subquery sets the order, and the rows of the page keep it.
-      const rows = (await query(pageText(text), [...params, limit + 1, LIMITS.listBytes])).rows as PageRow[]
+      const rows = (await query(pageText(statement), [...values, limit + 1, LIMITS.listBytes])).rows as PageRow[]
       const more = rows.length < (rows[0]?.pageRows ?? 0) || rows.length > limit
       return {
         rows: rows.slice(0, limit).map(({ pageRow: _, pageRows: __, pageBytes: ___, ...row }) => row as unknown as Row),

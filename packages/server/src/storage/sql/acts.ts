@@ -57,7 +57,7 @@ import { searchSettingsActs } from './search/search-settings.ts'
 import { stalledActs } from './runs/stalled.ts'
 import { usageActs } from './usage/usage.ts'
 import { usagePointsActs } from './usage/usage-points.ts'
-import { versionRunsActs } from './usage/version-runs.ts'
+import { versionResultsActs } from './usage/version-results.ts'
 import { webhooksActs } from './webhooks/webhooks.ts'
 import { workActs } from './work.ts'
 import { workspacesActs } from './workspaces.ts'
@@ -117,7 +117,7 @@ export const ACTS = {
   ...stalledActs,
   ...usageActs,
   ...usagePointsActs,
-  ...versionRunsActs,
+  ...versionResultsActs,
   ...webhooksActs,
   ...workActs,
   ...workspacesActs,

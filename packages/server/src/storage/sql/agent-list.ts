@@ -8,7 +8,7 @@
  */
 import type { AgentChange, AgentRow } from '../agents.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PageById } from '../page.ts'
+import type { Page, PageById } from '../page.ts'
 import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
@@ -52,10 +52,10 @@ function listAgents(
   environmentId: string,
   { limit, after }: PageById,
   withArchived: boolean,
-): Promise<AgentRow[]> {
+): Promise<Page<AgentRow>> {
   const shown = withArchived ? '' : ' AND (archived_at IS NULL OR "lastRunAt" > archived_at)'
-  const text = `${AGENTS} AND a.id > ?) named WHERE ${HAS_RUN}${shown} ORDER BY id LIMIT ?`
-  return sql.all(text, [environmentId, environmentId, after ?? BEFORE_ALL, limit])
+  const text = `${AGENTS} AND a.id > ?) named WHERE ${HAS_RUN}${shown} ORDER BY id`
+  return sql.page(text, [environmentId, environmentId, after ?? BEFORE_ALL], limit)
 }
 
 /** `no_id`: its name is what identifies it. */

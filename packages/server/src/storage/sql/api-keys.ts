@@ -1,7 +1,7 @@
 import { look, read, write } from './act.ts'
 import type { Scope } from '@tacho/contract/route.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PageById } from '../page.ts'
+import { mapPage, type Page, type PageById } from '../page.ts'
 import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, NewApiKeyRow } from '../api-keys.ts'
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
@@ -42,10 +42,9 @@ async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): P
   return 'created'
 }
 
-async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<ApiKeyRow[]> {
-  const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id > ? ORDER BY k.id LIMIT ?`
-  const rows = await sql.all<Kept<ApiKeyRow>>(text, [environmentId, page.after ?? '', page.limit])
-  return rows.map(parsed)
+async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<Page<ApiKeyRow>> {
+  const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id > ? ORDER BY k.id`
+  return mapPage(await sql.page<Kept<ApiKeyRow>>(text, [environmentId, page.after ?? ''], page.limit), parsed)
 }
 
 /** A key of any environment, because the tenant is not yet known. Revoked if its environment is archived. */

@@ -1,6 +1,6 @@
 import { look, read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PageById } from '../page.ts'
+import type { Page, PageById } from '../page.ts'
 import type { TenantChange, WorkspaceRow } from '../workspaces.ts'
 import type { EnvironmentRow, NewEnvironmentRow } from '../environments.ts'
 import { insertAudit } from './audit.ts'
@@ -57,10 +57,10 @@ function listEnvironments(
   workspaceId: string,
   { limit, after }: PageById,
   withArchived = false,
-): Promise<EnvironmentRow[]> {
+): Promise<Page<EnvironmentRow>> {
   const used = withArchived ? '' : ' AND archived_at IS NULL'
-  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? AND ${IS_THERE}${used} ORDER BY id LIMIT ?`
-  return sql.all(text, [workspaceId, after ?? '', limit])
+  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? AND ${IS_THERE}${used} ORDER BY id`
+  return sql.page(text, [workspaceId, after ?? ''], limit)
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {

@@ -12,7 +12,7 @@ import type {
 } from '../events.ts'
 import type { ArrivedPage } from '../exports.ts'
 import { withEnvelope } from './append/envelopes.ts'
-import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from './payloads.ts'
+import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 
@@ -51,33 +51,28 @@ const NAMES = Object.keys(COLUMNS)
 
 const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVersion'] as const
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
-  + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')} AS bytes`
+  + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')}`
 
 /** SQL for the `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id; default: a parameter. */
 export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = '?') =>
   dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 
 const withRun = (condition: string) =>
-  `WITH run AS (SELECT number, session_id FROM runs WHERE environment_id = ? AND ${condition})`
-/** Starts a statement on the events of one run. Its parameters are the environment and, twice, the run's internal id. */
+  `WITH run AS (SELECT number, session_id FROM runs WHERE environment_id = :env AND ${condition})`
+/** Starts a statement on the events of one run: `:env` and `:run`, its internal id. */
 export const WITH_RUN = withRun(OF_UUID)
 const WITH_RUN_OF_ID = withRun(OF_RUN_ID)
-/** Events `e` of that run. Its parameter is the environment. */
-export const ofRun = (sql: Sql) => `e.environment_id = ${eventEnvironment(sql)} AND e.run = (SELECT number FROM run)`
+/** Events `e` of that run. */
+export const ofRun = (sql: Sql) =>
+  `e.environment_id = ${eventEnvironment(sql, ':env')} AND e.run = (SELECT number FROM run)`
 
-const AFTER = '(e.time, e.seq) > (?, ?)'
-const BY_TIME = 'ORDER BY e.time, e.seq LIMIT ?'
-const BEFORE = '(e.time, e.seq) < (?, ?)'
-const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT ?'
+/** `:time` and `:seq` name the event where a page continues. */
+export const AFTER = '(e.time, e.seq) > (:time, :seq)'
+const BY_TIME = 'ORDER BY e.time, e.seq LIMIT :limit'
+const BEFORE = '(e.time, e.seq) < (:time, :seq)'
+const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT :limit'
 
 type FirstPage = Omit<EventPage, 'after'>
-
-interface Query {
-  environmentId: string
-  run: string
-  text: string
-  params: SqlValue[]
-}
 
 /** The run with the first page of its events, by external id first, then by internal UUID. Null: no such run. */
 async function readTimeline(
@@ -86,13 +81,12 @@ async function readTimeline(
   runIdOrUuid: string,
   page: FirstPage,
 ): Promise<Timeline | null> {
-  const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${BY_TIME}`
+  const text = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} ${BY_TIME}`
   // PostgreSQL gets both statements in one round trip. A lookup by UUID needs a second one.
-  const params = [environmentId, runIdOrUuid, runIdOrUuid, environmentId, environmentId]
-  const byRunId = { environmentId, run: WITH_RUN_OF_ID, text, params }
+  const params = { env: environmentId, run: runIdOrUuid }
   const [found, events] = await Promise.all([
     findByRunId(sql, environmentId, runIdOrUuid),
-    readPage(sql, byRunId, page),
+    readEvents(sql, { start: WITH_RUN_OF_ID, columns: ROW, bytes: BYTES, from: text, params }, page),
   ])
   if (found !== null) return { run: found, ...events }
   const run = await findByUuid(sql, environmentId, runIdOrUuid)
@@ -109,46 +103,28 @@ export function listEvents(
   run: string,
   { after, ...page }: EventPage,
 ): Promise<EventsRead<StoredEvent>> {
-  const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
-  const params = [environmentId, run, run, environmentId, environmentId, ...(after ? [after.time, after.seq] : [])]
-  return readPage(sql, { environmentId, run: WITH_RUN, text, params }, page)
+  const from = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+  const params = { env: environmentId, run, ...after }
+  return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
 }
 
-async function readPage(sql: Sql, query: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
-  // On PostgreSQL each statement is a round trip. On SQLite a window function copies rows, which takes longer than two
-  // statements.
-  const { rows, more } = await (sql.dialect === 'postgres' ? pageAtOnce : pageBySizes)(sql, query, page)
-  return { rows: await withPayloads(sql, query.environmentId, rows), more }
-}
-
-async function pageAtOnce(sql: Sql, { run, text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
+/**
+ * On PostgreSQL each statement is a round trip. On SQLite a window function copies rows, which takes longer than two
+ * statements.
+ */
+async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promise<EventsRead<StoredEvent>> {
+  if (sql.dialect === 'sqlite') return readPayloadPage<StoredEvent>(sql, query, page)
+  const { start, from, params } = query
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
-  const rows = await sql.all<StoredEvent & { found: number }>(
-    `${run} SELECT ${NAMES}, payload, "payloadSum", found
-      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD}, ${BYTES} ${text}) AS found) AS page
-      WHERE total <= ? OR total = bytes ORDER BY time, seq LIMIT ?`,
-    [...params, page.limit + 1, page.pageBytes, page.limit],
+  const found = await sql.all<StoredEvent & { found: number }>(
+    `${start} SELECT ${NAMES}, payload, "payloadSum", found
+      FROM (SELECT *, ${sizes} FROM (SELECT ${ROW}, ${PAYLOAD}, ${BYTES} AS bytes ${from}) AS found) AS page
+      WHERE total <= :bytes OR total = bytes ORDER BY time, seq LIMIT :most`,
+    { ...params, limit: page.limit + 1, bytes: page.pageBytes, most: page.limit },
   )
-  const more = (rows[0]?.found ?? 0) > rows.length
-  return { rows: rows.map(({ found: _, ...row }) => row), more }
-}
-
-async function pageBySizes(sql: Sql, { run, text, params }: Query, page: FirstPage): Promise<EventsRead<StoredEvent>> {
-  // Sizes first, so that no large row is read that does not fit on the page.
-  const sizes = await sql.all<{ bytes: number }>(`${run} SELECT ${BYTES} ${text}`, [...params, page.limit + 1])
-  const count = rowsWithin(
-    sizes.map(({ bytes }) => bytes),
-    page,
-  )
-  const rows = await sql.all<StoredEvent>(`${run} SELECT ${ROW}, ${PAYLOAD} ${text}`, [...params, count])
-  return { rows, more: sizes.length > count }
-}
-
-/** How many of the rows, by size, fit on a page. */
-export function rowsWithin(sizes: number[], { limit, pageBytes }: Pick<FirstPage, 'limit' | 'pageBytes'>): number {
-  let bytes = 0
-  const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
-  return Math.min(past === -1 ? sizes.length : past, limit)
+  const more = (found[0]?.found ?? 0) > found.length
+  const rows = found.map(({ found: _, ...row }) => row)
+  return { rows: await withPayloads(sql, params.env, rows), more }
 }
 
 /** The same without payloads, in one of three orders, optionally filtered. */
@@ -169,44 +145,46 @@ export async function listEventRows(
   const { conditions, values } = matching(sql, filter)
   const byOrder = { time: 'time, seq', latest: 'time DESC, seq DESC', arrival: 'seq' }[order]
   const rows = await sql.all<EventRowRead>(
-    `${WITH_RUN} SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT ?`,
-    [...looked.params, ...values, limit + 1],
+    `${WITH_RUN} SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT :most`,
+    { ...looked.params, ...values, most: limit + 1 },
   )
   if (rows.length > limit) return { rows: rows.slice(0, limit), more: true }
   // Rows that do not match were scanned too; continue after them.
   const last = await sql.get<{ time: number; seq: number }>(
-    `${WITH_RUN} SELECT time, seq FROM (${looked.text}) page ORDER BY ${byOrder} LIMIT 1 OFFSET ?`,
-    [...looked.params, filter.rowsLookedAt - 1],
+    `${WITH_RUN} SELECT time, seq FROM (${looked.text}) page ORDER BY ${byOrder} LIMIT 1 OFFSET :past`,
+    { ...looked.params, past: filter.rowsLookedAt - 1 },
   )
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
 }
 
-function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: string; values: SqlValue[] } {
+function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: string; values: Record<string, string> } {
   const conditions: string[] = []
-  const values: SqlValue[] = []
+  const values: Record<string, string> = {}
   if (eventType !== undefined) {
-    conditions.push('"eventType" = ?')
-    values.push(eventType)
+    conditions.push('"eventType" = :eventType')
+    values['eventType'] = eventType
   }
   if (label !== undefined) {
     // Both engines fold only the letters A to Z.
     conditions.push(
-      sql.dialect === 'postgres' ? 'strpos(lower(label COLLATE "C"), ?) > 0' : 'instr(lower(label), ?) > 0',
+      sql.dialect === 'postgres' ? 'strpos(lower(label COLLATE "C"), :label) > 0' : 'instr(lower(label), :label) > 0',
     )
-    values.push(label.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()))
+    values['label'] = label.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
   }
   return { conditions: conditions.join(' AND '), values }
 }
 
-type Rows = Pick<Query, 'text' | 'params'>
+interface Rows {
+  text: string
+  params: Readonly<Record<string, SqlValue>>
+}
 
 function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Rows {
   const { after, order } = page
   const [past, inOrder] = order === 'latest' ? [BEFORE, LATEST_FIRST] : [AFTER, BY_TIME]
-  const events = `events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}`
+  const events = `events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)}`
   const text = `SELECT ${ROW} FROM ${events}${after ? ` AND ${past}` : ''} ${inOrder}`
-  const place = after ? [after.time, after.seq] : []
-  return { text, params: [environmentId, run, run, environmentId, environmentId, ...place, count] }
+  return { text, params: { env: environmentId, run, ...after, limit: count } }
 }
 
 /**
@@ -221,22 +199,24 @@ export function rowsByArrival(
   count: number,
   columns = ROW,
 ): Rows {
-  const places = [environmentId, run, run, environmentId, after?.seq ?? 0, count]
+  const params = { env: environmentId, run, seq: after?.seq ?? 0, limit: count }
   // The last limit keeps the planner from moving a filter into the join.
-  const end = 'ORDER BY place LIMIT ?'
+  const end = 'ORDER BY place LIMIT :limit'
   if (sql.dialect === 'sqlite') {
-    const page = `SELECT e.seq AS place FROM events e WHERE ${ofRun(sql)} AND e.seq > ? ORDER BY e.seq LIMIT ?`
-    const text = `SELECT ${columns} FROM (${page}) page JOIN events e ON e.seq = place ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${end}`
-    return { text, params: [...places, environmentId, environmentId, count] }
+    const page = `SELECT e.seq AS place FROM events e WHERE ${ofRun(sql)} AND e.seq > :seq ORDER BY e.seq LIMIT :limit`
+    const text = `SELECT ${columns} FROM (${page}) page JOIN events e ON e.seq = place
+      ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} ${end}`
+    return { text, params }
   }
   // Each order matches an index. The index of times includes the seqs, and finds each row of the page. The condition
   // that times are above zero stops PostgreSQL 18 from looking for the seq under each time of the run.
   const inIndex = `SELECT e.time AS moment, e.seq AS place FROM events e
-    WHERE ${ofRun(sql)} AND (e.time, e.seq) > (0, 0) AND e.seq > ? ORDER BY e.time, e.seq OFFSET 0`
-  const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT ?`
-  const row = `SELECT * FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) >= (moment, place) ${BY_TIME}`
-  const text = `SELECT ${columns} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql)} ${end}`
-  return { text, params: [...places, environmentId, 1, environmentId, count] }
+    WHERE ${ofRun(sql)} AND (e.time, e.seq) > (0, 0) AND e.seq > :seq ORDER BY e.time, e.seq OFFSET 0`
+  const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT :limit`
+  const row = `SELECT * FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) >= (moment, place)
+    ORDER BY e.time, e.seq LIMIT 1`
+  const text = `SELECT ${columns} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql, ':env')} ${end}`
+  return { text, params }
 }
 
 /** A page of events with payloads, for an export. Sizes first, so that no large row is read that does not fit. */
@@ -249,7 +229,7 @@ export async function arrivedEvents(
   const after = { after: { time: 0, seq: page.after } }
   const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
   const found = await sql.all<EventRowRead>(`${WITH_RUN} ${look.text}`, look.params)
-  const count = rowsWithin(
+  const count = rowsThatFit(
     found.map(({ payloadBytes }) => payloadBytes),
     page,
   )
@@ -261,16 +241,17 @@ export async function arrivedEvents(
 async function findEvent(sql: Sql, environmentId: string, runId: string, eventId: string): Promise<FoundEvent | null> {
   const run = await findRun(sql, environmentId, runId)
   if (run === null) return null
-  const params = [environmentId, run.id, run.id, environmentId]
+  const params = { env: environmentId, run: run.id }
   const rows = await sql.all<StoredEvent>(
-    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.event_id = ?`,
-    [...params, environmentId, eventId],
+    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql, ':env')}
+      WHERE ${ofRun(sql)} AND e.event_id = :eventId`,
+    { ...params, eventId },
   )
   const [event] = await withPayloads(sql, environmentId, rows)
   if (event === undefined) return null
   const place = await sql.get<{ before: number }>(
-    `${WITH_RUN} SELECT COUNT(*) AS before FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (?, ?)`,
-    [...params, event.time, event.seq],
+    `${WITH_RUN} SELECT COUNT(*) AS before FROM events e WHERE ${ofRun(sql)} AND ${BEFORE}`,
+    { ...params, time: event.time, seq: event.seq },
   )
   const closing = await sql.get<{ seq: number | null }>(
     'SELECT closing_seq AS seq FROM runs WHERE environment_id = ? AND id = ?',

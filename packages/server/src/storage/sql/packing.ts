@@ -10,8 +10,8 @@ import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
 import type { PackedBlock, PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../packing.ts'
 import { look, read, write } from './act.ts'
-import { eventEnvironment, ofRun, rowsWithin, WITH_RUN } from './events.ts'
-import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING } from './payloads.ts'
+import { eventEnvironment, ofRun, WITH_RUN, AFTER } from './events.ts'
+import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING, readPayloadPage } from './payloads.ts'
 import { OF_UUID } from './runs/runs.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
@@ -44,25 +44,24 @@ async function readUnpacked(
   after: SlicePlace | null,
   leastSaved: number,
 ): Promise<PackedSlice | null> {
-  const of = [environmentId, run, run]
+  const of = { env: environmentId, run }
   const state = await sql.get<Pick<PackedSlice, 'number' | 'events' | 'blocksBefore'>>(
-    `SELECT number, event_count AS events, blocks AS "blocksBefore" FROM runs WHERE environment_id = ? AND ${OF_UUID}`,
+    `SELECT number, event_count AS events, blocks AS "blocksBefore" FROM runs WHERE environment_id = :env AND ${OF_UUID}`,
     of,
   )
   if (state === null) return null
-  const from = `FROM events e WHERE ${ofRun(sql)}${after ? ' AND (e.time, e.seq) > (?, ?)' : ''}
-    AND e.payload_bytes IS NULL AND ${SAYS_SOMETHING} ORDER BY e.time, e.seq LIMIT ?`
-  const params = [...of, environmentId, ...(after ? [after.time, after.seq] : [])]
-  const sizes = await sql.all<{ bytes: number }>(`${WITH_RUN} SELECT octet_length(e.payload) AS bytes ${from}`, [
-    ...params,
-    SLICE_ROWS + 1,
-  ])
+  const from = `FROM events e WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''}
+    AND e.payload_bytes IS NULL AND ${SAYS_SOMETHING} ORDER BY e.time, e.seq LIMIT :limit`
+  const query = {
+    start: WITH_RUN,
+    columns: 'e.time, e.seq',
+    payload: 'e.payload',
+    bytes: 'octet_length(e.payload)',
+    from,
+    params: { ...of, ...after },
+  }
   const page = { limit: SLICE_ROWS, pageBytes: SLICE_BYTES }
-  const count = rowsWithin(
-    sizes.map(({ bytes }) => bytes),
-    page,
-  )
-  const rows = await sql.all<UnpackedRow>(`${WITH_RUN} SELECT e.time, e.seq, e.payload ${from}`, [...params, count])
+  const { rows, more } = await readPayloadPage<UnpackedRow>(sql, query, page)
   const last = rows.at(-1)
   const blocks: PackedBlock[] = []
   for (const some of blocksOf(rows)) {
@@ -74,7 +73,7 @@ async function readUnpacked(
     payloads: rows.length,
     blocks,
     after: last === undefined ? null : { time: last.time, seq: last.seq },
-    more: sizes.length > count,
+    more,
   }
 }
 

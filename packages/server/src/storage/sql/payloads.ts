@@ -14,7 +14,8 @@
  */
 import { brotliDecompressSync, crc32 } from 'node:zlib'
 import { StorageError } from '../store.ts'
-import type { DamagedPayload, Sql } from './sql.ts'
+import type { Page } from '../page.ts'
+import type { DamagedPayload, Sql, SqlValue } from './sql.ts'
 
 /** Limits of a block. A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
@@ -50,9 +51,9 @@ export const payloadIf = (condition: string | null) =>
   `${condition === null ? TEXT : `CASE WHEN ${condition} THEN ${TEXT} END`} AS payload, e.payload_sum AS "payloadSum"`
 export const PAYLOAD = payloadIf(null)
 
-/** Whether the payload of the event `e` may contain a text, its parameter. The reader has to look again. */
+/** Whether the payload of the event `e` may contain `:text`. The reader has to look again. */
 export const mayContain = ({ dialect }: Pick<Sql, 'dialect'>) =>
-  `(e.block IS NOT NULL OR ${dialect === 'postgres' ? 'strpos(e.payload, ?)' : 'instr(e.payload, ?)'} > 0)`
+  `(e.block IS NOT NULL OR ${dialect === 'postgres' ? 'strpos(e.payload, :text)' : 'instr(e.payload, :text)'} > 0)`
 
 /** Whether a column of the event `e` is as `condition` says, as far as SQL can tell: it cannot look into blocks. */
 export const unlessPacked = (column: string, condition: string) =>
@@ -111,6 +112,49 @@ export async function withPayloads<Row extends Read>(sql: Sql, environmentId: st
     if (row.payloadDamaged) sql.onDamage({ environmentId, ...placeIn(row) })
   }
   return rows
+}
+
+export interface PayloadQuery {
+  /** Before SELECT. */
+  start?: string
+  /** Selected besides the payload. */
+  columns: string
+  payload?: string
+  /** Size of a row, for the page. */
+  bytes?: string
+  /** From FROM on, ending with `LIMIT :limit`. */
+  from: string
+  params: Readonly<Record<string, SqlValue>> & { env: string }
+}
+
+interface PageSize {
+  limit: number
+  pageBytes: number
+}
+
+/** At most `limit` rows and `pageBytes`, but at least one row. Sizes first, so that no payload is read that does not fit. */
+export async function readPayloadPage<Row extends Read>(
+  sql: Sql,
+  { start = '', columns, payload = PAYLOAD, bytes = PAYLOAD_BYTES, from, params }: PayloadQuery,
+  page: PageSize,
+): Promise<Page<Row>> {
+  const sizes = await sql.all<{ bytes: number }>(`${start} SELECT ${bytes} AS bytes ${from}`, {
+    ...params,
+    limit: page.limit + 1,
+  })
+  const count = rowsThatFit(
+    sizes.map((row) => row.bytes),
+    page,
+  )
+  const rows = await sql.all<Row>(`${start} SELECT ${columns}, ${payload} ${from}`, { ...params, limit: count })
+  return { rows: await withPayloads(sql, params.env, rows), more: sizes.length > count }
+}
+
+/** How many rows of these sizes fit on a page. */
+export function rowsThatFit(sizes: readonly number[], { limit, pageBytes }: PageSize): number {
+  let bytes = 0
+  const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
+  return Math.min(past === -1 ? sizes.length : past, limit)
 }
 
 function markDamaged(row: Read): void {

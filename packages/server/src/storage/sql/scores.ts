@@ -148,8 +148,8 @@ export async function sumAgain(sql: Sql, environmentId: string, runs: ReadonlySe
 /** Whether the run exists. It stays, and nothing else changes its scores, until the transaction ends. */
 async function holdRun(sql: Sql, environmentId: string, run: string): Promise<boolean> {
   const lock = sql.dialect === 'postgres' ? ' FOR NO KEY UPDATE' : ''
-  const text = `SELECT id FROM runs WHERE environment_id = ? AND ${OF_UUID}${lock}`
-  return (await sql.get(text, [environmentId, run, run])) !== null
+  const text = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}${lock}`
+  return (await sql.get(text, { env: environmentId, run })) !== null
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The small adapter that portable SQL uses. Each engine implements it on one connection inside a transaction.
- * Statements use `?` placeholders and quoted camelCase aliases, so that rows have the shape of storage.ts.
+ * Statements use quoted camelCase aliases, so that rows have the shape of storage.ts.
  */
 import type { Page } from '../page.ts'
 
@@ -8,14 +8,14 @@ export interface Sql {
   readonly dialect: 'sqlite' | 'postgres'
   /** Called for each damaged payload that is read. */
   readonly onDamage: (found: DamagedPayload) => void
-  all<Row>(text: string, params?: readonly SqlValue[]): Promise<Row[]>
-  get<Row>(text: string, params?: readonly SqlValue[]): Promise<Row | null>
+  all<Row>(text: string, params?: Params): Promise<Row[]>
+  get<Row>(text: string, params?: Params): Promise<Row | null>
   /**
    * The first rows of a statement without LIMIT: at most `limit` rows and about LIMITS.listBytes, but at least one row.
    * Rows that do not fit on the page are not read into memory.
    */
-  page<Row extends object>(text: string, params: readonly SqlValue[], limit: number): Promise<Page<Row>>
-  run(text: string, params?: readonly SqlValue[]): Promise<number>
+  page<Row extends object>(text: string, params: Params, limit: number): Promise<Page<Row>>
+  run(text: string, params?: Params): Promise<number>
 }
 
 /** An event whose payload is not the one that was stored. `eventId` or `seq` names it, as far as its reader knows. */
@@ -26,6 +26,26 @@ export interface DamagedPayload {
 }
 
 export type SqlValue = string | number | Uint8Array | null
+
+/** A list for `?`; or values by name for `:name`, which may occur more than once. */
+export type Params = readonly SqlValue[] | Readonly<Record<string, SqlValue>>
+
+/** Not of a cast: `::bigint`. */
+const NAMED = /(?<!:):([a-z]\w*)/g
+
+/** The statement with `?` alone, and their values in order. */
+export function positional(text: string, params: Params): [text: string, values: readonly SqlValue[]] {
+  if (Array.isArray(params)) return [text, params as readonly SqlValue[]]
+  const named = params as Readonly<Record<string, SqlValue>>
+  const values: SqlValue[] = []
+  const numbered = text.replaceAll(NAMED, (_, name: string) => {
+    const value = Object.hasOwn(named, name) ? named[name] : undefined
+    if (value === undefined) throw new Error(`The statement has no value for :${name}`)
+    values.push(value)
+    return '?'
+  })
+  return [numbered, values]
+}
 
 /** The columns of a SELECT, from the column of each member of its rows. `prefix`: `r.` of a table r. */
 export function selectList(columns: Readonly<Record<string, string>>, prefix = ''): string {

@@ -1,6 +1,6 @@
 import { read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { PageById } from '../page.ts'
+import { firstRows, type Page, type PageById } from '../page.ts'
 import type { NewWorkspaceRow, TenantChange, WorkspaceRow } from '../workspaces.ts'
 import { insertAudit } from './audit.ts'
 import { chunksOf, PLACES } from './rows/chunks.ts'
@@ -39,20 +39,20 @@ async function listWorkspaces(
   { limit, after }: PageById,
   within: readonly string[] | null = null,
   withArchived = false,
-): Promise<WorkspaceRow[]> {
+): Promise<Page<WorkspaceRow>> {
   const start = after ?? ''
   const used = withArchived ? '' : ' AND archived_at IS NULL'
   if (within === null) {
-    return sql.all(`SELECT ${COLUMNS} FROM workspaces WHERE id > ?${used} ORDER BY id LIMIT ?`, [start, limit])
+    return sql.page(`SELECT ${COLUMNS} FROM workspaces WHERE id > ?${used} ORDER BY id`, [start], limit)
   }
   // The first ids may belong to deleted workspaces, so the needed number is unknown.
   const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (${PLACES})${used} ORDER BY id`
   const rows: WorkspaceRow[] = []
   for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {
     rows.push(...(await sql.all<WorkspaceRow>(text, ids)))
-    if (rows.length >= limit) break
+    if (rows.length > limit) break
   }
-  return rows.slice(0, limit)
+  return firstRows(rows, limit)
 }
 
 export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null> {

@@ -1,21 +1,35 @@
-import { firstRows } from '../sql/rows/first-rows.ts'
-import type { Sql, SqlValue } from '../sql/sql.ts'
+import { firstRows } from '../page.ts'
+import { positional, type Params, type Sql } from '../sql/sql.ts'
 import type { Database, Statement } from './database.ts'
 
 /**
  * The portable adapter over one connection. Its promises are already resolved, because SQLite answers synchronously.
  */
 export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefined): Sql {
-  const prepare = statements(db)
+  const prepared = statements(db)
+  const prepare = (text: string, params: Params = [], end = '') => {
+    const [statement, values] = positional(text, params)
+    return { statement: prepared(`${statement}${end}`), values }
+  }
   return {
     dialect: 'sqlite',
     onDamage,
-    all: async <Row>(text: string, params: readonly SqlValue[] = []) => prepare(text).all(...params) as Row[],
-    get: async <Row>(text: string, params: readonly SqlValue[] = []) =>
-      (prepare(text).get(...params) as Row | undefined) ?? null,
-    page: async <Row extends object>(text: string, params: readonly SqlValue[], limit: number) =>
-      firstRows(prepare(`${text} LIMIT ?`).iterate(...params, limit + 1) as Iterable<Row>, limit),
-    run: async (text, params = []) => prepare(text).run(...params).changes,
+    async all<Row>(text: string, params?: Params) {
+      const { statement, values } = prepare(text, params)
+      return statement.all(...values) as Row[]
+    },
+    async get<Row>(text: string, params?: Params) {
+      const { statement, values } = prepare(text, params)
+      return (statement.get(...values) as Row | undefined) ?? null
+    },
+    async page<Row extends object>(text: string, params: Params, limit: number) {
+      const { statement, values } = prepare(text, params, ' LIMIT ?')
+      return firstRows(statement.iterate(...values, limit + 1) as Iterable<Row>, limit)
+    },
+    async run(text, params) {
+      const { statement, values } = prepare(text, params)
+      return statement.run(...values).changes
+    },
   }
 }
 

@@ -65,7 +65,7 @@ test('a thread that ends breaks its files, and no later one', async (t) => {
   const broken = files.open('events')
   await broken.add([rowOf('1')])
   await started[0]?.terminate()
-  await assert.rejects(broken.end(), /the Parquet thread ended/)
+  await assert.rejects(broken.end(), /the parquet thread ended/)
   broken.close()
   const next = files.open('events')
   assert.deepEqual(await idsIn(await next.add([rowOf('2')]), await next.end()), ['2'])

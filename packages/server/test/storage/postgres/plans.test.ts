@@ -171,7 +171,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       }
     }
     for (const filter of [{}, { status: 'FAILED' }, { recordKind: 'RECOVERY' }] as const) {
-      for (const before of [null, middle]) await storage.listIssueRecords(env, filter, { limit: 50, before })
+      for (const after of [null, middle]) await storage.listIssueRecords(env, filter, { limit: 50, after })
     }
     for (const filter of [{}, { status: 'FAILED' }, { status: 'PENDING' }] as const) {
       for (const after of [null, middle]) await storage.listDeliveries(env, webhook, filter, { limit: 50, after })
@@ -180,7 +180,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     const run = await runOf(storage, env, 'run 1000')
     await storage.readFailures(env, run.id, { from: NOON, to: NOON + 5_000 })
     await storage.recordFailures(env, 'run 1000', [newFailure({ eventId: 'a' }), newFailure({ eventId: 'b' })], NOON)
-    const [issue] = await storage.listIssues(env, {}, { limit: 1, after: null })
+    const [issue] = (await storage.listIssues(env, {}, { limit: 1, after: null })).rows
     await storage.findIssue(env, issue?.id ?? middle)
     // Nothing is due, so that each check of the plans finds the same.
     const claim = { owner: 'o', now: NOON, leaseUntil: NOON + 1, limit: 50 }

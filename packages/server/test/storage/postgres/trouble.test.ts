@@ -74,7 +74,7 @@ describe('a database in trouble', () => {
       })
       await Promise.all(work)
       assert.deepEqual(settled.toSorted(), ['append', 'erasure'])
-      const [erasure] = await storage.listErasures(env, { limit: 1, after: null })
+      const [erasure] = (await storage.listErasures(env, { limit: 1, after: null })).rows
       await advanceErasure(storage, { environmentId: env, id: erasure!.id, now: () => NOON, isOver: () => false })
       assert.equal(await storage.findRun(env, 'run'), null)
       assert.deepEqual(await append(storage, env, event({ runId: 'again', sessionId: 's' })), ['erased'])

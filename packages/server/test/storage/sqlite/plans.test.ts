@@ -6,14 +6,15 @@ import type { AuditFilter } from '../../../src/storage/audit.ts'
 import type { ApprovalFilter } from '../../../src/storage/approvals.ts'
 import type { IssueFilter } from '../../../src/storage/issues.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
-import type { Sql } from '../../../src/storage/sql/sql.ts'
+import { positional, type Params, type Sql } from '../../../src/storage/sql/sql.ts'
 import { batchAppender } from '../../../src/storage/sql/append/append.ts'
 import { sqliteAppendEngine } from '../../../src/storage/sqlite/append.ts'
 import { migrate } from '../../../src/storage/sqlite/migrate.ts'
 import { sqliteSql } from '../../../src/storage/sqlite/sql.ts'
 import type { EventRowsPage } from '../../../src/storage/events.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import { DAY_MS, KEEP_ALL } from '../../../src/storage/retention.ts'
+import { KEEP_ALL } from '../../../src/storage/retention.ts'
+import { DAY_MS } from '../../../src/storage/hours.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
 import { newFailure } from '../suite/issue-sample.ts'
 import { newErasure, type Subject } from '../suite/erasures.ts'
@@ -26,11 +27,12 @@ migrate(db)
 async function plansOf(act: ActName, ...args: unknown[]): Promise<string[]> {
   const plans: string[] = []
   const real = sqliteSql(db)
-  const explaining = <Result>(run: (text: string, params?: readonly never[]) => Promise<Result>) => {
-    return (text: string, params: readonly unknown[] = []) => {
-      const steps = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`).all(...params)
+  const explaining = <Result>(run: (text: string, params?: Params) => Promise<Result>) => {
+    return (text: string, params: Params = []) => {
+      const [statement, values] = positional(text, params)
+      const steps = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${statement}`).all(...values)
       plans.push(steps.map(({ detail }) => detail).join('; '))
-      return run(text, params as never[])
+      return run(text, params)
     }
   }
   const sql = {
@@ -38,8 +40,8 @@ async function plansOf(act: ActName, ...args: unknown[]): Promise<string[]> {
     all: explaining(real.all),
     get: explaining(real.get),
     run: explaining(real.run),
-    page: (text: string, params: readonly never[], limit: number) =>
-      explaining((_, all) => real.page(text, all as never[], limit))(text, params),
+    page: (text: string, params: Params, limit: number) =>
+      explaining((_, all = []) => real.page(text, all, limit))(text, params),
   } as Sql
   await runAct(sql, act, args)
   return plans
@@ -429,11 +431,11 @@ test('no statement reads a whole table', async () => {
     await plansOf('listPrompts', 'workspace', null, page),
     await plansOf('listPrompts', 'workspace', 'name', page),
     await plansOf('findPrompt', 'workspace', 'prompt'),
-    await plansOf('listPromptVersions', 'workspace', 'prompt', { limit: 10, before: 5 }),
+    await plansOf('listPromptVersions', 'workspace', 'prompt', { limit: 10, after: 5 }),
     await plansOf('findPromptVersion', 'workspace', 'prompt', 1),
     await plansOf('listPolicies', 'workspace', page),
     await plansOf('findPolicy', 'workspace', 'policy'),
-    await plansOf('listPolicyVersions', 'workspace', 'policy', { limit: 10, before: 5 }),
+    await plansOf('listPolicyVersions', 'workspace', 'policy', { limit: 10, after: 5 }),
     await plansOf('listDeployments', 'env', page),
     await plansOf('listDeploymentChanges', 'env', {}, page),
     await plansOf('listDeploymentChanges', 'env', { kind: 'policy', id: 'policy' }, page),
@@ -490,7 +492,7 @@ test('an erasure and its removal find every row by an index', async () => {
     const counted = {
       runEvents: 1,
       events: 1,
-      usage: [{ time, eventType, usage, latencyMs, promptUse, toolUse }],
+      usage: [{ time, eventType, usage, latencyMs, promptUse, toolUse, times: 1 }],
       agentFrom: null,
     }
     const slice = { runs: runs.map(({ number }) => ({ number, counted })), searchedTo: 1e9, searched: 1 }

@@ -48,9 +48,9 @@ export function accessSuite(open: OpenStorage) {
       const rows = [operatorToken({ workspaceId: home, role: 'viewer' }), operatorToken({ workspaceId: other })]
       const everywhere = operatorToken()
       for (const row of [...rows, everywhere]) await storage().createOperatorToken(row, [])
-      assert.deepEqual(await storage().listOperatorTokens(home, all), rows.slice(0, 1))
-      assert.ok((await storage().listOperatorTokens(null, all)).some(({ id }) => id === everywhere.id))
-      assert.ok(!(await storage().listOperatorTokens(null, all)).some(({ id }) => id === rows[0]?.id))
+      assert.deepEqual((await storage().listOperatorTokens(home, all)).rows, rows.slice(0, 1))
+      assert.ok((await storage().listOperatorTokens(null, all)).rows.some(({ id }) => id === everywhere.id))
+      assert.ok(!(await storage().listOperatorTokens(null, all)).rows.some(({ id }) => id === rows[0]?.id))
       const [row] = rows
       assert.ok(row)
       assert.equal(await storage().revokeOperatorToken(other, row.id, NOON, []), null)
@@ -121,11 +121,11 @@ export function accessSuite(open: OpenStorage) {
       const sorted = ids.toSorted()
       const within = [...ids, ...Array.from({ length: 120 }, newId)]
       const listed = async (page: { limit: number; after: string | null }) =>
-        (await storage().listWorkspaces(page, within)).map(({ id }) => id)
+        (await storage().listWorkspaces(page, within)).rows.map(({ id }) => id)
       assert.deepEqual(await listed(all), sorted)
       assert.deepEqual(await listed({ limit: 2, after: null }), sorted.slice(0, 2))
       assert.deepEqual(await listed({ limit: 2, after: sorted[1] ?? '' }), sorted.slice(2))
-      assert.deepEqual(await storage().listWorkspaces(all, []), [])
+      assert.deepEqual((await storage().listWorkspaces(all, [])).rows, [])
     })
   })
 }

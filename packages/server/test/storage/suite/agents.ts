@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AgentChange } from '../../../src/storage/agents.ts'
+import type { AgentChange, AgentRow } from '../../../src/storage/agents.ts'
+import type { Page } from '../../../src/storage/page.ts'
 import { auditEntry } from './configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, event, newId, NOON, runOf } from './sample.ts'
@@ -106,7 +107,7 @@ export function agentsSuite(open: OpenStorage) {
       const list = async (withArchived: boolean, limit = 10) => {
         const found: (string | null)[] = []
         for (let after: string | null = null; ;) {
-          const rows = await storage().listAgents(env, { limit, after }, withArchived)
+          const { rows }: Page<AgentRow> = await storage().listAgents(env, { limit, after }, withArchived)
           found.push(...rows.map(({ externalId, archivedAt }) => (archivedAt === null ? externalId : `-${externalId}`)))
           after = rows.at(-1)?.id ?? null
           if (after === null) return found
@@ -131,16 +132,16 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal((await archive('b', NOON + 9))?.archivedAt, NOON + 9)
       await archive('b', null)
       assert.deepEqual(await list(true), ['a', 'b', 'c'])
-      assert.deepEqual(await storage().listAgents(newId(), { limit: 10, after: null }, true), [])
+      assert.deepEqual((await storage().listAgents(newId(), { limit: 10, after: null }, true)).rows, [])
     })
 
     test('is archived although the clock of a run is ahead', async () => {
       const env = newId()
       await append(storage(), env, event({ agentId: 'a', time: NOON + 100 }))
       const { agentId: id } = await runOf(storage(), env)
-      const shown = async () => (await storage().listAgents(env, { limit: 10, after: null }, false)).length
+      const shown = async () => (await storage().listAgents(env, { limit: 10, after: null }, false)).rows.length
       const archived = await storage().changeAgent(env, id, { archivedAt: NOON }, [])
-      assert.deepEqual(await storage().listAgents(env, { limit: 10, after: null }, true), [archived])
+      assert.deepEqual((await storage().listAgents(env, { limit: 10, after: null }, true)).rows, [archived])
       assert.equal(await shown(), 0)
       await append(storage(), env, event({ agentId: 'a', runId: 'next', time: NOON + 101 }))
       assert.equal(await shown(), 1)
@@ -156,7 +157,7 @@ export function agentsSuite(open: OpenStorage) {
         const archivedAt = round % 2 === 1 ? NOON + round : null
         const same = [{ displayName: name }, { archivedAt }]
         await Promise.all([...same, ...same, ...same].map(change))
-        const [row] = await storage().listAgents(env, { limit: 1, after: null }, true)
+        const [row] = (await storage().listAgents(env, { limit: 1, after: null }, true)).rows
         assert.deepEqual([row?.displayName, row?.archivedAt], [name, archivedAt])
         const { rows } = await storage().listAudit(env, { limit: 100, after: null })
         assert.equal(rows.length, 2 * round)

@@ -85,6 +85,6 @@ export function deploy(
 
 /** The deployed versions, each as `kind id version`. */
 export async function inForce(storage: Storage, environmentId: string): Promise<string[]> {
-  const rows = await storage.listDeployments(environmentId, { limit: 1000, after: null })
+  const rows = (await storage.listDeployments(environmentId, { limit: 1000, after: null })).rows
   return rows.map(({ kind, id, version }) => `${kind} ${id} ${version}`)
 }

@@ -62,7 +62,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().initialise(firstTenant()), 'not_empty')
       const [kept, lost] = results[0] === 'created' ? tenants : tenants.toReversed()
       assert.ok(kept && lost)
-      assert.deepEqual(await storage().listWorkspaces(all), [kept.workspace])
+      assert.deepEqual((await storage().listWorkspaces(all)).rows, [kept.workspace])
       assert.deepEqual(await storage().findEnvironment(kept.environment.id), kept.environment)
       const found = await storage().findApiKey(kept.apiKey.id)
       assert.deepEqual(found, { ...kept.apiKey, workspaceId: kept.workspace.id })
@@ -92,7 +92,7 @@ export function controlSuite(open: OpenStorage) {
       assert.equal(await storage().createEnvironment(environment(one.id), []), 'name_taken')
       assert.equal(await storage().createEnvironment(environment(two.id), []), 'created')
       assert.equal(await storage().createEnvironment(environment(newId()), []), 'no_workspace')
-      assert.deepEqual(await storage().listEnvironments(one.id, all), [first])
+      assert.deepEqual((await storage().listEnvironments(one.id, all)).rows, [first])
       assert.equal(await storage().findEnvironment(newId()), null)
     })
 
@@ -102,10 +102,10 @@ export function controlSuite(open: OpenStorage) {
       const rows = ['b', 'c', 'a', 'd'].map((name) => environment(home.id, name))
       for (const row of rows) await storage().createEnvironment(row, [])
       const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      const first = await storage().listEnvironments(home.id, { limit: 3, after: null })
+      const first = (await storage().listEnvironments(home.id, { limit: 3, after: null })).rows
       assert.deepEqual(first, sorted.slice(0, 3))
       const after = sorted[2]?.id ?? ''
-      assert.deepEqual(await storage().listEnvironments(home.id, { limit: 3, after }), sorted.slice(3))
+      assert.deepEqual((await storage().listEnvironments(home.id, { limit: 3, after })).rows, sorted.slice(3))
     })
 
     test('every change to a tenant, key or token increases the revision; reads and refused changes do not', async () => {
@@ -145,7 +145,7 @@ export function controlSuite(open: OpenStorage) {
       const key = apiKey(id, { requestsPerSecond: 7, expiresAt: NOON + 1, scopes: [] })
       assert.equal(await storage().createApiKey(key, []), 'created')
       assert.deepEqual(await storage().findApiKey(key.id), { ...key, workspaceId })
-      assert.deepEqual(await storage().listApiKeys(id, all), [key])
+      assert.deepEqual((await storage().listApiKeys(id, all)).rows, [key])
       assert.equal(await storage().findApiKey(newId()), null)
     })
 
@@ -160,8 +160,11 @@ export function controlSuite(open: OpenStorage) {
       const keys = [apiKey(one.id), apiKey(one.id), apiKey(two.id)]
       for (const key of keys) await storage().createApiKey(key, [])
       const sorted = keys.slice(0, 2).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      assert.deepEqual(await storage().listApiKeys(one.id, { limit: 1, after: null }), sorted.slice(0, 1))
-      assert.deepEqual(await storage().listApiKeys(one.id, { limit: 5, after: sorted[0]?.id ?? '' }), sorted.slice(1))
+      assert.deepEqual((await storage().listApiKeys(one.id, { limit: 1, after: null })).rows, sorted.slice(0, 1))
+      assert.deepEqual(
+        (await storage().listApiKeys(one.id, { limit: 5, after: sorted[0]?.id ?? '' })).rows,
+        sorted.slice(1),
+      )
     })
 
     test('revoking a key again keeps the first time, and only its own environment can revoke it', async () => {

@@ -4,7 +4,8 @@ import { describe, test } from 'node:test'
 import type { RuntimeConfig } from '@tacho/contract/runtime-config.ts'
 import canonicalize from 'canonicalize'
 import fc from 'fast-check'
-import type { Published } from '../../../src/storage/deployments.ts'
+import type { DeploymentChangeRow, Published } from '../../../src/storage/deployments.ts'
+import type { Page } from '../../../src/storage/page.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { auditEntry, deploy, inForce, newHome, newPolicy, newPrompt, publish } from './configuration-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
@@ -133,7 +134,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.deepEqual(await put(), { outcome: 'unchanged', revision: published.revision })
       assert.equal(await storage().controlRevision(), after)
       assert.equal((await storage().listAudit(workspaceId, all)).rows.length, 1)
-      assert.equal((await storage().listDeploymentChanges(development, {}, all)).length, 1)
+      assert.equal((await storage().listDeploymentChanges(development, {}, all)).rows.length, 1)
     })
 
     test('a publication is all or nothing', async () => {
@@ -162,7 +163,7 @@ export function deploymentsSuite(open: OpenStorage) {
       const refused = await deploy(storage(), development, ['prompt', mine, 2])
       assert.deepEqual(refused, { outcome: 'no_item', item: { kind: 'prompt', id: mine, version: 2 } })
       assert.deepEqual(await inForce(storage(), development), [])
-      assert.deepEqual(await storage().listDeploymentChanges(development, {}, all), [])
+      assert.deepEqual((await storage().listDeploymentChanges(development, {}, all)).rows, [])
       assert.equal(await storage().controlRevision(), before)
       assert.deepEqual(await deploy(storage(), newId(), ['prompt', mine, 1]), { outcome: 'no_environment' })
     })
@@ -190,7 +191,7 @@ export function deploymentsSuite(open: OpenStorage) {
       const expected = [`policy ${a} 3`, `policy ${b} 1`, `policy ${c} 1`, `prompt ${prompt} 1`]
       assert.deepEqual((await inForce(storage(), production)).toSorted(), expected.toSorted())
       assert.equal(changesOf(await promote(null)), 'unchanged')
-      const [change] = await storage().listDeploymentChanges(production, {}, { limit: 1, after: null })
+      const [change] = (await storage().listDeploymentChanges(production, {}, { limit: 1, after: null })).rows
       assert.deepEqual([change?.action, change?.sourceEnvironmentId], ['PROMOTE', development])
       await assertConsistent(storage(), production)
       const stranger = await newHome(storage())
@@ -206,7 +207,7 @@ export function deploymentsSuite(open: OpenStorage) {
       assert.deepEqual(await rollBack(development, 'policy', id), none)
       for (const version of [1, null, 3, 2]) await deploy(storage(), development, ['policy', id, version])
       const earlier = async () => {
-        const rows = await storage().listDeployments(development, { limit: 10, after: null })
+        const { rows } = await storage().listDeployments(development, { limit: 10, after: null })
         return rows.map(({ earlierVersion }) => earlierVersion)
       }
       assert.deepEqual(await earlier(), [3])
@@ -233,10 +234,15 @@ export function deploymentsSuite(open: OpenStorage) {
         const seen: unknown[][] = []
         let after: Parameters<Storage['listDeploymentChanges']>[2]['after'] = null
         for (;;) {
-          const rows = await storage().listDeploymentChanges(development, {}, { limit, after })
+          const page: Page<DeploymentChangeRow> = await storage().listDeploymentChanges(
+            development,
+            {},
+            { limit, after },
+          )
+          const { rows, more } = page
           seen.push(...rows.map(({ publication, kind, id, from, to }) => [publication, kind, id, from, to]))
           const last = rows.at(-1)
-          if (rows.length < limit || last === undefined) return seen
+          if (!more || last === undefined) return seen
           after = { publication: last.publication, kind: last.kind, id: last.id }
         }
       }
@@ -247,7 +253,7 @@ export function deploymentsSuite(open: OpenStorage) {
         [1, 'prompt', b, null, 1],
       ]
       for (const limit of [1, 2, 3, 4, 9]) assert.deepEqual(await list(limit), expected)
-      const ofPrompt = await storage().listDeploymentChanges(development, { kind: 'prompt', id: b }, all)
+      const ofPrompt = (await storage().listDeploymentChanges(development, { kind: 'prompt', id: b }, all)).rows
       assert.deepEqual(ofPrompt, [
         {
           publication: 1,
@@ -265,7 +271,7 @@ export function deploymentsSuite(open: OpenStorage) {
           importedAt: null,
         },
       ])
-      assert.equal((await storage().listDeploymentChanges(development, { kind: 'prompt' }, all)).length, 1)
+      assert.equal((await storage().listDeploymentChanges(development, { kind: 'prompt' }, all)).rows.length, 1)
     })
 
     test('the revision depends only on what is deployed, not on the way there', async () => {
@@ -325,7 +331,7 @@ export function deploymentsSuite(open: OpenStorage) {
       const outcomes = await Promise.all(acts)
       for (const environmentId of [development, production]) {
         await assertConsistent(storage(), environmentId)
-        const changes = await storage().listDeploymentChanges(environmentId, {}, all)
+        const changes = (await storage().listDeploymentChanges(environmentId, {}, all)).rows
         const publications = new Set(changes.map(({ publication }) => publication))
         assert.deepEqual(
           [...publications].toSorted((a, b) => a - b),

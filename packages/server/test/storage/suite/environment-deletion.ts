@@ -71,7 +71,7 @@ export function environmentDeletionSuite(open: OpenStorage) {
         assert.equal(await storage().findEnvironment(id), null)
         assert.equal(await archive(id, null), null)
         const page = { limit: 10, after: null }
-        assert.deepEqual(await storage().listEnvironments(workspaceId, page, true), [])
+        assert.deepEqual((await storage().listEnvironments(workspaceId, page, true)).rows, [])
       }
       assert.ok(slices > 9, `${slices} slices`)
       const next = { id: newId(), workspaceId, name: 'staging', createdAt: LATER }

@@ -343,7 +343,8 @@ export function erasuresSuite(open: OpenStorage) {
         const own = rows.filter(({ targetId }) => sought.includes(targetId))
         return Object.fromEntries(own.map(({ targetId, detail }) => [targetId, detail]))
       }
-      const deliveries = () => storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })
+      const deliveries = async () =>
+        (await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })).rows
       assert.equal((await deliveries()).length, 2)
       await erase(storage(), env, { kind: 'session', subject: 's' })
       const erased = '{"erased":true}'
@@ -402,7 +403,8 @@ export function erasuresSuite(open: OpenStorage) {
         const failed = { failure: sampleFailure(), payload: '{"error":"x"}' }
         await append(storage(), env, event({ ...ids, ...failed }), event({ runId: 'kept', ...failed }))
         const { id: webhookId } = await newWebhook(storage(), env, { events: ['run.failed', 'alert.firing'] })
-        const told = async () => (await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })).length
+        const told = async () =>
+          (await storage().listDeliveries(env, webhookId, {}, { limit: 10, after: null })).rows.length
         const owner = newId()
         const claim = { kind: 'find_failures', owner, now: NOON + HOUR, leaseUntil: NOON + HOUR, limit: 1_000 } as const
         const items = (await storage().claimWork(claim)).filter(({ environmentId }) => environmentId === env)
@@ -550,7 +552,7 @@ export function erasuresSuite(open: OpenStorage) {
       await erase(storage(), env, { kind: 'session', subject: 's' })
       await Promise.all([...retries, ...late])
       const { rows } = await storage().listApprovals(env, {}, { limit: 100, after: null })
-      const left = await storage().listIssueRecords(env, {}, { limit: 100, before: null })
+      const left = await storage().listIssueRecords(env, {}, { limit: 100, after: null })
       assert.deepEqual([rows.length, left.rows.length], [0, 0])
     })
 
@@ -646,7 +648,7 @@ export function erasuresSuite(open: OpenStorage) {
       const env = newId()
       const ids = [`${AGENT.slice(0, -1)}1`, `${AGENT.slice(0, -1)}2`]
       for (const id of ids) await storage().createErasure(newErasure(env, { kind: 'run', subject: id, id }), [])
-      const listed = await storage().listErasures(env, { limit: 10, after: null })
+      const listed = (await storage().listErasures(env, { limit: 10, after: null })).rows
       assert.deepEqual(
         listed.map(({ id }) => id),
         ids.toReversed(),

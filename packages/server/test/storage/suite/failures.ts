@@ -260,7 +260,7 @@ export function failuresSuite(open: OpenStorage) {
         await storage().importRows(to, table, rows, NOON)
       }
       assert.equal(await storage().recordFailures(to, 'run', [newFailure()], NOON), 0)
-      const { rows } = await storage().listIssueRecords(to, {}, { limit: 10, before: null })
+      const { rows } = await storage().listIssueRecords(to, {}, { limit: 10, after: null })
       assert.deepEqual(
         rows.map(({ origin, eventId }) => `${origin} ${eventId}`),
         ['SERVICE e'],

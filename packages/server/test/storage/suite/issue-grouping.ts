@@ -41,7 +41,7 @@ export function issueGroupingSuite(open: OpenStorage) {
         split: (from: string, fingerprints: string[], newIssueId = newRecordId()) =>
           storage().splitIssue({ environmentId, id: id(from) }, { fingerprints, newIssueId }, change(), audit()),
         fingerprint: async (type: string) => {
-          const rows = (await storage().listIssueRecords(environmentId, {}, { limit: 1000, before: null })).rows
+          const rows = (await storage().listIssueRecords(environmentId, {}, { limit: 1000, after: null })).rows
           return rows.find(({ detectionType }) => detectionType === type)?.fingerprint ?? ''
         },
         kinds: async (type: string) =>
@@ -94,7 +94,7 @@ export function issueGroupingSuite(open: OpenStorage) {
       })
       assert.deepEqual([await kinds('A'), await kinds('B')], [['MERGED_INTO'], ['MERGED']])
       const list = { state: undefined, detectionType: 'a' }
-      assert.equal((await storage().listIssues(environmentId, list, { limit: 9, after: null }))[0]?.id, id('B'))
+      assert.equal((await storage().listIssues(environmentId, list, { limit: 9, after: null })).rows[0]?.id, id('B'))
     })
 
     test('a merged issue has one list: in order, page by page, each run once with all its occurrences', async () => {

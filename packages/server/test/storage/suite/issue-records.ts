@@ -79,7 +79,7 @@ export function issueRecordsSuite(open: OpenStorage) {
       const answers = await Promise.all(racing.map((record) => storage().receiveIssueRecord(record)))
       assert.equal(answers.filter((one) => one?.isNew).length, 1)
       assert.equal(new Set(answers.map((one) => one?.id)).size, 1)
-      assert.equal((await storage().listIssueRecords(environmentId, {}, { limit: 9, before: null })).rows.length, 1)
+      assert.equal((await storage().listIssueRecords(environmentId, {}, { limit: 9, after: null })).rows.length, 1)
     })
 
     test('are listed newest first by status and kind, page by page, within their environment', async () => {
@@ -89,8 +89,8 @@ export function issueRecordsSuite(open: OpenStorage) {
       for (const record of [...records, recovery]) await storage().receiveIssueRecord(record)
       await storage().receiveIssueRecord(issueRecord(newId()))
       await decideAll(storage(), environmentId, [records[1]?.id ?? ''])
-      const list = async (filter: object, limit = 9, before: string | null = null) =>
-        (await storage().listIssueRecords(environmentId, filter, { limit, before })).rows.map(
+      const list = async (filter: object, limit = 9, after: string | null = null) =>
+        (await storage().listIssueRecords(environmentId, filter, { limit, after })).rows.map(
           ({ clientRecordId }) => clientRecordId,
         )
       assert.deepEqual(await list({}), [recovery.clientRecordId, 'd', 'c', 'b', 'a'])

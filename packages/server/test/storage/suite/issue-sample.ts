@@ -72,8 +72,8 @@ export async function decideAll(storage: Storage, environmentId: string, ids: st
   return storage.decideIssueRecords(environmentId, started.map(decisionOf), NOON + 3_000)
 }
 
-export function listAll(storage: Storage, environmentId: string): Promise<IssueRow[]> {
-  return storage.listIssues(environmentId, {}, { limit: 1000, after: null })
+export async function listAll(storage: Storage, environmentId: string): Promise<IssueRow[]> {
+  return (await storage.listIssues(environmentId, {}, { limit: 1000, after: null })).rows
 }
 
 export async function onlyIssue(storage: Storage, environmentId: string): Promise<IssueWhole> {

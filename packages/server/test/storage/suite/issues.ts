@@ -377,7 +377,9 @@ export function issuesSuite(open: OpenStorage) {
           .toReversed(),
       )
       const list = async (filter: IssueFilter, limit = 9, after: { lastSeen: number; id: string } | null = null) =>
-        (await storage().listIssues(environmentId, filter, { limit, after })).map(({ detectionType }) => detectionType)
+        (await storage().listIssues(environmentId, filter, { limit, after })).rows.map(
+          ({ detectionType }) => detectionType,
+        )
       const [first, second, third, fourth] = all
       assert.ok(first && second && third && fourth)
       assert.deepEqual(await list({}, 2, second), [third.detectionType, fourth.detectionType])
@@ -392,7 +394,7 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(await list({ assignee: 'ann' }), [second.detectionType])
       assert.deepEqual(await list({ assigned: true }), [second.detectionType])
       assert.equal((await list({ assigned: false })).length, 3)
-      assert.deepEqual(await storage().listIssues(newId(), {}, { limit: 9, after: null }), [])
+      assert.deepEqual((await storage().listIssues(newId(), {}, { limit: 9, after: null })).rows, [])
     })
   })
 }

@@ -67,7 +67,7 @@ export function listBytesSuite(open: OpenStorage) {
       const { opened } = await reviewed(storage(), ...records)
       const id = opened[0] ?? ''
       assertCut(
-        await walk<{ id: string }>((last) => storage().listIssueRecords(env, {}, { limit, before: last?.id ?? null })),
+        await walk<{ id: string }>((last) => storage().listIssueRecords(env, {}, { limit, after: last?.id ?? null })),
       )
       assertCut(
         await walk<{ seenAt: number; id: string }>((last) =>
@@ -102,7 +102,7 @@ export function listBytesSuite(open: OpenStorage) {
       )
       assertCut(
         await walk<{ number: number }>((last) =>
-          storage().listPolicyVersions(workspaceId, id, { limit, before: last?.number ?? null }),
+          storage().listPolicyVersions(workspaceId, id, { limit, after: last?.number ?? null }),
         ),
         COUNT + 1,
       )

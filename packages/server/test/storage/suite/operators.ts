@@ -77,7 +77,7 @@ export function operatorsSuite(open: OpenStorage) {
       )
       assert.deepEqual(outcomes.toSorted(), ['accepted', 'gone', 'gone', 'gone', 'gone', 'gone'])
       const winner = racers[outcomes.indexOf('accepted')]
-      const members = await storage().listOperators(workspaceId, all)
+      const members = (await storage().listOperators(workspaceId, all)).rows
       assert.deepEqual(
         members.map(({ id, email, role, twoFactor, lastSignInAt }) => ({ id, email, role, twoFactor, lastSignInAt })),
         [{ id: winner?.id, email: invited.email, role: 'approver', twoFactor: 0, lastSignInAt: null }],
@@ -139,9 +139,12 @@ export function operatorsSuite(open: OpenStorage) {
       const rows = [invitation({ workspaceId }), invitation({ workspaceId })]
       for (const row of rows) await storage().createInvitation(row, [])
       const sorted = rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      assert.deepEqual(await storage().listInvitations(workspaceId, { limit: 1, after: null }), sorted.slice(0, 1))
+      assert.deepEqual(
+        (await storage().listInvitations(workspaceId, { limit: 1, after: null })).rows,
+        sorted.slice(0, 1),
+      )
       const after = sorted[0]?.id ?? ''
-      assert.deepEqual(await storage().listInvitations(workspaceId, { limit: 9, after }), sorted.slice(1))
+      assert.deepEqual((await storage().listInvitations(workspaceId, { limit: 9, after })).rows, sorted.slice(1))
       const { email } = await member(workspaceId, 'viewer')
       assert.equal(await storage().createInvitation(invitation({ workspaceId, email }), []), 'member')
       assert.equal(await storage().createInvitation(invitation({ email }), []), 'created')

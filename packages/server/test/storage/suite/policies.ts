@@ -46,7 +46,7 @@ export function policiesSuite(open: OpenStorage) {
       assert.equal(await save({ name: 'other', description: 'why', condition: 'true', severity: 'LOW' }), 'created')
       assert.equal(await save({ condition: 'true', severity: 'LOW', action: 'WARN' }), 'created')
       assert.equal(await save({}), 'created')
-      const numbers = (await storage().listPolicyVersions(workspaceId, id, { limit: 4, before: 6 })).rows
+      const numbers = (await storage().listPolicyVersions(workspaceId, id, { limit: 4, after: 6 })).rows
       assert.deepEqual(
         numbers.map(({ number }) => number),
         [5, 4, 3, 2],

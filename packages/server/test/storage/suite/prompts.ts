@@ -93,7 +93,7 @@ export function promptsSuite(open: OpenStorage) {
       assert.equal(await storage().findPromptVersion(one.workspaceId, id, 2), null)
       assert.equal(await storage().findPrompt(one.workspaceId, newId()), null)
       assert.equal((await storage().findPrompt(one.workspaceId, id))?.newest.number, 1)
-      assert.deepEqual(await storage().listPrompts(two.workspaceId, null, { limit: 9, after: null }), [])
+      assert.deepEqual((await storage().listPrompts(two.workspaceId, null, { limit: 9, after: null })).rows, [])
     })
 
     test('prompts are listed by id and by name, versions newest first, page by page', async () => {
@@ -102,20 +102,20 @@ export function promptsSuite(open: OpenStorage) {
       for (let count = 0; count < 4; count++) ids.push(await newPrompt(storage(), workspaceId, 'a', 'b', 'c'))
       ids.sort()
       const list = async (after: string | null) =>
-        (await storage().listPrompts(workspaceId, null, { limit: 3, after })).map(({ id }) => id)
+        (await storage().listPrompts(workspaceId, null, { limit: 3, after })).rows.map(({ id }) => id)
       assert.deepEqual(await list(null), ids.slice(0, 3))
       assert.deepEqual(await list(ids[2] ?? ''), ids.slice(3))
       const [first = ''] = ids
-      const named = await storage().listPrompts(workspaceId, first, { limit: 3, after: null })
+      const named = (await storage().listPrompts(workspaceId, first, { limit: 3, after: null })).rows
       assert.deepEqual(
         named.map(({ id }) => id),
         [first],
       )
-      const versions = async (before: number | null) =>
-        (await storage().listPromptVersions(workspaceId, first, { limit: 2, before })).rows.map(({ number }) => number)
+      const versions = async (after: number | null) =>
+        (await storage().listPromptVersions(workspaceId, first, { limit: 2, after })).rows.map(({ number }) => number)
       assert.deepEqual(await versions(null), [3, 2])
       assert.deepEqual(await versions(2), [1])
-      assert.deepEqual((await storage().listPromptVersions(newId(), first, { limit: 2, before: null })).rows, [])
+      assert.deepEqual((await storage().listPromptVersions(newId(), first, { limit: 2, after: null })).rows, [])
     })
   })
 }

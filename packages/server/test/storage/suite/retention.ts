@@ -5,7 +5,8 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import { DAY_MS, KEEP_ALL, type RetainedRuns } from '../../../src/storage/retention.ts'
+import { KEEP_ALL, type RetainedRuns } from '../../../src/storage/retention.ts'
+import { DAY_MS } from '../../../src/storage/hours.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { decision, request } from './approval-sample.ts'
 import { auditEntry, change, issueRecord, listAll, reviewed, newFailure } from './issue-sample.ts'
@@ -446,7 +447,7 @@ export function retentionSuite(open: OpenStorage) {
       }
       const left = (await listAll(storage(), env)).map(({ detectionType }) => detectionType).toSorted()
       assert.deepEqual(left, ['open', 'seen'])
-      const records = await storage().listIssueRecords(env, {}, { limit: 100, before: null })
+      const records = await storage().listIssueRecords(env, {}, { limit: 100, after: null })
       assert.equal(records.rows.length, 6)
       const approvals = await storage().listApprovals(env, {}, { limit: 100, after: null })
       assert.deepEqual(

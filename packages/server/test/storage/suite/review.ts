@@ -134,7 +134,7 @@ export function reviewSuite(open: OpenStorage) {
         ],
       )
       assert.deepEqual(
-        (await storage().listIssueRecords(environmentId, { status: 'FAILED' }, { limit: 9, before: null })).rows,
+        (await storage().listIssueRecords(environmentId, { status: 'FAILED' }, { limit: 9, after: null })).rows,
         [],
       )
     })

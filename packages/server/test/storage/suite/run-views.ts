@@ -21,19 +21,19 @@ export function runViewsSuite(open: OpenStorage) {
       const query = { status: 'FAILED', tool: 'é'.repeat(255), minCost: '0.25', hasErrors: 'true' } as const
       const view = viewOf(env, '𝄞'.repeat(80), { query, lastHours: 24, columns: ['status', 'run'] })
       assert.equal(await storage().createRunView(view, [auditEntry(env, 'run_view.create')]), 'created')
-      assert.deepEqual(await storage().listRunViews(env, all), [view])
-      assert.deepEqual(await storage().listRunViews(newId(), all), [])
+      assert.deepEqual((await storage().listRunViews(env, all)).rows, [view])
+      assert.deepEqual((await storage().listRunViews(newId(), all)).rows, [])
 
       const renamed = { ...view, name: 'Failed' }
       assert.deepEqual(await storage().changeRunView(env, view.id, { name: 'Failed' }, []), renamed)
       const other = { query: { q: 'order' }, lastHours: null, columns: [] }
       assert.deepEqual(await storage().changeRunView(env, view.id, other, []), { ...renamed, ...other })
-      assert.deepEqual(await storage().listRunViews(env, all), [{ ...renamed, ...other }])
+      assert.deepEqual((await storage().listRunViews(env, all)).rows, [{ ...renamed, ...other }])
       assert.equal(await storage().changeRunView(newId(), view.id, { name: 'x' }, []), null)
       assert.equal(await storage().removeRunView(newId(), view.id, []), null)
       assert.deepEqual(await storage().removeRunView(env, view.id, []), { ...renamed, ...other })
       assert.equal(await storage().removeRunView(env, view.id, []), null)
-      assert.deepEqual(await storage().listRunViews(env, all), [])
+      assert.deepEqual((await storage().listRunViews(env, all)).rows, [])
     })
 
     test('has a name of its own in its environment', async () => {
@@ -47,7 +47,7 @@ export function runViewsSuite(open: OpenStorage) {
       // Its own name is no other's.
       const kept = await storage().changeRunView(env, first.id, { name: 'Failed', lastHours: 1 }, [])
       assert.deepEqual(kept, { ...first, lastHours: 1 })
-      const listed = (await storage().listRunViews(env, all)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+      const listed = (await storage().listRunViews(env, all)).rows.toSorted((a, b) => (a.name < b.name ? -1 : 1))
       assert.deepEqual(listed, [{ ...first, lastHours: 1 }, second])
     })
 
@@ -59,9 +59,9 @@ export function runViewsSuite(open: OpenStorage) {
       const outcomes = await Promise.all(Array.from({ length: LIMITS.runViews + 5 }, (_, index) => create(`${index}`)))
       assert.equal(outcomes.filter((outcome) => outcome === 'created').length, LIMITS.runViews - 1)
       assert.equal(outcomes.filter((outcome) => outcome === 'too_many').length, 6)
-      assert.equal((await storage().listRunViews(env, all)).length, LIMITS.runViews)
-      const page = await storage().listRunViews(env, { limit: 60, after: null })
-      const rest = await storage().listRunViews(env, { limit: 60, after: page.at(-1)?.id ?? null })
+      assert.equal((await storage().listRunViews(env, all)).rows.length, LIMITS.runViews)
+      const page = (await storage().listRunViews(env, { limit: 60, after: null })).rows
+      const rest = (await storage().listRunViews(env, { limit: 60, after: page.at(-1)?.id ?? null })).rows
       assert.equal(new Set([...page, ...rest].map(({ name }) => name)).size, LIMITS.runViews)
     })
 

@@ -5,7 +5,8 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
 import { advanceErasure } from '../../../src/domain/erasure.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import { DAY_MS, KEEP_ALL } from '../../../src/storage/retention.ts'
+import { DAY_MS } from '../../../src/storage/hours.ts'
+import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import type { RunFilter, RunPlace, RunSift } from '../../../src/storage/runs.ts'
 import { scoreId, type ScoreRow } from '../../../src/storage/scores.ts'
 import { newErasure } from './erasures.ts'
@@ -125,7 +126,7 @@ export function scoresSuite(open: OpenStorage) {
         event({ runId: 'new', agentId: 'bot' }),
       )
       assert.equal((await runOf(storage(), env, 'new')).agentExternalId, 'bot')
-      const agents = await storage().listAgents(env, { limit: 10, after: null }, false)
+      const { rows: agents } = await storage().listAgents(env, { limit: 10, after: null }, false)
       assert.deepEqual(
         agents.map(({ externalId }) => externalId),
         ['bot'],

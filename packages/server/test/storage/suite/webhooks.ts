@@ -76,10 +76,10 @@ export function webhooksSuite(open: OpenStorage) {
     test('is limited to twenty in an environment', async () => {
       const env = await newEnvironment(storage())
       for (let index = 0; index < 20; index++) await newWebhook(storage(), env)
-      const row = (await storage().listWebhooks(env, all))[0]
+      const row = (await storage().listWebhooks(env, all)).rows[0]
       assert.ok(row)
       assert.equal(await storage().createWebhook({ ...row, id: newId() }, []), 'too_many')
-      assert.equal((await storage().listWebhooks(env, all)).length, 20)
+      assert.equal((await storage().listWebhooks(env, all)).rows.length, 20)
     })
 
     test('is limited to twenty also when many are created at once', async () => {
@@ -89,7 +89,7 @@ export function webhooksSuite(open: OpenStorage) {
         Array.from({ length: 40 }, () => storage().createWebhook({ ...row, id: newId() }, [])),
       )
       assert.equal(outcomes.filter((outcome) => outcome === 'created').length, 19)
-      assert.equal((await storage().listWebhooks(env, all)).length, 20)
+      assert.equal((await storage().listWebhooks(env, all)).rows.length, 20)
     })
 
     test('keeps its thousand newest messages while its receiver is unreachable, and counts the dropped ones', async () => {
@@ -108,7 +108,7 @@ export function webhooksSuite(open: OpenStorage) {
         return storage().sendToWebhook(delivery, [])
       }
       const pending = async () =>
-        (await storage().listDeliveries(env, webhookId, { status: 'PENDING' }, { limit: 2_000, after: null })).map(
+        (await storage().listDeliveries(env, webhookId, { status: 'PENDING' }, { limit: 2_000, after: null })).rows.map(
           ({ id }) => Number(id.slice(-12)),
         )
       await send(0)
@@ -136,13 +136,13 @@ export function webhooksSuite(open: OpenStorage) {
       const env = await newEnvironment(storage())
       const { id } = await newWebhook(storage(), env)
       await ask(storage(), env)
-      const [delivery] = await storage().listDeliveries(env, id, {}, all)
+      const [delivery] = (await storage().listDeliveries(env, id, {}, all)).rows
       assert.ok(delivery)
       const [owner] = await claimAll()
       assert.ok(await storage().startDelivery({ environmentId: env, id: delivery.id, owner }))
       await storage().removeWebhook(env, id, [auditEntry(env, 'webhook.remove')])
       assert.equal(await storage().startDelivery({ environmentId: env, id: delivery.id, owner }), null)
-      assert.deepEqual(await storage().listDeliveries(env, id, {}, all), [])
+      assert.deepEqual((await storage().listDeliveries(env, id, {}, all)).rows, [])
       assert.deepEqual((await claimAll())[1], [])
       assert.equal(await storage().removeWebhook(env, id, []), null)
     })
@@ -155,8 +155,8 @@ export function webhooksSuite(open: OpenStorage) {
     async function told(environmentId: string): Promise<{ type: string; data: Record<string, unknown> }[]> {
       const messages: { type: string; data: Record<string, unknown> }[] = []
       const [owner] = await claimAll()
-      for (const webhook of await storage().listWebhooks(environmentId, all)) {
-        const deliveries = await storage().listDeliveries(environmentId, webhook.id, {}, all)
+      for (const webhook of (await storage().listWebhooks(environmentId, all)).rows) {
+        const deliveries = (await storage().listDeliveries(environmentId, webhook.id, {}, all)).rows
         for (const { id } of deliveries.toReversed()) {
           const order = await storage().startDelivery({ environmentId, id, owner })
           if (order)
@@ -265,7 +265,7 @@ export function webhooksSuite(open: OpenStorage) {
     test('ends with its work, and can be sent again', async () => {
       const { env, webhook, id, attempt } = await held()
       assert.equal(await storage().recordAttempt(attempt), true)
-      const [row] = await storage().listDeliveries(env, webhook.id, { status: 'DELIVERED' }, all)
+      const [row] = (await storage().listDeliveries(env, webhook.id, { status: 'DELIVERED' }, all)).rows
       assert.deepEqual([row?.id, row?.attempts, row?.responseStatus, row?.nextAttemptAt], [id, 1, 200, null])
       const again = await storage().redeliver(env, webhook.id, id, 2, [])
       assert.ok(again !== null && again !== 'waiting')
@@ -273,7 +273,7 @@ export function webhooksSuite(open: OpenStorage) {
       assert.equal(await storage().redeliver(env, webhook.id, id, 3, []), 'waiting')
       assert.equal(await storage().redeliver(env, webhook.id, newId(), 3, []), null)
       assert.equal(await storage().redeliver(newId(), webhook.id, id, 3, []), null)
-      assert.deepEqual(await storage().listDeliveries(newId(), webhook.id, {}, all), [])
+      assert.deepEqual((await storage().listDeliveries(newId(), webhook.id, {}, all)).rows, [])
       await storage().finishWork({ kind: KIND, owner: newId(), items: [{ environmentId: env, subjectId: id }] })
       const claim = { kind: KIND, owner: attempt.owner, now: 2, leaseUntil: NOON, limit: 100 } as const
       const items = await storage().claimWork(claim)
@@ -285,7 +285,7 @@ export function webhooksSuite(open: OpenStorage) {
       const { env, webhook, id, attempt } = await held()
       const failed = { status: 'PENDING', nextAttemptAt: NOON + 5, responseStatus: 500, error: 'no' } as const
       await storage().recordAttempt({ ...attempt, ...failed })
-      const [row] = await storage().listDeliveries(env, webhook.id, {}, all)
+      const [row] = (await storage().listDeliveries(env, webhook.id, {}, all)).rows
       assert.deepEqual([row?.status, row?.attempts, row?.error, row?.nextAttemptAt], ['PENDING', 1, 'no', NOON + 5])
       const claim = { kind: KIND, owner: attempt.owner, leaseUntil: NOON * 2, limit: 100 } as const
       assert.ok(!(await storage().claimWork({ ...claim, now: NOON + 4 })).some(({ subjectId }) => subjectId === id))
@@ -296,7 +296,7 @@ export function webhooksSuite(open: OpenStorage) {
 
     test('whose lease another node took over is recorded by that node alone', async () => {
       const { env, webhook, id, attempt } = await held()
-      const list = () => storage().listDeliveries(env, webhook.id, {}, all)
+      const list = async () => (await storage().listDeliveries(env, webhook.id, {}, all)).rows
       const other = newId()
       await storage().claimWork({ kind: KIND, owner: other, now: NOON, leaseUntil: NOON + 1, limit: 1_000 })
       const retry = { status: 'PENDING', nextAttemptAt: NOON + 5, responseStatus: 500, error: 'no' } as const
@@ -344,7 +344,7 @@ export function webhooksSuite(open: OpenStorage) {
       const claimed = await storage().claimWork({ kind: KIND, owner, now: NOON, leaseUntil: NOON + 1, limit: 10_000 })
       assert.ok(claimed.some(({ subjectId }) => subjectId === send(0).id))
       await storage().recordAttempt({ ...attempt, id: send(0).id })
-      const rows = await storage().listDeliveries(env, webhook.id, {}, { limit: 2_000, after: null })
+      const rows = (await storage().listDeliveries(env, webhook.id, {}, { limit: 2_000, after: null })).rows
       assert.ok(!rows.some((row) => row.id === id))
       assert.equal(rows.length, 500)
       await storage().removeWebhook(env, webhook.id, [])

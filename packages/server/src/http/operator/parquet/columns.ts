@@ -1,4 +1,3 @@
-/** The columns of both tables: names and types as in the operator API. */
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { usageOf } from '../../../domain/usage.ts'
@@ -13,13 +12,11 @@ export interface ParquetColumn<Row> {
   valueOf: (row: Row) => ParquetValue
 }
 
-/** An event and the external id of its run. */
 export interface ParquetEvent {
   runId: string
   event: StoredEvent
 }
 
-/** An event with its parsed payload. */
 interface ReadEvent extends ParquetEvent {
   payload: Record<string, unknown>
   usage: ReturnType<typeof usageOf>

@@ -10,7 +10,6 @@ const GROUP_ROWS = 50_000
 const GROUP_CHARS = 4 * 1_048_576
 
 export interface TableWriter<Row> {
-  /** Bytes of the file that follow those before; often none. */
   add(rows: readonly Row[]): Uint8Array<ArrayBuffer>
   end(): Uint8Array<ArrayBuffer>
 }
@@ -35,7 +34,6 @@ export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]): 
     rowCount = chars = 0
   }
 
-  /** What was written since the last call. */
   function taken(): Uint8Array<ArrayBuffer> {
     const written = bytes.getBytes().slice()
     // The writer continues at its offset in the file.

@@ -4,7 +4,6 @@ import { refuse, type Refusal } from '../../reply-error.ts'
 import { setCookies } from './session-cookie.ts'
 import { ADDRESS_HEADER } from './library.ts'
 
-/** The sign-in headers of a request, with the given cookies. */
 export function libraryHeaders(request: FastifyRequest, cookie: string): Headers {
   const headers = new Headers({ [ADDRESS_HEADER]: request.ip })
   if (cookie !== '') headers.set('cookie', cookie)
@@ -15,7 +14,6 @@ export function libraryHeaders(request: FastifyRequest, cookie: string): Headers
 
 export interface LibraryAnswer {
   ok: boolean
-  /** The library's error code. */
   code: string | null
   body: Record<string, unknown>
   setCookies: string[]

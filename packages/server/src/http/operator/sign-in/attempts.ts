@@ -5,19 +5,17 @@
 import type { FastifyRequest } from 'fastify'
 import { holderOf } from '../../holder.ts'
 import { network } from '../../network.ts'
-import { refuse, type Refusal } from '../../reply-error.ts'
+import { refuse } from '../../reply-error.ts'
 import { createSharedTurns } from '../../shared-turns.ts'
 import { createWindows, type Taken } from '../../windows.ts'
 
 export interface Attempts {
-  /** Counts an attempt from an address; returns a refusal over the limit. */
-  from(address: string): Refusal | null
-  /** Counts an attempt on an account, whether or not it exists. */
-  on(account: string): Refusal | null
+  from(address: string): void
+  on(account: string): void
   /** Clears the account's attempts and this attempt of the address after a success. */
   succeeded(account: string, address: string): void
   /** Runs what hashes a password, in turns of the addresses and workspaces. */
-  inTurn<Result>(request: FastifyRequest, run: () => Promise<Result>): Promise<Result | Refusal>
+  inTurn<Result>(request: FastifyRequest, run: () => Promise<Result>): Promise<Result>
 }
 
 export interface AttemptLimits {
@@ -39,8 +37,8 @@ export function createAttempts({ perAddress, perAccount, windowSeconds }: Attemp
   const accounts = createWindows({ windowMs: windowSeconds * 1_000 })
   const takeTurn = createSharedTurns(HASHES)
   return {
-    from: (address) => refusalOf(addresses.take(network(address), perAddress)),
-    on: (account) => refusalOf(accounts.take(account, perAccount)),
+    from: (address) => check(addresses.take(network(address), perAddress)),
+    on: (account) => check(accounts.take(account, perAccount)),
     succeeded(account, address) {
       accounts.forget(account)
       // People in one household can share an address.
@@ -50,9 +48,9 @@ export function createAttempts({ perAddress, perAccount, windowSeconds }: Attemp
   }
 }
 
-function refusalOf({ allowed, resetMs }: Taken): Refusal | null {
-  if (allowed) return null
-  return refuse('rate_limited', 'Too many sign-in attempts', {
+function check({ allowed, resetMs }: Taken): void {
+  if (allowed) return
+  throw refuse('rate_limited', 'Too many sign-in attempts', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
   })
 }

@@ -11,7 +11,6 @@ import type { NewOperator } from '../../../storage/operators.ts'
 import type { Storage } from '../../../storage/storage.ts'
 import { personalEntry } from './personal-entry.ts'
 
-/** Data from the configured identity provider. */
 export const PROVIDER_ID = 'oidc'
 
 export interface AdmissionOptions {

@@ -14,7 +14,6 @@ export function sessionTokenOf(request: FastifyRequest): string | null {
   return value === undefined ? null : tokenIn(value)
 }
 
-/** The session's token among the cookies a reply sets. */
 export function sessionTokenIn(setCookies: string[]): string | null {
   for (const line of setCookies) {
     const [pair = ''] = line.split(';', 1)
@@ -49,7 +48,6 @@ export function setCookies(
   for (const line of lines) void reply.header('set-cookie', line + secure)
 }
 
-/** Deletes the session cookie in the browser. */
 export function expireSessionCookie(request: FastifyRequest, reply: FastifyReply, publicUrl: string | null): void {
   setCookies(request, reply, [`${SESSION_COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0`], publicUrl)
 }

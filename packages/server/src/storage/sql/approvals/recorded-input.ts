@@ -1,8 +1,8 @@
 /** Finds the POLICY_DECISION in which a client recorded the input of a call it requested approval for. */
 import { read } from '../act.ts'
 import type { RecordedInputRow, SoughtInput } from '../../approvals.ts'
-import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
-import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
+import { ofRun, WITH_RUN } from '../events.ts'
+import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '../payloads.ts'
 import type { Sql } from '../sql.ts'
 
 export const recordedInputActs = {
@@ -19,16 +19,16 @@ async function findRecordedInput(
   run: string,
   { approvalId, toolName, inputHash, until, bounds }: SoughtInput,
 ): Promise<RecordedInputRow | null> {
-  const params = [environmentId, run, run, environmentId]
+  const params = { env: environmentId, run, until, limit: bounds.limit }
   // Sizes first, so that the search through payloads is bounded in bytes.
   const decisions = await sql.all<{ time: number; bytes: number }>(
     `${WITH_RUN} SELECT time, bytes FROM (
       SELECT time, seq, event_type, ${PAYLOAD_BYTES} AS bytes FROM events e
-      WHERE ${ofRun(sql)} AND time <= ? ORDER BY time DESC, seq DESC LIMIT ?) AS page
-    WHERE event_type = 'POLICY_DECISION' ORDER BY time DESC, seq DESC LIMIT ?`,
-    [...params, until, bounds.rowsLookedAt, bounds.limit],
+      WHERE ${ofRun(sql)} AND time <= :until ORDER BY time DESC, seq DESC LIMIT :rows) AS page
+    WHERE event_type = 'POLICY_DECISION' ORDER BY time DESC, seq DESC LIMIT :limit`,
+    { ...params, rows: bounds.rowsLookedAt },
   )
-  const count = rowsWithin(
+  const count = rowsThatFit(
     decisions.map(({ bytes }) => bytes),
     bounds,
   )
@@ -36,9 +36,9 @@ async function findRecordedInput(
   if (oldest === undefined) return null
   const selected = await sql.all<RecordedInputRow & { seq: number }>(
     `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", ${PAYLOAD} FROM events e
-      WHERE ${ofRun(sql)} AND time >= ? AND time <= ? AND event_type = 'POLICY_DECISION' AND ${mayContain(sql)}
-      ORDER BY time, seq LIMIT ?`,
-    [...params, oldest.time, until, approvalId, bounds.limit],
+      WHERE ${ofRun(sql)} AND time >= :oldest AND time <= :until AND event_type = 'POLICY_DECISION' AND ${mayContain(sql)}
+      ORDER BY time, seq LIMIT :limit`,
+    { ...params, oldest: oldest.time, text: approvalId },
   )
   const rows = await withPayloads(sql, environmentId, selected)
   const found = rows.filter(({ payload }) => {

@@ -90,20 +90,20 @@ async function listConfigurationClients(
   )
   const further = after ? ' AND (identified_by, client_id) > (?, ?)' : ''
   const chosen = standing === undefined ? '' : 'WHERE standing = ?'
-  const rows = await sql.all<ConfigurationClientRow>(
+  const page = await sql.page<ConfigurationClientRow>(
     `SELECT * FROM (SELECT identified_by AS "identifiedBy", client_id AS "clientId", key_id AS "keyId", revision,
         seen_at AS "seenAt", ${STANDING} AS standing
       FROM configuration_clients WHERE environment_id = ?${further}) page ${chosen}
-      ORDER BY "identifiedBy", "clientId" LIMIT ?`,
+      ORDER BY "identifiedBy", "clientId"`,
     [
       ...times,
       environmentId,
       ...(after ? [after.identifiedBy, after.clientId] : []),
       ...(standing === undefined ? [] : [standing]),
-      limit,
     ],
+    limit,
   )
-  return { revision, counts, rows }
+  return { revision, counts, ...page }
 }
 
 async function readTime(sql: Sql, text: string, params: readonly SqlValue[]): Promise<number> {

@@ -1,4 +1,5 @@
 /** What is deployed in an environment, and who changed it. Publishing is in publish.ts. */
+import { mapPage, type Page } from '../../page.ts'
 import { read } from '../act.ts'
 import type {
   DeploymentChangePage,
@@ -23,15 +24,15 @@ async function listDeployments(
   sql: Sql,
   environmentId: string,
   { limit, after }: DeploymentPage,
-): Promise<DeploymentRow[]> {
+): Promise<Page<DeploymentRow>> {
   const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''
   const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
     d.deployed_by AS "deployedBy", d.imported_at AS "importedAt"
-    FROM deployments d ${NAMED} WHERE d.environment_id = ?${further} ORDER BY d.kind, d.item_id LIMIT ?`
-  const params = [environmentId, ...(after ? [after.kind, after.id] : []), limit]
-  const rows = await sql.all<Omit<DeploymentRow, 'earlierVersion'>>(text, params)
-  const earlier = await readEarlier(sql, environmentId, rows)
-  return rows.map((row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
+    FROM deployments d ${NAMED} WHERE d.environment_id = ?${further} ORDER BY d.kind, d.item_id`
+  const params = [environmentId, ...(after ? [after.kind, after.id] : [])]
+  const page = await sql.page<Omit<DeploymentRow, 'earlierVersion'>>(text, params, limit)
+  const earlier = await readEarlier(sql, environmentId, page.rows)
+  return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
 }
 
 /** Newest publication first; its changes by kind and id. */
@@ -40,7 +41,7 @@ function listDeploymentChanges(
   environmentId: string,
   { kind, id }: DeploymentFilter,
   { limit, after }: DeploymentChangePage,
-): Promise<DeploymentChangeRow[]> {
+): Promise<Page<DeploymentChangeRow>> {
   const conditions = ['d.environment_id = ?']
   const params: SqlValue[] = [environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
@@ -56,6 +57,6 @@ function listDeploymentChanges(
   const text = `SELECT d.publication, d.action, d.kind, d.item_id AS id, ${NAME}, d.from_version AS "from",
     d.to_version AS "to", d.at, d.by_name AS "by", d.imported_at AS "importedAt", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
     FROM deployment_changes d ${NAMED} WHERE ${conditions.join(' AND ')}
-    ORDER BY d.publication DESC, d.kind, d.item_id LIMIT ?`
-  return sql.all(text, [...params, limit])
+    ORDER BY d.publication DESC, d.kind, d.item_id`
+  return sql.page(text, params, limit)
 }

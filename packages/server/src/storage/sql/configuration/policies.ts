@@ -2,7 +2,7 @@ import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies.ts'
 import type { SavedVersion, VersionPage } from '../../prompts.ts'
-import type { Page, PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
@@ -92,8 +92,7 @@ async function listPolicies(
 ): Promise<Page<PolicyRow>> {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
   const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ?${used} ORDER BY p.id`
-  const { rows, more } = await sql.page<JoinedPolicy>(text, [workspaceId, after ?? ''], limit)
-  return { rows: rows.map(toPolicy), more }
+  return mapPage(await sql.page<JoinedPolicy>(text, [workspaceId, after ?? ''], limit), toPolicy)
 }
 
 async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
@@ -108,12 +107,12 @@ function listPolicyVersions(
   sql: Sql,
   workspaceId: string,
   policyId: string,
-  { limit, before }: VersionPage,
+  { limit, after }: VersionPage,
 ): Promise<Page<PolicyVersionRow>> {
-  const earlier = before === null ? '' : ' AND v.number < ?'
+  const earlier = after === null ? '' : ' AND v.number < ?'
   const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ?${earlier}
     ORDER BY v.number DESC`
-  return sql.page(text, [workspaceId, policyId, ...(before === null ? [] : [before])], limit)
+  return sql.page(text, [workspaceId, policyId, ...(after === null ? [] : [after])], limit)
 }
 
 function findPolicyVersion(

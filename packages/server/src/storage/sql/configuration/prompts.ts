@@ -10,7 +10,7 @@ import {
   type SavedVersion,
   type VersionPage,
 } from '../../prompts.ts'
-import type { Page, PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { TenantChange } from '../../workspaces.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -110,12 +110,12 @@ async function listPrompts(
   name: string | null,
   { limit, after }: PageById,
   withArchived = false,
-): Promise<PromptRow[]> {
+): Promise<Page<PromptRow>> {
   const named = name === null ? '' : ' AND p.name = ?'
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
-  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id > ?${named}${used} ORDER BY p.id LIMIT ?`
-  const params = [workspaceId, after ?? '', ...(name === null ? [] : [name]), limit]
-  return (await sql.all<JoinedPrompt>(text, params)).map(toPrompt)
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id > ?${named}${used} ORDER BY p.id`
+  const params = [workspaceId, after ?? '', ...(name === null ? [] : [name])]
+  return mapPage(await sql.page<JoinedPrompt>(text, params, limit), toPrompt)
 }
 
 async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
@@ -128,12 +128,12 @@ function listPromptVersions(
   sql: Sql,
   workspaceId: string,
   promptId: string,
-  { limit, before }: VersionPage,
+  { limit, after }: VersionPage,
 ): Promise<Page<PromptVersionInfo>> {
-  const earlier = before === null ? '' : ' AND v.number < ?'
+  const earlier = after === null ? '' : ' AND v.number < ?'
   const text = `SELECT ${INFO} FROM prompt_versions v
     WHERE v.workspace_id = ? AND v.prompt_id = ?${earlier} ORDER BY v.number DESC`
-  return sql.page(text, [workspaceId, promptId, ...(before === null ? [] : [before])], limit)
+  return sql.page(text, [workspaceId, promptId, ...(after === null ? [] : [after])], limit)
 }
 
 function findPromptVersion(

@@ -11,12 +11,12 @@ import type {
   ToolCallPage,
   ToolCallRow,
 } from '../../simulations.ts'
-import type { Page, PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { withEnvelope } from '../append/envelopes.ts'
-import { eventEnvironment, ofRun, rowsWithin, eventSession, WITH_RUN } from '../events.ts'
-import { PAYLOAD, PAYLOAD_BYTES, payloadIf, withPayloads } from '../payloads.ts'
+import { eventEnvironment, ofRun, eventSession, WITH_RUN, AFTER } from '../events.ts'
+import { PAYLOAD_BYTES, payloadIf, readPayloadPage } from '../payloads.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -81,8 +81,7 @@ async function listSimulations(
 ): Promise<Page<SimulationRow>> {
   const older = after === null ? '' : ' AND id < ?'
   const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ?${older} ORDER BY id DESC`
-  const { rows, more } = await sql.page<Kept>(text, [environmentId, ...(after === null ? [] : [after])], limit)
-  return { rows: rows.map(parsed), more }
+  return mapPage(await sql.page<Kept>(text, [environmentId, ...(after === null ? [] : [after])], limit), parsed)
 }
 
 /** An ended simulation stays unchanged, and nothing is audited. */
@@ -133,16 +132,16 @@ async function removeWork(sql: Sql, environmentId: string, id: string): Promise<
 // --- recorded calls. `event_type` is a literal, so that the planner finds the index of tool calls.
 
 /** Events of removed runs wait for their deletion. */
-const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = ? AND g.number = e.run)'
+const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environment_id = :env AND g.number = e.run)'
 
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const stored = `SELECT COUNT(*) FROM events e
-    WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL' AND e.time >= ? AND e.time < ?`
+    WHERE e.environment_id = ${eventEnvironment(sql, ':env')} AND e.event_type = 'TOOL_CALL'
+      AND e.time >= :from AND e.time < :to`
   // Without removed runs, the index alone has the count.
-  const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = ?)
+  const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = :env)
     THEN (${stored} AND ${NOT_REMOVED}) ELSE (${stored}) END AS count`
-  const window = [environmentId, from, to]
-  const row = await sql.get<{ count: number }>(text, [environmentId, ...window, environmentId, ...window])
+  const row = await sql.get<{ count: number }>(text, { env: environmentId, from, to })
   return row?.count ?? 0
 }
 
@@ -150,33 +149,19 @@ async function countToolCalls(sql: Sql, environmentId: string, from: number, to:
 async function listToolCalls(
   sql: Sql,
   environmentId: string,
-  { from, to, after, ...page }: ToolCallPage,
+  { from: start, to, after, ...page }: ToolCallPage,
 ): Promise<ToolCallRow[]> {
-  const further = after ? ' AND (e.time, e.run, e.seq) > (?, (SELECT number FROM run), ?)' : ''
-  const ofRunBefore: SqlValue[] = after ? [environmentId, after.run, after.run] : []
-  const params: SqlValue[] = [environmentId, after?.time ?? from, to]
-  if (after) params.push(after.time, after.seq)
-  params.push(environmentId)
-  const rest = `WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
-      AND e.time >= ? AND e.time < ?${further}
+  const further = after ? ' AND (e.time, e.run, e.seq) > (:time, (SELECT number FROM run), :seq)' : ''
+  const from = `FROM events e ${withEnvelope(sql, ':env')} LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
+    WHERE e.environment_id = ${eventEnvironment(sql, ':env')} AND e.event_type = 'TOOL_CALL'
+      AND e.time >= :from AND e.time < :to${further}
       AND ${NOT_REMOVED}
-    ORDER BY e.time, e.run, e.seq LIMIT ?`
-  const start = after ? WITH_RUN : ''
-  // Sizes first, so that no payload is read that does not fit on the page.
-  const sizes = await sql.all<{ bytes: number }>(`${start} SELECT ${PAYLOAD_BYTES} AS bytes FROM events e ${rest}`, [
-    ...ofRunBefore,
-    ...params,
-    page.limit,
-  ])
-  const count = rowsWithin(
-    sizes.map(({ bytes }) => bytes),
-    page,
-  )
-  const text = `${start} SELECT e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
-    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName", ${PAYLOAD}
-    FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = ? AND r.number = e.run ${rest}`
-  const rows = await sql.all<ToolCallRow>(text, [...ofRunBefore, environmentId, environmentId, ...params, count])
-  return withPayloads(sql, environmentId, rows)
+    ORDER BY e.time, e.run, e.seq LIMIT :limit`
+  const columns = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
+    ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
+  const params = { env: environmentId, from: after?.time ?? start, to, ...after }
+  const query = { start: after ? WITH_RUN : '', columns, from, params }
+  return (await readPayloadPage<ToolCallRow>(sql, query, page)).rows
 }
 
 /** Model and tool calls of a run in timeline order, between two places. */
@@ -186,19 +171,16 @@ async function listRunSteps(
   run: string,
   { after, before, ...page }: RunStepPage,
 ): Promise<RunStepRow[]> {
-  const further = after ? ' AND (e.time, e.seq) > (?, ?)' : ''
-  const params: SqlValue[] = [environmentId, run, run, environmentId, before.time, before.seq]
-  if (after) params.push(after.time, after.seq)
-  const rest = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (?, ?)${further}
-    AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY e.time, e.seq LIMIT ?`
-  const sizes = await sql.all<{ bytes: number }>(
-    `${WITH_RUN} SELECT CASE WHEN event_type = 'LLM_CALL' THEN ${PAYLOAD_BYTES} ELSE 0 END AS bytes ${rest}`,
-    [...params, page.limit],
-  )
-  const count = rowsWithin(
-    sizes.map(({ bytes }) => bytes),
-    page,
-  )
-  const text = `${WITH_RUN} SELECT time, seq, ${payloadIf("event_type = 'LLM_CALL'")} ${rest}`
-  return withPayloads(sql, environmentId, await sql.all<RunStepRow>(text, [...params, count]))
+  const further = after ? ` AND ${AFTER}` : ''
+  const from = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (:beforeTime, :beforeSeq)${further}
+    AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY e.time, e.seq LIMIT :limit`
+  const query = {
+    start: WITH_RUN,
+    columns: 'time, seq',
+    payload: payloadIf("event_type = 'LLM_CALL'"),
+    bytes: `CASE WHEN event_type = 'LLM_CALL' THEN ${PAYLOAD_BYTES} ELSE 0 END`,
+    from,
+    params: { env: environmentId, run, beforeTime: before.time, beforeSeq: before.seq, ...after },
+  }
+  return (await readPayloadPage<RunStepRow>(sql, query, page)).rows
 }

@@ -1,9 +1,10 @@
 /** What the tool calls and policy decisions of a run say about approvals. Payloads are read here and go no further. */
 import { read } from '../act.ts'
 import type { ToolEventPage, ToolEventRow, ToolEventsRead } from '../../approvals.ts'
-import { ofRun, rowsWithin, WITH_RUN } from '../events.ts'
-import { PAYLOAD, PAYLOAD_BYTES, withPayloads } from '../payloads.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { ofRun, WITH_RUN, AFTER } from '../events.ts'
+import type { Sql } from '../sql.ts'
+import { readPayloadPage } from '../payloads.ts'
+import { mapPage } from '../../page.ts'
 
 export const toolEventsActs = {
   listToolEvents: read(listToolEvents),
@@ -17,23 +18,12 @@ async function listToolEvents(
   run: string,
   page: ToolEventPage,
 ): Promise<ToolEventsRead> {
-  const after = page.after ? ' AND (e.time, e.seq) > (?, ?)' : ''
-  const params: SqlValue[] = [environmentId, run, run, environmentId]
-  if (page.after) params.push(page.after.time, page.after.seq)
+  const after = page.after ? ` AND ${AFTER}` : ''
   const from = `FROM events e WHERE ${ofRun(sql)}${after}
-    AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT ?`
-  const sizes = await sql.all<{ bytes: number }>(`${WITH_RUN} SELECT ${PAYLOAD_BYTES} AS bytes ${from}`, [
-    ...params,
-    page.limit + 1,
-  ])
-  const count = rowsWithin(
-    sizes.map(({ bytes }) => bytes),
-    page,
-  )
-  const text = `${WITH_RUN} SELECT seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt",
-    ${PAYLOAD} ${from}`
-  const rows = await withPayloads(sql, environmentId, await sql.all<Read>(text, [...params, count]))
-  return { rows: rows.map(toToolEvent), more: sizes.length > count }
+    AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT :limit`
+  const columns = 'seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt"'
+  const params = { env: environmentId, run, ...page.after }
+  return mapPage(await readPayloadPage<Read>(sql, { start: WITH_RUN, columns, from, params }, page), toToolEvent)
 }
 
 function toToolEvent({ payload, ...row }: Read): ToolEventRow {

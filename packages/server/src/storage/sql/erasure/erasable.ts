@@ -6,7 +6,7 @@ import { findErasure, type Searched } from './erasure-rows.ts'
 import { eventEnvironment } from '../events.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql, SqlValue } from '../sql.ts'
-import { hourOf } from '../usage/usage.ts'
+import { hourOf } from '../../hours.ts'
 
 export const erasableActs = {
   listErasable: read(listErasable),

@@ -1,6 +1,6 @@
 /** Erasures as they are read. */
 import type { ErasureRow } from '../../erasures.ts'
-import type { PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import type { Sql } from '../sql.ts'
 
 const COLUMNS = `id, environment_id AS "environmentId", kind, subject,
@@ -33,9 +33,12 @@ export async function findErasure(
 }
 
 /** Newest first. */
-export async function listErasures(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<ErasureRow[]> {
+export async function listErasures(
+  sql: Sql,
+  environmentId: string,
+  { limit, after }: PageById,
+): Promise<Page<ErasureRow>> {
   const older = after === null ? '' : 'AND id < ?'
-  const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = ? ${older} ORDER BY id DESC LIMIT ?`
-  const rows = await sql.all<Stored>(text, [environmentId, ...(after === null ? [] : [after]), limit])
-  return rows.map(parsed)
+  const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = ? ${older} ORDER BY id DESC`
+  return mapPage(await sql.page<Stored>(text, [environmentId, ...(after === null ? [] : [after])], limit), parsed)
 }

@@ -8,25 +8,19 @@
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../../erasures.ts'
-import { TOKEN_PARTS } from '../../uncosted.ts'
 import { eraseDetails } from '../audit.ts'
 import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { eventEnvironment } from '../events.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { usedNames } from '../usage/counts.ts'
+import { countForAgent, countRun, countVersionCall, noCounts, slotOf, usedNames, writeCounts } from '../usage/counts.ts'
 import { knownNames } from '../usage/known-names.ts'
-import { addLatencies, countLatency, type LatencyChange } from '../usage/latency-hours.ts'
 import { deleteBlocks } from '../payloads.ts'
 import { runsByNumber } from '../runs/listed-runs.ts'
 import { removeScores } from '../scores.ts'
 import { removeFromSearch, removeRunsFromSearch } from '../search/removal.ts'
 import type { Sql } from '../sql.ts'
-import { addUncostedHours, countUncosted, type UncostedChange } from '../usage/uncosted-hours.ts'
-import { addToolHours, countTool, type ToolChange } from '../usage/tool-hours.ts'
-import { addHours, countForHour, countRun, type HourChange } from '../usage/usage.ts'
-import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from '../usage/version-latencies.ts'
 
 export interface Removal {
   environmentId: string
@@ -104,57 +98,26 @@ export async function removeRuns(
   return { ...records, runs, events: runs.reduce((sum, { events }) => sum + events, 0) }
 }
 
-/** Rows of usage that only removals write. Readers add up all slots. */
-const slotOf = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -1)
-
+/** A run that was not counted keeps its usage: retention keeps the numbers. */
 async function takeOut(
   sql: Sql,
   environmentId: string,
   runs: readonly RemovedRun[],
   counted: ReadonlyMap<number, CountedEvents>,
 ): Promise<void> {
-  const hours = new Map<string, HourChange>()
-  const latencies = new Map<string, LatencyChange>()
-  const ofVersions = new Map<string, VersionLatencyChange>()
-  const uncosted = new Map<string, UncostedChange>()
-  const tools = new Map<string, ToolChange>()
+  const counts = noCounts()
   for (const run of runs) {
-    const { agentId } = run
-    const { usage = [], agentFrom = null } = counted.get(run.number) ?? {}
-    const isOfAgent = (time: number) => agentFrom === null || time >= agentFrom
-    if (counted.has(run.number) && isOfAgent(run.startedAt)) countRun(hours, run, -1)
-    for (const event of usage) {
-      const { times } = event
-      const byAgent = isOfAgent(event.time)
-      if (byAgent) countForHour(hours, agentId, event, times)
-      const tokens = event.usage?.uncosted ?? null
-      const version = event.promptUse?.versionId
-      if (tokens !== null && byAgent) countUncosted(uncosted, agentId, event, tokens, times)
-      if (event.toolUse !== null && byAgent) countTool(tools, agentId, event, event.toolUse, -times)
-      if (event.latencyMs === null) continue
-      if (byAgent && event.eventType === 'LLM_CALL') countLatency(latencies, agentId, event, event.latencyMs, times)
-      if (version) countVersionLatency(ofVersions, version, event, event.latencyMs, times)
+    const found = counted.get(run.number)
+    if (found === undefined) continue
+    const isOfAgent = (time: number) => found.agentFrom === null || time >= found.agentFrom
+    if (isOfAgent(run.startedAt)) countRun(counts, run, -1)
+    for (const { times, ...event } of found.usage) {
+      if (isOfAgent(event.time)) countForAgent(counts, run.agentId, event, -times)
+      countVersionCall(counts, event, -times)
     }
   }
-  for (const change of hours.values()) {
-    change.events = -change.events
-    change.promptTokens = -change.promptTokens
-    change.completionTokens = -change.completionTokens
-    change.totalTokens = -change.totalTokens
-    change.costNanos = -change.costNanos
-  }
-  for (const change of [...latencies.values(), ...ofVersions.values(), ...uncosted.values()]) {
-    change.calls = -change.calls
-  }
-  for (const change of uncosted.values()) for (const part of TOKEN_PARTS) change[part] = -change[part]
-  const used = usedNames({ hours, tools })
-  for (const { model } of uncosted.values()) used.models.add(model)
-  const buckets = await knownNames().bucketsOf(sql, environmentId, used)
-  if (hours.size > 0) await addHours(sql, environmentId, hours, buckets, slotOf(sql))
-  if (latencies.size > 0) await addLatencies(sql, environmentId, latencies, buckets, slotOf(sql))
-  if (uncosted.size > 0) await addUncostedHours(sql, environmentId, uncosted, buckets, slotOf(sql))
-  if (tools.size > 0) await addToolHours(sql, environmentId, tools, buckets, slotOf(sql))
-  if (ofVersions.size > 0) await addVersionLatencies(sql, environmentId, ofVersions, slotOf(sql))
+  const keys = await knownNames().bucketsOf(sql, environmentId, usedNames(counts))
+  await Promise.all(writeCounts(sql, environmentId, counts, keys, slotOf(sql, 'removal')))
 }
 
 /** Deletes up to about `limit` events of the runs that an erasure removed (null: not an erasure), or of all. */

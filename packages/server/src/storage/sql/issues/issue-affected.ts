@@ -1,12 +1,11 @@
 /** The runs and agents in which a fingerprint was detected. Those of an issue are the union over its fingerprints. */
 import { read } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
-import type { Page } from '../../page.ts'
+import { firstRows, type Page } from '../../page.ts'
 import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
-import { firstRows } from '../rows/first-rows.ts'
 import type { Sql } from '../sql.ts'
 
 export const issueAffectedActs = {

@@ -11,7 +11,6 @@
 import { read, write } from '../act.ts'
 import type {
   IssueRecordFilter,
-  IssueRecordPage,
   IssueRecordReceived,
   IssueRecordRow,
   IssueRecordWhole,
@@ -21,11 +20,10 @@ import type {
 } from '../../issue-records.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
-import type { Page } from '../../page.ts'
+import { mapPage, type Page, type PageById, firstRows } from '../../page.ts'
 import { chunksOf, PLACES } from '../rows/chunks.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
-import { firstRows } from '../rows/first-rows.ts'
 import { clientRecordKey } from '../keys.ts'
 import { columnsOfRow, namesOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql, type SqlValue } from '../sql.ts'
@@ -99,7 +97,7 @@ async function listIssueRecords(
   sql: Sql,
   environmentId: string,
   filter: IssueRecordFilter,
-  { limit, before }: IssueRecordPage,
+  { limit, after }: PageById,
 ): Promise<Page<IssueRecordRow>> {
   const conditions = ['r.environment_id = ?']
   const params: SqlValue[] = [environmentId]
@@ -109,11 +107,10 @@ async function listIssueRecords(
   }
   if (filter.status !== undefined) add('r.status = ?', filter.status)
   if (filter.recordKind !== undefined) add('r.record_kind = ?', filter.recordKind)
-  if (before !== null) add('r.id < ?', before)
+  if (after !== null) add('r.id < ?', after)
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)}
     WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC`
-  const { rows, more } = await sql.page<Kept<IssueRecordRow>>(text, params, limit)
-  return { rows: rows.map(parsed), more }
+  return mapPage(await sql.page<Kept<IssueRecordRow>>(text, params, limit), parsed)
 }
 
 /** The first records of these ids, in that order: at least those that fit on a page. */

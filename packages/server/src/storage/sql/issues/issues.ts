@@ -12,8 +12,7 @@ import type {
   PageBySeen,
   TrendSlots,
 } from '../../issues.ts'
-import type { Page } from '../../page.ts'
-import { firstRows } from '../rows/first-rows.ts'
+import { mapPage, type Page, firstRows } from '../../page.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
@@ -49,7 +48,7 @@ async function listIssues(
   environmentId: string,
   filter: IssueFilter,
   { limit, after }: IssuePage,
-): Promise<IssueRow[]> {
+): Promise<Page<IssueRow>> {
   const conditions = ['i.environment_id = ?', 'i.merged_into IS NULL']
   const params: SqlValue[] = [environmentId]
   const add = (condition: string, ...values: SqlValue[]) => {
@@ -64,8 +63,8 @@ async function listIssues(
   if (filter.assigned !== undefined) add(`i.assignee IS ${filter.assigned ? 'NOT ' : ''}NULL`)
   if (after !== null) add('(i.last_seen, i.id) < (?, ?)', after.lastSeen, after.id)
   const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditions.join(' AND ')}
-    ORDER BY i.last_seen DESC, i.id DESC LIMIT ?`
-  return (await sql.all<Kept>(text, [...params, limit])).map(parsed)
+    ORDER BY i.last_seen DESC, i.id DESC`
+  return mapPage(await sql.page<Kept>(text, params, limit), parsed)
 }
 
 export async function findIssue(sql: Sql, environmentId: string, id: string): Promise<IssueWhole | null> {

@@ -3,7 +3,7 @@ import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../operators.ts'
-import type { PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { growRevision, lockControl } from '../revision.ts'
@@ -84,10 +84,10 @@ async function listInvitations(
   sql: Sql,
   workspaceId: string | null,
   { limit, after }: PageById,
-): Promise<InvitationRow[]> {
+): Promise<Page<InvitationRow>> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
-    WHERE scope = ? AND id > ? AND ended_at IS NULL ORDER BY id LIMIT ?`
-  return (await sql.all<Stored>(text, [scopeOf(workspaceId), after ?? '', limit])).map(toRow)
+    WHERE scope = ? AND id > ? AND ended_at IS NULL ORDER BY id`
+  return mapPage(await sql.page<Stored>(text, [scopeOf(workspaceId), after ?? ''], limit), toRow)
 }
 
 async function revokeInvitation(

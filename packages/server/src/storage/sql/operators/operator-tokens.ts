@@ -1,6 +1,6 @@
 import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { PageById } from '../../page.ts'
+import type { Page, PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision } from '../revision.ts'
@@ -36,10 +36,10 @@ function listOperatorTokens(
   sql: Sql,
   workspaceId: string | null,
   { limit, after }: PageById,
-): Promise<OperatorTokenRow[]> {
+): Promise<Page<OperatorTokenRow>> {
   const [scope, params] = inScope(workspaceId)
-  const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id > ? ORDER BY id LIMIT ?`
-  return sql.all(text, [...params, after ?? '', limit])
+  const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id > ? ORDER BY id`
+  return sql.page(text, [...params, after ?? ''], limit)
 }
 
 /** A second revocation keeps the first time and is not audited again. */

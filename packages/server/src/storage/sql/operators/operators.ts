@@ -3,7 +3,7 @@ import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { MemberRow, NewOperator, OperatorRow, RoleChange } from '../../operators.ts'
-import type { PageById } from '../../page.ts'
+import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision, lockControl } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -30,9 +30,9 @@ const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.
 const MEMBER = `${OPERATOR}, r.role,
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
-function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<MemberRow[]> {
-  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id LIMIT ?`
-  return sql.all(text, [scopeOf(workspaceId), after ?? '', limit])
+function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<Page<MemberRow>> {
+  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id`
+  return sql.page(text, [scopeOf(workspaceId), after ?? ''], limit)
 }
 
 function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {

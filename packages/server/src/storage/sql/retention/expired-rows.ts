@@ -1,6 +1,6 @@
 /** Issues, approvals and entries of the audit log that are older than the settings of their environment allow. */
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
-import { DAY_MS } from '../../retention.ts'
+import { DAY_MS } from '../../hours.ts'
 import type { RetainedRows } from '../../retention.ts'
 import { uuidv7At } from '../../uuid.ts'
 import { write } from '../act.ts'

@@ -7,7 +7,7 @@
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
-import { DAY_MS } from '../../retention.ts'
+import { DAY_MS } from '../../hours.ts'
 import type {
   DeletedEvents,
   ExpiredRuns,

@@ -2,7 +2,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import type { RunViewPatch, RunViewRow } from '../../run-views.ts'
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
@@ -45,9 +45,9 @@ async function createRunView(
   return 'created'
 }
 
-async function listRunViews(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<RunViewRow[]> {
-  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = ? AND id > ? ORDER BY id LIMIT ?`
-  return (await sql.all<Stored>(text, [environmentId, after ?? '', limit])).map(toRow)
+async function listRunViews(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<RunViewRow>> {
+  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = ? AND id > ? ORDER BY id`
+  return mapPage(await sql.page<Stored>(text, [environmentId, after ?? ''], limit), toRow)
 }
 
 async function findRunView(sql: Sql, environmentId: string, id: string): Promise<RunViewRow | null> {

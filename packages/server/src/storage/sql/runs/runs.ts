@@ -3,12 +3,12 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Page } from '../../page.ts'
 import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs.ts'
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
-import { firstRows } from '../rows/first-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { byScore, scoreConditions, scoreWalk, type ScoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
+import { firstRows } from '../../page.ts'
 
 export const runsActs = {
   findRun: look(findRun),
@@ -28,25 +28,25 @@ const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Conditions for one run of an environment, by external and by internal id, given twice. Not by equality: for a new table,
+ * Conditions for one run of an environment, by external and by internal id. Not by equality: for a new table,
  * PostgreSQL may use any of the tenant's indexes. Only one has this order.
  */
-export const OF_RUN_ID = 'run_id >= ? AND run_id <= ? ORDER BY run_id LIMIT 1'
-export const OF_UUID = 'id >= ? AND id <= ? ORDER BY id LIMIT 1'
+export const OF_RUN_ID = 'run_id >= :run AND run_id <= :run ORDER BY run_id LIMIT 1'
+export const OF_UUID = 'id >= :run AND id <= :run ORDER BY id LIMIT 1'
 
 export async function findRun(sql: Sql, environmentId: string, runIdOrUuid: string): Promise<RunRow | null> {
   return (await findByRunId(sql, environmentId, runIdOrUuid)) ?? findByUuid(sql, environmentId, runIdOrUuid)
 }
 
 export function findByRunId(sql: Sql, environmentId: string, runId: string): Promise<RunRow | null> {
-  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${OF_RUN_ID}) r ${WITH_AGENT}`
-  return sql.get(text, [environmentId, runId, runId])
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = :env AND ${OF_RUN_ID}) r ${WITH_AGENT}`
+  return sql.get(text, { env: environmentId, run: runId })
 }
 
 export async function findByUuid(sql: Sql, environmentId: string, uuid: string): Promise<RunRow | null> {
   if (!UUID.test(uuid)) return null
-  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = ? AND ${OF_UUID}) r ${WITH_AGENT}`
-  return sql.get(text, [environmentId, uuid.toLowerCase(), uuid.toLowerCase()])
+  const text = `SELECT ${COLUMNS} FROM (SELECT * FROM runs WHERE environment_id = :env AND ${OF_UUID}) r ${WITH_AGENT}`
+  return sql.get(text, { env: environmentId, run: uuid.toLowerCase() })
 }
 
 /** Newest startedAt first, then internal id, both descending. */

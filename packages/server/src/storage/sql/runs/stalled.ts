@@ -16,7 +16,7 @@ import { textKey } from '../keys.ts'
 import { lockRuns } from './listed-runs.ts'
 import type { Sql } from '../sql.ts'
 import { readStalledRule, stalledBefore } from './stalled-rule.ts'
-import { addHours, countRun, type HourChange } from '../usage/usage.ts'
+import { countRun, noCounts, slotOf, writeCounts } from '../usage/counts.ts'
 import { failureSubject } from '../../failures.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 
@@ -156,15 +156,12 @@ async function lockIdle(
   return stalled
 }
 
-/** Rows of usage that only this rule writes. Readers add up all slots. */
-const stalledSlot = ({ dialect }: Sql) => (dialect === 'sqlite' ? 0 : -2)
-
 async function countClosed(sql: Sql, environmentId: string, runs: Idle[], status: RunStatus): Promise<void> {
-  if (runs.length === 0) return
-  const hours = new Map<string, HourChange>()
+  const counts = noCounts()
   for (const run of runs) {
-    countRun(hours, run, -1)
-    countRun(hours, { ...run, status }, 1)
+    countRun(counts, run, -1)
+    countRun(counts, { ...run, status }, 1)
   }
-  await addHours(sql, environmentId, hours, { models: new Map() }, stalledSlot(sql))
+  const noNames = { models: new Map(), tools: new Map() }
+  await Promise.all(writeCounts(sql, environmentId, counts, noNames, slotOf(sql, 'stalledRule')))
 }

@@ -10,7 +10,8 @@ import { ofRun, ROW, WITH_RUN } from '../events.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
 import { findByUuid } from '../runs/runs.ts'
 import type { Sql, SqlValue } from '../sql.ts'
-import { HOUR_MS, PLACE, seedOf, TIES, wordOf } from './terms.ts'
+import { HOUR_MS } from '../../hours.ts'
+import { PLACE, seedOf, TIES, wordOf } from './terms.ts'
 
 export const searchActs = {
   searchEvents: read(searchEvents),
@@ -59,9 +60,9 @@ async function eventAt(
   time: number,
   seq: number,
 ): Promise<StoredEvent | null> {
-  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)}
-    WHERE ${ofRun(sql)} AND e.time = ? AND e.seq = ?`
-  const rows = await sql.all<StoredEvent>(text, [environmentId, run, run, environmentId, environmentId, time, seq])
+  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql, ':env')}
+    WHERE ${ofRun(sql)} AND e.time = :time AND e.seq = :seq`
+  const rows = await sql.all<StoredEvent>(text, { env: environmentId, run, time, seq })
   return (await withPayloads(sql, environmentId, rows))[0] ?? null
 }
 

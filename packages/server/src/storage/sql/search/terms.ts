@@ -1,7 +1,6 @@
+import { HOUR_MS } from '../../hours.ts'
 import { hashOf } from '../../search-text.ts'
 import type { Sql } from '../sql.ts'
-
-export const HOUR_MS = 3_600_000
 
 /**
  * Where the hashes of an event's words begin. SQLite finds matches in order of time. PostgreSQL finds all matches of an

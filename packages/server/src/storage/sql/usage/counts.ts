@@ -1,79 +1,171 @@
-/** What the new events of a transaction add to usage, latencies, tools and the results of prompt versions. */
-import type { NewEvent } from '../../events.ts'
-import type { Buckets } from './known-names.ts'
-import { addLatencies, countLatency, isCall, type LatencyChange } from './latency-hours.ts'
+/**
+ * What events add to usage, latencies, tools, tokens without a cost and the results of prompt versions. Appends add with
+ * `times` 1; an erasure takes the same away with a negative one.
+ */
+import { bucketOf } from '../../latency-buckets.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
+import type { CountedUsage } from '../../erasures.ts'
+import type { NewEvent, Problem, PromptUse } from '../../events.ts'
+import { hourOf } from '../../hours.ts'
+import { TOKEN_PARTS, type CallTokens } from '../../uncosted.ts'
 import type { RunState } from '../append/run-state.ts'
 import type { Sql } from '../sql.ts'
-import { addUncostedHours, countUncosted, type UncostedChange } from './uncosted-hours.ts'
-import { addToolHours, countTool, type ToolChange } from './tool-hours.ts'
-import { addHours, countForHour, countRun, hourOf, type HourChange } from './usage.ts'
-import { addVersionLatencies, countVersionLatency, type VersionLatencyChange } from './version-latencies.ts'
-import { addVersionRuns, countForVersion, type VersionChange } from './version-runs.ts'
+import type { Kind, NameKeys } from './known-names.ts'
+import { addChange, collectNames, noChanges, rollup, writeChanges, type Changes } from './rollup.ts'
+import { SUM_COLUMNS, type UsageSums } from './sums.ts'
+import { PART_COLUMNS } from './uncosted-sums.ts'
 
-export interface Counts {
-  hours: Map<string, HourChange>
-  latencies: Map<string, LatencyChange>
-  versions: Map<string, VersionChange>
-  versionLatencies: Map<string, VersionLatencyChange>
-  uncosted: Map<string, UncostedChange>
-  tools: Map<string, ToolChange>
+const USAGE = SUM_COLUMNS.map(([column]) => column)
+const PROBLEMS = ['errors', 'blocked', 'approvals']
+const OUTCOMES = ['completed', 'failed', 'cancelled']
+
+const HOUR = { hour: 'bigint', agent_id: 'uuid' } as const
+const BUCKET = { bucket: 'integer' } as const
+
+/** `model` is empty for events without a model, and for runs, which count in the hour in which they start. */
+const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, ['events', ...USAGE, 'runs', ...OUTCOMES])
+/** Model calls; those of tools are in `tool_hours`. Histograms add up, so the same rows give any percentile. */
+const LATENCIES = rollup('latency_hours', { key: { ...HOUR, model_key: 'text', ...BUCKET } }, ['calls'])
+const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ...BUCKET } }, ['calls', ...PROBLEMS])
+/** Priced when they are read, so a changed price applies to all of them at once. */
+const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 'text', context: 'integer' } }, [
+  'calls',
+  ...TOKEN_PARTS.map((part) => PART_COLUMNS[part]),
+])
+/**
+ * One row for each run and version, which only the transaction that holds the run writes. The run's own row says how it
+ * ended, so nothing is counted twice and nothing must be corrected when a run ends later.
+ */
+const VERSION_RUNS = rollup(
+  'version_runs',
+  { key: { prompt_version_id: 'uuid', run: 'uuid' }, first: { first_at: 'bigint' }, hasSlots: false },
+  ['events', ...PROBLEMS, ...USAGE],
+)
+const VERSION_LATENCIES = rollup(
+  'version_latencies',
+  { key: { hour: 'bigint', prompt_version_id: 'uuid', call: 'text', ...BUCKET } },
+  ['calls'],
+)
+
+/** Of tool calls that do not say how long they took, and of decisions. */
+const NO_LATENCY = -1
+
+export type Counts = ReturnType<typeof noCounts>
+
+export const noCounts = () => ({
+  versions: noChanges(VERSION_RUNS),
+  hours: noChanges(HOURS),
+  latencies: noChanges(LATENCIES),
+  versionLatencies: noChanges(VERSION_LATENCIES),
+  uncosted: noChanges(UNCOSTED),
+  tools: noChanges(TOOLS),
   /** Runs as they were before. */
-  runs: Map<RunState, Pick<RunState, 'agentId' | 'startedAt' | 'status' | 'isNew'>>
+  runs: new Map<RunState, CountedRun & Pick<RunState, 'isNew'>>(),
+})
+
+function changesOf({ versions, hours, latencies, versionLatencies, uncosted, tools }: Counts): readonly Changes[] {
+  return [versions, hours, latencies, versionLatencies, uncosted, tools]
 }
 
-export function noCounts(): Counts {
-  return {
-    hours: new Map(),
-    latencies: new Map(),
-    versions: new Map(),
-    versionLatencies: new Map(),
-    uncosted: new Map(),
-    tools: new Map(),
-    runs: new Map(),
+type Counted = Omit<CountedUsage, 'times'>
+
+/** `agentId`: the internal id of the run's agent. `event` stands for `times` events, with the sums of their usage. */
+export function countForAgent(counts: Counts, agentId: string, event: Counted, times: number): void {
+  const { time, eventType, usage, latencyMs, toolUse } = event
+  const [hour, model] = [hourOf(time), usage?.model ?? '']
+  addChange(counts.hours, [hour, agentId, model], usage === null ? [times] : [times, ...usageSums(usage, times)])
+  if (eventType === 'LLM_CALL' && latencyMs !== null) {
+    addChange(counts.latencies, [hour, agentId, model, bucketOf(latencyMs)], [times])
   }
+  if (usage?.uncosted) {
+    const { context } = usage.uncosted
+    addChange(counts.uncosted, [hour, agentId, model, context], [times, ...tokenSums(usage.uncosted, times)])
+  }
+  if (toolUse === null) return
+  const isCall = eventType === 'TOOL_CALL'
+  const bucket = isCall && latencyMs !== null ? bucketOf(latencyMs) : NO_LATENCY
+  const calls = [isCall ? times : 0, ...problemSums(toolUse.problem, times)]
+  addChange(counts.tools, [hour, agentId, toolUse.tool, bucket], calls)
+}
+
+/** Latencies of the calls that name a prompt version. */
+export function countVersionCall(
+  counts: Counts,
+  { time, eventType, latencyMs, promptUse }: Counted,
+  times: number,
+): void {
+  if (promptUse === null || latencyMs === null || (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL')) return
+  const key = [hourOf(time), promptUse.versionId, eventType, bucketOf(latencyMs)]
+  addChange(counts.versionLatencies, key, [times])
 }
 
 /** Counts an event that was just stored, before it changes its run. */
 export function countEvent(counts: Counts, run: RunState, event: NewEvent): void {
   const { agentId, startedAt, status, isNew } = run
   if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status, isNew })
-  countForHour(counts.hours, agentId, event)
-  const callMs = isCall(event.eventType) ? event.latencyMs : null
-  const tokens = event.usage?.uncosted ?? null
-  if (callMs !== null && event.eventType === 'LLM_CALL') countLatency(counts.latencies, agentId, event, callMs)
-  if (tokens !== null) countUncosted(counts.uncosted, agentId, event, tokens)
-  if (event.toolUse !== null) countTool(counts.tools, agentId, event, event.toolUse, 1)
-  if (event.promptUse === null) return
-  const { versionId } = event.promptUse
-  countForVersion(counts.versions, run.id, event, event.promptUse)
-  if (callMs !== null) countVersionLatency(counts.versionLatencies, versionId, event, callMs)
+  countForAgent(counts, agentId, event, 1)
+  countVersionCall(counts, event, 1)
+  if (event.promptUse !== null) countVersionRun(counts, run.id, event, event.promptUse)
 }
 
-export function usedNames({ hours, tools }: Pick<Counts, 'hours' | 'tools'>) {
-  const models = new Set(Array.from(hours.values(), ({ model }) => model))
-  return { models, tools: new Set(Array.from(tools.values(), ({ tool }) => tool)) }
+/** Newer runs have larger ids. */
+function countVersionRun(counts: Counts, runId: string, { time, usage }: NewEvent, { versionId, problem }: PromptUse) {
+  const sums = [1, ...problemSums(problem, 1), ...(usage === null ? [] : usageSums(usage, 1))]
+  addChange(counts.versions, [versionId, runId], sums, [time])
 }
 
-/** `slot`: number of the rows to write. Concurrent transactions have different ones, so they never wait for each other. */
+export type CountedRun = Pick<RunState, 'agentId' | 'startedAt' | 'status'>
+
+export function countRun(counts: Counts, { agentId, startedAt, status }: CountedRun, times: 1 | -1): void {
+  const is = (outcome: RunStatus) => (status === outcome ? times : 0)
+  const runs = [times, is('COMPLETED'), is('FAILED'), is('CANCELLED')]
+  addChange(counts.hours, [hourOf(startedAt), agentId, ''], [0, ...NO_USAGE, ...runs])
+}
+
+export function usedNames(counts: Counts): Record<Kind, Set<string>> {
+  const names = { models: new Set<string>(), tools: new Set<string>() }
+  for (const changes of changesOf(counts)) collectNames(changes, names)
+  return names
+}
+
 export function writeCounts(
   sql: Sql,
   environmentId: string,
-  { hours, latencies, versions, versionLatencies, uncosted, tools, runs }: Counts,
-  buckets: Pick<Buckets, 'models' | 'tools'>,
+  counts: Counts,
+  keys: NameKeys,
   slot: number,
-): Promise<unknown>[] {
-  for (const [run, before] of runs) {
+): Promise<void>[] {
+  // A run moves to another hour if an earlier event arrives.
+  for (const [run, before] of counts.runs) {
     const { isNew } = before
     if (!isNew && run.status === before.status && hourOf(run.startedAt) === hourOf(before.startedAt)) continue
-    if (!isNew) countRun(hours, before, -1)
-    countRun(hours, run, 1)
+    if (!isNew) countRun(counts, before, -1)
+    countRun(counts, run, 1)
   }
-  const written: Promise<unknown>[] = []
-  if (versions.size > 0) written.push(addVersionRuns(sql, environmentId, versions))
-  if (hours.size > 0) written.push(addHours(sql, environmentId, hours, buckets, slot))
-  if (latencies.size > 0) written.push(addLatencies(sql, environmentId, latencies, buckets, slot))
-  if (versionLatencies.size > 0) written.push(addVersionLatencies(sql, environmentId, versionLatencies, slot))
-  if (uncosted.size > 0) written.push(addUncostedHours(sql, environmentId, uncosted, buckets, slot))
-  if (tools.size > 0) written.push(addToolHours(sql, environmentId, tools, buckets, slot))
-  return written
+  return changesOf(counts).map((changes) => writeChanges(sql, environmentId, changes, keys, slot))
+}
+
+/** Slots of those that are no appends. The embedded engine has one writer. */
+export function slotOf({ dialect }: Sql, writer: 'removal' | 'stalledRule'): number {
+  if (dialect === 'sqlite') return 0
+  return writer === 'removal' ? -1 : -2
+}
+
+// In the order of the columns above.
+
+const NO_USAGE = USAGE.map(() => 0)
+
+function usageSums(usage: UsageSums, times: number): number[] {
+  const sign = Math.sign(times)
+  const { promptTokens, completionTokens, totalTokens, costNanos } = usage
+  return [sign * promptTokens, sign * completionTokens, sign * totalTokens, sign * costNanos]
+}
+
+function tokenSums(tokens: CallTokens, times: number): number[] {
+  const sign = Math.sign(times)
+  return TOKEN_PARTS.map((part) => sign * tokens[part])
+}
+
+function problemSums(problem: Problem | null, times: number): number[] {
+  return [problem === 'error' ? times : 0, problem === 'blocked' ? times : 0, problem === 'approval' ? times : 0]
 }

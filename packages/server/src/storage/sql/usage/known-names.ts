@@ -30,11 +30,13 @@ const TABLES = {
   },
 } as const satisfies Record<string, InsertedTable>
 
-type Kind = keyof typeof TABLES
+export type Kind = keyof typeof TABLES
 const KINDS = ['models', 'tools'] as const satisfies readonly Kind[]
 
 /** Keys by name. The empty name has the empty key. */
-export interface Buckets extends Record<Kind, ReadonlyMap<string, string>> {
+export type NameKeys = Record<Kind, ReadonlyMap<string, string>>
+
+export interface Buckets extends NameKeys {
   /** New names: key and name, sorted. */
   added: Record<Kind, [key: string, name: string][]>
 }

@@ -1,4 +1,4 @@
-/** Sums that saturate at the largest exact integer, so that any order and engine gives the same result. */
+/** Sums saturate at the largest exact integer, so that any order and engine gives the same result. */
 const MAX_SUM = Number.MAX_SAFE_INTEGER
 
 export interface UsageSums {
@@ -28,13 +28,8 @@ export function addUsage(sums: UsageSums, usage: UsageSums): void {
 }
 
 export function saturating(a: number, b: number): number {
-  return Math.min(a + b, MAX_SUM)
+  return Math.max(-MAX_SUM, Math.min(a + b, MAX_SUM))
 }
-
-export const SUM_TYPES = Object.fromEntries(SUM_COLUMNS.map(([column]) => [column, 'bigint'] as const))
-
-/** In the order of SUM_COLUMNS. */
-export const sumValues = (sums: UsageSums): number[] => SUM_COLUMNS.map(([, name]) => sums[name])
 
 /** What ON CONFLICT adds to the row that `alias` names. */
 export function adding(alias: string, columns: readonly string[]): string {

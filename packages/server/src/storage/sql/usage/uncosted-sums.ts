@@ -1,9 +1,8 @@
 /** Reads the tokens of calls without a cost, summed up for a page of usage, a budget or an alert. */
+import { DAY_MS } from '../../hours.ts'
 import { readUncosted, type UncostedSum, TOKEN_PARTS } from '../../uncosted.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { saturating, sum } from './sums.ts'
-
-const DAY_MS = 86_400_000
 
 export const PART_COLUMNS = {
   input: 'input_tokens',

@@ -4,7 +4,7 @@ import type { LatencyRow, UsageGroup, UsagePointPage, UsagePointRow, UsageSort, 
 import type { UncostedSum } from '../../uncosted.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { read } from '../act.ts'
-import { latencyRow, percentilesBy, type Call } from './latency-hours.ts'
+import { latencyRow, percentilesBy, type Call } from './latencies.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { sum, SUMS } from './sums.ts'
 import { readUncostedRuns, readUncostedSums } from './uncosted-sums.ts'

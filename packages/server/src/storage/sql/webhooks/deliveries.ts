@@ -15,7 +15,7 @@ import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DeliveryStatus, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { PageById } from '../../page.ts'
+import type { Page, PageById } from '../../page.ts'
 import { uuidv7 } from '../../uuid.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder, DeliveryRow, NewDelivery, News } from '../../webhooks.ts'
 import type { NewWork, WorkHold } from '../../work.ts'
@@ -89,7 +89,10 @@ async function tellOfRun(
   // An erasure waits, and then removes the message; or the run is gone already.
   if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
   if ((await finishWork(sql, hold)) === 0) return false
-  const known = await sql.get(`SELECT id FROM runs WHERE environment_id = ? AND ${OF_UUID}`, [environmentId, run, run])
+  const known = await sql.get(`SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}`, {
+    env: environmentId,
+    run,
+  })
   if (known !== null) await announce(sql, environmentId, type, [news])
   return true
 }
@@ -151,14 +154,14 @@ function listDeliveries(
   webhookId: string,
   { status }: { status?: DeliveryStatus | undefined },
   { limit, after }: PageById,
-): Promise<DeliveryRow[]> {
+): Promise<Page<DeliveryRow>> {
   const conditions = ['environment_id = ?', 'webhook_id = ?']
   const params: SqlValue[] = [environmentId, webhookId]
   if (status !== undefined) conditions.push(WITH_STATUS[status])
   if (after !== null) conditions.push('id < ?')
   if (after !== null) params.push(after)
-  const text = `SELECT ${DELIVERY} FROM webhook_deliveries WHERE ${conditions.join(' AND ')} ORDER BY id DESC LIMIT ?`
-  return sql.all(text, [...params, limit])
+  const text = `SELECT ${DELIVERY} FROM webhook_deliveries WHERE ${conditions.join(' AND ')} ORDER BY id DESC`
+  return sql.page(text, params, limit)
 }
 
 /** Queues an ended delivery again. `waiting`: it has not ended. */

@@ -1,7 +1,7 @@
 import { read, write } from '../act.ts'
 import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { PageById } from '../../page.ts'
+import { mapPage, type Page, type PageById } from '../../page.ts'
 import type { WebhookPatch, WebhookRow } from '../../webhooks.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
@@ -57,9 +57,9 @@ function valueOf(value: WebhookRow[keyof WebhookRow]): SqlValue {
   return Array.isArray(value) ? JSON.stringify(value) : value
 }
 
-async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<WebhookRow[]> {
-  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id > ? ORDER BY id LIMIT ?`
-  return (await sql.all<Stored>(text, [environmentId, after ?? '', limit])).map(toRow)
+async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<WebhookRow>> {
+  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id > ? ORDER BY id`
+  return mapPage(await sql.page<Stored>(text, [environmentId, after ?? ''], limit), toRow)
 }
 
 export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {

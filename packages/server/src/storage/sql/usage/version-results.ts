@@ -1,76 +1,17 @@
-/**
- * What the events of one run that name a prompt version add up to: one row for each run and version. The run's own row says
- * how it ended, so nothing is counted twice and nothing must be corrected when a run ends later.
- */
-import type { NewEvent, Problem, PromptUse } from '../../events.ts'
+/** What the newest runs of prompt versions add up to. */
 import type { VersionResultRow } from '../../prompts.ts'
 import { read } from '../act.ts'
-import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
+import { latenciesOfVersion } from './latencies.ts'
 import type { Sql } from '../sql.ts'
 import { scoresOfVersion } from '../scores.ts'
-import { latenciesOfVersion } from './version-latencies.ts'
+import { sum, SUM_COLUMNS } from './sums.ts'
 import { readUncostedRuns } from './uncosted-sums.ts'
-import { adding, addUsage, noUsage, sum, SUM_COLUMNS, SUM_TYPES, sumValues, type UsageSums } from './sums.ts'
 
-export const versionRunsActs = {
+export const versionResultsActs = {
   readVersionResults: read(readVersionResults),
 }
 
-export interface VersionChange extends UsageSums, Record<(typeof COUNTS)[number], number> {
-  versionId: string
-  /** Internal id. Newer runs have larger ones. */
-  run: string
-  firstAt: number
-}
-
-const COUNTS = ['events', 'errors', 'blocked', 'approvals'] as const
-const PROBLEM_COUNTS = { error: 'errors', blocked: 'blocked', approval: 'approvals' } as const satisfies Record<
-  Problem,
-  (typeof COUNTS)[number]
->
-
-export function countForVersion(
-  versions: Map<string, VersionChange>,
-  run: string,
-  { time, usage }: NewEvent,
-  { versionId, problem }: PromptUse,
-): void {
-  const key = `${versionId} ${run}`
-  let change = versions.get(key)
-  if (change === undefined) {
-    const counts = { events: 0, errors: 0, blocked: 0, approvals: 0 }
-    versions.set(key, (change = { versionId, run, firstAt: time, ...counts, ...noUsage() }))
-  }
-  change.events++
-  if (problem !== null) change[PROBLEM_COUNTS[problem]]++
-  if (usage !== null) addUsage(change, usage)
-}
-
-const VERSION_RUNS: InsertedTable = {
-  name: 'version_runs AS v',
-  columns: {
-    prompt_version_id: 'uuid',
-    run: 'uuid',
-    first_at: 'bigint',
-    ...Object.fromEntries(COUNTS.map((count) => [count, 'bigint'] as const)),
-    ...SUM_TYPES,
-  },
-  conflict: `ON CONFLICT (environment_id, prompt_version_id, run)
-    DO UPDATE SET ${adding('v', [...COUNTS, ...Object.keys(SUM_TYPES)])}`,
-}
-
-/** The transaction holds the rows of the runs, so no other one writes these. */
-export function addVersionRuns(
-  sql: Sql,
-  environmentId: string,
-  versions: ReadonlyMap<string, VersionChange>,
-): Promise<unknown> {
-  const rows = [...versions.values()].map((change) => {
-    const { versionId, run, firstAt } = change
-    return [versionId, run, firstAt, ...COUNTS.map((count) => change[count]), ...sumValues(change)]
-  })
-  return insertJsonRows(sql, VERSION_RUNS, environmentId, rows)
-}
+const COUNTS = ['events', 'errors', 'blocked', 'approvals']
 
 /** The place of a share of `n` values in their order, from 1. */
 const place = (percent: number) => `(ended * ${percent} + 99) / 100`

@@ -1,0 +1,42 @@
+/** Reads latencies, which are stored as counts in buckets. */
+import { latencyAt } from '../../latency-buckets.ts'
+import type { LatencyRow } from '../../usage.ts'
+import type { Sql } from '../sql.ts'
+import { hourOf } from '../../hours.ts'
+
+export type Call = 'LLM_CALL' | 'TOOL_CALL'
+
+const upTo = (percent: number, name: string) =>
+  `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
+
+/** Percentiles for each of these columns of `buckets`, which selects them with `bucket` and `calls`. */
+export function percentilesBy(columns: string, buckets: string): string {
+  const counted = `SELECT ${columns}, bucket,
+      SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,
+      SUM(calls) OVER (PARTITION BY ${columns}) AS total
+    FROM (SELECT ${columns}, bucket, CAST(SUM(calls) AS BIGINT) AS calls FROM (${buckets}) named
+      GROUP BY ${columns}, bucket HAVING SUM(calls) > 0) page`
+  return `SELECT ${columns}, CAST(MAX(total) AS BIGINT) AS calls, ${upTo(50, 'p50')}, ${upTo(95, 'p95')}
+    FROM (${counted}) page GROUP BY ${columns}`
+}
+
+/** A row of `percentilesBy` in milliseconds. */
+export function latencyRow({ calls, p50, p95 }: LatencyRow): LatencyRow {
+  return { calls, p50: latencyAt(p50), p95: latencyAt(p95) }
+}
+
+const OF_VERSION = percentilesBy(
+  'call',
+  'SELECT call, bucket, calls FROM version_latencies WHERE environment_id = ? AND prompt_version_id = ? AND hour >= ?',
+)
+
+/** Latencies of the calls since that time. */
+export async function latenciesOfVersion(
+  sql: Sql,
+  environmentId: string,
+  versionId: string,
+  since: number,
+): Promise<Map<Call, LatencyRow>> {
+  const rows = await sql.all<LatencyRow & { call: Call }>(OF_VERSION, [environmentId, versionId, hourOf(since)])
+  return new Map(rows.map((row) => [row.call, latencyRow(row)]))
+}
