@@ -16,7 +16,6 @@ import { healthRoutes } from './http/health.ts'
 import { issueRecordsRoutes } from './http/issue-records.ts'
 import { otlpRoutes } from './http/otlp.ts'
 import { metricsHooks, metricsRoutes } from './http/metrics.ts'
-import { invitationPageRoutes } from './http/operator/invitation-page.ts'
 import { accessHook } from './http/operator/access.ts'
 import { callerAgainHook, callerHook } from './http/operator/caller.ts'
 import { createOperatorLimits } from './http/operator/limits.ts'
@@ -91,7 +90,6 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   requestLogHooks(app)
   healthRoutes(app, deps)
   if (config.metrics) metricsRoutes(app, deps)
-  invitationPageRoutes(app)
   if (console) consoleRoutes(app)
   if (config.docs) {
     documentsRoutes(app, { version: deps.version, now: deps.now, atRoot: !console })

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react'
+import type { FormEvent, ReactNode } from 'react'
 import { Logo } from '../ui/logo.tsx'
 
 /** A narrow column in the middle, for people who are not in yet. */
@@ -11,5 +11,23 @@ export function Panel({ title, children }: { title: string; children: ReactNode 
       </div>
       {children}
     </main>
+  )
+}
+
+/** The values of a form that is submitted. */
+export function fieldsOf(event: FormEvent<HTMLFormElement>): Record<string, string> {
+  event.preventDefault()
+  const values = [...new FormData(event.currentTarget)].map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : '',
+  ])
+  return Object.fromEntries(values) as Record<string, string>
+}
+
+export function Problem({ children }: { children: string | null }) {
+  return (
+    <p role="alert" className="text-sm text-red empty:hidden">
+      {children}
+    </p>
   )
 }

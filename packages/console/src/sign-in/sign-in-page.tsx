@@ -7,13 +7,12 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useRouter } from '@tanstack/react-router'
 import { useEffect, useState, type ReactNode } from 'react'
-import type { FormEvent } from 'react'
 import type { SignInResult } from '@tacho/contract/operator/sign-in.ts'
 import { api, operator } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { Field } from '../ui/field.tsx'
 import { explain } from '../ui/states.tsx'
-import { Panel } from './panel.tsx'
+import { fieldsOf, Panel, Problem } from './panel.tsx'
 
 const route = getRouteApi('/sign-in')
 
@@ -89,7 +88,7 @@ function PasswordStep({ refused, onResult }: StepProps & { refused: boolean }) {
     <form
       className="flex flex-col gap-4"
       onSubmit={(event) => {
-        const { email, password } = read(event)
+        const { email, password } = fieldsOf(event)
         void submit(() => api.signIn({ body: { email: email ?? '', password: password ?? '' } }))
       }}
     >
@@ -124,7 +123,7 @@ interface CodeProps extends StepProps {
 function CodeStep({ label, hint, send, onResult, other, inputMode }: CodeProps) {
   const { busy, trouble, submit } = useAttempt(onResult)
   return (
-    <form className="flex flex-col gap-4" onSubmit={(event) => void submit(() => send(read(event)['code'] ?? ''))}>
+    <form className="flex flex-col gap-4" onSubmit={(event) => void submit(() => send(fieldsOf(event)['code'] ?? ''))}>
       <Field
         key={label}
         label={label}
@@ -159,21 +158,4 @@ function useAttempt(onResult: StepProps['onResult']) {
     }
   }
   return { busy, trouble, submit }
-}
-
-function read(event: FormEvent<HTMLFormElement>): Record<string, string> {
-  event.preventDefault()
-  const values = [...new FormData(event.currentTarget)].map(([name, value]) => [
-    name,
-    typeof value === 'string' ? value : '',
-  ])
-  return Object.fromEntries(values) as Record<string, string>
-}
-
-function Problem({ children }: { children: string | null }) {
-  return (
-    <p role="alert" className="text-sm text-red empty:hidden">
-      {children}
-    </p>
-  )
 }

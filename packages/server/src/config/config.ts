@@ -103,22 +103,6 @@ export const SETTINGS = {
     '1s',
     '1h',
   ),
-  bodyMemory: quantity(
-    {
-      placeholder: 'bytes',
-      byDefault: '64MiB',
-      help: 'Memory for all request bodies; one workspace or address gets a quarter',
-    },
-    'bytes',
-    '4MiB',
-    '64GiB',
-  ),
-  replyMemory: quantity(
-    { placeholder: 'bytes', byDefault: '64MiB', help: 'Memory for all unread replies' },
-    'bytes',
-    '16MiB',
-    '64GiB',
-  ),
   // Below the ten seconds after which container engines kill a process by default.
   drainTimeout: quantity(
     { placeholder: 'duration', byDefault: '8s', help: 'Time for open requests to finish when the server stops' },
@@ -197,7 +181,6 @@ export type SettingName = keyof typeof SETTINGS
 type ValueOf<OneSetting> = OneSetting extends Setting<infer Value> ? Value : never
 export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> }
 
-/** One setting for command-line help. */
 export interface SettingText {
   name: SettingName
   /** `--data-dir <directory>`; null for a secret. */
@@ -217,7 +200,6 @@ const PREFIX = 'TACHO_'
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
-/** All settings in table order, for the options of `tacho serve` and for the documentation. */
 export function settingTexts(): SettingText[] {
   return ENTRIES.map(([name, setting]) => ({
     name,

@@ -1,4 +1,3 @@
-/** The server of one process: its parts, and the jobs beside it. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -21,6 +20,7 @@ import { createRateLimit } from '../http/rate-limit.ts'
 import { createSignInLibrary } from '../http/operator/sign-in/library.ts'
 import { BodyMemory } from '../http/read-body.ts'
 import { ReplyMemory } from '../http/reply-memory.ts'
+import { requestMemory, type RequestMemory } from './request-memory.ts'
 import { checkAlerts } from '../jobs/check-alerts.ts'
 import { expireOverdueApprovals } from '../jobs/expire-approvals.ts'
 import { deliverWebhooks } from '../jobs/deliver-webhooks.ts'
@@ -51,7 +51,6 @@ import type { WorkerLink } from './worker-link.ts'
 export interface RunningServer {
   /** The listening address, as a client on this machine writes it. */
   url: string
-  /** Drains and closes the store. Can be called repeatedly. */
   close(): Promise<void>
 }
 
@@ -59,17 +58,14 @@ export interface StartOptions {
   /** Prints text for people: the address, and the first credentials of a new store. */
   print?: (text: string) => void
   log?: FastifyBaseLogger | undefined
-  /** The clock, in milliseconds since 1970. */
   now?: () => number
-  /** Called when the store has failed permanently and the process should end. */
   onTrouble?: (error: Error) => void
-  /** The link to the parent process, in a worker. */
   link?: WorkerLink | null
+  memory?: RequestMemory
 }
 
-/** Serves on an open store. Rejects if the port cannot be opened; the caller closes the store. */
 export async function serveStore(config: Config, storage: Storage, options: StartOptions): Promise<RunningServer> {
-  const { log, print = () => undefined, now = Date.now, link = null } = options
+  const { log, print = () => undefined, now = Date.now, link = null, memory: bytes = requestMemory() } = options
   const version = readVersion()
   const keys = createCredentialCache({ parse: parseApiKey, load: (id) => storage.findApiKey(id) })
   const sessions = createCredentialCache({ parse: sessionCredential, load: (hash) => storage.findSession(hash) })
@@ -79,8 +75,8 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     load: (id) => storage.findOperatorToken(id),
   })
   const configurations = createConfigurationCache({ storage })
-  const memory = new BodyMemory(config.bodyMemory)
-  const replies = new ReplyMemory(config.replyMemory)
+  const memory = new BodyMemory(bytes.bodies)
+  const replies = new ReplyMemory(bytes.replies)
   const judge = createJudge()
   const prices = createPriceTable()
   const metrics = createMetrics({ version, storage, memory, replies, workers: link })

@@ -37,7 +37,7 @@ const navigation = { accept: 'text/html,*/*;q=0.8', 'sec-fetch-mode': 'navigate'
 const open = (url: string, headers: Record<string, string> = navigation) => app.inject({ url, headers })
 
 test('every address that a person opens returns the page, which is never cached', async () => {
-  for (const url of ['/', '/sign-in', '/w/default/production/runs/r%2F1?view=table', '/index.html']) {
+  for (const url of ['/', '/sign-in', '/invitation', '/w/default/production/runs/r%2F1?view=table', '/index.html']) {
     const { statusCode, headers, body } = await open(url)
     assert.deepEqual(
       [statusCode, headers['content-type'], headers['cache-control']],

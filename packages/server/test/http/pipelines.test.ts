@@ -105,7 +105,7 @@ test('unread documents and files hold one copy in memory and no open file', asyn
 })
 
 test('small answers that wait for others count; an address beyond its share is cut off, keys are served', async (t) => {
-  const service = await startService({ replyMemory: '16MiB' })
+  const service = await startService({}, Date.now, {}, { replies: 16 * 1_048_576 })
   t.after(() => service.close())
   const share = 4 * 1_048_576
   // The first answer is larger than what the kernels take for the client.

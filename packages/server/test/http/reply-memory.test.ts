@@ -10,7 +10,7 @@ const LIMIT = 16 * MIB
 
 /** A server with little memory for replies, and a run whose first page has almost 4 MiB. */
 async function start(t: TestContext): Promise<Service> {
-  const service = await startService({ replyMemory: '16MiB', requestTimeout: '1s', rateLimit: '1000000' })
+  const service = await startService({ requestTimeout: '1s', rateLimit: '1000000' }, Date.now, {}, { replies: LIMIT })
   t.after(() => service.close())
   const text = 'x'.repeat(250_000)
   for (let batch = 0; batch < 4; batch++) {

@@ -104,7 +104,7 @@ const heldBytes = async (from: Service): Promise<number> =>
   Number(/^tacho_body_memory_bytes (\d+)/m.exec((await from.call('/metrics')).text)?.[1])
 
 test('unfinished uploads of one key or address leave room for the bodies of others', async () => {
-  const own = await startService({ bodyMemory: '16MiB' })
+  const own = await startService({}, Date.now, {}, { bodies: 16 * 1_048_576 })
   const ends: (() => void)[] = []
   try {
     const other = await own.newKey({ scopes: ['events:write'] })
@@ -132,7 +132,7 @@ test('unfinished uploads of one key or address leave room for the bodies of othe
 })
 
 test('unfinished uploads that sent nothing yet count too, until they end', async () => {
-  const own = await startService({ bodyMemory: '8MiB' })
+  const own = await startService({}, Date.now, {}, { bodies: 8 * 1_048_576 })
   const ends: (() => void)[] = []
   try {
     const before = await heldBytes(own)
@@ -154,7 +154,7 @@ test('unfinished uploads that sent nothing yet count too, until they end', async
 })
 
 test('unfinished uploads with many keys of one workspace leave room for the bodies of others', async () => {
-  const own = await startService({ bodyMemory: '16MiB' })
+  const own = await startService({}, Date.now, {}, { bodies: 16 * 1_048_576 })
   const ends: (() => void)[] = []
   try {
     const { environmentId } = await own.newTenant('other')

