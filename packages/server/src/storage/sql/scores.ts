@@ -259,11 +259,13 @@ async function readRunScores(
 
 /** Jumps from name to name, because each may be the name of a million rows. */
 async function listScoreNames(sql: Sql, environmentId: string, limit: number): Promise<ScoreNameRow[]> {
-  const next = `SELECT name, kind, scored_at AS "scoredAt" FROM run_scores WHERE environment_id = ? AND name > ?
-    ORDER BY name, run DESC LIMIT 1`
+  const next = `SELECT name FROM run_scores WHERE environment_id = ? AND name > ? ORDER BY name, run LIMIT 1`
+  const latest = `SELECT name, kind, scored_at AS "scoredAt" FROM run_scores WHERE environment_id = ? AND name = ?
+    ORDER BY name DESC, run DESC LIMIT 1`
   const names: ScoreNameRow[] = []
   for (let after = ''; names.length < limit;) {
-    const row = await sql.get<ScoreNameRow>(next, [environmentId, after])
+    const found = await sql.get<{ name: string }>(next, [environmentId, after])
+    const row = found && (await sql.get<ScoreNameRow>(latest, [environmentId, found.name]))
     if (row === null) break
     names.push(row)
     after = row.name
