@@ -43,8 +43,8 @@ describe('approvals', { skip: withoutChromium }, () => {
       ...fields,
     })
     assert.equal(status, 201)
-    const { toolName = 'transfer', inputHash = HASH } = fields
-    const decided = { action: 'REQUIRE_APPROVAL', toolName, inputHash, approvalId: body.id, input: INPUT }
+    const { toolName = 'transfer', inputHash = HASH, input = INPUT } = fields
+    const decided = { action: 'REQUIRE_APPROVAL', toolName, inputHash, approvalId: body.id, input }
     await tacho.service.record([
       event({ runId, eventType: 'USER_INPUT', label: 'Pay the invoice', timestamp: Date.now() - 2_000 }),
       event({ runId, eventType: 'POLICY_DECISION', label: 'transfer', payload: decided, clientId: CLIENT }),
@@ -214,6 +214,80 @@ describe('approvals', { skip: withoutChromium }, () => {
       .waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
     await close()
+  })
+
+  test('a text cannot lie: what does not show, letters that look like others, and texts that look like numbers', async () => {
+    const fields = { toolName: 'r\u0435fund', reason: 'Pay 5\u200b00\u202e now\nand go', inputHash: '34'.repeat(32) }
+    const id = await ask('lies', { ...fields, input: { amount: 500, code: '500', to: 'a\u2066b', note: 'one\ntwo' } })
+    await tacho.service.record([
+      event({
+        runId: 'lies',
+        eventType: 'TOOL_CALL',
+        label: 'find_order',
+        payload: { toolName: 'find_order', output: { total: 500 } },
+        timestamp: Date.now() - 3_000,
+      }),
+    ])
+    const { page, close } = await tacho.open(`${approvals()}/${id}`)
+    const shown = async (name: string) => (await pane(page).getByRole('region', { name }).innerText()).split('\n')
+    await pane(page).getByText('“Pay 5\\u200b00\\u202e now').waitFor()
+    await pane(page).getByText('“r\u0435fund”: Latin letters mixed with Cyrillic \u0435 U+0435').waitFor()
+    const input = await shown('Input')
+    for (const line of ['"amount": 500,', '"code": "500",', '"to": "a\\u2066b",', '"note": "one\\n'])
+      assert.ok(
+        input.some((each) => each.trim() === line),
+        `${line} in ${JSON.stringify(input)}`,
+      )
+    await pane(page).getByRole('region', { name: 'Last result before it' }).getByText('find_order').waitFor()
+    await pane(page).getByText('No earlier request had this input.').waitFor()
+    await assertLooks(page, 'approval that would lie')
+    await close()
+  })
+
+  test('a decision says whether it counted, also when its answer is lost or another person was first', async () => {
+    const [lost, late, never] = [await ask('lost'), await ask('late'), await ask('never')]
+    await newPerson(tacho.service, 'second@example.com', 'approver', null)
+    const { page } = await tacho.open(`${approvals()}/${lost}`)
+    await pane(page).getByText('Can also decide: second@example.com.').waitFor()
+    // The decision arrives, its answer does not.
+    await page.route('**/decision', async (route) => {
+      await route.fetch()
+      await route.abort()
+    })
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await pane(page).getByText('Your decision counts: approved. The answer was lost').waitFor()
+    await page.goto(`${approvals()}/${late}`)
+    await page.unroute('**/decision')
+    // The page does not know yet that another person decided.
+    await page.route('**/decision', async (route) => {
+      await calls.decide(late, 'REJECTED', 'Not ours')
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Approve' }).click()
+    await pane(page)
+      .getByText(/Your decision did not count\. .+ rejected it at/)
+      .waitFor()
+    await page.unroute('**/decision')
+    await page.goto(`${approvals()}/${never}`)
+    await page.route('**/decision', (route) => route.abort())
+    await page.getByRole('button', { name: 'Reject', exact: true }).click()
+    await pane(page).getByText('Your decision did not count. The request still waits. Decide again.').waitFor()
+    await page.unroute('**/decision')
+    await page.getByRole('button', { name: 'Reject', exact: true }).click()
+    await pane(page).getByText('Your decision counts: rejected.').waitFor()
+    // The browser logs the requests that failed, which fails `close`.
+    await page.context().close()
+  })
+
+  test('a part that cannot be read does not say that there is nothing', async () => {
+    const id = await ask('unread')
+    const { page } = await tacho.open()
+    await page.route(/\/(events|event-rows|timeline)\b|policies\/transfer-limit/, (route) => route.abort())
+    await page.goto(`${approvals()}/${id}`)
+    for (const name of ['Last steps of the run', 'The policy that asked'])
+      await pane(page).getByRole('region', { name }).getByText('This could not be read.').waitFor()
+    assert.equal(await pane(page).getByText('has been recorded').count(), 0)
+    await page.context().close()
   })
 
   test('the pages are accessible and fit, light, dark and on a phone', async () => {

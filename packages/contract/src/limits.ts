@@ -108,6 +108,8 @@ export const LIMITS = {
   inputPreviewChars: 65_536,
   /** Approvals in one request of decisions. */
   decisionsMax: 200,
+  /** People who can decide an approval, as it names them. */
+  decidersMax: 20,
   /** The newest versions of a prompt whose results are shown, and the newest runs of each that they sum up. */
   promptResultVersions: 20,
   promptResultRuns: 1_000,

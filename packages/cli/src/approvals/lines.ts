@@ -2,6 +2,7 @@
 import { duration } from '@tacho/contract/format.ts'
 import type { JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalCard, ApprovalDetail, InputPreview, OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { lookalikes } from '@tacho/contract/shown-text.ts'
 import { printable, spokenTime, strong } from '../terminal/output.ts'
 import { toned, tonedWord, toneOf } from '../terminal/tone.ts'
 
@@ -62,12 +63,31 @@ export function cardLines(card: ApprovalCard, now: number): string[] {
     ...line('State', stateText(card, now)),
     ...line('Id', card.id),
     ...(asked.burst ? [burst] : []),
+    ...letterWarnings(card),
   ]
 }
 
+/** Words whose letters look like others; an attacker can name a tool like a harmless one. */
+export function letterWarnings(approval: OperatorApproval, input: InputPreview | null = null): string[] {
+  const { toolName, reason, agentName, agentId } = approval
+  const texts = [toolName, reason, agentName, agentId, input?.json ?? null].filter((text) => text !== null)
+  const notes = [...new Set(texts.flatMap(lookalikes))]
+  return notes.slice(0, WARNINGS_SHOWN).map((note) => `Warning: ${printable(note)}`)
+}
+
+const WARNINGS_SHOWN = 5
+
 /** All details of one approval, with its recorded input. */
 export function detailLines(detail: ApprovalDetail, now: number): string[] {
-  return [...cardLines(detail, now), ...inputLines(detail)]
+  const { inputPreview, deciders } = detail
+  const warned = new Set(cardLines(detail, now))
+  const names = deciders?.people.map(({ name }) => printable(name)).join(', ')
+  return [
+    ...warned,
+    ...letterWarnings(detail, inputPreview).filter((line) => !warned.has(line)),
+    ...(names ? [`Decide   ${names}${deciders?.more ? ' and others' : ''} can`] : []),
+    ...inputLines(detail),
+  ]
 }
 
 /** Maximum characters of an input on a terminal. */

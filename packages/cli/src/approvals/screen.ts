@@ -12,9 +12,9 @@ import type { Decision } from '@tacho/contract/approval.ts'
 import type { ApprovalDetail, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { cutEnd, pad } from '../terminal/cut.ts'
 import { indented } from '@tacho/contract/json-text.ts'
-import { printable } from '../terminal/printable.ts'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { toned } from '../terminal/tone.ts'
-import { agentText, requesterOf } from './lines.ts'
+import { agentText, letterWarnings, requesterOf } from './lines.ts'
 
 export interface Screen {
   /** Pending ones, by id. */
@@ -206,6 +206,7 @@ function detailText(screen: Screen, approval: OperatorApproval, now: number): st
     ...line('Policy', approval.policyId),
     ...line('Expires', `in ${duration(Math.max(0, Date.parse(approval.expiresAt) - now))}`),
     ...(asked?.burst ? [`Warning: ${asked.requests} requests of this agent within ${duration(asked.windowMs)}`] : []),
+    ...letterWarnings(approval, detail?.inputPreview),
     '',
     ...inputText(detail),
   ]

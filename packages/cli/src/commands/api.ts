@@ -9,7 +9,7 @@ import { readAccount } from '../settings/credentials.ts'
 import { connect, type EnvironmentOptions } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
 import { filterJson, writeJson } from '../terminal/json-sink.ts'
-import { printableJson } from '../terminal/printable.ts'
+import { printableJson } from '@tacho/contract/shown-text.ts'
 
 interface Options extends EnvironmentOptions {
   method?: string

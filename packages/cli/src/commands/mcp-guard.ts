@@ -2,7 +2,7 @@ import { InvalidArgumentError, type Command } from 'commander'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
 import { failed, wrongUsage } from '../stop.ts'
-import { printableJson } from '../terminal/printable.ts'
+import { printableJson } from '@tacho/contract/shown-text.ts'
 
 interface GuardOptions {
   url?: string

@@ -15,7 +15,7 @@ import { callInShort, decisionReason, outputInShort, toldCall } from '@tacho/con
 import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import { cutEnd, pad, widthOf } from '../terminal/cut.ts'
 import type { Look } from '../terminal/look.ts'
-import { printable } from '../terminal/printable.ts'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { toned, type Tone } from '../terminal/tone.ts'
 
 /** What is shown of a run besides the step. */

@@ -3,7 +3,7 @@ import { contentText, isObject, textAt, type Json } from '@tacho/contract/read-p
 import { toldCall, type DiffLine } from '@tacho/contract/told-call.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import { stateText } from '../approvals/lines.ts'
-import { printable } from '../terminal/printable.ts'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { toned, toneOf, type Tone } from '../terminal/tone.ts'
 
 /** Lines of a step: the first ones, and the last ones of an output. */

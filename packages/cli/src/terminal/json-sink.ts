@@ -1,6 +1,6 @@
 /** The JSON that commands print: unchanged, or filtered by the jq program of --jq. */
 import { failed, wrongUsage } from '../stop.ts'
-import { printableJson } from './printable.ts'
+import { printableJson } from '@tacho/contract/shown-text.ts'
 
 /** jq needs a document whole. */
 const MOST_CHARS = 128 * 1024 ** 2

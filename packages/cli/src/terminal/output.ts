@@ -6,7 +6,7 @@ import { shownTime, tablePages, type Column } from './table.ts'
 import { toned } from './tone.ts'
 
 export type { Column } from './table.ts'
-export { printable } from './printable.ts'
+export { printable } from '@tacho/contract/shown-text.ts'
 
 export function printJson(value: unknown): void {
   writeJson(`${JSON.stringify(value, null, 2)}\n`)

@@ -2,7 +2,7 @@
 import { relative } from '@tacho/contract/format.ts'
 import { cutEnd, cutMiddle, pad, widthOf } from './cut.ts'
 import type { Look } from './look.ts'
-import { printable } from './printable.ts'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { shortIds } from './short-id.ts'
 import { toned, tonedWord } from './tone.ts'
 

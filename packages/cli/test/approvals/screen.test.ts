@@ -18,7 +18,15 @@ const SIZE = { width: 80, height: 24 }
 
 function approval(id: string, minutes: number, status: ApprovalStatus = 'PENDING'): OperatorApproval {
   const [createdAt, expiresAt] = [NOW, NOW + minutes * 60_000].map((time) => new Date(time).toISOString())
-  const request = { clientId: 'c', clientRequestId: id, runId: 'r', sessionId: null, agentId: 'bot', policyId: 'limit' }
+  const request = {
+    clientId: 'c',
+    clientRequestId: id,
+    runId: 'r',
+    sessionId: null,
+    agentId: 'bot',
+    agentName: null,
+    policyId: 'limit',
+  }
   const rest = {
     toolName: `tool-${id}`,
     inputHash: 'ab',

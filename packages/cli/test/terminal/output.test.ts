@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { printableJson } from '../../src/terminal/printable.ts'
+import { printableJson } from '@tacho/contract/shown-text.ts'
 import { printable, spokenBytes, spokenNumber } from '../../src/terminal/output.ts'
 
 test('text of clients cannot control a terminal', () => {

@@ -16,9 +16,9 @@ const FINE: ReadonlySet<CallVerdict> = new Set(['as_approved'])
 
 /** What happened after the decision, as sentences. */
 export function Aftermath({ environmentId, approval }: { environmentId: string; approval: OperatorApproval }) {
-  const { data } = useAftermath(environmentId, approval.id, true)
+  const { data, error } = useAftermath(environmentId, approval.id, true)
   return (
-    <Section title="What happened then">
+    <Section title="What happened then" error={!data && error}>
       {data ? <Sentences aftermath={data} approval={approval} /> : <Skeleton className="h-8" />}
     </Section>
   )

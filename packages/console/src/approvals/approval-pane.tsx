@@ -1,6 +1,7 @@
 import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { refusalOf } from '../api.ts'
 import { policyQuery } from '../policies/queries.ts'
 import { EventType } from '../runs/event-type.tsx'
 import { ProblemMark, StepNote } from '../runs/problem-mark.tsx'
@@ -11,13 +12,15 @@ import { Fact, Facts } from '../ui/facts.tsx'
 import { counted, duration } from '../ui/format.ts'
 import { LongText } from '../ui/long-text.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
+import { LetterWarnings, ShownText } from '../ui/shown-text.tsx'
 import { PagePending, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { Aftermath } from './aftermath.tsx'
 import { ApprovalStatusChip } from './approval-status.tsx'
 import { BackToList } from './approvals-page.tsx'
-import { Decide } from './decide.tsx'
-import { Earlier } from './earlier.tsx'
+import { Decide, Others } from './decide.tsx'
+import { Earlier, EarlierOnInput } from './earlier.tsx'
+import { LastResult } from './last-result.tsx'
 import { Requester } from './requester.tsx'
 import { RecordedInput } from './recorded-input.tsx'
 import { approvalQuery, useLastSteps } from './queries.ts'
@@ -38,13 +41,24 @@ export function ApprovalPane() {
         <BackToList />
         <Heading approval={data} />
         {data.status !== 'PENDING' && <Aftermath environmentId={environmentId} approval={data} />}
-        <RecordedInput approval={data} />
+        <RecordedInput approval={data}>
+          <EarlierOnInput environmentId={environmentId} approval={data} />
+        </RecordedInput>
+        {data.runId !== null && data.inputPreview !== null && (
+          <LastResult environmentId={environmentId} runId={data.runId} input={data.inputPreview} />
+        )}
+        {data.policyId !== null && <AskingPolicy workspaceId={place.workspace.id} policyId={data.policyId} />}
         {data.runId !== null && <LastSteps environmentId={environmentId} runId={data.runId} />}
         <Earlier environmentId={environmentId} approval={data} />
-        {data.policyId !== null && <AskingPolicy workspaceId={place.workspace.id} policyId={data.policyId} />}
       </div>
-      {data.status === 'PENDING' && place.may('approver') && (
+      {place.may('approver') ? (
         <Decide key={data.id} environmentId={environmentId} approval={data} />
+      ) : (
+        data.status === 'PENDING' && (
+          <div className="border-t border-line bg-side px-4 py-3 sm:px-6">
+            <Others deciders={data.deciders} me={undefined} />
+          </div>
+        )
       )}
     </article>
   )
@@ -57,7 +71,9 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
     <header>
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <h2 className="min-w-0 truncate font-mono text-lg font-semibold" title={approval.toolName}>
-          <bdi>{approval.toolName}</bdi>
+          <bdi>
+            <ShownText text={approval.toolName} />
+          </bdi>
         </h2>
         <ApprovalStatusChip status={approval.status} />
         {approval.status === 'PENDING' && <Countdown until={approval.expiresAt} />}
@@ -65,9 +81,18 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
       </div>
       {approval.reason !== null && (
         <div className="mt-1">
-          <LongText text={approval.reason} />
+          <LongText text={approval.reason} quoted />
         </div>
       )}
+      <LetterWarnings
+        texts={[
+          approval.toolName,
+          approval.reason,
+          approval.agentName,
+          approval.agentId,
+          approval.inputPreview?.json ?? null,
+        ]}
+      />
       {approval.status === 'PENDING' && askedLately.burst && (
         <p role="note" className="mt-3 rounded-lg bg-amber-wash px-3 py-2 text-sm text-amber">
           ! This agent asked {counted(askedLately.requests, 'time')}
@@ -93,12 +118,17 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
               params={{ ...params, runId: approval.runId }}
               className="link"
             >
-              <bdi>{approval.runId}</bdi>
+              <bdi>
+                <ShownText text={approval.runId} />
+              </bdi>
             </Link>
           </Fact>
         )}
         <Fact name="Asked">
-          <Time at={approval.createdAt} /> by client <bdi>{approval.clientId}</bdi>
+          <Time at={approval.createdAt} /> by client{' '}
+          <bdi>
+            <ShownText text={approval.clientId} />
+          </bdi>
         </Fact>
         {approval.importedAt !== null && (
           <Fact name="Imported">
@@ -107,13 +137,16 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
         )}
         {approval.decidedBy !== null && approval.decidedAt !== null && (
           <Fact name="Decided">
-            <Time at={approval.decidedAt} /> by <bdi>{approval.decidedBy.name}</bdi>
+            <Time at={approval.decidedAt} /> by{' '}
+            <bdi>
+              <ShownText text={approval.decidedBy.name} />
+            </bdi>
             {approval.decidedBy.kind === 'token' && ' (a token)'}
           </Fact>
         )}
         {approval.decisionReason !== null && (
           <Fact name="Reason">
-            <LongText text={approval.decisionReason} />
+            <LongText text={approval.decisionReason} quoted />
           </Fact>
         )}
         <Fact name="Input hash">
@@ -127,14 +160,15 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
   )
 }
 
+/** The server says that it does not exist; any other error leaves that open. */
+const isUnknown = (error: unknown): boolean => refusalOf(error)?.status === 404
+
 function LastSteps({ environmentId, runId }: { environmentId: string; runId: string }) {
   const params = route.useParams()
   const { data, error } = useLastSteps(environmentId, runId)
   return (
-    <Section title="Last steps of the run">
-      {error ? (
-        <Nothing>No event of this run has been recorded.</Nothing>
-      ) : data ? (
+    <Section title="Last steps of the run" error={!data && !isUnknown(error) && error}>
+      {data ? (
         <ol>
           {data.map(({ eventId, eventType, label, timestamp, problem, note }) => (
             <li
@@ -151,7 +185,9 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
                 title={label}
                 className="min-w-0 flex-1 truncate after:absolute after:inset-0"
               >
-                <bdi>{label}</bdi>
+                <bdi>
+                  <ShownText text={label} />
+                </bdi>
                 <StepNote note={note} />
               </Link>
               <ProblemMark problem={problem ?? undefined} />
@@ -161,6 +197,8 @@ function LastSteps({ environmentId, runId }: { environmentId: string; runId: str
             </li>
           ))}
         </ol>
+      ) : isUnknown(error) ? (
+        <Nothing>No event of this run has been recorded.</Nothing>
       ) : (
         <Skeleton className="h-24" />
       )}
@@ -172,12 +210,8 @@ function AskingPolicy({ workspaceId, policyId }: { workspaceId: string; policyId
   const params = route.useParams()
   const { data, error } = useQuery(policyQuery(workspaceId, policyId))
   return (
-    <Section title="The policy that asked">
-      {error ? (
-        <Nothing>
-          <bdi>{policyId}</bdi>. This workspace has no policy with this id.
-        </Nothing>
-      ) : data ? (
+    <Section title="The policy that asked" error={!data && !isUnknown(error) && error}>
+      {data ? (
         <>
           <p className="flex flex-wrap items-center gap-2">
             <Link
@@ -197,6 +231,13 @@ function AskingPolicy({ workspaceId, policyId }: { workspaceId: string; policyId
             {data.newest.condition}
           </pre>
         </>
+      ) : isUnknown(error) ? (
+        <Nothing>
+          <bdi>
+            <ShownText text={policyId} />
+          </bdi>
+          . This workspace has no policy with this id.
+        </Nothing>
       ) : (
         <Skeleton className="h-16" />
       )}

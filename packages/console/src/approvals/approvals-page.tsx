@@ -1,7 +1,7 @@
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { Button } from '../ui/button.tsx'
 import { areKeysOn, useKeys } from '../ui/keys.ts'
 import { PagePending, Trouble, isBlocking } from '../ui/states.tsx'
@@ -15,6 +15,8 @@ import type { ApprovalsSearch } from './search.ts'
 import { groupsOf, WaitingList } from './waiting-list.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
+/** Where the list and a request are side by side. */
+const WIDE = '(min-width: 64rem)'
 const HISTORY_SEARCH_ID = 'search-approvals'
 
 /** The list on the left, the chosen request on the right; on a phone one after the other. */
@@ -51,6 +53,16 @@ export function ApprovalsPage() {
       search,
       replace: approvalId !== undefined,
     })
+  // A wide screen has room for the request with the earliest deadline.
+  const first = isHistory || approvalId !== undefined ? undefined : waiting[0]?.items[0]?.id
+  useEffect(() => {
+    if (first === undefined || !window.matchMedia(WIDE).matches) return
+    void navigate({
+      to: '/w/$workspace/$environment/approvals/$approvalId',
+      params: { workspace: params.workspace, environment: params.environment, approvalId: first },
+      replace: true,
+    })
+  }, [first, navigate, params.workspace, params.environment])
   const move = (by: 1 | -1) => {
     const at = items.findIndex(({ id }) => id === approvalId)
     open(items[at === -1 ? 0 : at + by]?.id)

@@ -8,6 +8,7 @@ import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { counted } from '../ui/format.ts'
 import { Refused } from '../ui/refused.tsx'
+import { ShownText } from '../ui/shown-text.tsx'
 import { ApprovalStatusChip } from './approval-status.tsx'
 import { approvalsKey } from './queries.ts'
 import { groupsOf } from './waiting-list.tsx'
@@ -93,8 +94,12 @@ function Row({ approval, outcome }: { approval: ApprovalCard; outcome: DecisionO
   return (
     <li className="flex items-center gap-3 border-b border-line px-3 py-2 text-sm last:border-0">
       <span className="min-w-0 flex-1">
-        <bdi className="block truncate font-mono font-medium">{approval.toolName}</bdi>
-        <bdi className="block truncate text-soft">{approval.reason ?? approval.runId ?? approval.clientId}</bdi>
+        <bdi className="block truncate font-mono font-medium">
+          <ShownText text={approval.toolName} />
+        </bdi>
+        <bdi className="block truncate text-soft">
+          <ShownText text={approval.reason ?? approval.runId ?? approval.clientId} quoted={approval.reason !== null} />
+        </bdi>
       </span>
       {outcome?.approval && <ApprovalStatusChip status={outcome.approval.status} />}
       {outcome?.outcome === 'refused' && <span className="text-amber">not by you</span>}

@@ -4,6 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Button } from '../ui/button.tsx'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { More } from '../ui/more.tsx'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
@@ -99,14 +100,16 @@ function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
           aria-current={isCurrent ? 'true' : undefined}
           className="min-w-0 truncate font-mono text-sm font-medium after:absolute after:inset-0"
         >
-          <bdi>{item.toolName}</bdi>
+          <bdi>
+            <ShownText text={item.toolName} />
+          </bdi>
         </Link>
         <ApprovalStatusChip status={item.status} />
       </div>
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
         <bdi className="min-w-0 truncate">
           {item.importedAt !== null && 'imported, '}
-          {item.decidedBy ? `by ${item.decidedBy.name}` : <Requester of={item} />}
+          {item.decidedBy ? <ShownText text={`by ${item.decidedBy.name}`} /> : <Requester of={item} />}
         </bdi>
         <Time at={item.decidedAt ?? item.createdAt} />
       </p>

@@ -67,12 +67,16 @@ export function useAftermath(environmentId: string, approvalId: string, isFollow
   })
 }
 
-/** Earlier requests for the same tool, newest first, and how many of the newest were decided which way. */
-export function useEarlier(environmentId: string, { id, toolName, createdAt }: ApprovalCard) {
+/** Earlier requests for the same tool, or with the same input too: newest first, and how the newest ended. */
+export function useEarlier(
+  environmentId: string,
+  { id, toolName, inputHash, createdAt }: ApprovalCard,
+  alike: 'tool' | 'input',
+) {
   return useQuery({
-    queryKey: [...approvalsKey(environmentId), 'earlier', id],
+    queryKey: [...approvalsKey(environmentId), 'earlier', id, alike],
     queryFn: async ({ signal }) => {
-      const query = { toolName, limit: EARLIER_COUNTED }
+      const query = { toolName, ...(alike === 'input' && { inputHash }), limit: EARLIER_COUNTED }
       const { items } = await api.listApprovals({ params: { environmentId }, query }, { signal })
       const ended = items.filter((item) => item.id !== id && item.status !== 'PENDING' && item.createdAt <= createdAt)
       const count = (status: ApprovalStatus) => ended.filter((item) => item.status === status).length

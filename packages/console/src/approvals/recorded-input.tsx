@@ -1,12 +1,13 @@
 import type { ApprovalDetail } from '@tacho/contract/operator/approval.ts'
+import type { ReactNode } from 'react'
 import { Copy } from '../ui/copy.tsx'
 import { bytes } from '../ui/format.ts'
-import { JsonTree } from '../ui/json-tree.tsx'
-import { LongText } from '../ui/long-text.tsx'
+import { JsonText } from '../ui/json-text.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
 
 /** What the tool would get. The service sees only its hash, so the input is the agent's word. */
-export function RecordedInput({ approval: { inputPreview } }: { approval: ApprovalDetail }) {
+export function RecordedInput({ approval, children }: { approval: ApprovalDetail; children: ReactNode }) {
+  const { inputPreview } = approval
   if (inputPreview === null) {
     return (
       <Section title="Input">
@@ -14,11 +15,11 @@ export function RecordedInput({ approval: { inputPreview } }: { approval: Approv
           The agent recorded no input, as in metadata-only mode. The decision holds for exactly one input: the one with
           the hash above.
         </Nothing>
+        {children}
       </Section>
     )
   }
   const { json, isTruncated, isShortened } = inputPreview
-  const value = isTruncated ? null : parse(json)
   return (
     <Section
       title="Input"
@@ -28,20 +29,15 @@ export function RecordedInput({ approval: { inputPreview } }: { approval: Approv
         </span>
       }
     >
-      {value === null ? <LongText text={json} mono /> : <JsonTree value={value.value} />}
+      <div className="rounded-lg border border-line bg-side px-3 py-2">
+        <JsonText json={json} />
+      </div>
       <p className="mt-2 text-sm text-soft">
         As the agent recorded it, with secrets masked. The service cannot verify it.
         {isShortened && ' The agent shortened it to fit into an event.'}
         {isTruncated && ' Only its beginning is shown.'}
       </p>
+      {children}
     </Section>
   )
-}
-
-function parse(json: string): { value: unknown } | null {
-  try {
-    return { value: JSON.parse(json) }
-  } catch {
-    return null
-  }
 }

@@ -1,4 +1,5 @@
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
+import { ShownText } from '../ui/shown-text.tsx'
 
 type Asked = Pick<OperatorApproval, 'agentId' | 'agentName' | 'clientId'>
 
@@ -10,7 +11,7 @@ export function requesterOf({ agentId, agentName, clientId }: Asked): string {
 export function Requester({ of }: { of: Asked }) {
   return (
     <bdi className="min-w-0 truncate" title={of.agentId ?? of.clientId}>
-      {requesterOf(of)}
+      <ShownText text={requesterOf(of)} />
     </bdi>
   )
 }

@@ -4,6 +4,7 @@ import { Fragment } from 'react'
 import { Chip } from '../ui/chip.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Empty } from '../ui/states.tsx'
 import { Requester, requesterOf } from './requester.tsx'
 
@@ -67,7 +68,9 @@ export function WaitingList({ groups, isMore, current, marked, onMark }: Props) 
                 />
               )}
               <span className="min-w-0 truncate">
-                <bdi className="font-mono font-medium">{toolName}</bdi>
+                <bdi className="font-mono font-medium">
+                  <ShownText text={toolName} />
+                </bdi>
                 <span className="text-soft"> · {counted(items.length, 'request')} with the same input</span>
               </span>
             </div>
@@ -129,13 +132,15 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
             aria-current={isCurrent ? 'true' : undefined}
             className="min-w-0 truncate font-mono text-sm font-medium after:absolute after:inset-0"
           >
-            <bdi>{item.toolName}</bdi>
+            <bdi>
+              <ShownText text={item.toolName} />
+            </bdi>
           </Link>
           <Countdown until={item.expiresAt} />
         </div>
         {item.reason !== null && (
           <p dir="auto" className="mt-0.5 line-clamp-2 text-sm [unicode-bidi:isolate]">
-            {item.reason}
+            <ShownText text={item.reason} quoted />
           </p>
         )}
         <p className="mt-0.5 flex items-center gap-2 text-sm text-soft">

@@ -1,5 +1,6 @@
 /** On every page: how many approvals wait, in the title, in the header, read out, and as a notification if allowed. */
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useEffect, useRef, useState } from 'react'
@@ -37,7 +38,9 @@ export function WaitingApprovals() {
     const [first] = fresh
     if (!first) return
     setSpoken(
-      fresh.length === 1 ? `${first.toolName} waits for approval` : `${counted(fresh.length, 'new approval')} waiting`,
+      fresh.length === 1
+        ? `${printable(first.toolName)} waits for approval`
+        : `${counted(fresh.length, 'new approval')} waiting`,
     )
     if (document.visibilityState === 'hidden' && mayNotify()) {
       notify(first, fresh.length, () =>
@@ -58,8 +61,9 @@ export function WaitingApprovals() {
 
 /** With the same tag, a second tab's notification takes the place of the first one's. */
 function notify(first: ApprovalCard, count: number, open: () => Promise<void>): void {
-  const title = count === 1 ? `${first.toolName} waits for approval` : `${count} tool calls wait for approval`
-  const notification = new Notification(title, { body: first.reason ?? first.agentId ?? '', tag: first.id })
+  const title =
+    count === 1 ? `${printable(first.toolName)} waits for approval` : `${count} tool calls wait for approval`
+  const notification = new Notification(title, { body: printable(first.reason ?? first.agentId ?? ''), tag: first.id })
   notification.addEventListener('click', () => {
     window.focus()
     notification.close()

@@ -2,6 +2,7 @@ import { useState } from 'react'
 import { Copy } from './copy.tsx'
 import { number } from './format.ts'
 import { LongText } from './long-text.tsx'
+import { ShownText } from './shown-text.tsx'
 
 /** Levels that are open at first. */
 const OPEN_LEVELS = 2
@@ -18,7 +19,7 @@ export function JsonTree({ value, level = 0 }: { value: unknown; level?: number 
 function JsonText({ text }: { text: string }) {
   return (
     <span className="text-green">
-      <LongText text={text} mono />
+      <LongText text={text} mono quoted />
     </span>
   )
 }
@@ -49,7 +50,10 @@ function Branch({ value, level }: { value: object; level: number }) {
           {entries.slice(0, shown).map(([key, child]) => (
             <div key={key} className={isNested(child) ? 'py-px' : 'flex gap-2 py-px'}>
               <dt className="shrink-0 font-mono text-[0.8125rem] text-soft">
-                <bdi>{key}</bdi>:
+                <bdi>
+                  <ShownText text={key} />
+                </bdi>
+                :
               </dt>
               <dd className="min-w-0">
                 <JsonTree value={child} level={level + 1} />

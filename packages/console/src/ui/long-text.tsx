@@ -1,6 +1,7 @@
 import { useState, type ReactNode } from 'react'
 import { bytes, counted, number } from './format.ts'
 import { Copy } from './copy.tsx'
+import { ShownText } from './shown-text.tsx'
 
 const FOLDED_CHARS = 1_200
 /** A text with one more line than it shows folded is not worth a fold. */
@@ -12,10 +13,12 @@ const FOLDED_LINES = 24
 interface Props {
   text: string
   mono?: boolean
+  /** Between quotation marks, such as a text among numbers. */
+  quoted?: boolean
 }
 
-/** Recorded text, always as text. A long text is folded and shows its length; base64 shows as a size. */
-export function LongText({ text, mono = false }: Props) {
+/** Recorded text, always as text, with what would not show as escapes. A long text is folded and shows its length; base64 shows as a size. */
+export function LongText({ text, mono = false, quoted = false }: Props) {
   const [isOpen, setOpen] = useState(false)
   const encoded = BASE64.exec(text)
   if (encoded && !isOpen) {
@@ -38,7 +41,7 @@ export function LongText({ text, mono = false }: Props) {
         dir="auto"
         className={`block whitespace-pre-wrap [unicode-bidi:isolate] ${mono ? 'font-mono text-[0.8125rem]' : ''}`}
       >
-        {shown}
+        <ShownText text={shown} lineBreaks quoted={quoted} />
         {isLong && !isOpen && '…'}
       </span>
       {isLong && (

@@ -78,9 +78,25 @@ export const InputPreview = Type.Object(
 )
 export type InputPreview = Static<typeof InputPreview>
 
+/** The people who can decide it: with the role approver or higher in its workspace or in the whole installation. */
+export const Deciders = Type.Object(
+  {
+    people: Type.Array(Type.Object({ id: Type.String(), name: Type.String({ description: 'Their e-mail address' }) }), {
+      description: `At most ${LIMITS.decidersMax}`,
+    }),
+    more: Type.Boolean({ description: 'Whether more people can' }),
+  },
+  { $id: 'Deciders' },
+)
+export type Deciders = Static<typeof Deciders>
+
 export const ApprovalDetail = Type.Object(
   {
     ...ApprovalCard.properties,
+    deciders: Type.Unsafe<Deciders | null>({
+      anyOf: [Deciders, { type: 'null' }],
+      description: 'Who can decide it; null unless it is PENDING',
+    }),
     inputPreview: Type.Unsafe<InputPreview | null>({
       anyOf: [InputPreview, { type: 'null' }],
       description: 'Null when the client recorded no input for this approval, as in metadata-only mode',

@@ -1,5 +1,5 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ApprovalCard, InputPreview } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalCard, Deciders, InputPreview } from '@tacho/contract/operator/approval.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approval.ts'
@@ -51,8 +51,17 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     const row = await current.find(environment.id, params.approvalId.toLowerCase())
     const [card] = row ? await toCards(environment.id, [row]) : []
     if (!row || !card) return refuse('not_found', 'The approval does not exist')
-    return { ...card, inputPreview: await inputPreview(row) }
+    const [preview, deciders] = await Promise.all([inputPreview(row), decidersOf(row, environment.workspaceId)])
+    return { ...card, deciders, inputPreview: preview }
   })
+
+  /** Nobody can decide an imported one. */
+  async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
+    if (row.status !== 'PENDING' || row.importedAt !== null) return null
+    const { rows, more } = await storage.listDeciders(workspaceId, LIMITS.decidersMax)
+    // By the address, as in decisions, because people choose their own names.
+    return { people: rows.map(({ id, email }) => ({ id, name: email })), more }
+  }
 
   async function inputPreview(row: ApprovalRow): Promise<InputPreview | null> {
     const { environmentId, runId } = row

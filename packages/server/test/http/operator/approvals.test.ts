@@ -5,6 +5,7 @@ import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { ASKED_LATELY } from '@tacho/server/domain/approval.ts'
 import { approvalCalls, CLIENT, HASH, type ApprovalCalls } from '../../setup/approval-service.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
+import { newPerson } from './browser.ts'
 import { refusalOf, replyOf, UNKNOWN_ID } from './contract.ts'
 
 const MINUTE = 60_000
@@ -55,6 +56,7 @@ test("a card shows the client's request, still undecided", async () => {
     createdAt: card.createdAt,
     decidedBy: null,
     askedLately: { requests: 1, capped: false, windowMs: 300_000, burst: false },
+    deciders: { people: [], more: false },
     inputPreview: null,
   })
   assert.equal(Date.parse(card.expiresAt) - Date.parse(card.createdAt), 90_000)
@@ -77,6 +79,19 @@ test('wherever an agent asked, its name is shown: in lists, alone, when decided,
     items.map(({ detail }) => detail['agentName']),
     ['Support bot'],
   )
+})
+
+test('an approval says who can decide it, while somebody can', async () => {
+  const approver = await newPerson(service, `${randomUUID()}@example.com`, 'approver', null)
+  const viewer = await newPerson(service, `${randomUUID()}@example.com`, 'viewer', null)
+  const [one, other] = await Promise.all([approver, viewer].map(async (who) => replyOf('readMe', await who.get('/me'))))
+  const id = await ask()
+  const { deciders } = replyOf('readApproval', await service.operator(approvals(`/${id}`)))
+  assert.equal(deciders?.more, false)
+  const ids = deciders.people.map((person) => person.id)
+  assert.deepEqual([ids.includes(one?.id ?? ''), ids.includes(other?.id ?? '')], [true, false])
+  await calls.decide(id, 'APPROVED')
+  assert.equal(replyOf('readApproval', await service.operator(approvals(`/${id}`))).deciders, null)
 })
 
 test('pending approvals are ordered by deadline, oldest first; all others newest first', async () => {

@@ -86,6 +86,25 @@ export function operatorsSuite(open: OpenStorage) {
       assert.equal(await storage().readPassword(winner?.id ?? ''), 'phc')
     })
 
+    test('those who decide have the role in the workspace or everywhere', async () => {
+      const workspaceId = await newWorkspace()
+      const everywhere = await member(null, 'owner')
+      const approver = await member(workspaceId, 'approver')
+      const admin = await member(workspaceId, 'admin')
+      const others = [await member(workspaceId, 'viewer'), await member(await newWorkspace(), 'owner')]
+      const { rows, more } = await storage().listDeciders(workspaceId, 1_000)
+      const ids = new Set(rows.map(({ id }) => id))
+      assert.equal(more, false)
+      for (const { id } of [everywhere, approver, admin]) assert.ok(ids.has(id))
+      for (const { id } of others) assert.ok(!ids.has(id))
+      assert.deepEqual(
+        rows.find(({ id }) => id === admin.id),
+        { id: admin.id, email: admin.email },
+      )
+      const page = await storage().listDeciders(workspaceId, 2)
+      assert.deepEqual([page.rows, page.more], [rows.slice(0, 2), true])
+    })
+
     test('an invitation ends with who made it, and changes no role', async () => {
       const workspaceId = await newWorkspace()
       const owner = await member(workspaceId, 'owner')

@@ -1,6 +1,7 @@
 /** People and their roles. A scope is the id of a workspace, or of the whole installation. */
 import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
+import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { MemberRow, NewOperator, OperatorRow, RoleChange } from '../../operators.ts'
 import type { Page, PageById } from '../../page.ts'
@@ -11,6 +12,7 @@ import type { Sql, SqlValue } from '../sql.ts'
 export const operatorsActs = {
   listOperators: read(listOperators),
   findOperator: read(findOperator),
+  listDeciders: read(listDeciders),
   findOperatorByEmail: read(findOperatorByEmail),
   changeOperatorRole: write(changeOperatorRole),
   deleteOperator: write(deleteOperator),
@@ -37,6 +39,19 @@ function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: P
 
 function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
   return sql.get(`SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = ?`, [scopeOf(workspaceId), id])
+}
+
+/** Each role includes the roles before it. */
+const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
+  .map((role) => `'${role}'`)
+  .join(', ')
+
+/** People who can decide approvals of a workspace, through a role in it or in the whole installation, oldest account first. */
+function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Page<Pick<OperatorRow, 'id' | 'email'>>> {
+  const text = `SELECT o.id, o.email FROM operators o WHERE o.id IN (SELECT r.operator_id FROM operator_roles r
+      WHERE r.scope IN (?, ?) AND r.role IN (${DECIDING}))
+    ORDER BY o.created_at, o.id`
+  return sql.page(text, [workspaceId, INSTALLATION], limit)
 }
 
 /** The installation lists all people, with or without a role for it. */

@@ -1,0 +1,122 @@
+/**
+ * Text of clients as a person may read it: nothing invisible, nothing that reorders or hides other text, and no letter that
+ * only looks like another. Pure, and linear in the text. Source: decision "Texts that cannot lie".
+ */
+
+/** `escape`: a character that would not show. `lookalike`: a word with letters that look like others; `note` says which. */
+export type ShownPart =
+  | { kind: 'text'; text: string }
+  | { kind: 'escape'; text: string; raw: string }
+  | { kind: 'lookalike'; text: string; note: string }
+
+/** Emoji are joined by characters that are invisible elsewhere. */
+const JOINS_EMOJI = String.raw`(?<=\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?)\u200d(?=\p{Extended_Pictographic})|(?<=\p{Extended_Pictographic})\ufe0f`
+/** Controls, formats such as marks of direction, spaces that are not the space, characters without a glyph, overlays. */
+const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5-\u20eb]`
+/** More marks on one letter than a language writes: they cover the lines around. */
+const PILED = String.raw`(?<=\p{M}{3})\p{M}`
+const UNSAFE = new RegExp(`${JOINS_EMOJI}|(?<hidden>${HIDDEN}|${PILED})`, 'gu')
+
+/** Escapes what would not show: `\n`, `\u202e`. As in JSON, so escaped JSON stays the same JSON. */
+export function printable(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(UNSAFE, (character, hidden: string | undefined) => (hidden === undefined ? character : escaped(character)))
+}
+
+/** The same for JSON text, whose line breaks and tabs are white space. It stays the same JSON. */
+export function printableJson(json: string): string {
+  return json
+    .toWellFormed()
+    .replace(UNSAFE, (character, hidden: string | undefined) =>
+      hidden === undefined || /[\n\r\t]/.test(character) ? character : escaped(character),
+    )
+}
+
+const SHORT = new Map([
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+])
+
+function escaped(character: string): string {
+  const unit = (at: number) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`
+  return SHORT.get(character) ?? (character.length === 1 ? unit(0) : unit(0) + unit(1))
+}
+
+/** `line breaks`: they show as they are, such as in a text of several lines. */
+export function shownParts(text: string, { lineBreaks = false }: { lineBreaks?: boolean } = {}): ShownPart[] {
+  const wellFormed = text.toWellFormed()
+  const parts: ShownPart[] = []
+  let end = 0
+  for (const match of wellFormed.matchAll(UNSAFE)) {
+    const raw = match[0]
+    if (match.groups?.['hidden'] === undefined || (lineBreaks && raw === '\n')) continue
+    parts.push(...readWords(wellFormed.slice(end, match.index)), { kind: 'escape', text: escaped(raw), raw })
+    end = match.index + raw.length
+  }
+  parts.push(...readWords(wellFormed.slice(end)))
+  return parts
+}
+
+/** What is wrong with the letters of a text, one sentence a word. Invisible characters do not part a word. */
+export function lookalikes(text: string): string[] {
+  const joined = text.toWellFormed().replace(UNSAFE, (character) => (/\s/u.test(character) ? ' ' : ''))
+  const notes = readWords(joined).flatMap((part) => (part.kind === 'lookalike' ? [`“${part.text}”: ${part.note}`] : []))
+  return [...new Set(notes)]
+}
+
+const WORD = /[\p{L}\p{M}\p{N}_]+/gu
+const ASCII_ONLY = /^[\0-\u007f]*$/
+
+function readWords(text: string): ShownPart[] {
+  if (text === '') return []
+  if (ASCII_ONLY.test(text)) return [{ kind: 'text', text }]
+  const parts: ShownPart[] = []
+  let end = 0
+  for (const { 0: word, index } of text.matchAll(WORD)) {
+    const note = noteOn(word)
+    if (note === null) continue
+    if (index > end) parts.push({ kind: 'text', text: text.slice(end, index) })
+    parts.push({ kind: 'lookalike', text: word, note })
+    end = index + word.length
+  }
+  if (end < text.length) parts.push({ kind: 'text', text: text.slice(end) })
+  return parts
+}
+
+/** Scripts with letters that look like those of another of them. */
+const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Lisu', 'Hebrew'].map(
+  (name) => [name, new RegExp(String.raw`\p{Script=${name}}`, 'gu')] as const,
+)
+/** Wide and mathematical letters and digits, which look like plain ones. */
+const STYLED = /[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u{1d400}-\u{1d7ff}]/gu
+/** Cyrillic and Greek letters with the shape of a Latin one. A word of nothing else reads as Latin. */
+const LATIN_SHAPES = /^[асԁеһіјӏорԛѕԝхуүАВЕЗІЈКМНОРЅТХҮԌԜοανιυρκΑΒΕΖΗΙΚΜΝΟΡΤΥΧ_\p{N}]+$/u
+const LETTERS = 2
+const NAMED = 3
+
+function noteOn(word: string): string | null {
+  if (ASCII_ONLY.test(word)) return null
+  const styled = word.match(STYLED)
+  if (styled) return `letters that look like plain ones: ${named(styled)}`
+  const found = SCRIPTS.flatMap(([name, script]) => {
+    const letters = word.match(script)
+    return letters ? [{ name, letters }] : []
+  })
+  const [first, ...others] = found.toSorted((one, other) => other.letters.length - one.letters.length)
+  if (!first) return null
+  if (others.length > 0) {
+    const odd = others.map(({ name, letters }) => `${name} ${named(letters)}`).join(', ')
+    return `${first.name} letters mixed with ${odd}`
+  }
+  if (first.name === 'Latin' || first.letters.length < LETTERS || !LATIN_SHAPES.test(word)) return null
+  return `${first.name} letters that look like Latin ones: ${named(first.letters)}`
+}
+
+function named(letters: readonly string[]): string {
+  const distinct = [...new Set(letters)]
+  const point = (letter: string) => `U+${letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`
+  const shown = distinct.slice(0, NAMED).map((letter) => `${letter} ${point(letter)}`)
+  return shown.join(', ') + (distinct.length > NAMED ? ' …' : '')
+}
