@@ -69,8 +69,8 @@ export const WEBHOOK_EVENTS = [
   'run.incomplete',
 ] as const
 
-/** `standard`: signed JSON (Standard Webhooks). `slack`: a message for a Slack incoming webhook. */
-export const WEBHOOK_FORMATS = ['standard', 'slack'] as const
+/** `standard`: signed JSON (Standard Webhooks). The others are messages for that service. */
+export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty'] as const
 
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 

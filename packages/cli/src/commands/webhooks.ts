@@ -59,7 +59,8 @@ stdout. The address must be public, unless the server's --webhook-networks allow
 
 Examples:
   tacho webhooks create https://example.com/tacho --events approval.requested,issue.opened > webhook.secret
-  tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --events approval.requested`,
+  tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --events approval.requested
+  tacho webhooks create 'https://events.pagerduty.com/v2/enqueue?routing_key=R0' --format pagerduty --events alert.firing,alert.resolved`,
     )
     .action(create)
 

@@ -13,6 +13,12 @@ import { EVENT_OPTIONS } from './webhook.tsx'
 const FORMATS = [
   { value: 'standard', name: 'Signed JSON', note: 'For your own programs (Standard Webhooks).' },
   { value: 'slack', name: 'Slack', note: 'A message with a link, for an incoming webhook of Slack.' },
+  { value: 'teams', name: 'Microsoft Teams', note: 'A card with a link, for a workflow that posts to a channel.' },
+  {
+    value: 'pagerduty',
+    name: 'PagerDuty',
+    note: 'Events, version 2: https://events.pagerduty.com/v2/enqueue?routing_key=… with the integration key.',
+  },
 ] as const
 
 interface Props {

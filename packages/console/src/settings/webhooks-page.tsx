@@ -66,7 +66,7 @@ export function WebhooksPage() {
   return (
     <SectionPage
       title="Webhooks"
-      note={`Addresses that hear about approvals and issues of ${place.environment.name}: signed messages, or messages for Slack.`}
+      note={`Addresses that hear about approvals and issues of ${place.environment.name}: signed messages, or messages for Slack, Teams or PagerDuty.`}
       act={
         canChange && (
           <Button look="accent" onClick={() => setOpen('new')}>

@@ -9,6 +9,7 @@ import { IssueState } from './issue.ts'
 import { ALERT_KINDS, type WEBHOOK_EVENTS } from '../words.ts'
 
 const at = time('When it happened')
+const url = nullableText('Its page in the console, for which a person signs in; null: there is none')
 
 const approval = Type.Object(
   {
@@ -27,6 +28,7 @@ const approval = Type.Object(
     decidedAt: nullableTime('When a person decided'),
     decisionReason: nullableText('The reason the person gave'),
     deciderName: nullableText('Who decided'),
+    url,
   },
   { $id: 'ApprovalNews', description: 'The state of an approval when the message was created' },
 )
@@ -41,6 +43,7 @@ const issue = Type.Object(
     occurrences: Type.Integer({ minimum: 1 }),
     firstSeenAt: time('Earliest detection'),
     lastSeenAt: time('Latest detection'),
+    url,
   },
   { $id: 'IssueNews', description: 'The state of an issue when the message was created' },
 )
@@ -73,6 +76,7 @@ const alert = Type.Object(
     value: Type.Unsafe<number | null>({ type: ['number', 'null'], description: 'What was measured' }),
     percent: Type.Integer({ minimum: 0, description: 'For a budget: 50, 80 or 100' }),
     isTest: Type.Optional(Type.Boolean({ description: 'An operator sent it to test the alert' })),
+    url,
   },
   { $id: 'AlertNews', description: 'An alert or a budget when the message was created' },
 )
@@ -91,7 +95,7 @@ const run = {
   agentId: nullableText('External agent id'),
   agentName: Type.String({ description: 'Name of the agent, as operators see it' }),
   runStatus: RunStatus,
-  url: nullableText('Page of the run in the console; null: the environment was deleted'),
+  url,
 }
 
 const { state: _state, unnumbered: _unnumbered, recorders: _recorders, ...missing } = Completeness.properties
@@ -135,7 +139,7 @@ export const TestMessage = Type.Object(
   {
     type: Type.Enum(['webhook.test']),
     timestamp: at,
-    data: Type.Object({ environmentId: uuid('Environment id'), reason: Type.String() }),
+    data: Type.Object({ environmentId: uuid('Environment id'), reason: Type.String(), url }),
   },
   { $id: 'TestMessage', description: 'A message an operator sent to test the webhook' },
 )

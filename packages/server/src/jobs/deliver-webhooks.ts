@@ -4,12 +4,14 @@ import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
 import type { DeliveryAttempt, DeliveryHold } from '../storage/webhooks.ts'
 import type { WorkItem } from '../storage/work.ts'
+import type { RunPages } from './run-pages.ts'
 import type { WebhookSender } from './webhook-sender.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeliverOptions {
   storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork'>
   sender: WebhookSender
+  pages: Pick<RunPages, 'placeOf'>
   owner: string
   now: () => number
   random?: () => number
@@ -23,7 +25,14 @@ const SLOW_PAUSE = 3
 /** The status a receiver sends to stop deliveries (Standard Webhooks). */
 const GONE = 410
 
-export function deliverWebhooks({ storage, sender, owner, now, random = Math.random }: DeliverOptions): WorkHandler {
+export function deliverWebhooks({
+  storage,
+  sender,
+  pages,
+  owner,
+  now,
+  random = Math.random,
+}: DeliverOptions): WorkHandler {
   const kind = 'deliver_webhook'
   /** When each webhook may send again from this node. So a slow receiver delays only its own messages. */
   const pauses = new Map<string, number>()
@@ -43,7 +52,7 @@ export function deliverWebhooks({ storage, sender, owner, now, random = Math.ran
     if (pausedUntil !== undefined && startedAt < pausedUntil) {
       return storage.postponeWork({ kind, owner, items: [item] }, { dueAt: pausedUntil, error: null, counts: false })
     }
-    const sent = await sender.send(webhook.url, webhookMessage(order, startedAt))
+    const sent = await sender.send(webhookMessage(order, await pages.placeOf(environmentId), startedAt))
     const at = now()
     if (at - startedAt < SLOW_MS) pauses.delete(webhook.id)
     else pauses.set(webhook.id, at + SLOW_PAUSE * (at - startedAt))

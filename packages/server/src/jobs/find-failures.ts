@@ -22,7 +22,7 @@ export interface FindFailuresOptions {
     Storage,
     'readFailures' | 'recordFailures' | 'nameReported' | 'finishWork' | 'tellOfRun' | 'postponeWork'
   >
-  pages: RunPages
+  pages: Pick<RunPages, 'urlOf'>
   owner: string
   now: () => number
   random: Random

@@ -1,18 +1,24 @@
-/** Addresses of runs in the console, for messages. */
+/** Addresses of environments and runs in the console, for messages. */
 import type { Storage } from '../storage/storage.ts'
 
 export interface RunPages {
+  /** The environment's name, and where its pages begin. Null: it was deleted. */
+  placeOf(environmentId: string): Promise<{ environment: string; url: string } | null>
   /** `run`: its internal id. Null: the environment was deleted. */
   urlOf(environmentId: string, run: string): Promise<string | null>
 }
 
 /** `publicUrl`: where people reach the server. With ids, so that a renamed workspace is found. */
 export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string): RunPages {
+  async function placeOf(environmentId: string) {
+    const found = await storage.findEnvironment(environmentId)
+    return found && { environment: found.name, url: `${publicUrl()}/w/${found.workspaceId}/${environmentId}` }
+  }
   return {
+    placeOf,
     async urlOf(environmentId, run) {
-      const environment = await storage.findEnvironment(environmentId)
-      if (environment === null) return null
-      return `${publicUrl()}/w/${environment.workspaceId}/${environmentId}/runs/${run}`
+      const place = await placeOf(environmentId)
+      return place && `${place.url}/runs/${run}`
     },
   }
 }

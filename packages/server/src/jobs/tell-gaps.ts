@@ -7,7 +7,7 @@ import type { WorkHandler } from './work.ts'
 
 export interface TellGapsOptions {
   storage: Pick<Storage, 'tellOfRun' | 'findRun' | 'finishWork' | 'postponeWork'>
-  pages: RunPages
+  pages: Pick<RunPages, 'urlOf'>
   owner: string
   now: () => number
 }

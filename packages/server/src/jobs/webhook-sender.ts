@@ -14,7 +14,7 @@ export type Sent = { ok: true; status: number } | { ok: false; status: number | 
 export interface WebhookSender {
   /** Why this address is not allowed, to append to the field name; null if it is allowed. Resolves the host. */
   check(url: string): Promise<string | null>
-  send(url: string, message: WebhookMessage): Promise<Sent>
+  send(message: WebhookMessage): Promise<Sent>
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
         () => 'names a host that does not resolve',
       )
     },
-    async send(url, { headers, body }) {
+    async send({ url, headers, body }) {
       // A literal address connects without a lookup.
       const literal = literalOf(new URL(url))
       const refused = isIP(literal) === 0 ? null : guard(literal)

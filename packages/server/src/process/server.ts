@@ -102,7 +102,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       closeStalled({ storage, owner, now: storeNow }),
       tellGaps({ storage, pages, owner, now: storeNow }),
       checkAlerts({ storage, prices, owner, now: storeNow }),
-      deliverWebhooks({ storage, sender, owner, now: storeNow }),
+      deliverWebhooks({ storage, sender, pages, owner, now: storeNow }),
     ],
     owner,
     now: storeNow,

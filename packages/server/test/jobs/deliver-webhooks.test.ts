@@ -4,6 +4,8 @@ import { setImmediate } from 'node:timers/promises'
 import { deliverWebhooks, type DeliverOptions } from '../../src/jobs/deliver-webhooks.ts'
 import type { DeliveryOrder } from '../../src/storage/webhooks.ts'
 
+const pages: DeliverOptions['pages'] = { placeOf: () => Promise.resolve(null) }
+
 test('a receiver that does not answer delays its own messages, and no others', async () => {
   let clock = 1_000_000
   const sent: string[] = []
@@ -22,14 +24,14 @@ test('a receiver that does not answer delays its own messages, and no others', a
   const sender: DeliverOptions['sender'] = {
     check: () => Promise.resolve(null),
     close: () => Promise.resolve(),
-    send(url) {
+    send({ url }) {
       sent.push(url)
       if (url !== 'silent') return Promise.resolve({ ok: true, status: 200 })
       clock += 10_000
       return Promise.resolve({ ok: false, status: null, error: 'No answer' })
     },
   }
-  const { perform } = deliverWebhooks({ storage, sender, owner: 'node', now: () => clock, random: () => 0 })
+  const { perform } = deliverWebhooks({ storage, sender, pages, owner: 'node', now: () => clock, random: () => 0 })
   const go = (...ids: string[]) =>
     perform(
       ids.map((subjectId) => ({ subjectId, environmentId: 'e', attempts: 1, lastError: null })),
@@ -64,13 +66,13 @@ test('if the result of a message cannot be stored, the others keep their leases 
   const sender: DeliverOptions['sender'] = {
     check: () => Promise.resolve(null),
     close: () => Promise.resolve(),
-    async send(url) {
+    async send({ url }) {
       sent.push(url)
       if (url === 'slow') await slow.promise
       return { ok: true, status: 200 }
     },
   }
-  const { perform } = deliverWebhooks({ storage, sender, owner: 'node', now: () => 1, random: () => 0 })
+  const { perform } = deliverWebhooks({ storage, sender, pages, owner: 'node', now: () => 1, random: () => 0 })
   const items = ['slow-1', 'broken-1'].map((subjectId) => ({
     subjectId,
     environmentId: 'e',

@@ -42,7 +42,7 @@ test('internal addresses are never connected to, in any notation', async () => {
   ]
   for (const host of [...hosts, ...others]) {
     const url = `http://${host}:${port}/secret`
-    const sent = await sender.send(url, message)
+    const sent = await sender.send({ ...message, url })
     assert.equal(sent.ok, false, host)
     assert.match(sent.ok ? '' : sent.error, /is not public/, host)
     assert.match((await sender.check(url)) ?? '', /is not public/, host)
@@ -68,7 +68,7 @@ test('your own networks can be allowed, by name or by range', async () => {
   for (const allowed of ['loopback', '127.0.0.0/8', '127.0.0.1']) {
     const sender = createWebhookSender([allowed])
     assert.equal(await sender.check(`http://127.0.0.1:${port}/200`), null)
-    assert.deepEqual(await sender.send(`http://127.0.0.1:${port}/200`, message), { ok: true, status: 200 })
+    assert.deepEqual(await sender.send({ ...message, url: `http://127.0.0.1:${port}/200` }), { ok: true, status: 200 })
     assert.match((await sender.check('http://10.0.0.1/')) ?? '', /is not public/)
     await sender.close()
   }
@@ -76,7 +76,7 @@ test('your own networks can be allowed, by name or by range', async () => {
 
 test('redirects are not followed, answers other than 2xx are failures, and endless answers are cut', async () => {
   const sender = createWebhookSender(['loopback'])
-  const send = (path: string) => sender.send(`http://127.0.0.1:${port}/${path}`, message)
+  const send = (path: string) => sender.send({ ...message, url: `http://127.0.0.1:${port}/${path}` })
   requests.length = 0
   assert.deepEqual(await send('moved'), { ok: false, status: 302, error: 'The receiver answered 302' })
   assert.deepEqual(await send('500'), { ok: false, status: 500, error: 'The receiver answered 500' })
@@ -87,7 +87,7 @@ test('redirects are not followed, answers other than 2xx are failures, and endle
 
 test('an unreachable receiver is a failure with a clear sentence', async () => {
   const sender = createWebhookSender(['loopback'])
-  const sent = await sender.send('http://127.0.0.1:1/', message)
+  const sent = await sender.send({ ...message, url: 'http://127.0.0.1:1/' })
   assert.equal(sent.ok, false)
   assert.match(sent.ok ? '' : sent.error, /./)
   await sender.close()

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { CreatedWebhook } from '@tacho/contract/operator/webhook.ts'
+import type { CreatedWebhook, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
+import { addressFault } from '../../domain/webhook-formats.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
 import type { Deps } from '../deps.ts'
@@ -41,7 +42,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS] } = body
     const id = uuidv7(createdAt, randomBytes)
     checkTexts({ description })
-    await checkUrl(request, 'create', id, url)
+    await checkUrl(request, 'create', id, url, format)
     const environmentId = environmentOf(request).id
     const secret = newWebhookSecret(randomBytes)
     const unused = {
@@ -64,7 +65,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const { url, description, events, enabled } = body
     const id = params.webhookId.toLowerCase()
     checkTexts({ description })
-    if (url !== undefined) await checkUrl(request, 'change', id, url)
+    if (url !== undefined) await checkUrl(request, 'change', id, url, (await find(request, id)).format)
     const detail = { description, events, enabled, host: url === undefined ? undefined : hostOf(url) }
     const change = { url, description, events, ...switched(enabled, now()) }
     return changed(request, id, change, audited(request, 'change', id, detail))
@@ -147,11 +148,20 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
   }
 
   /** Logs attempts to reach the internal network through a webhook. */
-  async function checkUrl(request: FastifyRequest, verb: string, id: string, url: string): Promise<void> {
+  async function checkUrl(
+    request: FastifyRequest,
+    verb: string,
+    id: string,
+    url: string,
+    format: WebhookFormat,
+  ): Promise<void> {
     const fault = await checkWebhookUrl(url)
-    if (fault === null) return
-    await storage.appendAudit(audited(request, `${verb}.refused`, id, { host: hostOf(url), reason: fault }))
-    throw refuseField('url', fault)
+    if (fault !== null) {
+      await storage.appendAudit(audited(request, `${verb}.refused`, id, { host: hostOf(url), reason: fault }))
+      throw refuseField('url', fault)
+    }
+    const wrong = addressFault(format, url)
+    if (wrong !== null) throw refuseField('url', wrong)
   }
 }
 

@@ -31,7 +31,7 @@ before(async () => {
     void text(request).then((body) => {
       const headers = request.headers as Record<string, string>
       const message = JSON.parse(body) as Received['body']
-      if ('type' in message) misfits.push(...misfitsOf(message))
+      if (message.type in WEBHOOK_MESSAGES) misfits.push(...misfitsOf(message))
       received.push({ path: request.url ?? '', headers, body: message })
       response.writeHead(Number(request.url?.split('/')[1]) || 200).end()
     })
@@ -95,9 +95,27 @@ test('messages of a new approval and its decision arrive, signed with the secret
   ])
   for (const { headers, body } of messages) {
     assert.equal(headers['webhook-signature'], signature({ headers, body }, webhook.secret))
+    assert.ok(String(body.data['url']).endsWith(`/${service.environmentId}/approvals/${approval.id}`))
   }
   const listed = await service.operator(home())
   assert.ok(!listed.text.includes(webhook.secret))
+})
+
+test('a message for Teams is a card, an event for PagerDuty has its key in the body, not in the address', async () => {
+  const events = ['approval.requested']
+  await create({ url: at('/202/teams'), format: 'teams', events })
+  const keyless = await service.operator(home(), { body: { url: at('/202/pd'), format: 'pagerduty', events } })
+  assert.deepEqual([keyless.status, keyless.text.includes('?routing_key=')], [400, true])
+  const webhook = await create({ url: at('/202/pd?routing_key=R0UT1NG'), format: 'pagerduty', events })
+  const refused = await service.operator(`${home()}/${webhook.id}/change`, { body: { url: at('/202/pd') } })
+  assert.equal(refused.status, 400)
+  const { body: approval } = await ask('services')
+  const [[card], [page]] = await Promise.all([arrived('/202/teams'), arrived('/202/pd')])
+  const event = page?.body as unknown as Record<string, unknown>
+  assert.deepEqual([event['routing_key'], event['event_action']], ['R0UT1NG', 'trigger'])
+  assert.ok(String(event['client_url']).endsWith(`/approvals/${approval.id}`))
+  assert.ok(JSON.stringify(card?.body).includes('"type":"AdaptiveCard"'))
+  assert.equal((await deliveryOf(webhook, ({ status }) => status === 'DELIVERED')).responseStatus, 202)
 })
 
 test('a failing receiver gets a retry, the log shows why, and a person can send it again', async () => {
@@ -163,7 +181,7 @@ test('invalid fields get 400, unknown and foreign webhooks the same 404', async 
     { url: at('/200'), events: [] },
     { url: at('/200'), events: ['approval'] },
     { url: at('/200'), events: ['issue.opened', 'issue.opened'] },
-    { url: at('/200'), format: 'teams' },
+    { url: at('/200'), format: 'morse' },
     { url: `${at('/')}${'x'.repeat(2_000)}` },
     { url: at('/200'), description: 'a\0' },
   ]

@@ -1,0 +1,226 @@
+/**
+ * Messages for services that people read: Slack, Microsoft Teams and PagerDuty. One description, one shape for each service.
+ * Texts of clients stay text: no service reads markup, mentions or links in them, and what does not show is an escape.
+ */
+import { money } from '@tacho/contract/format.ts'
+import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
+import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
+import { isMoney } from './alert.ts'
+import { isoTime } from './run.ts'
+
+/** Where it happened, for people. Null: the environment was deleted. */
+export interface WebhookPlace {
+  environment: string
+  /** Its pages in the console. */
+  url: string
+}
+
+export interface WebhookNews {
+  id: string
+  type: string
+  createdAt: number
+  data: Record<string, unknown>
+  place: WebhookPlace | null
+}
+
+interface Told {
+  title: string
+  /** The client's words, or what happened in a line. */
+  about: string | null
+  facts: { label: string; text: string }[]
+  url: string | null
+}
+
+interface EventLook {
+  title: string
+  /** As PagerDuty grades it. */
+  severity: 'error' | 'warning' | 'info'
+  /** Ends what an earlier event about the same began. */
+  resolves?: true
+}
+
+const EVENTS = {
+  'approval.requested': { title: 'Approval requested', severity: 'warning' },
+  'approval.decided': { title: 'Approval decided', severity: 'info', resolves: true },
+  'approval.expired': { title: 'Approval expired undecided', severity: 'warning', resolves: true },
+  'issue.opened': { title: 'New issue', severity: 'warning' },
+  'issue.regressed': { title: 'An issue came back', severity: 'error' },
+  'alert.firing': { title: 'Alert', severity: 'error' },
+  'alert.resolved': { title: 'Resolved', severity: 'info', resolves: true },
+  'budget.reached': { title: 'Budget', severity: 'warning' },
+  'run.failed': { title: 'A run failed', severity: 'error' },
+  'run.incomplete': { title: 'Events of a run are missing', severity: 'warning' },
+  'webhook.test': { title: 'This is a test', severity: 'info' },
+} satisfies Record<WebhookEvent | 'webhook.test', EventLook>
+const LOOKS = new Map<string, EventLook>(Object.entries(EVENTS))
+
+/** Shown in this order, if the data has them. */
+const SHOWN = {
+  toolName: 'Tool',
+  status: 'Decision',
+  agentId: 'Agent',
+  runId: 'Run',
+  policyId: 'Policy',
+  deciderName: 'By',
+  decisionReason: 'Reason',
+  expiresAt: 'Until',
+  detectionType: 'Detector',
+  occurrences: 'Occurrences',
+  value: 'Value',
+  threshold: 'Threshold',
+  percent: 'Percent of the budget',
+} as const
+
+/** The page of the console about it. Null: there is none, or the environment was deleted. */
+export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place'>): string | null {
+  if (typeof data['url'] === 'string') return data['url']
+  if (place === null) return null
+  if (typeof data['approvalId'] === 'string') return `${place.url}/approvals/${data['approvalId']}`
+  if (typeof data['issueId'] === 'string') return `${place.url}/issues/${data['issueId']}`
+  return typeof data['alertId'] === 'string' ? `${place.url}/alerts` : null
+}
+
+function toTold(news: WebhookNews): Told {
+  const { type, data, place } = news
+  const about = data['title'] ?? data['reason']
+  const facts = Object.entries(SHOWN)
+    .filter(([name]) => data[name] !== null && data[name] !== undefined)
+    .map(([name, label]) => ({ label, text: printable(shown(data, name)) }))
+  const warnings = [...new Set([about, data['toolName'], data['agentName']].flatMap(warningsOf))]
+  return {
+    title: LOOKS.get(type)?.title ?? type,
+    about: typeof about === 'string' && about !== '' ? printable(about) : null,
+    facts: [
+      ...(place ? [{ label: 'Environment', text: printable(place.environment) }] : []),
+      ...facts,
+      ...(warnings.length > 0
+        ? [{ label: 'Letters that look like others', text: printable(warnings.join('; ')) }]
+        : []),
+    ],
+    url: consolePageOf(news),
+  }
+}
+
+const warningsOf = (text: unknown): string[] => (typeof text === 'string' ? lookalikes(text) : [])
+
+function shown(data: Record<string, unknown>, name: string): string {
+  const value = data[name]
+  // The name, and the id behind it.
+  if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
+  const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
+  if (isAmount && typeof value === 'number') return money(value)
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+type Shaped = Exclude<WebhookFormat, 'standard'>
+/** The address and the body of a message. */
+export const SHAPES: Record<Shaped, (news: WebhookNews, url: string) => { url: string; body: object }> = {
+  slack: (news, url) => ({ url, body: slackMessage(toTold(news)) }),
+  teams: (news, url) => ({ url, body: teamsMessage(toTold(news)) }),
+  pagerduty: pagerDutyEvent,
+}
+
+/** Slack's limits: 150 characters in a header, 3,000 in a text, 2,000 in a field, 10 fields in a section. */
+const HEADER_CHARS = 150
+const TEXT_CHARS = 2_900
+const FIELD_CHARS = 1_900
+const FIELDS = 10
+
+function slackMessage({ title, about, facts, url }: Told): object {
+  // Verbatim: Slack makes no links and mentions of names in it.
+  const section = (text: string) => ({ type: 'mrkdwn', text, verbatim: true })
+  const fields = facts.slice(0, FIELDS).map(({ label, text }) => section(`*${label}*\n${slackText(text, FIELD_CHARS)}`))
+  return {
+    text: `${title}${about === null ? '' : `: ${slackText(about, HEADER_CHARS)}`}`,
+    blocks: [
+      { type: 'header', text: { type: 'plain_text', text: title } },
+      ...(about === null ? [] : [{ type: 'section', text: section(slackText(about, TEXT_CHARS)) }]),
+      ...(fields.length > 0 ? [{ type: 'section', fields }] : []),
+      ...(url === null ? [] : [{ type: 'section', text: section(`<${slackText(url, TEXT_CHARS)}|${OPEN}>`) }]),
+    ],
+  }
+}
+
+const OPEN = 'Open in the console'
+
+/** Slack reads & < > as markup; unescaped, a tool's name could notify a whole channel. */
+function slackText(text: string, chars: number): string {
+  return cut(text, chars).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+function cut(text: string, chars: number): string {
+  const all = Array.from(text)
+  return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
+}
+
+/** Teams takes 28 kB, and a card that it cannot read not at all. */
+const CARD_TEXT_CHARS = 2_000
+const CARD_FACT_CHARS = 500
+
+/** An adaptive card for a workflow of Teams. Text runs have no markup; facts and text blocks would read links in them. */
+function teamsMessage({ title, about, facts, url }: Told): object {
+  const run = (text: string, look: object = {}) => ({ type: 'TextRun', text, ...look })
+  const line = (...inlines: object[]) => ({ type: 'RichTextBlock', inlines })
+  const content = {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    body: [
+      line(run(title, { weight: 'Bolder', size: 'Medium' })),
+      ...(about === null ? [] : [line(run(cut(about, CARD_TEXT_CHARS)))]),
+      ...facts.map(({ label, text }) => line(run(`${label}: `, { weight: 'Bolder' }), run(cut(text, CARD_FACT_CHARS)))),
+    ],
+    ...(url !== null && { actions: [{ type: 'Action.OpenUrl', title: OPEN, url }] }),
+  }
+  const contentType = 'application/vnd.microsoft.card.adaptive'
+  return { type: 'message', attachments: [{ contentType, contentUrl: null, content }] }
+}
+
+const ROUTING_KEY = 'routing_key'
+/** PagerDuty's limits: 1,024 characters in a summary, 255 in a key that joins events. */
+const SUMMARY_CHARS = 1_024
+const DEDUP_CHARS = 255
+const DETAIL_CHARS = 2_000
+
+/** Why a webhook with this format cannot have this address, to append to the field name; null if it can. */
+export function addressFault(format: WebhookFormat, url: string): string | null {
+  if (format !== 'pagerduty') return null
+  if (URL.parse(url)?.searchParams.get(ROUTING_KEY)) return null
+  return `must end with ?${ROUTING_KEY}= and the integration key of the service in PagerDuty`
+}
+
+/** An event for the Events API, version 2. The integration key is in the webhook's address and moves to the body. */
+function pagerDutyEvent(news: WebhookNews, given: string): { url: string; body: object } {
+  const { type, data, place } = news
+  const { title, about, facts, url: page } = toTold(news)
+  const { severity = 'info', resolves = false } = LOOKS.get(type) ?? {}
+  const address = new URL(given)
+  const routingKey = address.searchParams.get(ROUTING_KEY)
+  address.searchParams.delete(ROUTING_KEY)
+  const body = {
+    routing_key: routingKey,
+    event_action: resolves ? 'resolve' : 'trigger',
+    dedup_key: cut(`tacho:${subjectOf(news)}`, DEDUP_CHARS),
+    payload: {
+      summary: cut(about === null ? title : `${title}: ${about}`, SUMMARY_CHARS),
+      source: place === null ? 'tacho' : `tacho, ${printable(place.environment)}`,
+      severity,
+      timestamp: isoTime(news.createdAt),
+      class: type,
+      ...(typeof data['agentName'] === 'string' && { component: cut(printable(data['agentName']), DEDUP_CHARS) }),
+      custom_details: Object.fromEntries(facts.map(({ label, text }) => [label, cut(text, DETAIL_CHARS)])),
+    },
+    client: 'Tacho',
+    ...(page !== null && { client_url: page, links: [{ href: page, text: OPEN }] }),
+  }
+  return { url: address.href, body }
+}
+
+/** What the event is about, the same when it begins and when it is over. */
+function subjectOf({ id, data }: WebhookNews): string {
+  const { approvalId, issueId, alertId, percent } = data
+  const subject = approvalId ?? issueId ?? (data['runStatus'] === undefined ? alertId : data['id'])
+  // Each step of a budget is its own event, and nothing resolves it.
+  const step = typeof percent === 'number' && data['kind'] === 'budget' ? `:${percent}` : ''
+  return typeof subject === 'string' ? `${subject}${step}` : id
+}
