@@ -218,13 +218,16 @@ describe('approvals', { skip: withoutChromium }, () => {
 
   test('a text cannot lie: what does not show, letters that look like others, and texts that look like numbers', async () => {
     const fields = { toolName: 'r\u0435fund', reason: 'Pay 5\u200b00\u202e now\nand go', inputHash: '34'.repeat(32) }
-    const id = await ask('lies', { ...fields, input: { amount: 500, code: '500', to: 'a\u2066b', note: 'one\ntwo' } })
+    const id = await ask('lies', {
+      ...fields,
+      input: { order: 'ORD-4711', amount: 500, code: '500', to: 'a\u2066b', note: 'one\ntwo' },
+    })
     await tacho.service.record([
       event({
         runId: 'lies',
         eventType: 'TOOL_CALL',
         label: 'find_order',
-        payload: { toolName: 'find_order', output: { total: 500 } },
+        payload: { toolName: 'find_order', output: { id: 'ORD-4711', total: 500 } },
         timestamp: Date.now() - 3_000,
       }),
     ])
@@ -238,7 +241,9 @@ describe('approvals', { skip: withoutChromium }, () => {
         input.some((each) => each.trim() === line),
         `${line} in ${JSON.stringify(input)}`,
       )
-    await pane(page).getByRole('region', { name: 'Last result before it' }).getByText('find_order').waitFor()
+    const depends = pane(page).getByRole('region', { name: 'The result it depends on' })
+    await depends.getByRole('link', { name: 'find_order' }).waitFor()
+    await depends.getByText('returned ORD-4711, which the input has too.').waitFor()
     await pane(page).getByText('No earlier request had this input.').waitFor()
     await assertLooks(page, 'approval that would lie')
     await close()
@@ -256,6 +261,7 @@ describe('approvals', { skip: withoutChromium }, () => {
     })
     await page.getByRole('button', { name: 'Approve' }).click()
     await pane(page).getByText('Your decision counts: approved. The answer was lost').waitFor()
+    await assertLooks(page, 'approval decided without an answer')
     await page.goto(`${approvals()}/${late}`)
     await page.unroute('**/decision')
     // The page does not know yet that another person decided.

@@ -165,6 +165,8 @@ describe('settings', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(settings('/webhooks'))
     await page.getByRole('heading', { name: 'No webhook yet' }).waitFor()
     await page.getByRole('button', { name: 'New webhook' }).click()
+    await page.getByRole('radio', { name: /^PagerDuty/ }).waitFor()
+    await assertLooks(page, 'new webhook')
     await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/hook`)
     await page.getByRole('checkbox', { name: /^issue.opened/ }).uncheck()
     await page.getByRole('button', { name: 'Create webhook' }).click()

@@ -1,6 +1,6 @@
 /** Which value of an input an earlier result has too: the input probably depends on it. Pure. */
 
-const SCALAR = /"(?:[^"\\]|\\.)*"(?!\s*:)|-?\d[\d.eE+-]*/gsu
+const TOKEN = /"(?<text>(?:[^"\\]|\\.)*)"(?<key>\s*:)?|(?<number>-?\d[\d.eE+-]*)/gsu
 /** Shorter ones are in results by chance. */
 const CHARS = 4
 const VALUES = 200
@@ -8,9 +8,9 @@ const VALUES = 200
 /** The longest text or number of the input that the result has as a whole value or word. Both are JSON; either may be cut off. */
 export function sharedValue(input: string, result: string): string | null {
   const values = new Set<string>()
-  for (const [token] of input.matchAll(SCALAR)) {
-    const value = token.startsWith('"') ? token.slice(1, -1) : token
-    if (value.length >= CHARS) values.add(value)
+  for (const { groups: { text, key, number } = {} } of input.matchAll(TOKEN)) {
+    const value = text ?? number
+    if (value !== undefined && key === undefined && value.length >= CHARS) values.add(value)
     if (values.size === VALUES) break
   }
   const longest = [...values].sort((one, other) => other.length - one.length)

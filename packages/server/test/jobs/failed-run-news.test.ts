@@ -85,7 +85,7 @@ test('a run that fails is told once, with its error, its agent and its page; one
   assert.deepEqual(await toldOf('recovered'), [])
   const slack = JSON.stringify(received['slack'])
   assert.match(slack, /A run failed: TimeoutError in get_order: no answer after 3000 ms/)
-  assert.ok(slack.includes(`*In the console*\\n${page}`), slack)
+  assert.ok(slack.includes(`<${page}|Open in the console>`), slack)
   assert.equal(received['slack']?.length, 1)
 })
 
