@@ -433,6 +433,50 @@ describe('runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a row has the question, and the reason or the answer; new runs wait, and the choice stays with its run', async () => {
+    const about = { runId: 'asked', agentId: 'two-lines', agentName: 'Two lines' }
+    const at = Date.now() - 60_000
+    const output = { role: 'assistant', content: 'It arrives on Thursday.' }
+    await tacho.service.record([
+      event({ ...about, label: 'start', timestamp: at }),
+      event({
+        ...about,
+        eventType: 'USER_INPUT',
+        label: 'q',
+        payload: { text: `Where is it? ${HARM}` },
+        timestamp: at,
+      }),
+      event({ ...about, eventType: 'LLM_CALL', label: 'call', payload: { model: 'gpt-5', output }, timestamp: at + 1 }),
+      event({ ...about, runId: 'older', label: 'an older run', timestamp: at - 1_000 }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs?agent=two-lines`)
+    const row = page.getByRole('row').filter({ hasText: 'asked' })
+    await row.getByText(`Where is it? ${HARM}`).waitFor()
+    await row.getByText('It arrives on Thursday.').waitFor()
+    await page.getByRole('row').filter({ hasText: 'older' }).getByText('an older run').waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.locator('[data-current=true]').filter({ hasText: 'older' }).waitFor()
+    await assertLooks(page, 'runs in two lines')
+    const error = 'OrderError: no order 7'
+    const end = { ...about, eventType: 'SESSION_OUTCOME', label: 'end', payload: { status: 'FAILED', error } }
+    await tacho.service.record([event({ ...about, runId: 'newer', label: 'a newer run' }), event(end)])
+    // A row follows its run, and stays where it is.
+    await row.getByText(error).waitFor()
+    assert.equal(await page.getByText('a newer run').count(), 0)
+    await page.getByRole('button', { name: '1 new run' }).click()
+    await page.getByRole('row').nth(1).getByText('a newer run').waitFor()
+    await page.locator('[data-current=true]').filter({ hasText: 'older' }).waitFor()
+    const agent = row.getByRole('cell').filter({ hasText: 'Two lines' })
+    await page.goto(`${tacho.home}/runs`)
+    await agent.hover()
+    await agent.getByRole('button', { name: 'Only runs with this agent' }).click()
+    await page.waitForURL('**/runs?agent=two-lines')
+    await page.getByRole('row').filter({ hasText: 'asked' }).getByText('✕').click()
+    await page.waitForURL('**/runs/asked')
+    await close()
+  })
+
   test('a cancelled run says why, as its list does; the list shows the reason of a failure in a narrow window', async () => {
     const about = { eventType: 'SESSION_OUTCOME', label: 'end', timestamp: Date.now() - 1_000 }
     const error = 'SIGTERM: The process was ended by SIGTERM.'

@@ -12,7 +12,7 @@ interface Props<Item> {
   title: 'Prompts' | 'Policies'
   list: { data: readonly Item[] | undefined; error: unknown; refetch: () => Promise<unknown> }
   columns: readonly Column<Item>[]
-  keyOf: (item: Item) => Key
+  keyOf: (item: Item) => string
   open: (item: Item) => void
   /** Says what a prompt or policy is for. */
   empty: string
@@ -35,6 +35,7 @@ export function ItemList<Item>(props: Props<Item>) {
   useTitle(title)
   const current = useListKeys({
     items: data ?? [],
+    keyOf,
     open,
     reset: null,
     ...(canWrite && { more: { n: () => void navigate({ to, params }) } }),

@@ -43,6 +43,7 @@ export function IssuesPage() {
   const set = (change: Partial<Record<keyof IssuesSearch, string>>) => setSearch(changed(search, change))
   const current = useListKeys({
     items: issues.items,
+    keyOf: ({ id }) => id,
     open: ({ id }) =>
       void navigate({ to: '/w/$workspace/$environment/issues/$issueId', params: { ...params, issueId: id } }),
     reset: search,

@@ -19,7 +19,7 @@ const COLUMN_WORDS = {
   scores: 'Scores',
 } as const satisfies Record<RunColumn, string>
 
-const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'why', 'tokens', 'cost']
+const BY_DEFAULT: readonly RunColumn[] = ['status', 'run', 'agent', 'started', 'length', 'tokens', 'cost']
 const REMEMBERED = 'tacho.run-columns'
 
 /** The known names in the text of an address, in the order of the list. */

@@ -47,6 +47,7 @@ function RunGroups({ by, title }: { by: 'agent' | 'session'; title: string }) {
       : ({ to: '/w/$workspace/$environment/sessions/$sessionId', params: { ...params, sessionId: key } } as const)
   const current = useListKeys({
     items: groups,
+    keyOf: ({ key }) => key,
     open: (group) => void navigate(pageOf(group)),
     reset: by,
   })

@@ -1,8 +1,5 @@
-import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
-import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { useTitle } from '../ui/title.ts'
@@ -12,40 +9,40 @@ import { ExportMenu } from '../data/export-menu.tsx'
 import { ColumnMenu } from './column-menu.tsx'
 import { columnsOf, rememberColumns } from './columns.ts'
 import { RunFilters, SEARCH_ID } from './run-filters.tsx'
+import { NewRuns } from './new-runs.tsx'
 import { RunList } from './run-list.tsx'
 import { RunsTabs } from './runs-tabs.tsx'
 import { startOf } from './period.ts'
+import { useRuns } from './runs-queries.ts'
 import type { RunsSearch } from './search.ts'
 import { ViewMenu } from './view-menu.tsx'
 import { filterOf } from './views.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs')
-const REFRESH_MS = 3_000
-const PAGE_RUNS = 100
-/** Requests for one page, if few of the examined runs match. */
-const LOOKS_PER_PAGE = 4
 
 export function RunsPage() {
   const params = route.useParams()
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const [cursorRow, setCursorRow] = useState(-1)
+  const [current, setCurrent] = useState<string | null>(null)
   useTitle('Runs')
 
   const runs = useRuns(place.environment.id, search)
-  const items = runs.data?.pages.flatMap((page) => page.items) ?? []
-  useEffect(() => setCursorRow(-1), [search])
+  const { items, news, gone, showNews } = runs
+  useEffect(() => setCurrent(null), [search])
 
-  const move = (by: number) => setCursorRow(Math.max(0, Math.min(items.length - 1, cursorRow + by)))
-  const current = items[cursorRow]
+  const at = items.findIndex(({ id }) => id === current)
+  const chosen = items[at]
+  const move = (by: number) => setCurrent(items[Math.max(0, Math.min(items.length - 1, at + by))]?.id ?? null)
   useKeys({
     j: () => move(1),
     k: () => move(-1),
     '/': () => document.getElementById(SEARCH_ID)?.focus(),
-    ...(current && {
+    n: { name: 'Show new runs', act: showNews },
+    ...(chosen && {
       Enter: () =>
-        void navigate({ to: '/w/$workspace/$environment/runs/$runId', params: { ...params, runId: current.runId } }),
+        void navigate({ to: '/w/$workspace/$environment/runs/$runId', params: { ...params, runId: chosen.runId } }),
     }),
   })
 
@@ -92,7 +89,13 @@ export function RunsPage() {
         )
       ) : (
         <>
-          <RunList items={items} columns={columns} current={cursorRow} />
+          <NewRuns news={news} gone={gone} onShow={showNews} />
+          <RunList
+            items={items}
+            columns={columns}
+            current={current}
+            onFilter={(more) => setSearch({ ...search, ...more })}
+          />
           {runs.hasNextPage && (
             <div className="flex flex-col items-center gap-2 py-4">
               {runs.data?.pages.at(-1)?.isCut && <p className="text-sm text-soft">Older runs were not examined yet.</p>}
@@ -108,8 +111,6 @@ export function RunsPage() {
 }
 
 /** A view has filters alone. */
-const orderOf = ({ score, scoreOrder }: RunsSearch) => (score !== undefined && scoreOrder ? { scoreOrder } : {})
-
 interface NoMatchProps {
   /** Null: all runs were examined. */
   older: { isBusy: boolean; search: () => void } | null
@@ -148,33 +149,4 @@ function NoMatch({ older, showAll, text }: NoMatchProps) {
       )}
     </Empty>
   )
-}
-
-function useRuns(environmentId: string, { columns: _, ...search }: RunsSearch) {
-  return useInfiniteQuery({
-    queryKey: ['runs', environmentId, search],
-    queryFn: async ({ pageParam, signal }) => {
-      const start = pageParam?.start ?? startOf(search).from
-      const query = { ...filterOf(search), from: start, ...orderOf(search) }
-      const items: OperatorRun[] = []
-      let cursor = pageParam?.cursor
-      // The server examines a bounded number of runs for a page, so a page can be short.
-      for (let looks = 0; looks < LOOKS_PER_PAGE; looks++) {
-        const page = await api.listOperatorRuns(
-          { params: { environmentId }, query: { ...query, cursor, limit: PAGE_RUNS - items.length } },
-          { signal },
-        )
-        items.push(...page.items)
-        cursor = page.nextCursor ?? undefined
-        if (cursor === undefined || items.length === PAGE_RUNS) break
-      }
-      return { items, next: cursor === undefined ? null : { start, cursor }, isCut: items.length < PAGE_RUNS }
-    },
-    // A cursor holds for the filter it was made with.
-    initialPageParam: undefined as { start: string | undefined; cursor: string } | undefined,
-    getNextPageParam: ({ next }) => next,
-    // New runs come by themselves while the list stands at its top.
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) > 1 ? false : REFRESH_MS),
-    placeholderData: keepPreviousData,
-  })
 }

@@ -75,6 +75,7 @@ function Search({ settings }: { settings: SearchSettings }) {
     void navigate({ to: '.', search: changed(search, change), replace: true })
   const current = useListKeys({
     items: q === '' ? [] : hits.items,
+    keyOf: ({ event }) => event.id,
     open: ({ run, event }) =>
       void navigate({
         to: '/w/$workspace/$environment/runs/$runId',

@@ -28,6 +28,7 @@ export function WebhooksPage() {
   useKeys(canChange ? { n: () => setOpen('new') } : {})
   const current = useListKeys({
     items: webhooks.data ?? [],
+    keyOf: ({ id }) => id,
     open: ({ id }) =>
       void navigate({
         to: '/w/$workspace/$environment/settings/webhooks/$webhookId',

@@ -63,6 +63,10 @@ export const OperatorRun = Type.Object(
       description:
         'Why it failed or was cancelled: what its outcome says; unless it was cancelled, else its latest error. Null: no event tells it',
     }),
+    title: nullableText(
+      'Its first question, in one line, or else the label of its first step; null if its payloads were removed',
+    ),
+    answer: nullableText('Its latest answer, in one line; null if no event has one, or its payloads were removed'),
     tools: names('Tools that it called'),
     models: names('Models that it called'),
     policyIds: names('Policies that matched a call'),

@@ -2,6 +2,7 @@
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { saidIn } from '@tacho/contract/said.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
 import { dropsOf, numberInRunOf } from './completeness.ts'
@@ -151,6 +152,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
     promptUse,
     toolUse: toolUseOf(item.eventType, data),
     failure: eventFailure(item.eventType, item.label, data, outcome),
+    said: saidIn(item.eventType, item.label, data),
     traits: traitsOf(item.eventType, data, promptUse),
     score: scoreOf(item.eventType, data),
     number,

@@ -68,6 +68,7 @@ export function runLine(run: RunRow): string {
     uncosted,
     failure,
     failureMessage: _message,
+    said: _said,
     agentExternalId: _id,
     agentName: _name,
     agentDisplayName: _display,

@@ -7,6 +7,7 @@ import type { EventRowRead, StoredEvent } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
 import type { RunScoreRow } from '../storage/scores.ts'
 import { failurePlace, readFailure } from '../storage/failure.ts'
+import { readSaid } from '../storage/said.ts'
 import { readTraits } from '../storage/traits.ts'
 import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
 import { toCompleteness } from './completeness.ts'
@@ -51,6 +52,7 @@ export function toOperatorRun(
     completeness: toCompleteness(row),
     errorCount: row.errorCount,
     failure: toRunFailure(row),
+    ...saidBy(row),
     ...namesOf(row),
     lastEventAt: isoTime(row.lastEventAt),
     receivedAt: isoTime(row.receivedAt),
@@ -73,6 +75,11 @@ export function toRunFailure({ status, failure, failureMessage }: RunRow): RunFa
   const { errorClass, message, eventId } = known
   const { kind, name } = failurePlace(known)
   return { errorClass, message, place: kind, name, eventId }
+}
+
+function saidBy({ said }: RunRow): Pick<OperatorRun, 'title' | 'answer'> {
+  const known = readSaid(said)
+  return { title: known?.title.text ?? null, answer: known?.answer?.text ?? null }
 }
 
 function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'policyIds' | 'promptVersionIds'> {

@@ -1,6 +1,7 @@
 import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
+import type { Said } from '@tacho/contract/said.ts'
 import type { EventFailure } from './failure.ts'
 import type { Numbering } from './completeness.ts'
 import type { RunRow } from './runs.ts'
@@ -29,6 +30,8 @@ export interface NewEvent extends Numbering {
   toolUse: ToolUse | null
   /** The error that it tells; of an outcome also why the run was cancelled, which is no error. Null: neither. */
   failure: EventFailure | null
+  /** What it says of the question and the answer of its run. */
+  said: Said | null
   traits: string | null
   /** Only for a SCORE that says one. */
   score: NewScore | null

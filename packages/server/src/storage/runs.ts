@@ -28,6 +28,8 @@ export interface RunRow {
   uncosted: string | null
   failure: string | null
   failureMessage: string | null
+  /** Text of said.ts. */
+  said: string | null
   lastEventAt: number
   receivedAt: number
   pinnedAt: number | null

@@ -28,6 +28,7 @@ const row: RunRow = {
   uncosted: null,
   failure: JSON.stringify(['e1', 3, 0, 'TimeoutError', 'tool', 'get_order']),
   failureMessage: 'no answer',
+  said: JSON.stringify([1, [3, 'e0', 'Where is it?'], [4, 'e2', 'Here.']]),
   lastEventAt: 5,
   receivedAt: 6,
   pinnedAt: null,
@@ -49,6 +50,13 @@ test('operators see the error of a run', () => {
   assert.deepEqual(toOperatorRun(row, ESTIMATOR).failure, failure)
   assert.deepEqual(toOperatorRun({ ...row, failureMessage: null }, ESTIMATOR).failure, { ...failure, message: null })
   assert.equal(toOperatorRun({ ...row, failure: null }, ESTIMATOR).failure, null)
+})
+
+test('operators see what it was asked and what it answered, while its payloads are kept', () => {
+  const { title, answer } = toOperatorRun(row, ESTIMATOR)
+  assert.deepEqual([title, answer], ['Where is it?', 'Here.'])
+  const removed = toOperatorRun({ ...row, said: null }, ESTIMATOR)
+  assert.deepEqual([removed.title, removed.answer], [null, null])
 })
 
 test('of a cancelled run they see what its end says, not what failed before', () => {

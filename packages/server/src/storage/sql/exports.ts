@@ -243,6 +243,7 @@ const LOST_FACTS = [
   'uncosted',
   'failure',
   'failure_message',
+  'said',
   ...SUM_COLUMNS.map(([column]) => column),
 ]
 

@@ -13,6 +13,7 @@ import { columnValues, RUN_COLUMNS, stateOf, STORED_RUN, type StoredRun } from '
 import { nameSession, openedRun, ownSession, UNCHANGED, type RunState } from '../sql/append/run-state.ts'
 import type { Sql } from '../sql/sql.ts'
 import { failureChars } from '../failure.ts'
+import { saidChars } from '../said.ts'
 import type { Changes } from './acknowledged.ts'
 import type { Database } from './database.ts'
 import { isDataError, storageError } from './errors.ts'
@@ -106,10 +107,11 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
   const runs = new LRUCache<string, RunState>({
     maxSize: CACHE_BYTES,
     // The first event that names a session adds it to its run later.
-    sizeCalculation: ({ runId, traits, uncosted, recorders, failure }, place) => {
+    sizeCalculation: ({ runId, traits, uncosted, recorders, failure, said }, place) => {
       const chars = place.length + runId.length + SHORT_CHARS + traits.length
       const lists = uncosted.length * UNCOSTED_BYTES + recorders.length * RECORDER_BYTES
-      return entryBytes(chars + lists + (failure === null ? 0 : failureChars(failure)))
+      const texts = (failure === null ? 0 : failureChars(failure)) + (said === null ? 0 : saidChars(said))
+      return entryBytes(chars + lists + texts)
     },
   })
   const { insertEvent, writeRun, forget } = rowWriter(db)

@@ -29,7 +29,7 @@ const NO_TOKENS: CallTokens = {
 const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
 
 const [NULL, AS_BEFORE] = [-1, -2]
-const NUMBERS_PER_EVENT = 37
+const NUMBERS_PER_EVENT = 39
 
 export function packBatch(
   { environmentId, receivedAt, events, rejections, importing }: EventBatchRows,
@@ -75,6 +75,8 @@ export function packBatch(
     numbers[at++] = event.onlyIfStored ? 1 : 0
     add(event.failure && JSON.stringify(event.failure), null)
     add(event.score && JSON.stringify(event.score), null)
+    add(event.said && event.said.question, before?.said?.question)
+    add(event.said && event.said.answer, null)
     numbers[at++] = usage?.promptTokens ?? 0
     numbers[at++] = usage?.completionTokens ?? 0
     numbers[at++] = usage?.totalTokens ?? 0
@@ -143,6 +145,7 @@ export function unpackBatch({
       time: 0,
       onlyIfStored: false,
       failure: null,
+      said: null,
     }
     const model = maybe(before?.usage?.model)
     const versionId = maybe(before?.promptUse?.versionId)
@@ -162,6 +165,8 @@ export function unpackBatch({
     if (failure !== null) event.failure = JSON.parse(failure) as EventFailure
     const score = maybe(null)
     if (score !== null) event.score = JSON.parse(score) as NewScore
+    const [question, answer] = [maybe(before?.said?.question), maybe(null)]
+    if (question !== null || answer !== null) event.said = { question, answer }
     const usage = { promptTokens: next(), completionTokens: next(), totalTokens: next(), costNanos: next() }
     const uncosted = { ...NO_TOKENS }
     let tokens = 0

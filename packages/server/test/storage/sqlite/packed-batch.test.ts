@@ -58,6 +58,13 @@ const event: fc.Arbitrary<NewEvent> = fc
         place: fc.record({ kind: fc.constantFrom('tool', 'run'), name: optional }),
       }),
     ),
+    said: fc.option(
+      fc.oneof(
+        fc.record({ question: text, answer: optional }),
+        fc.record({ question: fc.constant(null), answer: text }),
+      ),
+      { nil: null },
+    ),
     traits: optional,
     score: fc.option(
       fc.record({
@@ -74,11 +81,12 @@ const event: fc.Arbitrary<NewEvent> = fc
     drops: optional,
     onlyIfStored: fc.boolean(),
   })
-  .map(({ usage, failure, promptUse, toolUse, score, ...rest }) => {
+  .map(({ usage, failure, said, promptUse, toolUse, score, ...rest }) => {
     return {
       ...rest,
       usage: usage && { ...usage, uncosted: usage.uncosted && { ...usage.uncosted } },
       failure: failure && { ...failure, place: { ...failure.place } },
+      said: said && { ...said },
       promptUse: promptUse && { ...promptUse },
       toolUse: toolUse && { ...toolUse },
       score: score && { ...score },

@@ -744,6 +744,7 @@ CREATE TABLE runs (
   -- Why it failed: storage/failure.ts. The message is content: it goes with the payloads.
   failure TEXT,
   failure_message TEXT,
+  said TEXT, -- JSON: its title and its last answer (storage/said.ts), which go with the payloads too
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;

@@ -46,6 +46,8 @@ const events = fc
           .record({ message: fc.constantFrom('first', 'second'), name: fc.constantFrom('a', 'b', 'c') })
           .map(({ message, name }) => sampleFailure({ message, place: { kind: 'tool', name } })),
       ),
+      question: fc.option(fc.constantFrom('Where?', 'When?'), { nil: null }),
+      answer: fc.option(fc.constantFrom('Here.', 'Now.'), { nil: null }),
       tool: fc.option(fc.constantFrom('a', 'b', 'c'), { nil: null }),
       version: fc.option(fc.constantFrom(...VERSIONS), { nil: null }),
       end: fc.constantFrom('COMPLETED' as const, 'CANCELLED' as const),
@@ -53,7 +55,7 @@ const events = fc
     { minLength: 1, maxLength: 30 },
   )
   .map((specs) =>
-    specs.map(({ run, minute, call, failure, tool, version, end }, index): NewEvent => {
+    specs.map(({ run, minute, call, failure, question, answer, tool, version, end }, index): NewEvent => {
       const isOutcome = specs.findIndex((spec) => spec.run === run) === index && run > 0
       return event({
         eventId: `e${index}`,
@@ -66,6 +68,7 @@ const events = fc
         usage: call,
         promptUse: version === null ? null : { versionId: version, problem: null },
         failure,
+        said: { question, answer },
         traits: tool === null ? null : traitLine('tool', tool),
         outcome: isOutcome ? end : null,
       })
@@ -143,6 +146,7 @@ function expected(sent: NewEvent[]) {
         errorCount: list.filter(({ failure, outcome }) => failure !== null && outcome !== 'CANCELLED').length,
         traits: [...new Set(list.flatMap(({ traits }) => traits ?? []))].toSorted().join(''),
         ...failureFields(list),
+        said: saidField(list),
         lastEventAt: Math.max(...list.map(({ time }) => time)),
         receivedAt: NOON,
         pinnedAt: null,
@@ -195,6 +199,17 @@ function failureFields(list: NewEvent[]) {
     failure: JSON.stringify(places.length === 0 ? failureRow : [...failureRow, places]),
     failureMessage: failure.message,
   }
+}
+
+/** The first question, or else the label of the first step, and the latest answer. */
+function saidField(list: NewEvent[]): string {
+  const byTime = list.toSorted((a, b) => a.time - b.time || (a.eventId < b.eventId ? -1 : 1))
+  const asked = byTime.find(({ said }) => said?.question)
+  const first = asked ?? byTime[0]!
+  const answer = byTime.findLast(({ said }) => said?.answer)
+  const title = [first.time, first.eventId, asked?.said?.question ?? first.label]
+  const row = [asked === undefined ? 0 : 1, title]
+  return JSON.stringify(answer === undefined ? row : [...row, [answer.time, answer.eventId, answer.said?.answer]])
 }
 
 /** They come in the order of arrival. */

@@ -350,7 +350,12 @@ export function retentionSuite(open: OpenStorage) {
         ],
       )
       assert.equal(run?.failureMessage, 'no answer after 5 s')
-      assert.deepEqual(await storage().findRun(env, 'bare'), { ...run, payloadsRemoved: 3, failureMessage: null })
+      assert.deepEqual(await storage().findRun(env, 'bare'), {
+        ...run,
+        payloadsRemoved: 3,
+        failureMessage: null,
+        said: null,
+      })
       assert.equal((await timelineOf(storage(), env, 'whole'))[0]?.payload, payload)
       assert.deepEqual((await storage().listExpiredRuns(env, 'payloads', NOON, null)).runs, [])
       // It came late, with a time that does not make the run younger.

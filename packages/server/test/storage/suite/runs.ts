@@ -17,7 +17,8 @@ export function runsSuite(open: OpenStorage) {
 
     test('opens with its first stored event, whatever it is', async () => {
       const env = newId()
-      await storage().appendEvents(batch(env, [event({ time: NOON + 5, agentId: 'a' })], { receivedAt: NOON + 9 }))
+      const first = event({ time: NOON + 5, agentId: 'a' })
+      await storage().appendEvents(batch(env, [first], { receivedAt: NOON + 9 }))
       const run = await runOf(storage(), env)
       assert.match(run.id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
       assert.match(run.agentId, /^[0-9a-f-]{36}$/)
@@ -46,12 +47,36 @@ export function runsSuite(open: OpenStorage) {
         uncosted: null,
         failure: null,
         failureMessage: null,
+        said: JSON.stringify([0, [NOON + 5, first.eventId, 'Thinks']]),
         lastEventAt: NOON + 5,
         receivedAt: NOON + 9,
         pinnedAt: null,
         ruleClosedAt: null,
         payloadsRemoved: 0,
       })
+    })
+
+    test('has its first question as title, else the label of its first step, and its latest answer', async () => {
+      const env = newId()
+      const said = async () => {
+        const row = JSON.parse((await runOf(storage(), env)).said ?? 'null') as [number, [], []?]
+        return [row[0], row[1].at(2), row[2]?.at(2)]
+      }
+      await append(storage(), env, event({ label: 'Later', time: NOON + 9 }), event({ label: 'Start', time: NOON + 2 }))
+      assert.deepEqual(await said(), [0, 'Start', undefined])
+      const asked = (question: string, answer: string | null, time: number) =>
+        event({ said: { question, answer }, time: NOON + time })
+      await append(storage(), env, asked('And now?', 'Shipped.', 6))
+      assert.deepEqual(await said(), [1, 'And now?', 'Shipped.'])
+      await append(storage(), env, asked('Where is it?', 'I look.', 4), event({ label: 'Early', time: NOON }))
+      assert.deepEqual(await said(), [1, 'Where is it?', 'Shipped.'])
+      await append(
+        storage(),
+        env,
+        asked('Where is it?', null, 8),
+        event({ said: { question: null, answer: 'Bye.' }, time: NOON + 7 }),
+      )
+      assert.deepEqual(await said(), [1, 'Where is it?', 'Bye.'])
     })
 
     test('can open and close with one event', async () => {

@@ -33,6 +33,7 @@ export function event(given: Partial<NewEvent> = {}): NewEvent {
     promptUse: null,
     toolUse: null,
     failure: null,
+    said: null,
     traits: null,
     score: null,
     number: null,

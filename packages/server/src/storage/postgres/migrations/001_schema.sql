@@ -546,6 +546,7 @@ CREATE TABLE runs (
   -- Why it failed: storage/failure.ts. The message is content: it goes with the payloads.
   failure text,
   failure_message text,
+  said text, -- JSON: its title and its last answer (storage/said.ts), which go with the payloads too
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) WITH (

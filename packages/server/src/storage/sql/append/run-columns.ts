@@ -1,6 +1,7 @@
 /** The columns of a run that appends read and write, on every engine. */
 import { readRecorders, recordersText } from '../../completeness.ts'
 import { failureText, readFailure } from '../../failure.ts'
+import { readSaid, saidText } from '../../said.ts'
 import { readUncosted, uncostedText } from '../../uncosted.ts'
 import type { Columns } from '../rows/json-rows.ts'
 import { shortText, textKey } from '../keys.ts'
@@ -26,6 +27,7 @@ export const RUN_COLUMNS = [
   ['uncosted', 'uncosted', 'text', 'counted'],
   ['failure', 'failure', 'text', 'counted'],
   ['failureMessage', 'failure_message', 'text', 'counted'],
+  ['said', 'said', 'text', 'counted'],
   ...SUM_COLUMNS.map(([column, name]) => [name, column, 'bigint', 'counted'] as const),
   ['status', 'status', 'text', 'moved'],
   ['startedAt', 'started_at', 'bigint', 'moved'],
@@ -39,7 +41,7 @@ export const RUN_COLUMNS = [
 /** The SELECT list of a StoredRun. */
 export const STORED_RUN = `${RUN_COLUMNS.map(([name, column]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 
-type Texts = 'uncosted' | 'recorders' | 'failure'
+type Texts = 'uncosted' | 'recorders' | 'failure' | 'said'
 export type StoredRun = Omit<RunState, Texts | 'lastSeq' | keyof typeof UNCHANGED> &
   Record<Texts | 'failureMessage', string | null>
 
@@ -49,6 +51,7 @@ export function stateOf({ failureMessage, ...stored }: StoredRun, lastSeq: numbe
     recorders: readRecorders(stored.recorders),
     uncosted: readUncosted(stored.uncosted),
     failure: readFailure(stored.failure, failureMessage),
+    said: readSaid(stored.said),
     session: stored.session === null ? null : shortText(stored.session),
     lastSeq,
     ...UNCHANGED,
@@ -63,6 +66,7 @@ export function columnValues(run: RunState) {
     uncosted: uncostedText(run.uncosted),
     failure: failureText(run.failure),
     failureMessage: run.failure?.message ?? null,
+    said: saidText(run.said),
     sessionKey: run.namedSession === null ? null : textKey(run.namedSession),
   }
 }

@@ -15,6 +15,7 @@ import { uuidv7 } from '../../uuid.ts'
 import { ownText } from './cached-text.ts'
 import { shortText } from '../keys.ts'
 import { foundFailure, isError, keptFailure, type RunFailure } from '../../failure.ts'
+import { keptSaid, type RunSaid } from '../../said.ts'
 import { addTraits, NO_TRAITS } from '../../traits.ts'
 import { addUncosted, type RunCalls } from '../../uncosted.ts'
 import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
@@ -34,6 +35,7 @@ export interface RunState extends UsageSums {
   errorCount: number
   traits: string
   failure: RunFailure | null
+  said: RunSaid | null
   recorders: Recorder[]
   /** 1: events of its recorders did not arrive. */
   hasGaps: 0 | 1
@@ -55,7 +57,7 @@ export interface RunState extends UsageSums {
   openedEvents: number
   /** This transaction changed an indexed column. */
   isMoved: boolean
-  /** This transaction added traits, models, recorders or a failure. */
+  /** This transaction added traits, models, recorders, a failure, a title or an answer. */
   hasGrown: boolean
   /** This transaction found that it has gaps. */
   hasNewGaps: boolean
@@ -88,6 +90,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
     errorCount: 0,
     traits: NO_TRAITS,
     failure: null,
+    said: null,
     recorders: [],
     hasGaps: 0,
     uncosted: [],
@@ -119,6 +122,7 @@ export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   const isActivity = event.eventType !== 'SCORE' || run.eventCount === 0
   nameSession(run, event)
   noteTraits(run, event)
+  noteSaid(run, event)
   if (addArrived(run.recorders, event, ownText)) run.hasGrown = true
   run.eventCount++
   run.lastSeq = seq
@@ -159,6 +163,15 @@ function noteFailure(run: RunState, { failure, eventId, time, outcome }: NewEven
   const kept = keptFailure(run.failure, found)
   if (kept === run.failure) return
   run.failure = kept
+  run.hasGrown = true
+}
+
+function noteSaid(run: RunState, event: NewEvent): void {
+  const kept = keptSaid(run.said, event)
+  if (kept === run.said) return
+  const own = <L extends { eventId: string; text: string } | null>(line: L): L =>
+    line && { ...line, eventId: ownText(line.eventId), text: ownText(line.text) }
+  run.said = { ...kept, title: own(kept.title), answer: own(kept.answer) }
   run.hasGrown = true
 }
 

@@ -52,7 +52,7 @@ export async function dropPayloads(
   // The number of blocks stops a process that packs the removed payloads.
   const removed = isWhole ? ', payloads_removed = event_count' : ''
   await sql.run(
-    `UPDATE runs SET blocks = blocks + 1, failure_message = NULL${removed} WHERE environment_id = ? AND id = ?`,
+    `UPDATE runs SET blocks = blocks + 1, failure_message = NULL, said = NULL${removed} WHERE environment_id = ? AND id = ?`,
     [environmentId, id],
   )
   if (isWhole) await dropComments(sql, environmentId, id)

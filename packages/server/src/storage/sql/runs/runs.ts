@@ -21,7 +21,7 @@ const GAP_COLUMNS = `r.id, r.run_id AS "runId", r.started_at AS "startedAt", r.a
 const COLUMNS = `${GAP_COLUMNS}, r.session_id AS "sessionId", r.status,
   r.ended_at AS "endedAt", a.external_id AS "agentExternalId", r.prompt_tokens AS "promptTokens",
   r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
-  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.last_event_at AS "lastEventAt",
+  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.said, r.last_event_at AS "lastEventAt",
   r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
