@@ -21,7 +21,7 @@ import { readJudgeSearch } from './scores/search.ts'
 import { readPayloadSearch } from './search/search.ts'
 import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settings/search.ts'
 import { Shell } from './shell/shell.tsx'
-import { readUsageSearch } from './usage/search.ts'
+import { readSumsSearch, readUsageSearch } from './usage/search.ts'
 import { textOf } from './ui/search.ts'
 import { NoPage, NotFound, PagePending, PageTrouble } from './ui/states.tsx'
 
@@ -105,13 +105,15 @@ const runRoute = createRoute({
 const agentsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/agents',
-  component: lazyRouteComponent(() => import('./runs/run-groups.tsx'), 'AgentsPage'),
+  validateSearch: readSumsSearch,
+  component: lazyRouteComponent(() => import('./agents/agents-page.tsx'), 'AgentsPage'),
 })
 
 const sessionsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/sessions',
-  component: lazyRouteComponent(() => import('./runs/run-groups.tsx'), 'SessionsPage'),
+  validateSearch: readSumsSearch,
+  component: lazyRouteComponent(() => import('./sessions/sessions-page.tsx'), 'SessionsPage'),
 })
 
 const agentRoute = createRoute({

@@ -136,7 +136,7 @@ describe('runs', { skip: withoutChromium }, () => {
       assert.notEqual(await page.title(), '1', where)
     }
     const listed = (region: string) => page.getByRole('region', { name: region }).getByRole('link', { name: '<img' })
-    await listed('Waiting for approval').waitFor()
+    await listed('Needs a person').waitFor()
     await listed('Open issues').first().click()
     await page.getByRole('heading', { name: 'Why these are grouped' }).waitFor()
     await page.getByRole('button', { name: 'Show what was reported' }).click()

@@ -1,18 +1,16 @@
-import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
 import { UrgentAlerts } from '../alerts/urgent.tsx'
-import { requesterOf } from '../approvals/requester.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunStatusChip } from '../runs/run-status.tsx'
-import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Empty, PagePending, isBlocking, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { AgentsOfDay } from './agents-of-day.tsx'
-import { useNewestRuns, useOpenIssues, useWaitingApprovals, type Count } from './queries.ts'
+import { NeedsAPerson } from './needs-a-person.tsx'
+import { countText, useNewestRuns, useOpenIssues } from './queries.ts'
+import { Row } from './row.tsx'
 import { RunsOfDay } from './runs-of-day.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -35,52 +33,14 @@ export function OverviewPage() {
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
       <h1 className="pt-5 text-xl font-semibold">Overview</h1>
       <UrgentAlerts />
+      <NeedsAPerson />
       <RunsOfDay />
       <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">
-        <WaitingApprovals />
         <OpenIssues />
         <AgentsOfDay />
         <NewestRuns />
       </div>
     </div>
-  )
-}
-
-function WaitingApprovals() {
-  const params = route.useParams()
-  const { place } = route.useRouteContext()
-  const { data, error } = useWaitingApprovals(place.environment.id)
-  const note = data && (
-    <Link to="/w/$workspace/$environment/approvals" params={params} className="link">
-      {countText(data)} waiting
-    </Link>
-  )
-  return (
-    <Section title="Waiting for approval" note={note} error={error} className="">
-      {data?.items.length === 0 && <Nothing>No agent waits for a decision.</Nothing>}
-      {data?.items.map((approval) => (
-        <Waiting key={approval.id} approval={approval} />
-      ))}
-    </Section>
-  )
-}
-
-function Waiting({ approval }: { approval: ApprovalCard }) {
-  const params = route.useParams()
-  const requester = requesterOf(approval)
-  return (
-    <Row
-      link={(props) => (
-        <Link
-          to="/w/$workspace/$environment/approvals/$approvalId"
-          params={{ ...params, approvalId: approval.id }}
-          {...props}
-        />
-      )}
-      name={approval.toolName}
-      note={[requester, approval.reason].filter((text) => text !== null).join(' · ')}
-      aside={<Countdown until={approval.expiresAt} />}
-    />
   )
 }
 
@@ -94,7 +54,7 @@ function OpenIssues() {
     </Link>
   )
   return (
-    <Section title="Open issues" note={note} error={error} className="">
+    <Section title="Open issues" note={note} error={error} className="min-w-0 lg:col-span-2">
       {data?.items.length === 0 && (
         <Nothing>No issue is open. Clients report issues; a run that fails makes none by itself.</Nothing>
       )}
@@ -129,7 +89,7 @@ function NewestRuns() {
           link={(props) => (
             <Link to="/w/$workspace/$environment/runs/$runId" params={{ ...params, runId: run.runId }} {...props} />
           )}
-          name={run.runId}
+          name={run.title ?? run.runId}
           note={run.agent.name}
           aside={
             <>
@@ -145,41 +105,4 @@ function NewestRuns() {
       ))}
     </Section>
   )
-}
-
-const ROW =
-  'relative flex min-h-10 items-center max-sm:py-1 gap-3 border-b border-line px-1 text-sm last:border-0 hover:bg-hover'
-
-interface LinkProps {
-  title: string
-  className: string
-  children: ReactNode
-}
-
-interface RowProps {
-  /** Where the row leads. */
-  link: (props: LinkProps) => ReactNode
-  name: string
-  note: string
-  aside: ReactNode
-}
-
-function Row({ link, name, note, aside }: RowProps) {
-  return (
-    <div className={ROW}>
-      <span className="flex min-w-0 flex-1 gap-x-2 max-sm:flex-col">
-        {link({
-          title: name,
-          className: 'max-w-[65%] truncate max-sm:max-w-full after:absolute after:inset-0',
-          children: <bdi>{name}</bdi>,
-        })}
-        <bdi className="min-w-0 flex-1 truncate text-soft max-sm:text-xs">{note}</bdi>
-      </span>
-      <span className="flex shrink-0 items-center gap-3 text-soft">{aside}</span>
-    </div>
-  )
-}
-
-function countText({ count, isMore }: Count): string {
-  return isMore ? `${count}+` : String(count)
 }

@@ -1,5 +1,6 @@
 /** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of the day. */
 import { allItems } from '@tacho/client/items.ts'
+import type { OperatorRunsQuery } from '@tacho/contract/operator/run.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
@@ -10,6 +11,8 @@ const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000
 export const HOUR_MS = 3_600_000
 const HOURS = 24
+const RUNS_COUNTED = 50
+const RUNS_SHOWN = 3
 const PAGE = 200
 /** LIMITS.usagePointsPage, which is in a larger file. */
 const POINTS_PAGE = 2_000
@@ -18,6 +21,10 @@ const POINTS_PAGE = 2_000
 export interface Count {
   count: number
   isMore: boolean
+}
+
+export function countText({ count, isMore }: Count): string {
+  return isMore ? `${count}+` : String(count)
 }
 
 const countOf = ({ items, nextCursor }: { items: unknown[]; nextCursor: string | null }): Count => ({
@@ -41,9 +48,24 @@ export function useOpenIssues(environmentId: string) {
     queryKey: ['overview', 'issues', environmentId],
     queryFn: async () => {
       const page = await api.listIssues({ params: { environmentId }, query: { state: 'OPEN', limit: PAGE } })
-      return { ...countOf(page), items: page.items.slice(0, 5) }
+      const returned = page.items.filter(({ regressions }) => regressions > 0)
+      return { ...countOf(page), items: page.items.slice(0, 5), returned }
     },
     refetchInterval: REFRESH_MS,
+  })
+}
+
+/** Runs of the last 24 hours that a person should look at. */
+export function useRunsThat(environmentId: string, filter: Pick<OperatorRunsQuery, 'activity' | 'completeness'>) {
+  return useQuery({
+    queryKey: ['overview', 'runs that', environmentId, filter],
+    queryFn: async ({ signal }) => {
+      const from = new Date(Date.now() - HOURS * HOUR_MS).toISOString()
+      const query = { ...filter, from, limit: RUNS_COUNTED }
+      const page = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+      return { ...countOf(page), items: page.items.slice(0, RUNS_SHOWN) }
+    },
+    refetchInterval: DAY_REFRESH_MS,
   })
 }
 

@@ -110,7 +110,6 @@ export function RunsPage() {
   )
 }
 
-/** A view has filters alone. */
 interface NoMatchProps {
   /** Null: all runs were examined. */
   older: { isBusy: boolean; search: () => void } | null

@@ -70,4 +70,5 @@ async function readPage(environmentId: string, search: RunsSearch, from: Start |
   return { items, next: cursor === undefined ? null : { start, cursor }, isCut: items.length < PAGE_RUNS }
 }
 
+/** A view has filters alone. */
 const orderOf = ({ score, scoreOrder }: RunsSearch) => (score !== undefined && scoreOrder ? { scoreOrder } : {})

@@ -5,13 +5,12 @@ const route = getRouteApi('/w/$workspace/$environment')
 
 const PAGES = [
   ['/w/$workspace/$environment/runs', 'All'],
-  ['/w/$workspace/$environment/agents', 'By agent'],
   ['/w/$workspace/$environment/sessions', 'By session'],
   ['/w/$workspace/$environment/search', 'Search'],
   ['/w/$workspace/$environment/judge', 'Judge'],
 ] as const
 
-/** The same runs: one by one, summed up, or by what their payloads say. */
+/** The same runs: one by one, by session, or by what their payloads say. */
 export function RunsTabs() {
   return <Tabs label="Runs" options={PAGES} params={route.useParams()} />
 }

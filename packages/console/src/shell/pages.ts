@@ -17,5 +17,5 @@ export const PAGES = [
 ] as const
 
 /** Needed once, or a tab of another page. */
-const NOT_IN_HEADER: readonly string[] = ['Agents', 'Sessions', 'Search', 'Judge', 'Get started']
+const NOT_IN_HEADER: readonly string[] = ['Sessions', 'Search', 'Judge', 'Get started']
 export const HEADER_PAGES = PAGES.filter(({ name }) => !NOT_IN_HEADER.includes(name))

@@ -75,7 +75,7 @@ export function Shell() {
 }
 
 /** Pages that Runs leads to and that are not below it in the address. */
-const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(agents|sessions|search|compare)(\/|$)/
+const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(sessions|search|compare)(\/|$)/
 
 function PageLinks() {
   const params = route.useParams()

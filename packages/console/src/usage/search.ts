@@ -30,3 +30,25 @@ export function readUsageSearch(search: Record<string, unknown>): UsageSearch {
     ...(measure && { show: measure }),
   }
 }
+
+export type Since = keyof typeof DAYS
+export const SUM_ORDERS = ['cost', 'tokens', 'runs', 'failed'] as const
+export type SumOrder = (typeof SUM_ORDERS)[number]
+
+/** What the addresses of the lists of agents and sessions hold. */
+export interface SumsSearch {
+  since?: Since
+  order?: SumOrder
+  /** Part of a name. */
+  q?: string
+}
+
+export function readSumsSearch(search: Record<string, unknown>): SumsSearch {
+  const { since, order, q } = textOf(search, ['since', 'order', 'q'])
+  const known = SUM_ORDERS.find((one) => one === order)
+  return {
+    ...(since !== undefined && Object.hasOwn(DAYS, since) && { since: since as Since }),
+    ...(known && { order: known }),
+    ...(q !== undefined && { q }),
+  }
+}
