@@ -175,6 +175,8 @@ export const LIMITS = {
   searchedRunIds: 1_000,
   /** A search by agent name examines this many agents of an environment, newest first. */
   searchedAgents: 1_000,
+  /** A search for agents by a part of their name examines this many of an environment, newest first. */
+  searchedAgentNames: 10_000,
   /** Agents with the same name whose runs a search finds, newest first. */
   searchedAgentsOfName: 20,
   /** A page of runs filtered by cost, length, errors or names ends after this many runs were examined. */

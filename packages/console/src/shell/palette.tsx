@@ -131,33 +131,34 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
   return [...here, ...pages, ...named, ...(text === '' ? [] : [search])]
 }
 
-/** Agents of the newest runs whose name or id contains the text. */
+/** Agents whose name or id contains the text. */
 function useAgents(text: string): Choice[] {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const environmentId = place.environment.id
   const { data } = useQuery({
-    queryKey: ['palette agents', environmentId],
+    queryKey: ['palette agents', environmentId, text],
     queryFn: ({ signal }) =>
-      api.listOperatorRuns({ params: { environmentId }, query: { limit: LIMITS.operatorPageMax } }, { signal }),
+      api.listAgents({ params: { environmentId }, query: { q: text, limit: NAMED_SHOWN } }, { signal }),
     enabled: text !== '',
-    staleTime: 60_000,
+    placeholderData: keepPreviousData,
   })
   if (text === '') return []
   const wanted = text.toLowerCase()
-  const agents = new Map((data?.items ?? []).map((run) => [run.agent.id, run]))
-  return [...agents.values()]
-    .filter(({ agent, agentId }) => `${agent.name}\n${agentId ?? ''}`.toLowerCase().includes(wanted))
-    .slice(0, NAMED_SHOWN)
-    .map(({ agent, agentId }) => ({
-      id: agent.id,
-      name: agent.name,
+  // Enter opens the first choice: those of the text before must fit what stands there now.
+  return (data?.items ?? [])
+    .filter(({ name, reportedName, agentId }) =>
+      `${name}\n${reportedName}\n${agentId ?? ''}`.toLowerCase().includes(wanted),
+    )
+    .map(({ id, name, agentId }) => ({
+      id,
+      name,
       note: 'Agent',
       open: () =>
         void navigate({
           to: '/w/$workspace/$environment/agents/$agent',
-          params: { ...params, agent: agentId ?? agent.name },
+          params: { ...params, agent: agentId ?? name },
         }),
     }))
 }

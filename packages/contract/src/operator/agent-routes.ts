@@ -1,9 +1,8 @@
 import { BODY_ERRORS } from '../body-errors.ts'
 import { LIMITS } from '../limits.ts'
 import type { OperatorRoute } from './access.ts'
-import { Agent, AgentName, AgentPage, AgentParams } from './agent.ts'
+import { Agent, AgentName, AgentPage, AgentParams, AgentsQuery } from './agent.ts'
 import { EnvironmentParams } from './environment.ts'
-import { ArchivableQuery } from './workspace.ts'
 
 const AGENTS = '/environments/{environmentId}/agents'
 const AGENT = `${AGENTS}/{agentId}` as const
@@ -18,7 +17,7 @@ export const agentRoutes = {
     path: AGENTS,
     summary: 'List the agents of an environment with a stored run, in the order in which they were first seen',
     params: EnvironmentParams,
-    query: ArchivableQuery,
+    query: AgentsQuery,
     reply: AgentPage,
     errors: ['not_found', 'invalid_cursor'],
   },

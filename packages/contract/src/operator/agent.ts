@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox'
 import { id, nextCursor, nullableText, nullableTime, time, uuid } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { ArchivableQuery } from './workspace.ts'
 
 export const Agent = Type.Object(
   {
@@ -14,6 +15,17 @@ export const Agent = Type.Object(
   { $id: 'Agent', description: 'An agent of an environment' },
 )
 export type Agent = Static<typeof Agent>
+
+export const AgentsQuery = Type.Object({
+  ...ArchivableQuery.properties,
+  q: Type.Optional(
+    id(
+      LIMITS.searchChars,
+      'Search: agents whose name, reported name or external id contains this text; A to Z match a to z. It examines the ' +
+        `newest ${LIMITS.searchedAgentNames} agents of the environment`,
+    ),
+  ),
+})
 
 export const AgentPage = Type.Object({ items: Type.Array(Agent), nextCursor }, { $id: 'AgentPage' })
 

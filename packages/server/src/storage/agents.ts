@@ -13,3 +13,9 @@ export interface AgentRow {
 
 /** The reported name as `displayName` takes an earlier one away. */
 export type AgentChange = { displayName: string } | { archivedAt: number | null }
+
+export interface AgentFilter {
+  withArchived: boolean
+  /** A part of a name or of the external id. The search is bounded by LIMITS.searchedAgentNames. */
+  search?: string | undefined
+}

@@ -2,6 +2,7 @@ import type { Agent } from '@tacho/contract/operator/agent.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isoTime, nullableIsoTime } from '../../domain/run.ts'
+import { isStorableText } from '../../domain/text.ts'
 import type { AgentChange, AgentRow } from '../../storage/agents.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
@@ -19,9 +20,10 @@ export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listAgents, deps, ({ query, request }) => {
     const { id } = environmentOf(request)
     const withArchived = query.archived === 'true'
+    if (query.q !== undefined && !isStorableText(query.q)) return { items: [], nextCursor: null }
     return listPage(cursors, query, {
-      of: ['agents', id, withArchived],
-      read: (page) => storage.listAgents(id, page, withArchived),
+      of: ['agents', id, withArchived, query.q],
+      read: (page) => storage.listAgents(id, page, { withArchived, search: query.q }),
       toItem: toAgent,
       placeOf: byId,
     })

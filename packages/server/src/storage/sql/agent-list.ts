@@ -6,7 +6,8 @@
  * Recording never reads or writes it: an archived agent counts as shown once a run of it started later. An agent without a
  * stored run is not found: its names may be those of an erased run.
  */
-import type { AgentChange, AgentRow } from '../agents.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { AgentChange, AgentFilter, AgentRow } from '../agents.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { Page, PageById } from '../page.ts'
 import { look, read, write } from './act.ts'
@@ -14,7 +15,7 @@ import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { agentKey } from './keys.ts'
 import { inChunks, PLACES } from './rows/chunks.ts'
-import type { Sql } from './sql.ts'
+import type { Sql, SqlValue } from './sql.ts'
 import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
@@ -51,11 +52,24 @@ function listAgents(
   sql: Sql,
   environmentId: string,
   { limit, after }: PageById,
-  withArchived: boolean,
+  { withArchived, search }: AgentFilter,
 ): Promise<Page<AgentRow>> {
   const shown = withArchived ? '' : ' AND (archived_at IS NULL OR "lastRunAt" > archived_at)'
-  const text = `${AGENTS} AND a.id > ?) named WHERE ${HAS_RUN}${shown} ORDER BY id`
-  return sql.page(text, [environmentId, environmentId, after ?? BEFORE_ALL], limit)
+  const found = search === undefined ? null : namedLike(sql, environmentId, search)
+  const text = `${AGENTS} AND a.id > ?${found?.text ?? ''}) named WHERE ${HAS_RUN}${shown} ORDER BY id`
+  return sql.page(text, [environmentId, environmentId, after ?? BEFORE_ALL, ...(found?.values ?? [])], limit)
+}
+
+/** A name or the id contains the text. Both engines fold only the letters A to Z. */
+function namedLike({ dialect }: Sql, environmentId: string, search: string): { text: string; values: SqlValue[] } {
+  const contains = (column: string) =>
+    dialect === 'postgres' ? `strpos(lower(${column} COLLATE "C"), ?) > 0` : `instr(lower(${column}), ?) > 0`
+  const columns = ['a.name', "COALESCE(a.display_name, '')", "COALESCE(a.external_id, '')"]
+  const newest = 'SELECT id FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?'
+  const text = ` AND a.id >= COALESCE((${newest}), ?) AND (${columns.map(contains).join(' OR ')})`
+  const lower = search.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+  const values = [environmentId, LIMITS.searchedAgentNames - 1, BEFORE_ALL, ...columns.map(() => lower)]
+  return { text, values }
 }
 
 /** `no_id`: its name is what identifies it. */

@@ -290,7 +290,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       await storage.readUsagePoints(tenant, whole, { limit: 50, sort: 'tokens', after: null })
     }
     await useScores(run.id)
-    await storage.listAgents(env, { limit: 50, after: null }, false)
+    await storage.listAgents(env, { limit: 50, after: null }, { withArchived: false })
+    await storage.listAgents(env, { limit: 50, after: null }, { withArchived: false, search: 'bot' })
     await storage.readVersionResults(env, ['00000000-0000-0000-0000-000000000007'], 50)
     const calls = { from: NOON, to: NOON + HOUR, limit: 50, pageBytes: 1e6 }
     for (const place of [

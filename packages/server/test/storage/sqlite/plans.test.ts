@@ -418,7 +418,8 @@ test('no statement reads a whole table', async () => {
         })
       }),
     )),
-    await plansOf('listAgents', 'env', page, false),
+    await plansOf('listAgents', 'env', page, { withArchived: false }),
+    await plansOf('listAgents', 'env', page, { withArchived: false, search: 'bot' }),
     await plansOf('changeAgent', 'env', UUID, { archivedAt: 1 }, []),
     await plansOf('findApiKey', 'key'),
     await plansOf('listApiKeys', 'env', page),

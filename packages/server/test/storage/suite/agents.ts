@@ -101,13 +101,38 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal(await storage().changeAgent(newId(), id, { displayName: 'x' }, []), null)
     })
 
+    test('is found by a part of its id or of any of its names, in its environment', async () => {
+      const env = newId()
+      const agents = [
+        { agentId: 'support-1', agentName: 'First Line' },
+        { agentId: 'billing', agentName: 'Ledger 100%' },
+        { agentName: 'Ärzte Line' },
+      ]
+      for (const [index, agent] of agents.entries())
+        await append(storage(), env, event({ ...agent, runId: String(index) }))
+      const { agentId } = await runOf(storage(), env, '1')
+      await storage().changeAgent(env, agentId, { displayName: 'Accounts' }, [])
+      const find = async (search: string, place = env) => {
+        const { rows } = await storage().listAgents(place, { limit: 10, after: null }, { withArchived: true, search })
+        return rows.map(({ reportedName }) => reportedName)
+      }
+      assert.deepEqual(await find('LINE'), ['First Line', 'Ärzte Line'])
+      assert.deepEqual(await find('port-1'), ['First Line'])
+      for (const search of ['acc', '0%', 'BILL']) assert.deepEqual(await find(search), ['Ledger 100%'], search)
+      assert.deepEqual([await find('ärzte'), await find('_'), await find('acc', newId())], [[], [], []])
+      const line = { withArchived: true, search: 'line' }
+      const first = await storage().listAgents(env, { limit: 1, after: null }, line)
+      const second = await storage().listAgents(env, { limit: 1, after: first.rows[0]?.id ?? null }, line)
+      assert.deepEqual([first.more, second.rows[0]?.reportedName, second.more], [true, 'Ärzte Line', false])
+    })
+
     test('is archived until a run of it starts later; pages have any size', async () => {
       const env = newId()
       for (const agentId of ['a', 'b', 'c']) await append(storage(), env, event({ agentId, runId: agentId }))
       const list = async (withArchived: boolean, limit = 10) => {
         const found: (string | null)[] = []
         for (let after: string | null = null; ;) {
-          const { rows }: Page<AgentRow> = await storage().listAgents(env, { limit, after }, withArchived)
+          const { rows }: Page<AgentRow> = await storage().listAgents(env, { limit, after }, { withArchived })
           found.push(...rows.map(({ externalId, archivedAt }) => (archivedAt === null ? externalId : `-${externalId}`)))
           after = rows.at(-1)?.id ?? null
           if (after === null) return found
@@ -132,16 +157,16 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal((await archive('b', NOON + 9))?.archivedAt, NOON + 9)
       await archive('b', null)
       assert.deepEqual(await list(true), ['a', 'b', 'c'])
-      assert.deepEqual((await storage().listAgents(newId(), { limit: 10, after: null }, true)).rows, [])
+      assert.deepEqual((await storage().listAgents(newId(), { limit: 10, after: null }, { withArchived: true })).rows, [])
     })
 
     test('is archived although the clock of a run is ahead', async () => {
       const env = newId()
       await append(storage(), env, event({ agentId: 'a', time: NOON + 100 }))
       const { agentId: id } = await runOf(storage(), env)
-      const shown = async () => (await storage().listAgents(env, { limit: 10, after: null }, false)).rows.length
+      const shown = async () => (await storage().listAgents(env, { limit: 10, after: null }, { withArchived: false })).rows.length
       const archived = await storage().changeAgent(env, id, { archivedAt: NOON }, [])
-      assert.deepEqual((await storage().listAgents(env, { limit: 10, after: null }, true)).rows, [archived])
+      assert.deepEqual((await storage().listAgents(env, { limit: 10, after: null }, { withArchived: true })).rows, [archived])
       assert.equal(await shown(), 0)
       await append(storage(), env, event({ agentId: 'a', runId: 'next', time: NOON + 101 }))
       assert.equal(await shown(), 1)
@@ -157,7 +182,7 @@ export function agentsSuite(open: OpenStorage) {
         const archivedAt = round % 2 === 1 ? NOON + round : null
         const same = [{ displayName: name }, { archivedAt }]
         await Promise.all([...same, ...same, ...same].map(change))
-        const [row] = (await storage().listAgents(env, { limit: 1, after: null }, true)).rows
+        const [row] = (await storage().listAgents(env, { limit: 1, after: null }, { withArchived: true })).rows
         assert.deepEqual([row?.displayName, row?.archivedAt], [name, archivedAt])
         const { rows } = await storage().listAudit(env, { limit: 100, after: null })
         assert.equal(rows.length, 2 * round)
