@@ -46,12 +46,12 @@ export function AgentsOfDay() {
           </Link>
         ),
     },
-    { head: 'Model p95', right: true, cell: ({ llmLatency }) => llmLatency && duration(llmLatency.p95Ms) },
+    { head: 'Model p95', right: true, cell: ({ llmLatency }) => llmLatency && `≈ ${duration(llmLatency.p95Ms)}` },
     {
       head: 'Tool p95',
       right: true,
       wide: true,
-      cell: ({ toolLatency }) => toolLatency && duration(toolLatency.p95Ms),
+      cell: ({ toolLatency }) => toolLatency && `≈ ${duration(toolLatency.p95Ms)}`,
     },
     { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
     { head: 'Cost', right: true, cell: (agent) => <Cost of={costsOf(agent)} /> },

@@ -3,6 +3,7 @@ import { useMemo, useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
 import { duration, exact } from '../ui/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
+import { Facets } from './facets.tsx'
 import { statusWord } from './run-status.tsx'
 import { COST_PATTERN, SINCE, STATUS_FILTERS, type RunsSearch, type Since } from './search.ts'
 
@@ -148,6 +149,7 @@ function MoreFilters({ search, items, set }: MoreProps) {
         isOn={search.completeness === 'GAPS'}
         onChange={(isOn) => set({ completeness: isOn && 'GAPS' })}
       />
+      <Facets search={search} onChange={set} />
     </div>
   )
 }

@@ -20,8 +20,9 @@ export function bytes(count: number): string {
 }
 
 /** Median and 95th percentile of calls. */
+/** `≈`: usage sums have buckets of latencies, not each one. */
 export function percentiles(latency: { p50Ms: number; p95Ms: number } | null): string {
-  return latency === null ? '' : `${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
+  return latency === null ? '' : `≈ ${duration(latency.p50Ms)} / ${duration(latency.p95Ms)}`
 }
 
 export const exact = (time: number): string => EXACT.format(time)
