@@ -133,14 +133,14 @@ describe('the shell', { skip: withoutChromium }, () => {
   }
 
   test('tabs look alike, whether they are pages or parts of one', async () => {
-    const { page, close } = await tacho.open(`${tacho.home}/agents`)
+    const { page, close } = await tacho.open(`${tacho.home}/runs`)
     const look = (tab: ReturnType<Page['getByRole']>) =>
       tab.evaluate((element) => {
         const { borderBottomColor, borderBottomWidth, fontSize, fontWeight, color } = getComputedStyle(element)
         return { borderBottomColor, borderBottomWidth, fontSize, fontWeight, color }
       })
     const pages = page.getByRole('navigation', { name: 'Runs' })
-    const chosen = await look(pages.locator('[aria-current=page]').filter({ hasText: 'By agent' }))
+    const chosen = await look(pages.locator('[aria-current=page]').filter({ hasText: 'All' }))
     const other = await look(pages.getByRole('link', { name: 'By session' }))
     assert.notDeepEqual(chosen, other)
     await page.goto(`${tacho.home}/issues`)

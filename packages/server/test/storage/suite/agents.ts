@@ -157,16 +157,22 @@ export function agentsSuite(open: OpenStorage) {
       assert.equal((await archive('b', NOON + 9))?.archivedAt, NOON + 9)
       await archive('b', null)
       assert.deepEqual(await list(true), ['a', 'b', 'c'])
-      assert.deepEqual((await storage().listAgents(newId(), { limit: 10, after: null }, { withArchived: true })).rows, [])
+      assert.deepEqual(
+        (await storage().listAgents(newId(), { limit: 10, after: null }, { withArchived: true })).rows,
+        [],
+      )
     })
 
     test('is archived although the clock of a run is ahead', async () => {
       const env = newId()
       await append(storage(), env, event({ agentId: 'a', time: NOON + 100 }))
       const { agentId: id } = await runOf(storage(), env)
-      const shown = async () => (await storage().listAgents(env, { limit: 10, after: null }, { withArchived: false })).rows.length
+      const shown = async () =>
+        (await storage().listAgents(env, { limit: 10, after: null }, { withArchived: false })).rows.length
       const archived = await storage().changeAgent(env, id, { archivedAt: NOON }, [])
-      assert.deepEqual((await storage().listAgents(env, { limit: 10, after: null }, { withArchived: true })).rows, [archived])
+      assert.deepEqual((await storage().listAgents(env, { limit: 10, after: null }, { withArchived: true })).rows, [
+        archived,
+      ])
       assert.equal(await shown(), 0)
       await append(storage(), env, event({ agentId: 'a', runId: 'next', time: NOON + 101 }))
       assert.equal(await shown(), 1)

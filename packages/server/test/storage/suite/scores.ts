@@ -126,7 +126,7 @@ export function scoresSuite(open: OpenStorage) {
         event({ runId: 'new', agentId: 'bot' }),
       )
       assert.equal((await runOf(storage(), env, 'new')).agentExternalId, 'bot')
-      const { rows: agents } = await storage().listAgents(env, { limit: 10, after: null }, false)
+      const { rows: agents } = await storage().listAgents(env, { limit: 10, after: null }, { withArchived: false })
       assert.deepEqual(
         agents.map(({ externalId }) => externalId),
         ['bot'],
