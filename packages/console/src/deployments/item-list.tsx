@@ -1,5 +1,4 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import type { Key } from 'react'
 import { Button, LinkButton } from '../ui/button.tsx'
 import { DataTable, type Column } from '../ui/data-table.tsx'
 import { useListKeys } from '../ui/list-keys.ts'
