@@ -71,6 +71,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.waitForURL('**/agents?order=failed')
     await page.getByRole('searchbox', { name: 'Agent' }).fill('bill')
     await page.getByRole('row').filter({ hasText: 'support' }).waitFor({ state: 'detached' })
+    await page.keyboard.press('Escape')
     await pressBoth(page, 'g', 'e')
     await page.waitForURL('**/sessions')
     await page.getByRole('row').filter({ hasText: 'other' }).waitFor()
