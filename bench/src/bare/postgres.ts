@@ -38,6 +38,7 @@ const EVENTS: InsertedTable = {
       Object.values(EVENT_COLUMNS).map((column) => [column, column === 'time' ? 'bigint' : 'text'] as const),
     ),
     latency_us: 'bigint',
+    problem: 'text',
   },
   conflict: '',
 }

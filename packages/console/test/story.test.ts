@@ -54,7 +54,7 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     await page.getByText('/home/me/shop/src/price.ts +2 −1').waitFor()
     await assertLooks(page, 'story timeline')
     await page.keyboard.press('c')
-    await page.getByText('Germany has 19 %, all others 20 %.').waitFor()
+    await page.getByRole('list', { name: 'Transcript' }).getByText('Germany has 19 %, all others 20 %.').waitFor()
     await page.getByRole('group', { name: 'Output' }).first().getByText('drwxr-xr-x').waitFor()
     await assertLooks(page, 'story')
     // From the first step to this one, each shown before the next: rows that are out of sight are not in the page.

@@ -185,6 +185,12 @@ export const LIMITS = {
   searchedApprovals: 5_000,
   /** A filtered page of a timeline ends after this many rows were examined. */
   eventsLookedAt: 5_000,
+  problemsPageDefault: 100,
+  problemsPageMax: 100,
+  /** Payloads that are read for a page of a run's problems. */
+  problemsPageBytes: 1_048_576,
+  /** Pages of problems that a process reads at the same time, one for each workspace. */
+  problemsAtOnce: 2,
   /** Searches over payloads that a process runs at the same time, one of each workspace. */
   searchesAtOnce: 2,
   /** Searches of one workspace that wait for their turn in a process, half of them of one token or person. */

@@ -21,6 +21,10 @@ export const APPROVAL_STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'EXPIRED'] 
 /** In ascending order. */
 export const SEVERITIES = ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'] as const
 
+/** Why a person should look at an event of a run. */
+export const PROBLEM_KINDS = ['error', 'blocked', 'approval'] as const
+export type ProblemKind = (typeof PROBLEM_KINDS)[number]
+
 /** What a policy does with a matching tool call, from least to most strict. */
 export const POLICY_ACTIONS = ['ALLOW', 'WARN', 'REQUIRE_APPROVAL', 'BLOCK'] as const
 

@@ -14,6 +14,7 @@ export const OPERATOR_ENDPOINTS = {
   listOperatorRuns: {"path":"/environments/{environmentId}/runs"},
   readOperatorRun: {"path":"/environments/{environmentId}/runs/{runId}"},
   listEventRows: {"path":"/environments/{environmentId}/runs/{runId}/events"},
+  listRunProblems: {"path":"/environments/{environmentId}/runs/{runId}/problems"},
   readEvent: {"path":"/environments/{environmentId}/runs/{runId}/events/{eventId}"},
   traceEvent: {"path":"/environments/{environmentId}/runs/{runId}/events/{eventId}/trace"},
   readUsage: {"path":"/environments/{environmentId}/usage"},

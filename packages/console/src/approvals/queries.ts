@@ -2,10 +2,12 @@
 import type { ApprovalStatus } from '@tacho/contract/approval.ts'
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import type { EventRow } from '@tacho/contract/event.ts'
+import { problemOf } from '@tacho/contract/problem.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { saidBy } from '../runs/problems.ts'
+import { noteOf } from '../runs/notes.ts'
+import { tellProblem } from '../runs/problems.ts'
 import { eventQuery } from '../runs/run-queries.ts'
 import { usePages } from '../ui/pages.ts'
 
@@ -99,7 +101,10 @@ export function useLastSteps(environmentId: string, runId: string) {
       const said = async (row: EventRow) => {
         if (row.payloadBytes > STEP_BYTES) return { ...row, note: '', problem: null }
         const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, row.eventId))
-        return { ...row, ...saidBy(row.eventType, row.label, isObject(event.payload) ? event.payload : {}) }
+        const { eventType, label } = row
+        const payload = isObject(event.payload) ? event.payload : {}
+        const problem = problemOf({ eventType, label, payload })
+        return { ...row, note: noteOf(eventType, label, payload), problem: problem && tellProblem(eventType, problem) }
       }
       return Promise.all(items.toReversed().map(said))
     },

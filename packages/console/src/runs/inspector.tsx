@@ -1,3 +1,4 @@
+import type { Bar } from '@tacho/contract/bars.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
@@ -22,6 +23,8 @@ interface Props {
   environmentId: string
   runId: string
   step: Step
+  /** When it began and ended. */
+  bar: Bar
   /** When the run began. */
   start: number
   /** A tool that started, and has no end. */
@@ -30,7 +33,7 @@ interface Props {
 }
 
 /** Everything about one step. On a phone it covers the list. */
-export function Inspector({ environmentId, runId, step, start, isNeverEnded, onClose }: Props) {
+export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded, onClose }: Props) {
   const { data, error, refetch } = useQuery(eventQuery(environmentId, runId, step.eventId))
   const [tab, setTab] = useState<Tab>('content')
   return (
@@ -50,8 +53,9 @@ export function Inspector({ environmentId, runId, step, start, isNeverEnded, onC
           </Button>
         </div>
         <p className="tabular mt-0.5 text-sm text-soft">
-          Step {number(step.index + 1)} · +{duration(step.time - start)} ·{' '}
-          <time dateTime={step.timestamp}>{exact(step.time)}</time>
+          Step {number(step.index + 1)} · +{duration(bar.from - start)}
+          {bar.to > bar.from && <> · took {duration(bar.to - bar.from)}</>} ·{' '}
+          <time dateTime={new Date(bar.from).toISOString()}>{exact(bar.from)}</time>
         </p>
         {isNeverEnded && (
           <p className="mt-1 text-sm text-red">
@@ -111,6 +115,7 @@ function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: 
         {event.spanId !== null && <Fact name="Span">{event.spanId}</Fact>}
         {event.parentSpanId !== null && <Fact name="Parent span">{event.parentSpanId}</Fact>}
         {event.schemaVersion !== null && <Fact name="Schema">{event.schemaVersion}</Fact>}
+        <Fact name="Recorded">{event.timestamp}</Fact>
         <Fact name="Received">{exact(Date.parse(event.receivedAt))}</Fact>
       </dl>
     </>

@@ -1,4 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import { TONES } from '../ui/chip.tsx'
 import { number } from '../ui/format.ts'
 import { useIssuesOfRun, type Problem } from './problems.ts'
@@ -12,29 +13,37 @@ interface Props {
   runId: string
   problems: readonly Problem[]
   selected: Step | null
-  onSelect: (step: Step) => void
+  onSelect: (eventId: string) => void
 }
 
 /** What went wrong, each one click from its step. */
 export function ProblemChips({ environmentId, runId, problems, selected, onSelect }: Props) {
   const params = route.useParams()
   const issues = useIssuesOfRun(environmentId, runId).data?.items ?? []
-  if (problems.length === 0 && issues.length === 0) return null
+  const groups = useMemo(() => groupsOf(problems), [problems])
+  const shown = groups.slice(0, SHOWN)
+  if (groups.length === 0 && issues.length === 0) return null
   return (
     <div role="group" aria-label="Problems" className="mt-2 flex flex-wrap items-center gap-1.5">
-      {problems.slice(0, SHOWN).map(({ tone, text, step }) => (
-        <button
-          key={step.eventId}
-          type="button"
-          aria-pressed={step === selected}
-          onClick={() => onSelect(step)}
-          className={`h-6 max-w-72 truncate rounded-full px-2.5 text-xs font-medium hover:brightness-95 aria-pressed:outline-2 ${TONES[tone]}`}
-        >
-          <span aria-hidden>{tone === 'red' ? '✕ ' : '! '}</span>
-          <bdi>{text}</bdi>
-        </button>
-      ))}
-      {problems.length > SHOWN && <span className="text-xs text-soft">and {number(problems.length - SHOWN)} more</span>}
+      {shown.map(({ tone, text, why, eventId, all }) => {
+        const at = all.findIndex((one) => one.eventId === selected?.eventId)
+        return (
+          <button
+            key={eventId}
+            type="button"
+            aria-pressed={at !== -1}
+            title={why === '' ? undefined : why}
+            // Again: the next of them.
+            onClick={() => onSelect(all[(at + 1) % all.length]?.eventId ?? eventId)}
+            className={`h-6 max-w-72 truncate rounded-full px-2.5 text-xs font-medium hover:brightness-95 aria-pressed:outline-2 ${TONES[tone]}`}
+          >
+            <span aria-hidden>{tone === 'red' ? '✕ ' : '! '}</span>
+            <bdi>{text}</bdi>
+            {all.length > 1 && <span className="tabular"> ×{number(all.length)}</span>}
+          </button>
+        )
+      })}
+      {groups.length > SHOWN && <span className="text-xs text-soft">and {number(groups.length - SHOWN)} more</span>}
       {issues.map(({ id, title }) => (
         <Link
           key={id}
@@ -48,4 +57,10 @@ export function ProblemChips({ environmentId, runId, problems, selected, onSelec
       ))}
     </div>
   )
+}
+
+/** The same problem again and again is one chip. */
+function groupsOf(problems: readonly Problem[]) {
+  const groups = Map.groupBy(problems, ({ text, why }) => `${text}\n${why}`)
+  return [...groups.values()].flatMap((all) => (all[0] ? [{ ...all[0], all }] : []))
 }

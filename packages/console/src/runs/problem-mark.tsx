@@ -1,13 +1,15 @@
 import { useMemo } from 'react'
-import type { Problem } from './problems.ts'
+import { useNote, type OfRun } from './notes.ts'
+import type { Problem, Told } from './problems.ts'
+import type { Step } from './run-queries.ts'
 
 /** The problem of each step, by event id. */
 export function useProblemMarks(problems: readonly Problem[]): ReadonlyMap<string, Problem> {
-  return useMemo(() => new Map(problems.map((problem) => [problem.step.eventId, problem])), [problems])
+  return useMemo(() => new Map(problems.map((problem) => [problem.eventId, problem])), [problems])
 }
 
 /** In the row of a step: what went wrong, and why if there is room. */
-export function ProblemMark({ problem }: { problem: Omit<Problem, 'text' | 'step'> | undefined }) {
+export function ProblemMark({ problem }: { problem: Omit<Told, 'text'> | undefined }) {
   if (problem === undefined) return null
   const { tone, word, why } = problem
   const isRed = tone === 'red'
@@ -25,6 +27,11 @@ export function ProblemMark({ problem }: { problem: Omit<Problem, 'text' | 'step
       )}
     </span>
   )
+}
+
+/** The same for a row of a run, once it is in sight. */
+export function RowNote({ ofRun, step }: { ofRun: OfRun; step: Step }) {
+  return <StepNote note={useNote(ofRun, step)} />
 }
 
 /** After the label of a step: what it asks for. */

@@ -10,23 +10,27 @@ import { Button } from '../ui/button.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Cost, costsOf } from '../ui/cost.tsx'
-import { compact, counted, duration, exact } from '../ui/format.ts'
+import { compact, counted, duration, exact, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { RunMenu } from './run-menu.tsx'
-import { eventQuery } from './run-queries.ts'
+import { eventQuery, type Step } from './run-queries.ts'
 import { RunStatusChip } from './run-status.tsx'
 import { useWaitingFor } from './waiting.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 interface Props {
   run: OperatorRun
+  /** What it was asked; null: not known. */
+  question: string | null
+  /** The step that failed, and how often it failed so; null: not known. */
+  failed: { step: Step; times: number } | null
   onCompare: () => void
   /** Shows the step that tells the error. */
   onFailure: () => void
 }
 
-export function RunHeader({ run, onCompare, onFailure }: Props) {
+export function RunHeader({ run, question, failed, onCompare, onFailure }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const now = useNow()
@@ -36,8 +40,17 @@ export function RunHeader({ run, onCompare, onFailure }: Props) {
   return (
     <>
       <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
-        <h1 className="min-w-0 truncate text-lg max-sm:w-full font-semibold" title={run.runId}>
-          <bdi>{run.runId}</bdi>
+        <h1 className="flex min-w-0 items-baseline gap-2 max-sm:w-full" title={question ?? run.runId}>
+          {question !== null && <bdi className="min-w-0 truncate text-lg font-semibold">{question}</bdi>}
+          <bdi
+            className={
+              question === null
+                ? 'min-w-0 truncate text-lg font-semibold'
+                : 'max-w-40 shrink-0 truncate font-mono text-xs text-soft'
+            }
+          >
+            {run.runId}
+          </bdi>
         </h1>
         <Copy text={run.runId} label="Copy id" />
         <RunStatusChip run={run} />
@@ -58,7 +71,7 @@ export function RunHeader({ run, onCompare, onFailure }: Props) {
         </Button>
         <RunMenu place={place} run={run} />
       </div>
-      <Why run={run} onFailure={onFailure} />
+      <Why run={run} failed={failed} onFailure={onFailure} />
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">
         <Fact name="Agent">
           <Link
@@ -103,8 +116,8 @@ export function RunHeader({ run, onCompare, onFailure }: Props) {
 }
 
 /** Why it failed or was cancelled: the first thing that a person looks for. */
-function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
-  const why = whyEnded(run)
+function Why({ run, failed, onFailure }: Pick<Props, 'run' | 'failed' | 'onFailure'>) {
+  const why = whyEnded(run) ?? (run.status === 'FAILED' ? 'no event says why' : null)
   if (why === null) return null
   const { failure } = run
   const isCancelled = run.status === 'CANCELLED'
@@ -115,7 +128,14 @@ function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
       className={`mt-1.5 rounded-lg px-3 py-2 ${isCancelled ? 'bg-amber-wash text-amber' : 'bg-red-wash text-red'}`}
     >
       {!isCancelled && <span aria-hidden>✕ </span>}
+      {run.closedByRuleAt === null && (
+        <span>
+          {isCancelled ? 'Cancelled' : 'Failed'}
+          {!isCancelled && failed && ` at step ${number(failed.step.index + 1)}`}:{' '}
+        </span>
+      )}
       <bdi className="font-medium [overflow-wrap:anywhere]">{why}</bdi>
+      {failed && failed.times > 1 && <span>, {timesInWords(failed.times)}</span>}
       {run.closedByRuleAt !== null && (
         <span className="text-sm">
           {' '}
@@ -131,6 +151,8 @@ function Why({ run, onFailure }: Pick<Props, 'run' | 'onFailure'>) {
     </div>
   )
 }
+
+const timesInWords = (times: number) => ['', '', 'twice', 'three times'][times] ?? `${number(times)} times`
 
 /** The first cause is often what a person must mend. */
 function Causes({ runId, eventId }: { runId: string; eventId: string }) {

@@ -1,3 +1,4 @@
+import { barsOf, extentOf } from '@tacho/contract/bars.ts'
 import { neverEnded } from '@tacho/contract/never-ended.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useQuery } from '@tanstack/react-query'
@@ -10,7 +11,7 @@ import { Empty, isBlocking, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { CompareDialog } from './compare-dialog.tsx'
 import { Inspector } from './inspector.tsx'
-import { useProblems } from './problems.ts'
+import { failedAt, useProblems } from './problems.ts'
 import { ProblemChips } from './problem-chips.tsx'
 import { RunHeader } from './run-header.tsx'
 import { runQuery, useSteps, type Step } from './run-queries.ts'
@@ -36,8 +37,13 @@ export function RunPage() {
   const run = useQuery(runQuery(environmentId, runId))
   const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
   const lost = useNeverEnded(run.data, steps, isComplete)
-  const { problems, notes } = useProblems(environmentId, runId, steps, lost)
-  useTitle(runId)
+  const problems = useProblems(environmentId, run.data, steps, lost)
+  const question = run.data?.title ?? null
+  const bars = useMemo(() => barsOf(steps), [steps])
+  // Scores come later, and are no part of what the run did.
+  const extent = useMemo(() => extentOf(bars.filter((_, index) => steps[index]?.eventType !== 'SCORE')), [bars, steps])
+  const ofRun = useMemo(() => ({ environmentId, runId }), [environmentId, runId])
+  useTitle(question ?? runId)
 
   const { view = 'timeline', step: chosen, find = '', sort } = search
   const shown = useFound(steps, useDeferredValue(find))
@@ -55,14 +61,16 @@ export function RunPage() {
     [set],
   )
 
-  const failedAt = run.data?.failure?.eventId
-  const showFailure = () => set({ step: failedAt })
+  const failure = run.data?.failure ?? null
+  const failed = useMemo(() => failure && failedAt(failure, problems), [failure, problems])
+  const showFailure = () => set({ step: failed?.step.eventId ?? failure?.eventId })
 
   useKeys({
     j: () => select(neighbour(shown, selected, 1)),
     k: () => select(neighbour(shown, selected, -1)),
-    ']': () => select(problems.find(({ step }) => step.index > (selected?.index ?? -1))?.step),
-    '[': () => select(problems.findLast(({ step }) => step.index < (selected?.index ?? Infinity))?.step),
+    ']': () => select(problems.find(({ step }) => step && step.index > (selected?.index ?? -1))?.step ?? undefined),
+    '[': () =>
+      select(problems.findLast(({ step }) => step && step.index < (selected?.index ?? Infinity))?.step ?? undefined),
     t: { name: 'Show as timeline', act: () => set({ view: 'timeline' }) },
     c: { name: 'Show as transcript', act: () => set({ view: 'transcript' }) },
     b: { name: 'Show as table', act: () => set({ view: 'table' }) },
@@ -74,21 +82,27 @@ export function RunPage() {
     Escape: () => select(null),
   })
 
-  const failure = run.error ?? error
-  if (isBlocking(failure, run.data))
-    return <Trouble error={failure} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
+  const trouble = run.error ?? error
+  if (isBlocking(trouble, run.data))
+    return <Trouble error={trouble} retry={() => void Promise.all([run.refetch(), query.refetch()])} />
   if (!run.data || isPending) return <PagePending />
-  const list = { steps: shown, problems, notes, selected, onSelect: select, environmentId, runId }
+  const list = { steps: shown, problems, selected, onSelect: select }
   return (
     <div className="full-height flex flex-col">
       <div className="border-b border-line px-3 pt-3 sm:px-5">
-        <RunHeader run={run.data} onCompare={() => setComparing(true)} onFailure={showFailure} />
+        <RunHeader
+          run={run.data}
+          question={question}
+          failed={failed}
+          onCompare={() => setComparing(true)}
+          onFailure={showFailure}
+        />
         <ProblemChips
           environmentId={environmentId}
           runId={runId}
           problems={problems}
           selected={selected}
-          onSelect={select}
+          onSelect={(eventId) => set({ step: eventId })}
         />
         <RunScores place={place} run={run.data} onJudge={() => setJudging(true)} onStep={(step) => set({ step })} />
         <Scrubber steps={steps} problems={problems} selected={selected} onSelect={select} />
@@ -106,11 +120,11 @@ export function RunPage() {
           {shown.length === 0 ? (
             <Empty title="No step matches">Search looks at labels and types of steps.</Empty>
           ) : view === 'timeline' ? (
-            <TimelineView {...list} all={steps} />
+            <TimelineView {...list} bars={bars} extent={extent} ofRun={ofRun} />
           ) : view === 'transcript' ? (
-            <TranscriptView {...list} />
+            <TranscriptView {...list} {...ofRun} bars={bars} start={extent.from} />
           ) : (
-            <TableView {...list} sort={sort} onSort={(by) => set({ sort: by })} />
+            <TableView {...list} ofRun={ofRun} sort={sort} onSort={(by) => set({ sort: by })} />
           )}
         </div>
         {selected && (
@@ -118,7 +132,8 @@ export function RunPage() {
             environmentId={environmentId}
             runId={runId}
             step={selected}
-            start={steps[0]?.time ?? 0}
+            bar={bars[selected.index] ?? { from: selected.time, to: selected.time, depth: 0 }}
+            start={extent.from}
             isNeverEnded={lost.has(selected.eventId)}
             onClose={() => select(null)}
           />

@@ -67,7 +67,7 @@ export function Scrubber({ steps, problems, selected, onSelect }: Props) {
 function ticksOf(problems: readonly Problem[], start: number, span: number) {
   const placed = problems
     .toSorted(byTone)
-    .map(({ step, tone }) => [Math.round(((step.time - start) / span) * BUCKETS * 4) / 4, tone] as const)
+    .map(({ time, tone }) => [Math.round(((time - start) / span) * BUCKETS * 4) / 4, tone] as const)
   // Red last: where two problems share a place, the worse one shows.
   return [...new Map(placed)].map(([x, tone]) => (
     <rect

@@ -1,8 +1,9 @@
 import { useCallback, useMemo } from 'react'
 import { bytes, clock, duration, number } from '../ui/format.ts'
 import { EventType } from './event-type.tsx'
-import { ProblemMark, StepNote, useProblemMarks } from './problem-mark.tsx'
-import type { Problem, Sayings } from './problems.ts'
+import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
+import type { OfRun } from './notes.ts'
+import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import type { Sort } from './search.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
@@ -15,7 +16,7 @@ const ORDERS: Record<Sort, (a: Step, b: Step) => number> = {
 
 interface Props extends StepListProps {
   problems: readonly Problem[]
-  notes: Sayings['notes']
+  ofRun: OfRun
   sort: Sort | undefined
   onSort: (by: Sort | undefined) => void
 }
@@ -23,7 +24,7 @@ interface Props extends StepListProps {
 const COLUMNS =
   'grid grid-cols-[3rem_4.5rem_minmax(0,1fr)] items-center gap-3 px-3 sm:grid-cols-[4rem_6rem_5.5rem_minmax(0,1fr)_5rem_5rem] sm:px-5'
 
-export function TableView({ sort, onSort, problems, notes, ...list }: Props) {
+export function TableView({ sort, onSort, problems, ofRun, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const steps = useMemo(() => (sort ? [...list.steps].sort(ORDERS[sort]) : list.steps), [list.steps, sort])
   const { onSelect } = list
@@ -46,7 +47,7 @@ export function TableView({ sort, onSort, problems, notes, ...list }: Props) {
             className="min-w-0 truncate text-left"
           >
             <bdi>{step.label}</bdi>
-            <StepNote note={notes.get(step.eventId)} />
+            <RowNote ofRun={ofRun} step={step} />
           </button>
           <ProblemMark problem={marks.get(step.eventId)} />
         </span>
@@ -54,7 +55,7 @@ export function TableView({ sort, onSort, problems, notes, ...list }: Props) {
         <span className="hidden text-right text-soft sm:block">{duration(step.gap)}</span>
       </div>
     ),
-    [marks, notes, onSelect],
+    [marks, ofRun, onSelect],
   )
   return (
     <>

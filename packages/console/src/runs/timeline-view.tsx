@@ -1,25 +1,25 @@
-import { useCallback, useMemo } from 'react'
+import { useCallback } from 'react'
 import { duration } from '../ui/format.ts'
-import { barsOf, extentOf } from '@tacho/contract/bars.ts'
+import type { Bar } from '@tacho/contract/bars.ts'
 import { EventType, lookOf } from './event-type.tsx'
-import { ProblemMark, StepNote, useProblemMarks } from './problem-mark.tsx'
-import type { Problem, Sayings } from './problems.ts'
+import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
+import type { OfRun } from './notes.ts'
+import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
 
+interface Props extends StepListProps {
+  /** Of all steps of the run, by their index. */
+  bars: readonly Bar[]
+  /** The time that all bars take up. */
+  extent: { from: number; span: number }
+  problems: readonly Problem[]
+  ofRun: OfRun
+}
+
 /** Waterfall: a call as long as it took, a step that closes its span from the span's first event, any other at its time. */
-export function TimelineView({
-  all,
-  problems,
-  notes,
-  ...list
-}: StepListProps & { all: readonly Step[]; problems: readonly Problem[]; notes: Sayings['notes'] }) {
-  const bars = useMemo(() => barsOf(all), [all])
+export function TimelineView({ bars, extent: { from, span }, problems, ofRun, ...list }: Props) {
   const marks = useProblemMarks(problems)
-  const { from, span } = useMemo(
-    () => extentOf(bars.filter((_, index) => all[index]?.eventType !== 'SCORE')),
-    [bars, all],
-  )
   const { onSelect } = list
   const row = useCallback(
     (step: Step, isSelected: boolean) => {
@@ -43,7 +43,7 @@ export function TimelineView({
             style={{ paddingLeft: bar.depth * 14 }}
           >
             <bdi>{step.label}</bdi>
-            <StepNote note={notes.get(step.eventId)} />
+            <RowNote ofRun={ofRun} step={step} />
           </button>
           <ProblemMark problem={marks.get(step.eventId)} />
           <span aria-hidden className="relative hidden h-full w-1/3 shrink-0 sm:block">
@@ -58,7 +58,7 @@ export function TimelineView({
         </div>
       )
     },
-    [bars, from, span, marks, notes, onSelect],
+    [bars, from, span, marks, ofRun, onSelect],
   )
   return (
     <StepList {...list} label="Timeline" rowPx={32}>

@@ -1,3 +1,4 @@
+import type { Bar } from '@tacho/contract/bars.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useCallback } from 'react'
 import { duration } from '../ui/format.ts'
@@ -13,12 +14,15 @@ interface Props extends StepListProps {
   environmentId: string
   runId: string
   problems: readonly Problem[]
+  /** Of all steps of the run, by their index. */
+  bars: readonly Bar[]
+  /** When the run began. */
+  start: number
 }
 
 /** The run as a conversation. Payloads are read for what is in sight. */
-export function TranscriptView({ environmentId, runId, problems, ...list }: Props) {
+export function TranscriptView({ environmentId, runId, problems, bars, start, ...list }: Props) {
   const marks = useProblemMarks(problems)
-  const start = list.steps[0]?.time ?? 0
   const row = useCallback(
     (step: Step, isSelected: boolean) => (
       <TranscriptStep
@@ -26,13 +30,13 @@ export function TranscriptView({ environmentId, runId, problems, ...list }: Prop
         runId={runId}
         eventId={step.eventId}
         step={step}
-        start={start}
+        after={(bars[step.index]?.from ?? step.time) - start}
         // The content of other steps says what went wrong.
         problem={step.eventType === 'TOOL_START' ? marks.get(step.eventId) : undefined}
         isCurrent={isSelected}
       />
     ),
-    [environmentId, runId, start, marks],
+    [environmentId, runId, bars, start, marks],
   )
   return (
     <StepList {...list} label="Transcript" rowPx={96} measured>
@@ -46,8 +50,8 @@ interface TranscriptStepProps {
   runId: string
   eventId: string
   step: Step
-  /** When the run began. */
-  start: number
+  /** Milliseconds since the run began. */
+  after: number
   problem?: Problem | undefined
   isCurrent: boolean
 }
@@ -57,7 +61,7 @@ export function TranscriptStep({
   runId,
   eventId,
   step,
-  start,
+  after,
   problem,
   isCurrent,
 }: TranscriptStepProps) {
@@ -69,7 +73,7 @@ export function TranscriptStep({
       <div className="mx-auto max-w-3xl">
         <header className="mb-1 flex items-center gap-2 text-xs text-soft">
           <EventType type={step.eventType} />
-          <span className="tabular">+{duration(step.time - start)}</span>
+          <span className="tabular">+{duration(after)}</span>
           <ProblemMark problem={problem} />
         </header>
         <Content environmentId={environmentId} runId={runId} eventId={eventId} />

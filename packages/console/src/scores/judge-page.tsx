@@ -1,8 +1,9 @@
+import { barsOf, extentOf } from '@tacho/contract/bars.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { typedScore } from '@tacho/contract/score-text.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useEffect, useId, useRef, useState } from 'react'
+import { useEffect, useId, useMemo, useRef, useState } from 'react'
 import { api } from '../api.ts'
 import { startOf } from '../runs/period.ts'
 import { useSteps } from '../runs/run-queries.ts'
@@ -223,6 +224,7 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
   const params = route.useParams()
   const { steps, isPending, error, query } = useSteps(environmentId, run.runId, false)
   const { runId, agent, startedAt } = run
+  const bars = useMemo(() => barsOf(steps), [steps])
   return (
     <section aria-label="Run" className="flex min-h-0 flex-1 flex-col">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-2 text-sm sm:px-5">
@@ -249,6 +251,8 @@ function Judged({ environmentId, run }: { environmentId: string; run: OperatorRu
           runId={runId}
           steps={steps}
           problems={NO_PROBLEMS}
+          bars={bars}
+          start={extentOf(bars).from}
           selected={null}
           onSelect={() => undefined}
         />

@@ -110,7 +110,7 @@ function Row({ environmentId, step, isCurrent }: { environmentId: string; step: 
         runId={step.run.runId}
         eventId={step.ownId}
         step={step}
-        start={Date.parse(step.run.startedAt)}
+        after={step.time - Date.parse(step.run.startedAt)}
         isCurrent={isCurrent}
       />
       {step.more > 0 && (

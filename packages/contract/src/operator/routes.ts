@@ -26,6 +26,7 @@ import {
   OperatorRunParams,
   OperatorRunsQuery,
 } from './run.ts'
+import { RunProblemPage, RunProblemsQuery } from './run-problem.ts'
 import { retentionRoutes } from './retention-routes.ts'
 import { agentRoutes } from './agent-routes.ts'
 import { runViewRoutes } from './run-view-routes.ts'
@@ -206,6 +207,20 @@ export const OPERATOR_ROUTES = {
     query: EventRowsQuery,
     status: 200,
     reply: EventRowPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  listRunProblems: {
+    method: 'GET',
+    access: 'viewer',
+    path: '/environments/{environmentId}/runs/{runId}/problems',
+    summary:
+      'List the events of a run that a person should look at, by time: errors, blocked calls, calls that needed approval',
+    tag: 'Runs',
+    scopes: [],
+    params: OperatorRunParams,
+    query: RunProblemsQuery,
+    status: 200,
+    reply: RunProblemPage,
     errors: ['not_found', 'invalid_cursor'],
   },
   readEvent: {

@@ -1,7 +1,7 @@
 /** Which tool an event calls or holds back, by the conventions of payloads. Source: decision "Usage by tool and session". */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ToolUse } from '../storage/events.ts'
-import { problemOf } from './prompt-use.ts'
+import { problemKind } from './prompt-use.ts'
 import { isStorableText } from './text.ts'
 
 type Payload = Record<string, unknown>
@@ -10,7 +10,7 @@ type Payload = Record<string, unknown>
 export function toolUseOf(eventType: string, payload: Payload): ToolUse | null {
   const isCall = eventType === 'TOOL_CALL'
   if (!isCall && eventType !== 'POLICY_DECISION') return null
-  const problem = problemOf(eventType, payload)
+  const problem = problemKind(eventType, payload)
   if (!isCall && problem === null) return null
   const { toolName } = payload
   const isName = typeof toolName === 'string' && toolName.length <= LIMITS.searchChars && isStorableText(toolName)

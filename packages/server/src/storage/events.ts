@@ -2,6 +2,7 @@ import type { RejectionCode } from '@tacho/contract/errors.ts'
 import type { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { Said } from '@tacho/contract/said.ts'
+import type { ProblemKind } from '@tacho/contract/words.ts'
 import type { EventFailure } from './failure.ts'
 import type { Numbering } from './completeness.ts'
 import type { RunRow } from './runs.ts'
@@ -52,18 +53,14 @@ export interface NewUsage {
 
 export interface PromptUse {
   versionId: string
-  problem: Problem | null
+  problem: ProblemKind | null
 }
 
 export interface ToolUse {
   tool: string
   /** `blocked` and `approval` are decisions, not calls. */
-  problem: Problem | null
+  problem: ProblemKind | null
 }
-
-/** An event that a person should look at. `approval`: a tool call that waited for a person. */
-export type Problem = (typeof PROBLEMS)[number]
-export const PROBLEMS = ['error', 'blocked', 'approval'] as const
 
 export interface EventBatchRows {
   environmentId: string
@@ -120,6 +117,11 @@ export interface StoredEvent extends EventRowRead {
   payload: string
   /** The stored payload does not match its checksum, and `payload` is empty. */
   payloadDamaged?: true
+}
+
+/** An event that a person should look at. */
+export interface ProblemEvent extends StoredEvent {
+  problem: ProblemKind
 }
 
 export interface FoundEvent {

@@ -18,6 +18,7 @@ import { environmentsRoutes } from './environments.ts'
 import { erasuresRoutes } from './erasures.ts'
 import { onceByKey } from './idempotency.ts'
 import { operatorEventsRoutes } from './events.ts'
+import { problemsRoutes } from './problems.ts'
 import { exportsRoutes } from './exports.ts'
 import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
@@ -72,6 +73,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   erasuresRoutes(app, deps)
   alertsRoutes(app, deps)
   operatorEventsRoutes(app, deps)
+  problemsRoutes(app, deps)
   usageRoutes(app, deps)
   completenessRoutes(app, deps)
   operatorApprovalsRoutes(app, deps, approvals)

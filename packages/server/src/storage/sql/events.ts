@@ -7,6 +7,7 @@ import type {
   EventRowsRead,
   EventsRead,
   FoundEvent,
+  ProblemEvent,
   StoredEvent,
   Timeline,
 } from '../events.ts'
@@ -21,6 +22,7 @@ export const eventsActs = {
   readTimeline: read(readTimeline),
   listEvents: look(listEvents),
   listEventRows: read(listEventRows),
+  listProblems: look(listProblems),
 }
 
 export const eventSession = (run: string) =>
@@ -106,6 +108,19 @@ export function listEvents(
   const from = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = { env: environmentId, run, ...after }
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
+}
+
+/** The same of the events that a person should look at: they have an index, however long the run is. */
+function listProblems(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  { after, ...page }: EventPage,
+): Promise<EventsRead<ProblemEvent>> {
+  const problems = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
+  const from = `${problems}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+  const params = { env: environmentId, run, ...after }
+  return readPayloadPage(sql, { start: WITH_RUN, columns: `${ROW}, e.problem`, bytes: BYTES, from, params }, page)
 }
 
 /**

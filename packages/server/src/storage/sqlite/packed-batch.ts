@@ -3,7 +3,8 @@
  * thread that serves HTTP more than to judge them. The writer takes the texts apart by their lengths. A text that the
  * event before has too is not sent again, and is one string for the writer too.
  */
-import { PROBLEMS, type EventBatchRows, type NewEvent } from '../events.ts'
+import { PROBLEM_KINDS } from '@tacho/contract/words.ts'
+import type { EventBatchRows, NewEvent } from '../events.ts'
 import type { EventFailure } from '../failure.ts'
 import type { NewScore } from '../scores.ts'
 import type { CallTokens } from '../uncosted.ts'
@@ -64,9 +65,9 @@ export function packBatch(
     add(event.outcome, null)
     add(usage && usage.model, before?.usage?.model)
     add(promptUse && promptUse.versionId, before?.promptUse?.versionId)
-    numbers[at++] = promptUse?.problem ? PROBLEMS.indexOf(promptUse.problem) : NULL
+    numbers[at++] = promptUse?.problem ? PROBLEM_KINDS.indexOf(promptUse.problem) : NULL
     add(toolUse && toolUse.tool, before?.toolUse?.tool)
-    numbers[at++] = toolUse?.problem ? PROBLEMS.indexOf(toolUse.problem) : NULL
+    numbers[at++] = toolUse?.problem ? PROBLEM_KINDS.indexOf(toolUse.problem) : NULL
     numbers[at++] = event.latencyMs ?? NULL
     add(event.traits, before?.traits)
     add(event.number, null)
@@ -149,10 +150,10 @@ export function unpackBatch({
     }
     const model = maybe(before?.usage?.model)
     const versionId = maybe(before?.promptUse?.versionId)
-    const problem = PROBLEMS[next()] ?? null
+    const problem = PROBLEM_KINDS[next()] ?? null
     if (versionId !== null) event.promptUse = { versionId, problem }
     const tool = maybe(before?.toolUse?.tool)
-    const toolProblem = PROBLEMS[next()] ?? null
+    const toolProblem = PROBLEM_KINDS[next()] ?? null
     if (tool !== null) event.toolUse = { tool, problem: toolProblem }
     const latency = next()
     if (latency !== NULL) event.latencyMs = latency

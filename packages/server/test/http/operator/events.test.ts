@@ -196,3 +196,45 @@ test('an id with NUL names no event', async () => {
   const answer = await service.operator(`/environments/${service.environmentId}/runs/%00/events/%00/trace`)
   assert.deepEqual(refusalOf(answer), [404, 'not_found'])
 })
+
+test('the problems of a run come with their reasons, in pages, from far into a long run', async () => {
+  const start = Date.now() - 60_000
+  const fine = Array.from({ length: 400 }, (_, n) =>
+    event({ runId: 'ill', eventType: 'TOOL_CALL', payload: { toolName: 'read', output: 'ok' }, timestamp: start + n }),
+  )
+  const ill = (eventId: string, eventType: string, at: number, payload: Record<string, unknown>, label = eventId) =>
+    event({ runId: 'ill', eventId, eventType, label, payload, timestamp: start + at })
+  const policyIds = ['refunds']
+  const reason = 'policy "refunds": above 500 a person decides'
+  for (let at = 0; at < fine.length; at += LIMITS.batchEvents)
+    await service.record(fine.slice(at, at + LIMITS.batchEvents))
+  await service.record([
+    ill('asked', 'POLICY_DECISION', 500, { action: 'REQUIRE_APPROVAL', toolName: 'refund', policyIds, reason }),
+    ill('held', 'POLICY_DECISION', 510, { action: 'BLOCK', toolName: 'x'.repeat(9_000) }),
+    ill('allowed', 'POLICY_DECISION', 515, { action: 'ALLOW', toolName: 'refund' }),
+    ill('failed', 'TOOL_CALL', 520, { toolName: 'pay', error: { name: 'HttpError', message: '503\nmore' } }, 'pay'),
+    ill('said', 'ERROR', 530, {}, 'It broke'),
+    ill('end', 'SESSION_OUTCOME', 540, { status: 'FAILED' }, 'Failed'),
+  ])
+  const address = timelineOf('ill').replace(/events$/, 'problems')
+  const read = async (query: string) => replyOf('listRunProblems', await service.operator(`${address}${query}`))
+  const { items, nextCursor } = await read('')
+  assert.equal(nextCursor, null)
+  assert.deepEqual(
+    items.map(({ eventId, kind, name, why }) => [eventId, kind, name.slice(0, 10), why]),
+    [
+      ['asked', 'approval', 'refund', 'by refunds: above 500 a person decides'],
+      ['held', 'blocked', 'xxxxxxxxxx', ''],
+      ['failed', 'error', 'pay', 'HttpError: 503'],
+      ['said', 'error', 'It broke', ''],
+      ['end', 'error', 'Failed', ''],
+    ],
+  )
+  assert.ok((items[1]?.name.length ?? 0) < 200)
+  const first = await read('?limit=2')
+  assert.deepEqual(idsOf(first), ['asked', 'held'])
+  assert.deepEqual(idsOf(await read(`?${cursorOf(first)}`)), ['failed', 'said', 'end'])
+  const foreign = refusalOf(await service.operator(`${timelineOf('ill')}?${cursorOf(first)}`))
+  assert.deepEqual(foreign, [400, 'invalid_cursor'])
+  assert.deepEqual(refusalOf(await service.operator(address.replace('/ill/', '/none/'))), [404, 'not_found'])
+})

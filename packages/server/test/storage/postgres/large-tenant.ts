@@ -54,8 +54,8 @@ async function fillRuns({ client, env }: LargeTenant, first: { id: string; agent
       SELECT tenant, 3000000 + n, 'key ' || n, 'client ' || n, 'agent'
       FROM (SELECT DISTINCT environment_id AS tenant FROM runs) AS tenants, generate_series(1, ${ENVELOPES}) AS n`,
   )
-  const ofEvent = `gen_random_uuid(), CASE WHEN n % 4 = 0 THEN 'TOOL_CALL' ELSE 'AGENT_STEP' END, 'label', '{"text":"' || repeat('x', 100) || '"}'`
-  const names = 'environment_id, run, seq, time, received_at, envelope, event_id, event_type, label, payload'
+  const ofEvent = `gen_random_uuid(), CASE WHEN n % 4 = 0 THEN 'TOOL_CALL' ELSE 'AGENT_STEP' END, 'label', '{"text":"' || repeat('x', 100) || '"}', CASE WHEN n % 100 = 0 THEN 'error' END`
+  const names = 'environment_id, run, seq, time, received_at, envelope, event_id, event_type, label, payload, problem'
   const envelope = `3000000 + 1 + n % ${ENVELOPES}`
   await client.query(
     `INSERT INTO events (${names}) SELECT r.environment_id, r.number, n, $1::bigint + n, $1, ${envelope}, ${ofEvent}

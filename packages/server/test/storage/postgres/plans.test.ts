@@ -227,6 +227,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     assert.ok(found)
     await storage.findEvent(env, 'run 1000', found.eventId)
     for (const page of [null, place]) {
+      await storage.listProblems(env, long.id, { limit: 50, pageBytes: 1_048_576, after: page })
       await storage.listEventRows(env, long.id, { limit: 50, order: 'time', after: page })
       await storage.listEventRows(env, long.id, { limit: 50, order: 'latest', after: page })
     }

@@ -215,6 +215,17 @@ test('a page of a timeline comes in order from its index', async () => {
   }
 })
 
+test('the problems of a run come in order from their index', async () => {
+  for (const after of [null, place]) {
+    const plans = await plansOf('listProblems', 'env', 'run', { limit: 10, pageBytes: 1, after })
+    assert.equal(plans.length, 2)
+    for (const plan of plans) {
+      assert.match(plan, /SEARCH e USING INDEX problems_by_time \(run=\?/)
+      assert.doesNotMatch(plan, /TEMP B-TREE/)
+    }
+  }
+})
+
 test('a page by arrival sorts the seqs of an index and reads only its own rows', async () => {
   const rows: EventRowsPage = { limit: 10, order: 'arrival', after: place }
   const [plan = ''] = await plansOf('listEventRows', 'env', 'run', rows)

@@ -281,6 +281,7 @@ CREATE TABLE events (
   span_id TEXT,
   parent_span_id TEXT,
   latency_us INTEGER, -- NULL: its payload does not say so
+  problem TEXT, -- what a person should look at: error, blocked, approval; NULL: nothing
   -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
   payload_bytes INTEGER,
   block INTEGER,
@@ -606,6 +607,8 @@ CREATE TABLE prices (
   changed_at INTEGER NOT NULL,
   PRIMARY KEY (workspace_id, model)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX problems_by_time ON events (run, time) WHERE problem IS NOT NULL;
 
 CREATE TABLE prompt_versions (
   workspace_id TEXT NOT NULL,

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { EVENT_ORDERS } from '@tacho/contract/operator/run.ts'
 import type { EventFilter, EventRowRead, EventRowsPage, NewEvent } from '../../../src/storage/events.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
-import { append, event, newId, NOON, outcome, runOf } from './sample.ts'
+import { append, event, newId, NOON, outcome, runOf, sampleFailure } from './sample.ts'
 
 const ids = (rows: { eventId: string }[]) => rows.map(({ eventId }) => eventId)
 const ample = { limit: 1000, pageBytes: 1e9, after: null }
@@ -53,6 +53,54 @@ export function timelineSuite(open: OpenStorage) {
       const rowsMore = async (limit: number) =>
         (await storage().listEventRows(env, run, { limit, order: 'time', after: null })).more
       assert.deepEqual([await rowsMore(2), await rowsMore(3), await rowsMore(4)], [true, false, false])
+    })
+
+    test('has its problems in pages of their own, by time, however many other events lie between', async () => {
+      const env = newId()
+      const call = (problem: 'error' | null, given: Partial<NewEvent>) =>
+        event({ eventType: 'TOOL_CALL', toolUse: { tool: 'pay', problem }, payload: '{"error":"503"}', ...given })
+      const decision = (problem: 'blocked' | 'approval', given: Partial<NewEvent>) =>
+        event({ eventType: 'POLICY_DECISION', toolUse: { tool: 'pay', problem }, ...given })
+      await append(
+        storage(),
+        env,
+        outcome('FAILED', { eventId: 'end', time: NOON + 900 }),
+        event({ eventType: 'ERROR', eventId: 'error', failure: sampleFailure(), time: NOON + 500 }),
+        ...Array.from({ length: 40 }, (_, n) => event({ time: NOON + n * 10 })),
+        call('error', { eventId: 'failed', time: NOON + 200 }),
+        call(null, { eventId: 'worked', time: NOON + 210 }),
+        decision('approval', { eventId: 'asked', time: NOON + 200 }),
+        decision('blocked', { eventId: 'held', time: NOON + 100 }),
+      )
+      await append(storage(), env, event({ runId: 'other', eventType: 'ERROR', failure: sampleFailure() }))
+      const run = (await runOf(storage(), env)).id
+      const whole = await storage().listProblems(env, run, ample)
+      assert.deepEqual(
+        whole.rows.map(({ eventId, problem }) => [eventId, problem]),
+        [
+          ['held', 'blocked'],
+          ['failed', 'error'],
+          ['asked', 'approval'],
+          ['error', 'error'],
+          ['end', 'error'],
+        ],
+      )
+      assert.equal(whole.rows[1]?.payload, '{"error":"503"}')
+      const first = await storage().listProblems(env, run, { ...ample, limit: 2 })
+      assert.deepEqual([ids(first.rows), first.more], [['held', 'failed'], true])
+      const { time = 0, seq = 0 } = first.rows[1] ?? {}
+      const rest = await storage().listProblems(env, run, { ...ample, after: { time, seq } })
+      assert.deepEqual([ids(rest.rows), rest.more], [['asked', 'error', 'end'], false])
+      // At least one row, then as many as the payloads allow.
+      assert.deepEqual(ids((await storage().listProblems(env, run, { ...ample, pageBytes: 1 })).rows), ['held'])
+      assert.deepEqual((await storage().listProblems(newId(), run, ample)).rows, [])
+    })
+
+    test('a cancelled run says why it ended, which is no problem', async () => {
+      const env = newId()
+      const why = sampleFailure({ errorClass: 'SIGTERM', message: null, place: { kind: 'run', name: null } })
+      await append(storage(), env, outcome('CANCELLED', { failure: why }))
+      assert.deepEqual((await storage().listProblems(env, (await runOf(storage(), env)).id, ample)).rows, [])
     })
 
     test('has pages that end before their payloads exceed pageBytes, with at least one row', async () => {

@@ -586,6 +586,7 @@ CREATE TABLE events (
   parent_span_id text,
   payload text NOT NULL,
   latency_us bigint, -- NULL: its payload does not say so
+  problem text, -- what a person should look at: error, blocked, approval; NULL: nothing
   -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
   payload_bytes integer,
   block integer,
@@ -604,6 +605,8 @@ CREATE TABLE events (
 -- It has everything that timelines select by, in their order, so no other index can seem better. By arrival, seqs are
 -- found in it without the rows.
 CREATE INDEX events_by_time ON events (environment_id, run, time, seq);
+-- The problems of a run, however long it is: they are few.
+CREATE INDEX problems_by_time ON events (environment_id, run, time, seq) WHERE problem IS NOT NULL;
 -- Tool calls of a time, over all runs, for simulations.
 CREATE INDEX tool_calls_by_time ON events (environment_id, time, run, seq) WHERE event_type = 'TOOL_CALL';
 -- For erasures. Events of a session that is not the one of their run are rare. Texts may be longer than an index row, so

@@ -1,5 +1,7 @@
 /** An event as a row: which columns hold it as sent, and which a retry must share. */
+import type { ProblemKind } from '@tacho/contract/words.ts'
 import type { NewEvent } from '../../events.ts'
+import { isError } from '../../failure.ts'
 import { ENVELOPE, envelopeTexts } from './envelopes.ts'
 import { ownSession, type RunState } from './run-state.ts'
 
@@ -26,11 +28,18 @@ function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: 
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
 
-export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us']
+export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us', 'problem']
 
 /** In the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
-  return [...eventValues(event), event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)]
+  const latencyMicros = event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)
+  return [...eventValues(event), latencyMicros, problemOfEvent(event)]
+}
+
+/** What a person should look at. A failed outcome is a problem even if it does not say why. */
+function problemOfEvent(event: NewEvent): ProblemKind | null {
+  if (event.toolUse !== null) return event.toolUse.problem
+  return event.outcome === 'FAILED' || isError(event) ? 'error' : null
 }
 
 /**

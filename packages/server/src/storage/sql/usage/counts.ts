@@ -2,10 +2,11 @@
  * What events add to usage, latencies, tools, tokens without a cost and the results of prompt versions. Appends add with
  * `times` 1; an erasure takes the same away with a negative one.
  */
+import type { ProblemKind } from '@tacho/contract/words.ts'
 import { bucketOf } from '../../latency-buckets.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedUsage } from '../../erasures.ts'
-import type { NewEvent, Problem, PromptUse } from '../../events.ts'
+import type { NewEvent, PromptUse } from '../../events.ts'
 import { hourOf } from '../../hours.ts'
 import { TOKEN_PARTS, type CallTokens } from '../../uncosted.ts'
 import type { RunState } from '../append/run-state.ts'
@@ -166,6 +167,6 @@ function tokenSums(tokens: CallTokens, times: number): number[] {
   return TOKEN_PARTS.map((part) => sign * tokens[part])
 }
 
-function problemSums(problem: Problem | null, times: number): number[] {
+function problemSums(problem: ProblemKind | null, times: number): number[] {
   return [problem === 'error' ? times : 0, problem === 'blocked' ? times : 0, problem === 'approval' ? times : 0]
 }

@@ -562,6 +562,7 @@ CREATE TABLE events (
   span_id TEXT,
   parent_span_id TEXT,
   latency_us INTEGER, -- NULL: its payload does not say so
+  problem TEXT, -- what a person should look at: error, blocked, approval; NULL: nothing
   -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
   payload_bytes INTEGER,
   block INTEGER,
@@ -571,6 +572,8 @@ CREATE TABLE events (
   UNIQUE (environment_id, run, event_id)
 ) STRICT;
 CREATE INDEX events_by_time ON events (run, time);
+-- The problems of a run, however long it is: they are few.
+CREATE INDEX problems_by_time ON events (run, time) WHERE problem IS NOT NULL;
 -- Tool calls of a time, over all runs, for simulations.
 CREATE INDEX tool_calls_by_time ON events (environment_id, time) WHERE event_type = 'TOOL_CALL';
 -- For erasures. Events of a session that is not the one of their run are rare.

@@ -1,0 +1,85 @@
+/** What the payload of a step says beside its label, such as "asks for refund". Read only for rows in sight. */
+import { whyCancelled } from '@tacho/contract/failure.ts'
+import { inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
+import { callInShort, toldCall } from '@tacho/contract/told-call.ts'
+import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { eventQuery, type Step } from './run-queries.ts'
+
+const MAY_NOTE = new Set(['TOOL_CALL', 'POLICY_DECISION', 'LLM_CALL', 'SESSION_OUTCOME'])
+/** A long conversation is not worth its note. */
+const NOTED_BYTES = 65_536
+const NOTE_CHARS = 140
+/** A row that is scrolled past reads nothing. */
+const SETTLED_MS = 150
+/** Below the connections of a browser: the payload of a step that a person opens need not wait for all notes. */
+const READ_AT_ONCE = 4
+
+export interface OfRun {
+  environmentId: string
+  runId: string
+}
+
+/** Empty until it is read, and if there is nothing to say. */
+export function useNote(ofRun: OfRun, step: Step): string {
+  const cache = useQueryClient()
+  const isSettled = useSettled()
+  const mayNote = MAY_NOTE.has(step.eventType) && step.payloadBytes <= NOTED_BYTES
+  return useQuery({ ...noteQuery(cache, ofRun, step), enabled: isSettled && mayNote }).data ?? ''
+}
+
+function useSettled(): boolean {
+  const [isSettled, setSettled] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(true), SETTLED_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return isSettled
+}
+
+function noteQuery(cache: QueryClient, { environmentId, runId }: OfRun, { eventId, eventType, label }: Step) {
+  return queryOptions({
+    queryKey: ['note', environmentId, runId, eventId],
+    queryFn: ({ signal }) =>
+      inTurn(signal, async () => {
+        const { event } = await cache.fetchQuery(eventQuery(environmentId, runId, eventId))
+        return noteOf(eventType, label, isObject(event.payload) ? event.payload : {})
+      }),
+    staleTime: Infinity,
+    gcTime: 60_000,
+  })
+}
+
+let reading = 0
+const waiting: (() => void)[] = []
+
+async function inTurn<Result>(signal: AbortSignal, read: () => Promise<Result>): Promise<Result> {
+  if (reading >= READ_AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve))
+  else reading++
+  try {
+    signal.throwIfAborted()
+    return await read()
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else reading--
+  }
+}
+
+export function noteOf(eventType: string, label: string, payload: Json): string {
+  if (eventType === 'POLICY_DECISION') {
+    const tool = textAt(payload, 'toolName')
+    if (toldCall({ input: payload['input'] })) return callInShort(payload, NOTE_CHARS)
+    return tool === null || label.includes(tool) ? '' : `asks for ${tool}`
+  }
+  if (eventType === 'TOOL_CALL') {
+    const call = callInShort(payload, NOTE_CHARS)
+    // JSON is for the step itself.
+    return /^[[{]/.test(call) ? '' : call
+  }
+  const why = whyCancelled(eventType, payload)
+  if (why !== null) return inShort(why)
+  if (eventType !== 'LLM_CALL') return ''
+  const asked = messagesAt(payload, 'output').flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name))
+  return asked.length === 0 ? '' : inShort(`asks for ${[...new Set(asked)].join(', ')}`)
+}

@@ -1,0 +1,161 @@
+/** The page of a run tells what it was asked, how it ended and why, however long it is. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { event } from '../../server/test/setup/service.ts'
+import { withoutChromium } from './setup/chromium.ts'
+import { assertLooks, startConsole, type TestConsole } from './setup/console.ts'
+
+const LONG_RUN = 3_000
+const WIDE = { viewport: { width: 1440, height: 900 } }
+
+describe('the page of a run', { skip: withoutChromium }, () => {
+  let tacho: TestConsole
+  before(async () => {
+    tacho = await startConsole()
+  })
+  after(() => tacho.close())
+
+  const record = async (events: Record<string, unknown>[]) =>
+    assert.equal((await tacho.service.record(events)).body.accepted, events.length)
+
+  /** An agent that looks up an order and cannot pay: spans in spans, a loop, and an end that repeats the error. */
+  function refund(runId: string, start: number): Record<string, unknown>[] {
+    const root = { runId, spanId: `${runId} root` }
+    const step = (spanId: string, at: number, rest: Record<string, unknown>, parentSpanId = root.spanId) =>
+      event({ runId, spanId: `span of ${runId} ${spanId}`, parentSpanId, timestamp: start + at, ...rest })
+    const pay = (n: number, at: number) =>
+      step(`pay ${n}`, at, {
+        eventId: `${runId} pay ${n}`,
+        eventType: 'TOOL_CALL',
+        label: 'pay',
+        payload: {
+          toolName: 'pay',
+          input: { order: 'W-118', amount: 48.5 },
+          error: { name: 'PaymentError', message: 'payment provider answered 503' },
+          latency: 800,
+        },
+      })
+    const call = (at: number, content: string, tool: string) => ({
+      eventType: 'LLM_CALL',
+      label: 'Decide',
+      payload: {
+        model: 'gpt-5',
+        latency: 900,
+        cost: 0.004,
+        usage: { promptTokens: 900, completionTokens: 40, totalTokens: 940 },
+        messages: [
+          { role: 'system', content: 'You help customers.' },
+          { role: 'user', content: 'Refund order **W-118**, the parcel never came.' },
+          ...(at > 2_000 ? [{ role: 'tool', content: 'delivered: no' }] : []),
+        ],
+        output: { role: 'assistant', content, tool_calls: [{ id: 'a', name: tool, arguments: {} }] },
+      },
+    })
+    return [
+      event({
+        ...root,
+        eventType: 'USER_INPUT',
+        label: 'Customer writes',
+        payload: { text: 'Refund order W-118, the parcel never came.' },
+        timestamp: start,
+      }),
+      step('look', 1_000, call(1_000, 'I look the order up.', 'get_order')),
+      step('order', 1_400, {
+        eventType: 'TOOL_CALL',
+        label: 'get_order',
+        payload: { toolName: 'get_order', input: { order: 'W-118' }, output: { delivered: false }, latency: 300 },
+      }),
+      step('decide', 2_500, call(2_500, 'It was not delivered: I refund it.', 'pay')),
+      step('held', 2_550, {
+        eventId: `${runId} held`,
+        eventType: 'POLICY_DECISION',
+        label: 'refunds',
+        payload: { action: 'REQUIRE_APPROVAL', toolName: 'pay', policyIds: ['refunds'] },
+      }),
+      pay(1, 3_500),
+      pay(2, 4_500),
+      pay(3, 5_500),
+      event({
+        ...root,
+        eventId: `${runId} end`,
+        eventType: 'SESSION_OUTCOME',
+        label: 'Failed',
+        payload: { status: 'FAILED', error: { name: 'PaymentError', message: 'payment provider answered 503' } },
+        timestamp: start + 5_600,
+      }),
+    ]
+  }
+
+  test('its title is the question, and one sentence says how it ended, at which step and how often', async () => {
+    await record(refund('asked', Date.now() - 60_000))
+    const { page, close } = await tacho.open(`${tacho.home}/runs/asked`, WIDE)
+    const title = page.getByRole('heading', { level: 1 })
+    await title.getByText('Refund order W-118, the parcel never came.').waitFor()
+    await title.getByText('asked', { exact: true }).waitFor()
+    await page.waitForFunction(() => document.title.startsWith('Refund order W-118'))
+    const why = page.getByRole('note', { name: 'Why it failed' })
+    await why.getByText('Failed at step 6').waitFor()
+    assert.match(await why.innerText(), /PaymentError in pay: payment provider answered 503, three times/)
+    await assertLooks(page, 'run asked')
+    // The same problem again and again is one chip, which leads from one to the next.
+    const chips = page.getByRole('group', { name: 'Problems' })
+    assert.deepEqual(
+      (await chips.getByRole('button').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ')),
+      ['! pay needed approval', '✕ pay failed ×3', '✕ run failed'],
+    )
+    const inspector = page.getByRole('complementary', { name: 'Step' })
+    for (const n of [1, 2, 3, 1]) {
+      await chips.getByRole('button', { name: 'pay failed' }).click()
+      await inspector.getByText(`asked pay ${n}`, { exact: true }).waitFor()
+    }
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('e')
+    await inspector.getByText('asked pay 1', { exact: true }).waitFor()
+    await close()
+  })
+
+  test('a step has the same time in its row, in the inspector and in the transcript', async () => {
+    await record(refund('timed', Date.now() - 60_000))
+    const { page, close } = await tacho.open(`${tacho.home}/runs/timed?step=timed%20pay%202`, WIDE)
+    // It ended after 4.5 s and took 0.8 s.
+    await page.getByRole('complementary', { name: 'Step' }).getByText('Step 7 · +3.7 s · took 800 ms').waitFor()
+    const row = page.locator('[role=listitem][aria-current=step]')
+    assert.match(await row.innerText(), /^3\.7 s\n/)
+    await page.keyboard.press('c')
+    await row.getByText('+3.7 s').waitFor()
+    await close()
+  })
+
+  test('a long run tells why it failed in ten requests, before its rows have arrived', async () => {
+    const start = Date.now() - 600_000
+    const fine = Array.from({ length: LONG_RUN }, (_, n) =>
+      event({
+        runId: 'long',
+        eventType: 'TOOL_CALL',
+        label: `read ${n}`,
+        payload: { toolName: 'read', output: 'ok' },
+        timestamp: start + n * 100,
+      }),
+    )
+    for (let at = 0; at < fine.length; at += 100) await record(fine.slice(at, at + 100))
+    await record(refund('long', start + LONG_RUN * 100))
+    const { page, close } = await tacho.open(tacho.home, WIDE)
+    let asked = 0
+    let pages = 0
+    page.on('request', (request) => (asked += request.url().includes('/runs/long') ? 1 : 0))
+    const { promise: rest, resolve: goOn } = Promise.withResolvers<void>()
+    await page.route(/\/runs\/long\/events\?/, async (route) => {
+      if (++pages > 1) await rest
+      await route.continue()
+    })
+    await page.goto(`${tacho.home}/runs/long`)
+    await page.getByRole('note', { name: 'Why it failed' }).getByText('PaymentError in pay').waitFor()
+    await page.getByRole('group', { name: 'Problems' }).getByRole('button', { name: 'pay failed ×3' }).waitFor()
+    assert.ok(asked <= 10, `${asked} requests`)
+    goOn()
+    await page.getByText('Failed at step 3,006').waitFor()
+    await page.keyboard.press(']')
+    await page.getByRole('complementary', { name: 'Step' }).getByText('long held', { exact: true }).waitFor()
+    await close()
+  })
+})
