@@ -158,4 +158,94 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.getByRole('complementary', { name: 'Step' }).getByText('long held', { exact: true }).waitFor()
     await close()
   })
+
+  test('branches and loops fold by pointer and key, and never hide the step that is open', async () => {
+    const start = Date.now() - 60_000
+    const again = Array.from({ length: 6 }, (_, n) =>
+      event({
+        runId: 'tree',
+        eventId: `try ${n}`,
+        spanId: `try ${n} span`,
+        parentSpanId: 'agent',
+        eventType: 'TOOL_CALL',
+        label: 'get_order',
+        payload: { toolName: 'get_order', error: 'HTTP 500', latency: 50 },
+        timestamp: start + 200 + n * 100,
+      }),
+    )
+    await record([
+      event({ runId: 'tree', spanId: 'agent', label: 'research', timestamp: start }),
+      ...again,
+      event({ runId: 'tree', spanId: 'agent', label: 'gives up', timestamp: start + 2_000 }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/tree`, WIDE)
+    const rows = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
+    const shows = (...labels: string[]) =>
+      page.waitForFunction((labels) => {
+        const texts = [...document.querySelectorAll('[aria-label=Timeline] [role=listitem] bdi:first-child')]
+        return (
+          JSON.stringify(texts.map(({ textContent }) => textContent).filter((text) => labels.includes(text))) ===
+          JSON.stringify(labels)
+        )
+      }, labels)
+    const loop = rows.filter({ hasText: 'get_order' }).first()
+    await loop.getByText('×6, same error').waitFor()
+    assert.equal(await rows.count(), 3)
+    await shows('research', 'get_order', 'gives up')
+    await assertLooks(page, 'run tree')
+    // A step inside is brought out.
+    await page.keyboard.press(']')
+    await page.keyboard.press(']')
+    await page.getByRole('complementary', { name: 'Step' }).getByText('try 1', { exact: true }).waitFor()
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 8)
+    await page.keyboard.press('o')
+    await page.getByRole('complementary', { name: 'Step' }).getByText('try 0', { exact: true }).waitFor()
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 3)
+    await page.keyboard.press('Escape')
+    await rows.first().getByRole('button', { name: 'Steps of research' }).click()
+    await rows.first().getByText('6 steps').waitFor()
+    await shows('research', 'gives up')
+    // Keys go from row to row as they are on screen.
+    for (const label of ['research', 'gives up']) {
+      await page.keyboard.press('j')
+      await page.getByRole('complementary', { name: 'Step' }).getByRole('heading', { name: label }).waitFor()
+    }
+    await close()
+  })
+
+  test('dragging over the strip, the wheel and keys zoom into the time of a run; a double click shows all of it', async () => {
+    await record(refund('zoomed', Date.now() - 60_000))
+    const { page, close } = await tacho.open(`${tacho.home}/runs/zoomed`, WIDE)
+    const rows = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
+    await page.getByText('9 steps').last().waitFor()
+    const box = await page.getByRole('slider').boundingBox()
+    assert.ok(box)
+    const at = (part: number) => [box.x + box.width * part, box.y + box.height / 2] as const
+    await page.mouse.move(...at(0.55))
+    await page.mouse.down()
+    await page.mouse.move(...at(0.7))
+    await page.mouse.move(...at(0.9))
+    await page.mouse.up()
+    const whole = page.getByRole('button', { name: /^3\.\d s to 5\.\d s/ })
+    await whole.waitFor()
+    await page.getByText('3 of 9 steps').waitFor()
+    assert.equal(await rows.count(), 3)
+    await assertLooks(page, 'run zoomed')
+    await whole.click()
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)
+    await page.mouse.move(...at(0.05))
+    for (let turn = 0; turn < 4; turn++) await page.mouse.wheel(0, -300)
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length < 5)
+    await page.mouse.dblclick(...at(0.05))
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)
+    await page.keyboard.press('+')
+    await page.keyboard.press('+')
+    await page.getByRole('button', { name: / to .* ✕$/ }).waitFor()
+    await page.keyboard.press('0')
+    await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)
+    // A click chooses the nearest step.
+    await page.mouse.click(...at(0.995))
+    await page.getByRole('complementary', { name: 'Step' }).getByText('zoomed end', { exact: true }).first().waitFor()
+    await close()
+  })
 })

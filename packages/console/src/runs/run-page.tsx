@@ -17,6 +17,9 @@ import { RunHeader } from './run-header.tsx'
 import { runQuery, useSteps, type Step } from './run-queries.ts'
 import { FIND_ID, RunToolbar } from './run-toolbar.tsx'
 import { Scrubber } from './scrubber.tsx'
+import { covers, foldableAt, type Row } from './tree.ts'
+import { useTree } from './use-tree.ts'
+import { zoomed, type Range } from './zoom.ts'
 import { TableView } from './table-view.tsx'
 import { TimelineView } from './timeline-view.tsx'
 import { TranscriptView } from './transcript-view.tsx'
@@ -46,7 +49,18 @@ export function RunPage() {
   useTitle(question ?? runId)
 
   const { view = 'timeline', step: chosen, find = '', sort } = search
-  const shown = useFound(steps, useDeferredValue(find))
+  const [zoom, setZoom] = useState<Range | null>(null)
+  const whole = useMemo(() => ({ from: extent.from, to: extent.from + extent.span }), [extent])
+  const found = useFound(steps, useDeferredValue(find))
+  const shown = useMemo(() => {
+    if (zoom === null) return found
+    return found.filter(({ index }) => {
+      const bar = bars[index]
+      return bar && bar.to >= zoom.from && bar.from <= zoom.to
+    })
+  }, [found, bars, zoom])
+  const { tree, rows, turn } = useTree(shown, bars, problems, chosen, find !== '')
+  const order = useMemo(() => (view === 'timeline' ? rows.map(({ step }) => step) : shown), [view, rows, shown])
   const selected = useMemo(() => steps.find(({ eventId }) => eventId === chosen) ?? null, [steps, chosen])
   const set = useCallback(
     (change: Change) => {
@@ -65,9 +79,34 @@ export function RunPage() {
   const failed = useMemo(() => failure && failedAt(failure, problems), [failure, problems])
   const showFailure = () => set({ step: failed?.step.eventId ?? failure?.eventId })
 
+  const onTurn = useCallback(
+    (row: Row) => {
+      // The step that is open does not go out of sight.
+      if (chosen !== undefined && covers(tree, row, chosen)) select(row.step)
+      turn(row)
+    },
+    [tree, chosen, select, turn],
+  )
+  const zoomBy = (times: number) => {
+    const range = zoom ?? whole
+    const at = selected ? (bars[selected.index]?.from ?? selected.time) : (range.from + range.to) / 2
+    setZoom(zoomed(range, whole, Math.min(Math.max(at, range.from), range.to), times))
+  }
+
   useKeys({
-    j: () => select(neighbour(shown, selected, 1)),
-    k: () => select(neighbour(shown, selected, -1)),
+    j: () => select(neighbour(order, selected, 1)),
+    k: () => select(neighbour(order, selected, -1)),
+    '+': { name: 'Zoom in', act: () => zoomBy(0.5) },
+    '-': { name: 'Zoom out', act: () => zoomBy(2) },
+    '0': { name: 'Show the whole run', act: () => setZoom(null) },
+    o: {
+      name: 'Fold or open the branch',
+      act: () => {
+        const branch = selected && foldableAt(tree, selected)
+        const row = rows.find(({ step }) => step === branch?.step)
+        if (row) onTurn(row)
+      },
+    },
     ']': () => select(problems.find(({ step }) => step && step.index > (selected?.index ?? -1))?.step ?? undefined),
     '[': () =>
       select(problems.findLast(({ step }) => step && step.index < (selected?.index ?? Infinity))?.step ?? undefined),
@@ -105,24 +144,46 @@ export function RunPage() {
           onSelect={(eventId) => set({ step: eventId })}
         />
         <RunScores place={place} run={run.data} onJudge={() => setJudging(true)} onStep={(step) => set({ step })} />
-        <Scrubber steps={steps} problems={problems} selected={selected} onSelect={select} />
+        <Scrubber
+          steps={steps}
+          whole={whole}
+          problems={problems}
+          selected={selected}
+          zoom={zoom}
+          onSelect={select}
+          onZoom={setZoom}
+        />
         <RunToolbar
           view={view}
           find={find}
           shown={shown.length}
           total={steps.length}
           isComplete={isComplete}
+          zoomedTo={zoom && { from: zoom.from - whole.from, to: zoom.to - whole.from }}
+          onWhole={() => setZoom(null)}
           onChange={set}
         />
       </div>
       <div className="flex min-h-0 flex-1">
         <div className="flex min-w-0 flex-1 flex-col">
           {shown.length === 0 ? (
-            <Empty title="No step matches">Search looks at labels and types of steps.</Empty>
+            <Empty title="No step matches">
+              Search looks at labels and types of steps{zoom === null ? '.' : ' in the part of the run that is shown.'}
+            </Empty>
           ) : view === 'timeline' ? (
-            <TimelineView {...list} bars={bars} extent={extent} ofRun={ofRun} />
+            <TimelineView
+              rows={rows}
+              onTurn={onTurn}
+              bars={bars}
+              start={whole.from}
+              range={zoom ?? whole}
+              problems={problems}
+              ofRun={ofRun}
+              selected={selected}
+              onSelect={select}
+            />
           ) : view === 'transcript' ? (
-            <TranscriptView {...list} {...ofRun} bars={bars} start={extent.from} />
+            <TranscriptView {...list} {...ofRun} bars={bars} start={whole.from} />
           ) : (
             <TableView {...list} ofRun={ofRun} sort={sort} onSort={(by) => set({ sort: by })} />
           )}
@@ -133,7 +194,7 @@ export function RunPage() {
             runId={runId}
             step={selected}
             bar={bars[selected.index] ?? { from: selected.time, to: selected.time, depth: 0 }}
-            start={extent.from}
+            start={whole.from}
             isNeverEnded={lost.has(selected.eventId)}
             onClose={() => select(null)}
           />
@@ -176,6 +237,8 @@ const NONE: ReadonlySet<string> = new Set()
 /** The step `by` places further in the list; the first step if none is selected. */
 function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {
   if (selected === null) return steps[0]
+  const at = steps.indexOf(selected)
+  if (at !== -1) return steps[at + by]
   return by === 1
     ? steps.find(({ index }) => index > selected.index)
     : steps.findLast(({ index }) => index < selected.index)

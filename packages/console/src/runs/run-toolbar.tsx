@@ -1,5 +1,6 @@
-import { number } from '../ui/format.ts'
+import { duration, number } from '../ui/format.ts'
 import { VIEWS, type View } from './search.ts'
+import type { Range } from './zoom.ts'
 
 export const FIND_ID = 'find-in-run'
 const NAMES: Record<View, string> = { timeline: 'Timeline', transcript: 'Transcript', table: 'Table' }
@@ -11,10 +12,13 @@ interface Props {
   shown: number
   total: number
   isComplete: boolean
+  /** The part of the run that is shown, in milliseconds since its start; null: all of it. */
+  zoomedTo: Range | null
+  onWhole: () => void
   onChange: (change: { view?: View; find?: string }) => void
 }
 
-export function RunToolbar({ view, find, shown, total, isComplete, onChange }: Props) {
+export function RunToolbar({ view, find, shown, total, isComplete, zoomedTo, onWhole, onChange }: Props) {
   return (
     <div className="flex items-center gap-3 py-2">
       <div role="group" aria-label="View" className="flex shrink-0 rounded-lg bg-hover p-0.5">
@@ -41,8 +45,13 @@ export function RunToolbar({ view, find, shown, total, isComplete, onChange }: P
         onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
         className="field w-full max-w-56 min-w-0"
       />
+      {zoomedTo && (
+        <button type="button" onClick={onWhole} className="tabular link text-sm whitespace-nowrap" title="Key: 0">
+          {duration(zoomedTo.from)} to {duration(zoomedTo.to)} ✕
+        </button>
+      )}
       <span aria-live="polite" className="tabular ml-auto hidden text-sm whitespace-nowrap text-soft sm:inline">
-        {find !== '' && `${number(shown)} of `}
+        {shown !== total && `${number(shown)} of `}
         {number(total)}
         {isComplete ? '' : '…'} {total === 1 ? 'step' : 'steps'}
       </span>

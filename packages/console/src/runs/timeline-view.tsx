@@ -1,68 +1,175 @@
-import { useCallback } from 'react'
-import { duration } from '../ui/format.ts'
+import { useCallback, useMemo } from 'react'
+import { counted, duration, number } from '../ui/format.ts'
 import type { Bar } from '@tacho/contract/bars.ts'
 import { EventType, lookOf } from './event-type.tsx'
-import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
 import type { OfRun } from './notes.ts'
+import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
 import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import { StepList, type StepListProps } from './step-list.tsx'
+import { isFoldable, type Branch, type Row } from './tree.ts'
+import type { Range } from './zoom.ts'
 
-interface Props extends StepListProps {
+interface Props extends Omit<StepListProps, 'steps'> {
+  /** What is not folded away. */
+  rows: readonly Row[]
+  onTurn: (row: Row) => void
   /** Of all steps of the run, by their index. */
   bars: readonly Bar[]
-  /** The time that all bars take up. */
-  extent: { from: number; span: number }
+  /** When the run began. */
+  start: number
+  /** The time that is shown. */
+  range: Range
   problems: readonly Problem[]
   ofRun: OfRun
 }
 
+/** Beyond this part of the width, what a bar says stands before it. */
+const TURN = 75
+const TICKS = [0, 0.25, 0.5, 0.75, 1]
+const CHART = 'relative hidden h-full w-[38%] shrink-0 overflow-hidden sm:block'
+const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
+
 /** Waterfall: a call as long as it took, a step that closes its span from the span's first event, any other at its time. */
-export function TimelineView({ bars, extent: { from, span }, problems, ofRun, ...list }: Props) {
+export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun, ...list }: Props) {
   const marks = useProblemMarks(problems)
+  const steps = useMemo(() => rows.map(({ step }) => step), [rows])
+  const branches = useMemo(() => new Map(rows.map((row) => [row.step.eventId, row])), [rows])
+  const hasFolds = useMemo(() => rows.some(isFoldable), [rows])
   const { onSelect } = list
   const row = useCallback(
     (step: Step, isSelected: boolean) => {
-      const bar = bars[step.index] ?? { from: step.time, to: step.time, depth: 0 }
-      const left = ((bar.from - from) / span) * 100
-      const width = ((bar.to - bar.from) / span) * 100
+      const branch = branches.get(step.eventId) ?? {
+        step,
+        depth: 0,
+        below: 0,
+        to: step.time,
+        times: 1,
+        isClosed: false,
+      }
+      const { isClosed } = branch
+      const bar = bars[step.index] ?? { from: step.time, to: step.time }
+      const problem = marks.get(step.eventId)
       return (
         <div
           data-current={isSelected}
-          className="flex h-full items-center gap-2 border-b border-line px-3 text-sm hover:bg-hover data-[current=true]:bg-accent-wash sm:px-5"
+          className={`h-full text-sm hover:bg-hover data-[current=true]:bg-accent-wash ${LINE}`}
         >
-          <span className="tabular w-14 shrink-0 text-right text-xs text-soft">{duration(bar.from - from)}</span>
+          <span className="tabular w-14 shrink-0 text-right text-xs text-soft">{duration(bar.from - start)}</span>
           <span className="w-18 shrink-0">
             <EventType type={step.eventType} />
           </span>
-          <button
-            type="button"
-            title={step.label}
-            onClick={() => onSelect(step)}
-            className="min-w-0 flex-auto truncate text-left"
-            style={{ paddingLeft: bar.depth * 14 }}
-          >
-            <bdi>{step.label}</bdi>
-            <RowNote ofRun={ofRun} step={step} />
-          </button>
-          <ProblemMark problem={marks.get(step.eventId)} />
-          <span aria-hidden className="relative hidden h-full w-1/3 shrink-0 sm:block">
-            <span
-              className={`absolute top-1/2 h-2 -translate-y-1/2 rounded-sm opacity-75 ${lookOf(step.eventType).fill}`}
-              style={{ left: `min(${left}%, 100% - 3px)`, width: `max(${width}%, 3px)` }}
-            />
+          <span className="flex min-w-0 flex-auto items-center" style={{ paddingLeft: branch.depth * 14 }}>
+            {hasFolds && <Turn branch={branch} onTurn={onTurn} />}
+            <button
+              type="button"
+              title={step.label}
+              onClick={() => onSelect(step)}
+              className="min-w-0 flex-auto truncate text-left"
+            >
+              <bdi>{step.label}</bdi>
+              {isClosed ? (
+                <Folded branch={branch} from={bar.from} problem={problem} />
+              ) : (
+                <RowNote ofRun={ofRun} step={step} />
+              )}
+            </button>
           </span>
-          <span className="tabular hidden w-16 shrink-0 text-right text-xs text-soft lg:inline">
-            {bar.to > bar.from ? duration(bar.to - bar.from) : ''}
+          <ProblemMark problem={problem} />
+          <span aria-hidden className={CHART}>
+            <DrawnBar
+              from={bar.from}
+              to={isClosed ? Math.max(bar.to, branch.to) : bar.to}
+              range={range}
+              fill={problem?.tone === 'red' ? 'bg-red' : lookOf(step.eventType).fill}
+            />
           </span>
         </div>
       )
     },
-    [bars, from, span, marks, ofRun, onSelect],
+    [branches, hasFolds, bars, start, range, marks, ofRun, onSelect, onTurn],
   )
   return (
-    <StepList {...list} label="Timeline" rowPx={32}>
-      {row}
-    </StepList>
+    <>
+      <div aria-hidden className={`hidden h-6 text-xs text-soft sm:flex ${LINE}`}>
+        <span className="flex-auto" />
+        <span className={CHART}>
+          {TICKS.map((part) => (
+            <span
+              key={part}
+              className="tabular absolute top-1 whitespace-nowrap"
+              style={part === 1 ? { right: 0 } : { left: `${part * 100}%` }}
+            >
+              {duration(range.from - start + part * (range.to - range.from))}
+            </span>
+          ))}
+        </span>
+      </div>
+      <StepList {...list} steps={steps} label="Timeline" rowPx={32}>
+        {row}
+      </StepList>
+    </>
+  )
+}
+
+interface TurnProps {
+  branch: Row
+  onTurn: (row: Row) => void
+}
+
+function Turn({ branch, onTurn }: TurnProps) {
+  if (!isFoldable(branch)) return <span className="w-4 shrink-0" />
+  return (
+    <button
+      type="button"
+      aria-expanded={!branch.isClosed}
+      aria-label={`Steps of ${branch.step.label}`}
+      onClick={() => onTurn(branch)}
+      className="h-6 w-4 shrink-0 text-left text-xs text-soft hover:text-ink"
+    >
+      {branch.isClosed ? '▸' : '▾'}
+    </button>
+  )
+}
+
+/** In place of what is folded away. */
+function Folded({
+  branch: { below, times, to },
+  from,
+  problem,
+}: {
+  branch: Branch
+  from: number
+  problem: Problem | undefined
+}) {
+  const said =
+    times > 1
+      ? `×${number(times)}${problem ? `, same ${problem.tone === 'red' ? 'error' : 'reason'}` : ''}`
+      : `${counted(below, 'step')}, ${duration(to - from)}`
+  return <span className="tabular text-soft"> {said}</span>
+}
+
+/** As long as it took, with its length beside it. */
+function DrawnBar({ from, to, range, fill }: { from: number; to: number; range: Range; fill: string }) {
+  const span = Math.max(1, range.to - range.from)
+  const left = ((from - range.from) / span) * 100
+  const right = ((to - range.from) / span) * 100
+  if (right < 0 || left > 100) return null
+  const [begin, end] = [Math.max(0, left), Math.min(100, right)]
+  return (
+    <>
+      <span
+        className={`absolute top-1/2 h-2 -translate-y-1/2 rounded-sm opacity-75 ${fill}`}
+        style={{ left: `min(${begin}%, 100% - 3px)`, width: `max(${end - begin}%, 3px)` }}
+      />
+      {to > from && (
+        <span
+          className="tabular absolute top-1/2 -translate-y-1/2 rounded bg-page px-1.5 text-xs whitespace-nowrap text-soft"
+          style={end > TURN && begin > 100 - TURN ? { right: `${100 - begin}%` } : { left: `min(${end}%, ${TURN}%)` }}
+        >
+          {duration(to - from)}
+        </span>
+      )}
+    </>
   )
 }
