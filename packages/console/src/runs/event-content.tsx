@@ -3,7 +3,7 @@ import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { useState, type ReactNode } from 'react'
 import { Chip, type Tone } from '../ui/chip.tsx'
-import { compact, duration, money } from '../ui/format.ts'
+import { compact, counted, duration, money } from '../ui/format.ts'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { LongText } from '../ui/long-text.tsx'
 import {
@@ -29,12 +29,14 @@ interface Props {
   event: OperatorEvent
   /** In a transcript: tool calls are one line until they are opened. */
   isFolded?: boolean
+  /** Messages at the beginning that the model call before it sent too. */
+  sentBefore?: number
 }
 
-export function EventContent({ event, isFolded = false }: Props) {
+export function EventContent({ event, isFolded = false, sentBefore = 0 }: Props) {
   const payload: Json = isObject(event.payload) ? event.payload : {}
   const subagent = textAt(payload, 'subagent')
-  const content = <Said event={event} payload={payload} isFolded={isFolded} />
+  const content = <Said event={event} payload={payload} isFolded={isFolded} sentBefore={sentBefore} />
   if (subagent === null) return content
   return (
     <div className="border-l-2 border-violet pl-3">
@@ -66,7 +68,14 @@ function Judgement({ payload }: { payload: Json }) {
   )
 }
 
-function Said({ event, payload, isFolded }: { event: OperatorEvent; payload: Json; isFolded: boolean }) {
+interface SaidProps {
+  event: OperatorEvent
+  payload: Json
+  isFolded: boolean
+  sentBefore: number
+}
+
+function Said({ event, payload, isFolded, sentBefore }: SaidProps) {
   const of = { eventType: event.eventType, label: event.label, payload }
   const failure = <FailureDetails {...of} />
   switch (event.eventType) {
@@ -87,7 +96,7 @@ function Said({ event, payload, isFolded }: { event: OperatorEvent; payload: Jso
     case 'LLM_CALL':
       return (
         <>
-          <ModelCall event={event} payload={payload} isFolded={isFolded} />
+          <ModelCall event={event} payload={payload} isFolded={isFolded} sentBefore={sentBefore} />
           {failure}
         </>
       )
@@ -139,17 +148,27 @@ function AgentStep({ label, text, isFolded }: { label: string; text: string; isF
   )
 }
 
-function ModelCall({ event, payload, isFolded }: { event: OperatorEvent; payload: Json; isFolded: boolean }) {
+function ModelCall({ event, payload, isFolded, sentBefore }: SaidProps) {
   const answers = messagesAt(payload, 'output')
   const sent = messagesAt(payload, 'messages')
+  const fresh = sent.length - sentBefore
+  const earlier = fresh > 0 ? sentBefore : 0
   return (
     <div className="flex flex-col gap-2">
       {sent.length > 0 && (
-        <Folded title="Sent to the model" note={`${sent.length} messages`} isFolded={isFolded}>
+        <Folded
+          title="Sent to the model"
+          note={`${counted(sent.length, 'message')}${fresh > 0 && fresh < sent.length ? `, ${fresh} new` : ''}`}
+          isFolded={isFolded}
+        >
           <div className="flex flex-col gap-2">
-            {sent.map((message, index) => (
-              <ChatMessage key={index} message={message} />
-            ))}
+            {earlier > 0 && (
+              <Folded title="Sent before" note={`${counted(earlier, 'message')}, as in the model call before`} isFolded>
+                <Messages messages={sent.slice(0, earlier)} />
+              </Folded>
+            )}
+            {earlier > 0 && <p className="text-xs font-medium text-accent">New since the model call before</p>}
+            <Messages messages={sent.slice(earlier)} />
           </div>
         </Folded>
       )}
@@ -158,6 +177,16 @@ function ModelCall({ event, payload, isFolded }: { event: OperatorEvent; payload
         <ChatMessage key={index} message={message} isAnswer />
       ))}
       <ModelFacts event={event} payload={payload} />
+    </div>
+  )
+}
+
+function Messages({ messages }: { messages: readonly Message[] }) {
+  return (
+    <div className="flex flex-col gap-2">
+      {messages.map((message, index) => (
+        <ChatMessage key={index} message={message} />
+      ))}
     </div>
   )
 }

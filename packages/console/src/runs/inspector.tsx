@@ -1,14 +1,17 @@
 import type { Bar } from '@tacho/contract/bars.ts'
+import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
 import { useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { bytes, duration, exact, number } from '../ui/format.ts'
-import { JsonTree } from '../ui/json-tree.tsx'
+import { JsonView } from '../ui/json-view.tsx'
 import { LongText } from '../ui/long-text.tsx'
 import { Skeleton, Trouble } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { EventContent } from './event-content.tsx'
+import { useSentBefore } from './sent-before.ts'
+import { unseenFields } from './unseen-fields.ts'
 import { EventType } from './event-type.tsx'
 import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
 
@@ -29,12 +32,15 @@ interface Props {
   start: number
   /** A tool that started, and has no end. */
   isNeverEnded: boolean
+  /** The model call before this one, in the same span. */
+  callBefore: Step | undefined
   onClose: () => void
 }
 
 /** Everything about one step. On a phone it covers the list. */
-export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded, onClose }: Props) {
+export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded, callBefore, onClose }: Props) {
   const { data, error, refetch } = useQuery(eventQuery(environmentId, runId, step.eventId))
+  const sentBefore = useSentBefore({ environmentId, runId }, data, callBefore)
   const [tab, setTab] = useState<Tab>('content')
   return (
     <aside
@@ -75,7 +81,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         {error ? (
           <Trouble error={error} retry={() => void refetch()} />
         ) : data ? (
-          <Part whole={data} tab={tab} />
+          <Part whole={data} tab={tab} sentBefore={sentBefore} onPayload={() => setTab('json')} />
         ) : (
           <Skeleton className="h-24" />
         )}
@@ -84,14 +90,21 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
   )
 }
 
-function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: Tab }) {
+interface PartProps {
+  whole: WholeEvent
+  tab: Tab
+  sentBefore: number
+  onPayload: () => void
+}
+
+function Part({ whole: { event, payloadText }, tab, sentBefore, onPayload }: PartProps) {
   if (tab !== 'content' && event.payloadRemoved) {
     return <p className="text-sm text-soft">The payload was removed by retention.</p>
   }
   if (event.payloadDamaged) {
     return <p className="text-sm text-soft">The stored payload is damaged. A backup may still have it.</p>
   }
-  if (tab === 'json') return <JsonTree value={event.payload} />
+  if (tab === 'json') return <JsonView value={event.payload} />
   if (tab === 'raw') {
     return (
       <>
@@ -105,7 +118,8 @@ function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: 
   }
   return (
     <>
-      <EventContent event={event} />
+      <EventContent event={event} sentBefore={sentBefore} />
+      <AlsoInPayload event={event} onOpen={onPayload} />
       <dl className="mt-5 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 border-t border-line pt-3 text-sm">
         <Fact name="Event id">{event.eventId}</Fact>
         <Fact name="Type">{event.eventType}</Fact>
@@ -119,6 +133,25 @@ function Part({ whole: { event, payloadText }, tab }: { whole: WholeEvent; tab: 
         <Fact name="Received">{exact(Date.parse(event.receivedAt))}</Fact>
       </dl>
     </>
+  )
+}
+
+const NAMED = 12
+
+/** A reader should not take what is shown for all that was recorded. */
+function AlsoInPayload({ event, onOpen }: { event: OperatorEvent; onOpen: () => void }) {
+  const names = unseenFields(event.eventType, event.payload)
+  if (names.length === 0) return null
+  const more = names.length - NAMED
+  return (
+    <p className="mt-3 text-sm text-soft">
+      Also in the{' '}
+      <button type="button" onClick={onOpen} className="link">
+        payload
+      </button>
+      : <bdi className="font-mono text-xs [overflow-wrap:anywhere]">{names.slice(0, NAMED).join(', ')}</bdi>
+      {more > 0 && ` and ${number(more)} more`}
+    </p>
   )
 }
 

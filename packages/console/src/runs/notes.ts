@@ -20,12 +20,19 @@ export interface OfRun {
   runId: string
 }
 
+export interface NotesOf extends OfRun {
+  /** Problems come first. */
+  areProblemsRead: boolean
+}
+
 /** Empty until it is read, and if there is nothing to say. */
-export function useNote(ofRun: OfRun, step: Step): string {
+export function useNote(ofRun: NotesOf, step: Step): string {
   const cache = useQueryClient()
   const isSettled = useSettled()
   const mayNote = MAY_NOTE.has(step.eventType) && step.payloadBytes <= NOTED_BYTES
-  return useQuery({ ...noteQuery(cache, ofRun, step), enabled: isSettled && mayNote }).data ?? ''
+  return (
+    useQuery({ ...noteQuery(cache, ofRun, step), enabled: ofRun.areProblemsRead && isSettled && mayNote }).data ?? ''
+  )
 }
 
 function useSettled(): boolean {

@@ -1,5 +1,5 @@
 import { useMemo } from 'react'
-import { useNote, type OfRun } from './notes.ts'
+import { useNote, type NotesOf } from './notes.ts'
 import type { Problem, Told } from './problems.ts'
 import type { Step } from './run-queries.ts'
 
@@ -30,7 +30,7 @@ export function ProblemMark({ problem }: { problem: Omit<Told, 'text'> | undefin
 }
 
 /** The same for a row of a run, once it is in sight. */
-export function RowNote({ ofRun, step }: { ofRun: OfRun; step: Step }) {
+export function RowNote({ ofRun, step }: { ofRun: NotesOf; step: Step }) {
   return <StepNote note={useNote(ofRun, step)} />
 }
 

@@ -34,9 +34,12 @@ export function useProblems(
   run: OperatorRun | undefined,
   steps: readonly Step[],
   lost: ReadonlySet<string>,
-): Problem[] {
-  const { data: found = NONE } = useQuery({ ...problemsQuery(environmentId, run), enabled: run !== undefined })
-  return useMemo(() => {
+): { problems: Problem[]; areRead: boolean } {
+  const { data: found = NONE, isPending } = useQuery({
+    ...problemsQuery(environmentId, run),
+    enabled: run !== undefined,
+  })
+  const problems = useMemo(() => {
     const named = new Set([...found.map(({ eventId }) => eventId), ...lost])
     const placed = new Map(steps.flatMap((step) => (named.has(step.eventId) ? [[step.eventId, step] as const] : [])))
     const told = found.map((problem): Problem => {
@@ -51,6 +54,7 @@ export function useProblems(
     if (unended.length === 0) return told
     return [...told, ...unended].sort((a, b) => a.time - b.time || (a.step?.index ?? 0) - (b.step?.index ?? 0))
   }, [found, steps, lost])
+  return { problems, areRead: !isPending }
 }
 
 function problemsQuery(environmentId: string, run: OperatorRun | undefined) {

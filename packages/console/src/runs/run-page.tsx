@@ -40,12 +40,12 @@ export function RunPage() {
   const run = useQuery(runQuery(environmentId, runId))
   const { steps, isPending, isComplete, error, query } = useSteps(environmentId, runId, run.data?.status === 'RUNNING')
   const lost = useNeverEnded(run.data, steps, isComplete)
-  const problems = useProblems(environmentId, run.data, steps, lost)
+  const { problems, areRead } = useProblems(environmentId, run.data, steps, lost)
   const question = run.data?.title ?? null
   const bars = useMemo(() => barsOf(steps), [steps])
   // Scores come later, and are no part of what the run did.
   const extent = useMemo(() => extentOf(bars.filter((_, index) => steps[index]?.eventType !== 'SCORE')), [bars, steps])
-  const ofRun = useMemo(() => ({ environmentId, runId }), [environmentId, runId])
+  const ofRun = useMemo(() => ({ environmentId, runId, areProblemsRead: areRead }), [environmentId, runId, areRead])
   useTitle(question ?? runId)
 
   const { view = 'timeline', step: chosen, find = '', sort } = search
@@ -69,6 +69,10 @@ export function RunPage() {
       void navigate({ to: '.', search: changed, replace: true, resetScroll: false })
     },
     [navigate],
+  )
+  const callBefore = useMemo(
+    () => (selected?.eventType === 'LLM_CALL' ? steps.findLast((step) => isCallBefore(step, selected)) : undefined),
+    [steps, selected],
   )
   const select = useCallback(
     (step: Step | null | undefined) => step !== undefined && set({ step: step?.eventId }),
@@ -183,7 +187,7 @@ export function RunPage() {
               onSelect={select}
             />
           ) : view === 'transcript' ? (
-            <TranscriptView {...list} {...ofRun} bars={bars} start={whole.from} />
+            <TranscriptView {...list} environmentId={environmentId} runId={runId} bars={bars} start={whole.from} />
           ) : (
             <TableView {...list} ofRun={ofRun} sort={sort} onSort={(by) => set({ sort: by })} />
           )}
@@ -196,6 +200,7 @@ export function RunPage() {
             bar={bars[selected.index] ?? { from: selected.time, to: selected.time, depth: 0 }}
             start={whole.from}
             isNeverEnded={lost.has(selected.eventId)}
+            callBefore={callBefore}
             onClose={() => select(null)}
           />
         )}
@@ -233,6 +238,9 @@ function useNeverEnded(run: OperatorRun | undefined, steps: readonly Step[], isC
 }
 
 const NONE: ReadonlySet<string> = new Set()
+
+const isCallBefore = ({ eventType, parentSpanId, index }: Step, call: Step): boolean =>
+  index < call.index && eventType === 'LLM_CALL' && parentSpanId === call.parentSpanId
 
 /** The step `by` places further in the list; the first step if none is selected. */
 function neighbour(steps: readonly Step[], selected: Step | null, by: 1 | -1): Step | undefined {

@@ -2,7 +2,7 @@ import { useCallback, useMemo } from 'react'
 import { bytes, clock, duration, number } from '../ui/format.ts'
 import { EventType } from './event-type.tsx'
 import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
-import type { OfRun } from './notes.ts'
+import type { NotesOf } from './notes.ts'
 import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
 import type { Sort } from './search.ts'
@@ -16,7 +16,7 @@ const ORDERS: Record<Sort, (a: Step, b: Step) => number> = {
 
 interface Props extends StepListProps {
   problems: readonly Problem[]
-  ofRun: OfRun
+  ofRun: NotesOf
   sort: Sort | undefined
   onSort: (by: Sort | undefined) => void
 }

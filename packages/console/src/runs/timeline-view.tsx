@@ -2,7 +2,7 @@ import { useCallback, useMemo } from 'react'
 import { counted, duration, number } from '../ui/format.ts'
 import type { Bar } from '@tacho/contract/bars.ts'
 import { EventType, lookOf } from './event-type.tsx'
-import type { OfRun } from './notes.ts'
+import type { NotesOf } from './notes.ts'
 import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
 import type { Problem } from './problems.ts'
 import type { Step } from './run-queries.ts'
@@ -21,7 +21,7 @@ interface Props extends Omit<StepListProps, 'steps'> {
   /** The time that is shown. */
   range: Range
   problems: readonly Problem[]
-  ofRun: OfRun
+  ofRun: NotesOf
 }
 
 /** Beyond this part of the width, what a bar says stands before it. */

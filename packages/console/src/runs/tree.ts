@@ -84,7 +84,8 @@ function inSpans(steps: readonly Step[], bars: readonly Bar[]): Placed[] {
   const parents = new Map<string, string>()
   const root: Span = { from: 0, parts: [] }
   for (const step of steps) {
-    const { from } = barOf(bars, step)
+    // The step that closes a span is drawn from its start, and stands at its end.
+    const from = step.latency === null ? step.time : barOf(bars, step).from
     const { spanId, parentSpanId } = step
     if (spanId === null) {
       root.parts.push({ from, part: step })

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { Copy } from './copy.tsx'
 import { number } from './format.ts'
+import { pathOf } from './json-search.ts'
 import { LongText } from './long-text.tsx'
 import { ShownText } from './shown-text.tsx'
 
@@ -9,11 +10,11 @@ const OPEN_LEVELS = 2
 const CHILDREN_SHOWN = 100
 
 /** A JSON value to fold and copy. Children of a folded value are not in the page. */
-export function JsonTree({ value, level = 0 }: { value: unknown; level?: number }) {
+export function JsonTree({ value, level = 0, path = '' }: { value: unknown; level?: number; path?: string }) {
   if (typeof value === 'string') return <JsonText text={value} />
   if (typeof value !== 'object' || value === null)
     return <span className="font-mono text-[0.8125rem] text-violet">{String(value)}</span>
-  return <Branch value={value} level={level} />
+  return <Branch value={value} level={level} path={path} />
 }
 
 function JsonText({ text }: { text: string }) {
@@ -24,7 +25,7 @@ function JsonText({ text }: { text: string }) {
   )
 }
 
-function Branch({ value, level }: { value: object; level: number }) {
+function Branch({ value, level, path }: { value: object; level: number; path: string }) {
   const isList = Array.isArray(value)
   const entries = Object.entries(value)
   const [isOpen, setOpen] = useState(level < OPEN_LEVELS && entries.length <= CHILDREN_SHOWN)
@@ -47,19 +48,25 @@ function Branch({ value, level }: { value: object; level: number }) {
       </span>
       {isOpen && (
         <dl className="ml-1.5 border-l border-line pl-3">
-          {entries.slice(0, shown).map(([key, child]) => (
-            <div key={key} className={isNested(child) ? 'py-px' : 'flex gap-2 py-px'}>
-              <dt className="shrink-0 font-mono text-[0.8125rem] text-soft">
-                <bdi>
-                  <ShownText text={key} />
-                </bdi>
-                :
-              </dt>
-              <dd className="min-w-0">
-                <JsonTree value={child} level={level + 1} />
-              </dd>
-            </div>
-          ))}
+          {entries.slice(0, shown).map(([key, child]) => {
+            const childPath = pathOf(path, key, isList)
+            return (
+              <div key={key} className={`group/key ${isNested(child) ? 'py-px' : 'flex gap-2 py-px'}`}>
+                <dt className="shrink-0 font-mono text-[0.8125rem] text-soft">
+                  <bdi>
+                    <ShownText text={key} />
+                  </bdi>
+                  :
+                  <span className="opacity-0 group-focus-within/key:opacity-100 group-hover/key:opacity-100">
+                    <Copy text={childPath} label="path" />
+                  </span>
+                </dt>
+                <dd className="min-w-0">
+                  <JsonTree value={child} level={level + 1} path={childPath} />
+                </dd>
+              </div>
+            )
+          })}
           {shown < entries.length && (
             <button type="button" onClick={() => setShown(shown + 10 * CHILDREN_SHOWN)} className="link text-xs">
               {number(entries.length - shown)} more

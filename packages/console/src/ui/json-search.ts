@@ -1,0 +1,49 @@
+/** Where a text occurs in a JSON value. Pure. */
+
+export interface JsonHit {
+  /** As JavaScript names it: `input.items[2].id`. */
+  path: string
+  value: unknown
+}
+
+export interface JsonHits {
+  hits: JsonHit[]
+  /** Not the whole value was searched, or not all hits are listed. */
+  isCut: boolean
+}
+
+const HITS = 50
+/** Names and values that are compared. */
+const LOOKED_AT = 20_000
+const TEXT_CHARS = 65_536
+
+const NAME = /^[A-Za-z_$][\w$]*$/
+
+/** `parent` is empty for the value itself. */
+export function pathOf(parent: string, key: string, isIndex: boolean): string {
+  if (isIndex) return `${parent}[${key}]`
+  if (!NAME.test(key)) return `${parent}[${JSON.stringify(key)}]`
+  return parent === '' ? key : `${parent}.${key}`
+}
+
+/** Names and single values that contain the text; capital letters count as small ones. Without recursion: values may be deep. */
+export function searchJson(value: unknown, text: string): JsonHits {
+  const sought = text.trim().toLowerCase()
+  const hits: JsonHit[] = []
+  const open: { path: string; name: string; value: unknown }[] = [{ path: '', name: '', value }]
+  for (let count = 0; ; count++) {
+    const next = open.pop()
+    if (next === undefined) return { hits, isCut: false }
+    if (count === LOOKED_AT || hits.length === HITS) return { hits, isCut: true }
+    const { path, name, value } = next
+    const isBranch = typeof value === 'object' && value !== null
+    const said = isBranch ? name : `${name}\n${String(value).slice(0, TEXT_CHARS)}`
+    if (said.toLowerCase().includes(sought)) hits.push({ path, value })
+    if (!isBranch) continue
+    const isIndex = Array.isArray(value)
+    const parts = Object.entries(value).map(([key, part]) => {
+      return { path: pathOf(path, key, isIndex), name: isIndex ? '' : key, value: part as unknown }
+    })
+    for (const part of parts.toReversed()) open.push(part)
+  }
+}
