@@ -99,7 +99,7 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     // The slot before the last one of 24.
     await page.mouse.click(box.x + (box.width * 22) / 23, box.y + 40)
     await page.waitForURL('**/runs?from=*')
-    const runs = page.getByRole('link', { name: /^at / })
+    const runs = page.locator('[role=row] a').locator('bdi', { hasText: /^at / })
     await runs.first().waitFor()
     const from = new URL(page.url()).searchParams.get('from') ?? ''
     assert.deepEqual(await runs.allTextContents(), [runIn(from)])

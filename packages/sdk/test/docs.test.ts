@@ -87,7 +87,7 @@ describe('documentation of the SDK', () => {
     assert.deepEqual(JSON.parse(sent.stdout), JSON.parse(answer))
     const typescript = inOneRun(
       'ts',
-      "import { Tacho } from '@tacho/sdk'\nconst run = new Tacho().startRun({ runId: 'ts' })",
+      "import { Tacho } from '@tacho/sdk'\nconst tacho = new Tacho()\nconst run = tacho.startRun({ runId: 'ts' })",
     )
     const first = await run(['--input-type=module-typescript', '--eval', typescript], variables())
     assert.deepEqual([first.code, first.stderr], [0, ''])

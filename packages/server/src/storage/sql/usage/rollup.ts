@@ -33,8 +33,8 @@ export function rollup(
 ): Rollup {
   const slot: Columns = hasSlots ? { slot: 'integer' } : {}
   const columns = { ...key, ...slot, ...first, ...Object.fromEntries(sums.map((sum) => [sum, 'bigint'] as const)) }
-  const unique = ['environment_id', ...Object.keys({ ...key, ...slot })].join(', ')
-  const conflict = `ON CONFLICT (${unique}) DO UPDATE SET ${adding('stored', sums)}`
+  const unique = Object.keys({ ...key, ...slot }).join(', ')
+  const conflict = `ON CONFLICT (environment_id, ${unique}) DO UPDATE SET ${adding('stored', sums)}`
   const place = Object.keys(key).findIndex((column) => NAMED.has(column))
   const kind = NAMED.get(Object.keys(key)[place] ?? '')
   return {
