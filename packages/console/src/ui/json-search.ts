@@ -37,7 +37,7 @@ export function searchJson(value: unknown, text: string): JsonHits {
     if (count === LOOKED_AT || hits.length === HITS) return { hits, isCut: true }
     const { path, name, value } = next
     const isBranch = typeof value === 'object' && value !== null
-    const said = isBranch ? name : `${name}\n${String(value).slice(0, TEXT_CHARS)}`
+    const said = isBranch ? name : `${name}\n${leafText(value).slice(0, TEXT_CHARS)}`
     if (said.toLowerCase().includes(sought)) hits.push({ path, value })
     if (!isBranch) continue
     const isIndex = Array.isArray(value)
@@ -47,3 +47,5 @@ export function searchJson(value: unknown, text: string): JsonHits {
     for (const part of parts.toReversed()) open.push(part)
   }
 }
+
+const leafText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
