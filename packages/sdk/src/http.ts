@@ -39,21 +39,17 @@ export type HttpResult = Reply | NoReply
 export type Request = (method: string, path: string, request: HttpRequest) => Promise<HttpResult>
 
 const REPLY_BYTES_MAX = 1_048_576
-let uncached: { cache?: 'no-store' } | undefined
-
 /** Next.js keeps answers otherwise: policies and approvals would be old ones. */
 function uncachedOption(isNode: boolean): { cache?: 'no-store' } {
-  if (uncached) return uncached
-  uncached = { cache: 'no-store' }
-  // Node knows it, and would load all of its fetch for the question. A hook of a coding agent has no time for that.
-  if (isNode) return uncached
   try {
-    void new Request('http://a', uncached)
+    const option = { cache: 'no-store' } as const
+    // Node knows it, and would load all of its fetch for the question. A hook of a coding agent has no time for that.
+    if (!isNode) void new Request('a:', option)
+    return option
   } catch {
     // Some edge runtimes refuse the option. They keep nothing.
-    uncached = {}
+    return {}
   }
-  return uncached
 }
 
 /** `apiKey` is a function, so no printable object holds the key. */
