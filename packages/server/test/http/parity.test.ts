@@ -43,7 +43,7 @@ function renamer(): (text: string) => string {
       .replaceAll(/(?<=keys\/)[0-9a-f]{16}/g, named('key in a path'))
       // The signature of a cursor; its position is compared as far as it is the same on both.
       .replaceAll(/"nextCursor":"[^"]+"/g, '"nextCursor":"<cursor>"')
-      .replaceAll(/cursor=ey[^ ]+/g, 'cursor=<cursor>')
+      .replaceAll(/cursor=(?:ey|Ij)[^ ]+/g, 'cursor=<cursor>')
 }
 
 async function play(service: Service, tick: (ms: number) => number): Promise<Played[]> {

@@ -75,6 +75,7 @@ function valueOf(table: string, name: string, type: string, index: number): Valu
   if (type === 'uuid') return randomUUID()
   if (type === 'bigint') return Number.MAX_SAFE_INTEGER - index
   if (type === 'integer' || type === 'smallint') return index + 1
+  if (type === 'double precision') return index + 0.1
   const text = `${TEXTS[index]} ${table}.${name}`
   return type === 'bytea' ? Buffer.concat([Buffer.from([0, 255, 128]), Buffer.from(text)]) : text
 }

@@ -1,5 +1,7 @@
 /** An environment with rows in every table that an export has, its export, and its import elsewhere. */
 import assert from 'node:assert/strict'
+import type { IssuePage } from '@tacho/contract/operator/issue.ts'
+import { eventually } from './eventually.ts'
 import { issueRecord, reviewed } from './issue-service.ts'
 import { populate } from './route-samples.ts'
 import { event, type Answer, type Service } from './service.ts'
@@ -84,7 +86,17 @@ export async function filled(
   ]
   await operator(`${at}/deployments`, { items })
   await archiveSome(service, workspaceId, environmentId)
+  await noticed(service, environmentId)
   return { environmentId, workspaceId, apiKey }
+}
+
+/** Until the service has opened issues for what failed: a later export would have more. */
+async function noticed(service: Service, environmentId: string): Promise<void> {
+  await eventually(async () => {
+    const { body } = await service.operator<IssuePage>(`/environments/${environmentId}/issues`)
+    const types = new Set(body.items.map(({ detectionType }) => detectionType))
+    return types.has('run_failed') && types.has('error_recorded')
+  }, 'issues of a failed run and a recorded error')
 }
 
 /** Archives a prompt and a policy that were deployed, and an agent with a given name. A draft stays. */

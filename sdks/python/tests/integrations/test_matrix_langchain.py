@@ -319,7 +319,7 @@ def test_what_cannot_be_guarded_is_refused_or_reported(service: Service, make: C
 
     class Decorated(BaseTool):
         @functools.wraps(BaseTool.run)
-        def run(self, *args: Any, **named: Any) -> str:
+        def run(self, *args: Any, **named: Any) -> str:  # type: ignore[override]
             return "ran"
 
         def _run(self) -> str:

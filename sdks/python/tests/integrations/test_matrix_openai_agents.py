@@ -209,7 +209,8 @@ def run_handed_over_later(client: Client, tools: dict[str, Any], calls: dict[str
 def run_renamed(client: Client, tools: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, str]:
     others = [dataclasses.replace(tool, name=f"other_{name}") for name, tool in tools.items()]
     agent = guard_agent(Agent(name="Refunds", model=scripted(calls), tools=others), client.tacho)
-    agent.tools = [dataclasses.replace(tool, name=name) for tool, name in zip(agent.tools, tools, strict=True)]
+    guarded: list[Any] = agent.tools
+    agent.tools = [dataclasses.replace(tool, name=name) for tool, name in zip(guarded, tools, strict=True)]
     return outputs_of(asyncio.run(Runner.run(agent, "Go")))
 
 

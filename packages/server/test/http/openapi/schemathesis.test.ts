@@ -30,6 +30,13 @@ const STRICTER: Record<string, OperationName[]> = {
     'createInstallationToken',
     'ignoreIssue',
   ],
+  'a filter by a score': [
+    'listOperatorRuns',
+    'createRunView',
+    'changeRunView',
+    'exportEnvironment',
+    'exportParquet',
+  ],
   'a range of times': ['searchEvents', 'listUnpricedModels', 'readUsage', 'readUsagePoints', 'readCompleteness'],
   'fields that need or exclude each other': [
     'decideApprovals',
@@ -45,7 +52,6 @@ const STRICTER: Record<string, OperationName[]> = {
   'each item once': ['deploy', 'promote', 'rollBack'],
   'a condition that compiles': ['createPolicy', 'createPolicyVersion', 'createSimulation'],
   'an address that exists': ['createWebhook', 'changeWebhook', 'invite', 'inviteEverywhere'],
-  'a position in an export of the same store': ['exportEnvironment'],
 }
 
 /** Their path also fits the GET of another operation, which takes the last part for an id. */

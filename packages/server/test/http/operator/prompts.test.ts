@@ -255,6 +255,7 @@ test('each version of a prompt has the results of its runs in one environment, c
       estimatedCost: null,
       priceTable: null,
       unpricedCalls: 0,
+      scores: [],
     },
     {
       versionId: newest.versionId,
@@ -278,6 +279,7 @@ test('each version of a prompt has the results of its runs in one environment, c
       estimatedCost: 0.0035,
       priceTable: replyOf('readOperatorRun', await service.operator(ofRun)).priceTable,
       unpricedCalls: 1,
+      scores: [],
     },
   ])
   const staging = replyOf('readPromptResults', await service.operator(path(calls.staging)))

@@ -126,6 +126,7 @@ export function eventsSuite(open: OpenStorage) {
         promptUse: _prompt,
         toolUse: _tool,
         score: _score,
+        said: _said,
         ...content
       } = kept
       const payloadBytes = Buffer.byteLength(sent.payload)

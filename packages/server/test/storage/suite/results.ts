@@ -50,7 +50,7 @@ export function resultsSuite(open: OpenStorage) {
       await append(storage(), env, ...first, ...first, end)
       await append(storage(), env, end, ...first)
       const none = { errors: 0, blocked: 0, approvals: 0, promptTokens: 0, completionTokens: 0, totalTokens: 0 }
-      const length = { lengthP50: 100, lengthP95: 100, llm: null, tool: null, uncosted: [] }
+      const length = { lengthP50: 100, lengthP95: 100, llm: null, tool: null, uncosted: [], scores: [] }
       const ended = { completed: 0, failed: 1, cancelled: 0 }
       const counted = { errors: 1, blocked: 1, approvals: 1, totalTokens: 10, costNanos: 7 }
       const times = { firstAt: NOON - 9, lastAt: NOON }

@@ -166,7 +166,8 @@ def _guard_parts(guarded: BaseTool, tool: BaseTool, client: Tacho | None) -> Non
             # Past the model's own __setattr__, which knows fields only.
             object.__setattr__(guarded, part, _guarded(function, guarded, client))
     if parts != ["func"]:
-        object.__setattr__(guarded, "__class__", _class_of(type(tool)))
+        kind: Any = type(tool)
+        object.__setattr__(guarded, "__class__", _class_of(kind))
 
 
 @functools.cache
