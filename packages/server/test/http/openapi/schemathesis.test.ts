@@ -30,13 +30,7 @@ const STRICTER: Record<string, OperationName[]> = {
     'createInstallationToken',
     'ignoreIssue',
   ],
-  'a filter by a score': [
-    'listOperatorRuns',
-    'createRunView',
-    'changeRunView',
-    'exportEnvironment',
-    'exportParquet',
-  ],
+  'a filter by a score': ['listOperatorRuns', 'createRunView', 'changeRunView', 'exportEnvironment', 'exportParquet'],
   'a range of times': ['searchEvents', 'listUnpricedModels', 'readUsage', 'readUsagePoints', 'readCompleteness'],
   'fields that need or exclude each other': [
     'decideApprovals',
