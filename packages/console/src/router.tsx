@@ -13,7 +13,7 @@ import { homeAddress } from './home.ts'
 import { readApprovalsSearch } from './approvals/search.ts'
 import { readCompareSearch } from './compare/search.ts'
 import { readVersionedSearch } from './deployments/search.ts'
-import { readIssuesSearch } from './issues/search.ts'
+import { readIssueSearch, readIssuesSearch } from './issues/search.ts'
 import { findPlace } from './queries.ts'
 import { readPromptSearch } from './prompts/search.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
@@ -158,6 +158,7 @@ const issuesRoute = createRoute({
 const issueRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/issues/$issueId',
+  validateSearch: readIssueSearch,
   component: lazyRouteComponent(() => import('./issues/issue-page.tsx'), 'IssuePage'),
 })
 

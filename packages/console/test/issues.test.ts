@@ -64,8 +64,11 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.getByRole('heading', { level: 1, name: issue.title }).waitFor()
     const why = page.getByRole('region', { name: 'Why these are grouped' })
     for (const fact of ['explained', 'refund', 'over_limit']) await why.getByText(fact, { exact: true }).waitFor()
-    const last = page.getByRole('region', { name: 'Last error' })
-    for (const said of ['TimeoutError: no answer', 'OSError: refused']) await last.getByText(said).waitFor()
+    const shown = page.getByRole('region', { name: 'Occurrence', exact: true })
+    // The newest one is of an event that was never recorded: what was reported is there.
+    await shown.getByText('1 of 2', { exact: true }).waitFor()
+    await shown.getByRole('button', { name: 'Older' }).click()
+    for (const said of ['TimeoutError: no answer', 'OSError: refused']) await shown.getByText(said).waitFor()
     const changes = page.getByRole('region', { name: 'What changed before' })
     await changes.getByText('deployed, version 1').waitFor()
     const occurrences = page.getByRole('region', { name: 'Occurrences' })
@@ -83,6 +86,67 @@ describe('issues', { skip: withoutChromium }, () => {
     await page.waitForURL('**/runs/run-1?step=step-1')
     await page.getByRole('link', { name: /^Issue:/ }).click()
     await page.waitForURL(`**/issues/${issue.id}`)
+    await close()
+  })
+
+  test('an occurrence shows message, input, the last five steps and the stack; j and k go through all', async () => {
+    const start = Date.now() - 120_000
+    const failure = (n: number) => ({
+      toolName: 'charge',
+      input: { order: `A-${n}` },
+      error: `CardError: card ${n} refused`,
+      exception: {
+        type: 'CardError',
+        message: `card ${n} refused`,
+        stack: `CardError\n    at charge (card.ts:${n}0:1)`,
+      },
+    })
+    for (const n of [1, 2, 3]) {
+      const runId = `card-${n}`
+      const steps = Array.from({ length: 12 }, (_, at) =>
+        event({ runId, label: `step ${at + 1} of ${n}`, timestamp: start + n * 20_000 + at * 100 }),
+      )
+      const failed = event({
+        runId,
+        eventId: 'failed',
+        agentId: 'payer',
+        agentName: 'Payer',
+        eventType: 'TOOL_CALL',
+        label: 'charge',
+        payload: failure(n),
+        timestamp: start + n * 20_000 + 5_000,
+      })
+      const later = event({ runId, label: 'later', timestamp: start + n * 20_000 + 6_000 })
+      await tacho.service.record([...steps, failed, later])
+    }
+    await reviewed(tacho.service)
+    const { page, close } = await tacho.open(`${issues()}?type=tool_failed`)
+    await page.getByRole('link', { name: /card … refused/ }).click()
+    const shown = page.getByRole('region', { name: 'Occurrence', exact: true })
+    await shown.getByText('1 of 3', { exact: true }).waitFor()
+    await shown.getByText('CardError: card 3 refused', { exact: true }).waitFor()
+    await shown.getByRole('group', { name: 'Input' }).getByText('A-3').waitFor()
+    await shown.getByText('card.ts:30:1').waitFor()
+    const before = shown.getByRole('region', { name: 'Steps before' }).getByRole('listitem')
+    assert.deepEqual(await before.locator('bdi').allTextContents(), [
+      ...[8, 9, 10, 11, 12].map((at) => `step ${at} of 3`),
+      'charge',
+    ])
+    await page.keyboard.press('j')
+    await page.waitForURL(/\?occurrence=/)
+    await shown.getByText('CardError: card 2 refused', { exact: true }).waitFor()
+    await page.keyboard.press('j')
+    await shown.getByText('CardError: card 1 refused', { exact: true }).waitFor()
+    await shown.getByText('3 of 3', { exact: true }).waitFor()
+    assert.equal(await shown.getByRole('button', { name: 'Older' }).isDisabled(), true)
+    await page.reload()
+    await shown.getByText('CardError: card 1 refused', { exact: true }).waitFor()
+    await page.keyboard.press('k')
+    await shown.getByText('2 of 3', { exact: true }).waitFor()
+    await before.first().getByRole('button').click()
+    await assertLooks(page, 'occurrence')
+    await shown.getByRole('link', { name: 'Open in the run' }).click()
+    await page.waitForURL('**/runs/card-2?step=failed')
     await close()
   })
 
@@ -174,7 +238,7 @@ describe('issues', { skip: withoutChromium }, () => {
     await assertLooks(page, 'issues')
     await page.getByRole('link', { name: issue.title }).click()
     await page.getByRole('region', { name: 'Occurrences' }).getByRole('button').first().click()
-    await page.getByText('BLOCK').waitFor()
+    await page.getByText('BLOCK').nth(1).waitFor()
     await assertLooks(page, 'issue')
     await close()
   })

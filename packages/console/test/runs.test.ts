@@ -140,7 +140,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await listed('Open issues').first().click()
     await page.getByRole('heading', { name: 'Why these are grouped' }).waitFor()
     await page.getByRole('button', { name: 'Show what was reported' }).click()
-    await page.getByText('Evidence').waitFor()
+    await page.getByRole('region', { name: 'Occurrences' }).getByText('Evidence').waitFor()
     await assertText('issue')
     const inPath = encodeURIComponent
     for (const [address, shows] of [

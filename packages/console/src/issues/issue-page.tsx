@@ -12,7 +12,7 @@ import { Affected } from './affected.tsx'
 import { ChangesBefore } from './changes-before.tsx'
 import { IssueActs } from './issue-acts.tsx'
 import { IssueStateChip, RegressionChip, stateWord } from './issue-state.tsx'
-import { LastError } from './last-error.tsx'
+import { Occurrence } from './occurrence.tsx'
 import { Occurrences } from './occurrences.tsx'
 import { issueQuery, useTrends } from './queries.ts'
 import { Trend } from './trend.tsx'
@@ -36,7 +36,7 @@ export function IssuePage() {
       )}
       <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="min-w-0">
-          <LastError environmentId={environmentId} issueId={data.id} />
+          <Occurrence key={data.id} environmentId={environmentId} issue={data} />
           <Occurrences environmentId={environmentId} issueId={data.id} />
           <WhyGrouped issue={data} />
           <Activity environmentId={environmentId} issueId={data.id} canComment={place.may('approver')} />

@@ -1,7 +1,7 @@
 import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { JsonTree } from '../ui/json-tree.tsx'
@@ -65,9 +65,15 @@ function Occurrence({ environmentId, record }: { environmentId: string; record: 
         >
           {isOpen ? '▾' : '▸'}
         </Button>
-        <span className="w-20 text-soft">
+        <Link
+          to="/w/$workspace/$environment/issues/$issueId"
+          params={params}
+          search={{ occurrence: record.id }}
+          title="Show this occurrence above"
+          className="link w-20"
+        >
           <Time at={record.detectedAt} />
-        </span>
+        </Link>
         <span className="flex max-w-48 min-w-0">
           <AgentName environmentId={environmentId} agentId={record.agentId} />
         </span>
@@ -87,26 +93,26 @@ function Occurrence({ environmentId, record }: { environmentId: string; record: 
             </Link>
           ))}
       </div>
-      {isOpen && <Reported environmentId={environmentId} recordId={record.id} />}
+      {isOpen && (
+        <div className="py-2 pl-8">
+          <Reported environmentId={environmentId} recordId={record.id} />
+        </div>
+      )}
     </li>
   )
 }
 
-function Reported({ environmentId, recordId }: { environmentId: string; recordId: string }) {
+/** What the client sent with a record, or what the service noted. */
+export function Reported({ environmentId, recordId }: { environmentId: string; recordId: string }) {
   const params = route.useParams()
   const { data, error } = useQuery(recordQuery(environmentId, recordId))
-  if (error) return <Refused error={error} className="py-2" />
-  if (!data) return <Skeleton className="my-2 h-16" />
+  if (error) return <Refused error={error} />
+  if (!data) return <Skeleton className="h-16" />
   const approvalId = data.evidence['approvalId']
   return (
-    <div className="grid gap-3 py-2 pl-8 sm:grid-cols-2">
-      <div className="min-w-0">
-        <p className="text-xs font-medium text-soft">Payload</p>
-        <JsonTree value={data.payload} />
-      </div>
-      <div className="min-w-0">
-        <p className="text-xs font-medium text-soft">Evidence</p>
-        <JsonTree value={data.evidence} />
+    <div className="grid gap-3 sm:grid-cols-2">
+      <ReportedPart name="Payload" value={data.payload} />
+      <ReportedPart name="Evidence" value={data.evidence}>
         {typeof approvalId === 'string' && UUID.test(approvalId) && (
           <Link
             to="/w/$workspace/$environment/approvals/$approvalId"
@@ -117,7 +123,18 @@ function Reported({ environmentId, recordId }: { environmentId: string; recordId
             Open the approval
           </Link>
         )}
-      </div>
+      </ReportedPart>
+    </div>
+  )
+}
+
+function ReportedPart({ name, value, children }: { name: string; value: object; children?: ReactNode }) {
+  if (Object.keys(value).length === 0) return null
+  return (
+    <div className="min-w-0">
+      <p className="text-xs font-medium text-soft">{name}</p>
+      <JsonTree value={value} />
+      {children}
     </div>
   )
 }

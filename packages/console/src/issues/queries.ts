@@ -3,6 +3,7 @@ import type { IssueState, IssueSummary } from '@tacho/contract/operator/issue.ts
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { withRows } from '../runs/run-queries.ts'
 import { usePages } from '../ui/pages.ts'
 import type { IssuesSearch } from './search.ts'
 
@@ -95,6 +96,20 @@ export const recordQuery = (environmentId: string, recordId: string) =>
   queryOptions({
     queryKey: ['issue record', environmentId, recordId],
     queryFn: ({ signal }) => api.readIssueRecord({ params: { environmentId, recordId } }, { signal }),
+    staleTime: 60_000,
+  })
+
+export const STEPS_BEFORE = 5
+
+/** The last steps before an event, or of the run, by time. */
+export const stepsBeforeQuery = (environmentId: string, runId: string, eventId: string | undefined) =>
+  queryOptions({
+    queryKey: ['steps before', environmentId, runId, eventId],
+    queryFn: async ({ signal }) => {
+      const query = { order: 'latest', limit: STEPS_BEFORE, before: eventId } as const
+      const { items } = await api.listEventRows({ params: { environmentId, runId }, query }, { signal })
+      return withRows([], items.toReversed())
+    },
     staleTime: 60_000,
   })
 

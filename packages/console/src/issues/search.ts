@@ -1,4 +1,4 @@
-/** What the address of the list of issues holds. */
+/** What the addresses of the list of issues and of an issue hold. */
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { ISSUE_STATES } from '@tacho/contract/words.ts'
 import { textOf } from '../ui/search.ts'
@@ -21,3 +21,10 @@ export function readIssuesSearch(search: Record<string, unknown>): IssuesSearch 
     ...((assigned === 'true' || assigned === 'false') && { assigned }),
   }
 }
+
+export interface IssueSearch {
+  /** Id of the occurrence that is shown; the newest unless chosen. */
+  occurrence?: string
+}
+
+export const readIssueSearch = (search: Record<string, unknown>): IssueSearch => textOf(search, ['occurrence'])

@@ -151,27 +151,9 @@ function AgentStep({ label, text, isFolded }: { label: string; text: string; isF
 function ModelCall({ event, payload, isFolded, sentBefore }: SaidProps) {
   const answers = messagesAt(payload, 'output')
   const sent = messagesAt(payload, 'messages')
-  const fresh = sent.length - sentBefore
-  const earlier = fresh > 0 ? sentBefore : 0
   return (
     <div className="flex flex-col gap-2">
-      {sent.length > 0 && (
-        <Folded
-          title="Sent to the model"
-          note={`${counted(sent.length, 'message')}${fresh > 0 && fresh < sent.length ? `, ${fresh} new` : ''}`}
-          isFolded={isFolded}
-        >
-          <div className="flex flex-col gap-2">
-            {earlier > 0 && (
-              <Folded title="Sent before" note={`${counted(earlier, 'message')}, as in the model call before`} isFolded>
-                <Messages messages={sent.slice(0, earlier)} />
-              </Folded>
-            )}
-            {earlier > 0 && <p className="text-xs font-medium text-accent">New since the model call before</p>}
-            <Messages messages={sent.slice(earlier)} />
-          </div>
-        </Folded>
-      )}
+      <Sent messages={sent} sentBefore={sentBefore} isFolded={isFolded} />
       {answers.length === 0 && <Label>{event.label}</Label>}
       {answers.map((message, index) => (
         <ChatMessage key={index} message={message} isAnswer />
@@ -179,6 +161,43 @@ function ModelCall({ event, payload, isFolded, sentBefore }: SaidProps) {
       <ModelFacts event={event} payload={payload} />
     </div>
   )
+}
+
+interface SentProps {
+  messages: readonly Message[]
+  sentBefore: number
+  isFolded: boolean
+}
+
+function Sent({ messages, sentBefore, isFolded }: SentProps) {
+  const fresh = messages.length - sentBefore
+  const earlier = fresh > 0 ? sentBefore : 0
+  if (messages.length === 0) return null
+  return (
+    <Folded
+      title="Sent to the model"
+      note={`${counted(messages.length, 'message')}${fresh > 0 && fresh < messages.length ? `, ${fresh} new` : ''}`}
+      isFolded={isFolded}
+    >
+      <div className="flex flex-col gap-2">
+        {earlier > 0 && (
+          <Folded title="Sent before" note={`${counted(earlier, 'message')}, as in the model call before`} isFolded>
+            <Messages messages={messages.slice(0, earlier)} />
+          </Folded>
+        )}
+        {earlier > 0 && <p className="text-xs font-medium text-accent">New since the model call before</p>}
+        <Messages messages={messages.slice(earlier)} />
+      </div>
+    </Folded>
+  )
+}
+
+/** What a call was given. Nothing for other steps. */
+export function StepInput({ event: { eventType, payload } }: { event: OperatorEvent }) {
+  if (!isObject(payload)) return null
+  if (eventType === 'LLM_CALL') return <Sent messages={messagesAt(payload, 'messages')} sentBefore={0} isFolded />
+  const told = toldCall(payload)
+  return told ? <ToldCall told={told} /> : <Part name="Input" value={payload['input']} />
 }
 
 function Messages({ messages }: { messages: readonly Message[] }) {

@@ -1,5 +1,5 @@
 /** The error that an event tells: its class and message, its causes, its stack. */
-import { failureLine, failureOf } from '@tacho/contract/failure.ts'
+import { failureLine, failureOf, type Failure } from '@tacho/contract/failure.ts'
 import type { Json } from '@tacho/contract/read-payload.ts'
 import { LongText } from '../ui/long-text.tsx'
 
@@ -11,13 +11,25 @@ interface Props {
   isSaid?: boolean
 }
 
-export function FailureDetails({ eventType, label, payload, isSaid = false }: Props) {
-  const failure = failureOf({ eventType, label, payload })
+export function FailureDetails({ isSaid = false, ...event }: Props) {
+  const failure = failureOf(event)
   if (failure === null) return null
-  const line = failureLine(failure, null)
   return (
     <div className="mt-2 flex flex-col gap-2 first:mt-0">
-      {!isSaid && line !== '' && <p className="rounded-lg bg-red-wash px-3 py-2 font-medium text-red">{line}</p>}
+      <FailureSaid failure={failure} isSaid={isSaid} />
+      <Stack stack={failure.stack} />
+    </div>
+  )
+}
+
+/** Its class and message, then its causes. */
+export function FailureSaid({ failure, isSaid = false }: { failure: Failure; isSaid?: boolean }) {
+  const line = failureLine(failure, null)
+  return (
+    <>
+      {!isSaid && line !== '' && (
+        <p className="rounded-lg bg-red-wash px-3 py-2 font-medium [overflow-wrap:anywhere] text-red">{line}</p>
+      )}
       {failure.causes.length > 0 && (
         <section>
           <h3 className="text-xs font-medium text-soft">Causes, the nearest first</h3>
@@ -30,14 +42,18 @@ export function FailureDetails({ eventType, label, payload, isSaid = false }: Pr
           </ol>
         </section>
       )}
-      {failure.stack !== null && (
-        <section>
-          <h3 className="mb-0.5 text-xs font-medium text-soft">Stack</h3>
-          <div className="overflow-x-auto rounded-lg border border-line bg-side p-3">
-            <LongText text={failure.stack} mono />
-          </div>
-        </section>
-      )}
-    </div>
+    </>
+  )
+}
+
+export function Stack({ stack }: { stack: string | null }) {
+  if (stack === null) return null
+  return (
+    <section>
+      <h3 className="mb-0.5 text-xs font-medium text-soft">Stack</h3>
+      <div className="overflow-x-auto rounded-lg border border-line bg-side p-3">
+        <LongText text={stack} mono />
+      </div>
+    </section>
   )
 }

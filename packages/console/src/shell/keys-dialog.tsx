@@ -35,6 +35,7 @@ const GROUPS = [
   {
     name: 'An issue',
     keys: [
+      ['j k', 'Older, newer occurrence'],
       ['r i o', 'Resolve, ignore, reopen'],
       ['a', 'Assign'],
       ['m', 'Merge into another'],

@@ -215,6 +215,12 @@ export const EventRowsQuery = Type.Object({
         'Event time, latest event time first, or arrival order. Arrival order always returns a nextCursor: use it to follow the run',
     }),
   ),
+  before: Type.Optional(
+    Type.String({
+      maxLength: LIMITS.eventIdChars,
+      description: 'Only with the order latest: events before the event with this id, the nearest first',
+    }),
+  ),
   eventType: Type.Optional(id(LIMITS.eventTypeChars, 'Only events of exactly this type')),
   q: Type.Optional(
     id(

@@ -13,6 +13,7 @@ import type { UncostedCalls } from '../../storage/uncosted.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { RawJson, serveRoute } from '../serve-route.ts'
+import { refuseField } from '../field.ts'
 import { environmentOf } from './access.ts'
 import { placeAt } from '../paging.ts'
 
@@ -25,12 +26,15 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query, request }) => {
-    const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, eventType, q } = query
+    const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, before, eventType, q } = query
+    if (before !== undefined && order !== 'latest') throw refuseField('before', 'needs the order latest')
     const environment = environmentOf(request)
     const run = await storage.findRun(environment.id, params.runId)
     if (!run) return refuse('not_found', 'The run does not exist')
-    const of = [environment.id, 'event rows', run.id, order, eventType, q]
-    const after = placeAt<Position>(cursors, of, cursor)
+    const of = [environment.id, 'event rows', run.id, order, before, eventType, q]
+    const named = before === undefined ? null : await storage.findEvent(environment.id, params.runId, before)
+    if (before !== undefined && named === null) return refuse('not_found', 'The event does not exist')
+    const after = placeAt<Position>(cursors, of, cursor) ?? (named && placeOf(named.event))
     const filter = filterOf(eventType, q)
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
       ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, after })
@@ -65,6 +69,8 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
     return { outcome: 'rejected', rejection: { code, message: REJECTIONS[code], rejectedAt: isoTime(rejectedAt) } }
   }
 }
+
+const placeOf = ({ time, seq }: StoredEvent): Position => ({ time, seq })
 
 function filterOf(eventType: string | undefined, label: string | undefined): EventFilter | undefined {
   if (eventType === undefined && label === undefined) return undefined

@@ -51,6 +51,25 @@ test('paging by arrival never ends: its cursor returns later events', async () =
   assert.deepEqual(idsOf(await rows('live')), ['before a', 'a'])
 })
 
+test('the steps before one come nearest first, from far into a run, in pages', async () => {
+  const start = Date.now() - 60_000
+  const steps = Array.from({ length: 300 }, (_, n) =>
+    event({ runId: 'before', eventId: `e${n}`, timestamp: start + Math.floor(n / 2) }),
+  )
+  for (let at = 0; at < steps.length; at += LIMITS.batchEvents)
+    await service.record(steps.slice(at, at + LIMITS.batchEvents))
+  const first = await rows('before', '?order=latest&before=e40&limit=3')
+  assert.deepEqual(idsOf(first), ['e39', 'e38', 'e37'])
+  const next = await rows('before', `?order=latest&before=e40&limit=3&${cursorOf(first)}`)
+  assert.deepEqual(idsOf(next), ['e36', 'e35', 'e34'])
+  assert.deepEqual(await rows('before', '?order=latest&before=e0'), { items: [], nextCursor: null })
+  const refused = async (query: string) => refusalOf(await service.operator(`${timelineOf('before')}?${query}`))
+  assert.deepEqual(await refused('before=e40'), [400, 'invalid_request'])
+  assert.deepEqual(await refused('order=latest&before=none'), [404, 'not_found'])
+  assert.deepEqual(await refused('order=latest&before=%00'), [404, 'not_found'])
+  assert.deepEqual(await refused(`order=latest&before=e41&${cursorOf(first)}`), [400, 'invalid_cursor'])
+})
+
 test('a page has 1 to 200 rows, and paging returns each row once in either order', async () => {
   const events = Array.from({ length: 100 }, (_, index) => event({ runId: 'long', timestamp: Date.now() - index }))
   const more = Array.from({ length: 100 }, (_, index) => event({ runId: 'long', timestamp: Date.now() + index }))

@@ -1,0 +1,184 @@
+import { failureLine, failureOf } from '@tacho/contract/failure.ts'
+import type { Issue } from '@tacho/contract/operator/issue.ts'
+import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { EventContent, StepInput } from '../runs/event-content.tsx'
+import { FailureSaid, Stack } from '../runs/failure.tsx'
+import { eventQuery, runQuery } from '../runs/run-queries.ts'
+import { RunStatusChip } from '../runs/run-status.tsx'
+import { Button } from '../ui/button.tsx'
+import { number } from '../ui/format.ts'
+import { useKeys } from '../ui/keys.ts'
+import { Refused } from '../ui/refused.tsx'
+import { Nothing, Section } from '../ui/section.tsx'
+import { Skeleton } from '../ui/states.tsx'
+import { Time } from '../ui/time.tsx'
+import { Reported } from './occurrences.tsx'
+import { recordQuery, useOccurrences } from './queries.ts'
+import { StepsBefore } from './steps-before.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
+/** Further back, the list and its filters help more than one step at a time. */
+const READ_AT_MOST = 500
+
+/** One occurrence as a whole, the newest unless another is chosen: what failed, on which input, after which steps. */
+export function Occurrence({ environmentId, issue }: { environmentId: string; issue: Issue }) {
+  const list = useOccurrences(environmentId, issue.id)
+  const { occurrence: chosen } = route.useSearch()
+  const navigate = useNavigate()
+  // A new occurrence does not replace the one that a person reads.
+  const [first, setFirst] = useState<string>()
+  const newest = list.items[0]?.id
+  if (first === undefined && newest !== undefined) setFirst(newest)
+  const id = chosen ?? first ?? newest
+  const index = list.items.findIndex((record) => record.id === id)
+  const { data: named, error } = useQuery({
+    ...recordQuery(environmentId, id ?? ''),
+    enabled: id !== undefined && index === -1 && !list.isPending,
+  })
+  const record = list.items[index] ?? (named?.issueId === issue.id ? named : undefined)
+
+  const show = (one: string | undefined) =>
+    void navigate({
+      to: '.',
+      search: one === undefined ? {} : { occurrence: one },
+      replace: true,
+      resetScroll: false,
+    })
+  const isLast = index === list.items.length - 1
+  const mayRead = list.hasNextPage && list.items.length < READ_AT_MOST
+  const hasOlder = index !== -1 && (!isLast || mayRead)
+  const older = async () => {
+    if (!hasOlder || list.isFetchingNextPage) return
+    const items = isLast ? (await list.fetchNextPage()).data?.pages.flatMap((page) => page.items) : list.items
+    if (items?.[index + 1]) show(items[index + 1]?.id)
+  }
+  const newer = () => index > 0 && show(list.items[index - 1]?.id)
+  useKeys({
+    j: { name: 'Show the occurrence before', act: () => void older() },
+    k: { name: 'Show the next newer occurrence', act: newer },
+  })
+  const all = list.hasNextPage ? Math.max(issue.occurrences, list.items.length) : list.items.length
+  const note = record && (
+    <span className="flex items-center gap-2">
+      {index === -1 ? (
+        <Button look="quiet" className="h-6" onClick={() => show(undefined)}>
+          Show the newest
+        </Button>
+      ) : (
+        <>
+          <span aria-live="polite">
+            {number(index + 1)} of {number(all)}
+          </span>
+          <Button look="quiet" className="h-6" title="Key: k" disabled={index === 0} onClick={newer}>
+            ‹ Newer
+          </Button>
+          <Button
+            look="quiet"
+            className="h-6"
+            title="Key: j"
+            disabled={!hasOlder}
+            busy={list.isFetchingNextPage}
+            onClick={() => void older()}
+          >
+            Older ›
+          </Button>
+        </>
+      )}
+    </span>
+  )
+  return (
+    <Section title="Occurrence" note={note}>
+      {record ? (
+        <Told key={record.id} environmentId={environmentId} record={record} />
+      ) : error ? (
+        <Refused error={error} />
+      ) : list.isPending || (id !== undefined && named === undefined) ? (
+        <Skeleton className="h-40" />
+      ) : (
+        <Nothing>{id === undefined ? 'No occurrence is kept.' : 'This issue has no such occurrence.'}</Nothing>
+      )}
+    </Section>
+  )
+}
+
+function Told({ environmentId, record }: { environmentId: string; record: IssueRecord }) {
+  const { runId, eventId, internalRunId, internalEventId } = record
+  return (
+    <div className="flex flex-col gap-3">
+      <Where environmentId={environmentId} record={record} />
+      {runId !== null && eventId !== null && internalEventId !== null ? (
+        <Failed environmentId={environmentId} runId={runId} eventId={eventId} />
+      ) : (
+        <>
+          <Reported environmentId={environmentId} recordId={record.id} />
+          {runId !== null && internalRunId !== null && <StepsBefore environmentId={environmentId} runId={runId} />}
+        </>
+      )}
+    </div>
+  )
+}
+
+/** When, and in which run of which agent. */
+function Where({ environmentId, record }: { environmentId: string; record: IssueRecord }) {
+  const params = route.useParams()
+  const { runId, eventId, internalRunId, internalEventId } = record
+  const { data: run } = useQuery({ ...runQuery(environmentId, runId ?? ''), enabled: internalRunId !== null })
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-soft">
+      <Time at={record.detectedAt} />
+      <bdi title={record.agentId}>{run?.agent.name ?? record.agentId}</bdi>
+      {runId !== null && internalRunId !== null && (
+        <Link
+          to="/w/$workspace/$environment/runs/$runId"
+          params={{ ...params, runId }}
+          search={internalEventId !== null && eventId !== null ? { step: eventId } : {}}
+          title={runId}
+          className="link min-w-0 flex-1 truncate"
+        >
+          <bdi>{run?.title ?? runId}</bdi>
+        </Link>
+      )}
+      {runId !== null && internalRunId === null && <bdi>{runId}</bdi>}
+      {run && <RunStatusChip run={run} />}
+    </div>
+  )
+}
+
+interface FailedProps {
+  environmentId: string
+  runId: string
+  eventId: string
+}
+
+/** The message, the input, the steps that led to it, and the stack. */
+function Failed({ environmentId, runId, eventId }: FailedProps) {
+  const { data, error } = useQuery(eventQuery(environmentId, runId, eventId))
+  if (error) return <Refused error={error} />
+  if (!data) return <Skeleton className="h-40" />
+  const { event } = data
+  const { eventType, label, payload } = event
+  const failure = failureOf({ eventType, label, payload: isObject(payload) ? payload : {} })
+  const isSaid = failure !== null && failureLine(failure, null) !== ''
+  return (
+    <>
+      {event.payloadRemoved && <Nothing>The payload was removed by retention.</Nothing>}
+      {isSaid ? (
+        <>
+          <FailureSaid failure={failure} />
+          {/* A large input does not push the steps out of sight. */}
+          <div role="group" aria-label="Input" tabIndex={0} className="max-h-60 overflow-y-auto empty:hidden">
+            <StepInput event={event} />
+          </div>
+        </>
+      ) : (
+        <EventContent event={event} />
+      )}
+      <StepsBefore environmentId={environmentId} runId={runId} last={event} />
+      {isSaid && <Stack stack={failure.stack} />}
+    </>
+  )
+}
