@@ -18,6 +18,7 @@ const ALONE = [
 /** Started first, because they take long and often wait: at the end, nothing would run beside them. */
 const FIRST = [
   'packages/contract/test/generated-clients',
+  'packages/server/test/http/openapi/schemathesis',
   'packages/sdk-conformance/',
   'bench/',
   'packages/console/',

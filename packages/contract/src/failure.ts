@@ -65,7 +65,7 @@ export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
 
 /** Of a run that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'
-/** Below it: nobody saw what happened. */
+/** Below it, the cause is unknown. */
 export const SILENT_CAUSES = 'It was killed, ran out of memory or lost its connection.'
 
 type Payload = Readonly<Record<string, unknown>>

@@ -29,7 +29,7 @@ const KEY = /^[\x21-\x7e]+$/
 export function createRotatingKey(given: Extract<GivenKey, () => unknown>, { now, timer }: Runtime): RotatingKey {
   let known = ''
   let asking: Promise<string> | undefined
-  /** Nobody is asked before this time. */
+  /** Do not ask the host for a key before this time. */
   let notBefore = -Infinity
 
   /** One question at a time. A function that never answers must not hold up a request forever. */

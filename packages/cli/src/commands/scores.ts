@@ -73,7 +73,7 @@ async function list(runId: string, options: EnvironmentOptions): Promise<void> {
     taken(eachItem(client.listScores, { params: { environmentId, runId: id }, query: { limit: 200 } }), MOST)
   const { items } = await known('run', runId, { client, environmentId }, read)
   if (options.json) return printJson({ items })
-  const empty = 'Nobody has scored this run. `tacho scores give` does.' as const
+  const empty = 'This run has no scores. Give one with `tacho scores give`.' as const
   printTable(COLUMNS, items.map(cells), empty)
 }
 

@@ -16,7 +16,7 @@ export interface DemoRun {
 }
 
 export interface Story {
-  /** What the model is told before all else. */
+  /** The system prompt. */
   system(text: string): void
   user(text: string): void
   /** A model call that returns text, calls a tool, or both. Returns its span id, for child events. */

@@ -111,7 +111,7 @@ function isOfThisMachine(agent: AgentName, command: string): boolean {
 }
 
 async function tryOut(agent: AgentName, place: Place, command: string): Promise<string> {
-  // Whoever wrote the repository must not choose a program that this command runs.
+  // The author of a repository must not choose a program that this command runs.
   if (place === 'project' && !isOfThisMachine(agent, command))
     return 'not tried: it is not the command that this tacho installs. Install again'
   if (!command.startsWith('/usr/bin/env -i '))

@@ -50,7 +50,7 @@ export function withRunFilters(command: Command): Command {
     .option('--policy <id>', 'runs in which this policy matched a call')
     .option('--prompt-version <id>', 'runs that used this version of a prompt')
     .option('--score <filter>', 'runs by a score: its name, or such as accuracy<0.5, helpful=true, tone=rude')
-    .option('--unscored <name>', 'runs that nobody has scored with this name')
+    .option('--unscored <name>', 'runs without a score of this name')
     .option('--share <percent>', 'about so many of 100 runs, always the same ones', wholeNumber(100))
 }
 

@@ -37,7 +37,7 @@ const SINCE_WORDS: readonly (readonly [Since, string])[] = [
 
 type Change = { [Name in keyof JudgeSearch]?: JudgeSearch[Name] | string | undefined }
 
-/** The runs of a filter that nobody has judged yet, one after the other. */
+/** Unscored runs of a filter, one after the other. */
 export function JudgePage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()

@@ -259,7 +259,7 @@ export class McpGuard {
     }
   }
 
-  /** The tool error of a call that a person rejected before. It is recorded, and nobody is asked again. */
+  /** The tool error of a call that a person rejected before. It is recorded, and no person is asked again. */
   #refusedBefore(run: Run, id: unknown, params: Json, input: Json): string | null {
     const toolName = params['name'] as string
     const refusal = this.#refusals.of(toolName, input, this.#revision)

@@ -32,7 +32,7 @@ export function refuse(code: ErrorCode, detail?: string, more: RefusalDetails = 
   return new Refusal(code, detail, more)
 }
 
-/** Nobody gets it. */
+/** No client reads it. */
 export const LEFT = refuse('overloaded', 'The client has left')
 
 export function isRefusal(value: unknown): value is Refusal {

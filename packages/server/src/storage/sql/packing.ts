@@ -26,7 +26,7 @@ const SLICE_BYTES = 512 * 1_024
 /** The window is as large as a block. */
 const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: Math.log2(BLOCK_BYTES) }
 
-/** Runs with payloads that nobody has tried to pack yet, by number, after that number. */
+/** Runs with payloads that were not tried yet, by number, after that number. */
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
   const text = `SELECT number, id, run_id AS "runId", status, last_event_at AS "lastEventAt" FROM runs
     WHERE environment_id = ? AND packed = 0 AND number > ? ORDER BY number LIMIT ?`

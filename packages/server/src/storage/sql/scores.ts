@@ -1,4 +1,4 @@
-/** Scores of runs and steps. Whoever writes those of a run holds the run's row, so its sums are never of two moments. */
+/** Scores of runs and steps. Their writer locks the row of the run first, so the sums of a run are of one moment. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../events.ts'
 import {

@@ -31,7 +31,7 @@ class RotatingKey:
     def __init__(self, given: Callable[[], str | Awaitable[str]]) -> None:
         self._given = given
         self._known = ""
-        # Nobody is asked before this time.
+        # Do not ask the host for a key before this time.
         self._not_before = float("-inf")
         self.reset()
 

@@ -46,7 +46,7 @@ class Worker:
                 return False
             try:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
-                # The work is nobody's run.
+                # The work belongs to no run.
                 Context().run(self._thread.start)
                 return True
             except RuntimeError:

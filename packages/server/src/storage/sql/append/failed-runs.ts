@@ -38,7 +38,7 @@ export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedR
     const subjectId = failureSubject(run.id, span)
     return { kind: 'find_failures' as const, environmentId, subjectId, dueAt: now + SETTLE_MS }
   })
-  // The same span again: whoever works on it has not read these events.
+  // The same span again: its worker has not read these events.
   return enqueueWork(
     sql,
     work.toSorted((a, b) => (a.subjectId < b.subjectId ? -1 : 1)),
