@@ -8,7 +8,7 @@ const tacho = new Tacho({ agentId: 'greeter', agentName: 'Greeter' })
 // Without this, the first prompt would be the fallback.
 await tacho.configuration.ready()
 
-await tacho.run({}, (run) => {
+await tacho.run((run) => {
   const prompt = tacho.prompt('greeting', 'Greet {{customer}} in one sentence.')
   const text = prompt.render({ customer: 'Ada' })
   // Recorded with the promptVersionId of the deployed version.

@@ -27,7 +27,7 @@ const refund = tacho.guard(
 )
 
 const amount = Number(process.argv[2] ?? 250)
-const answer = await tacho.run({}, async (run) => {
+const answer = await tacho.run(async (run) => {
   run.userInput(`Please refund ${amount} for order 1007.`)
   try {
     return await refund({ order: '1007', amount })

@@ -54,7 +54,7 @@ export function refuseAgain(
   const { approvalId, inputHash: hash, modelText } = refusal
   const reason = 'a person rejected the same call before'
   const payload = { action: 'BLOCK', policyIds: [], toolName, inputHash: hash, approvalId, reason, input }
-  run.record('POLICY_DECISION', `BLOCK ${toolName}`, payload)
+  run.record({ type: 'POLICY_DECISION', label: `BLOCK ${toolName}`, payload })
   return modelText
 }
 

@@ -31,7 +31,7 @@ function optionsOf({ fake, model, refund }: Scene) {
 
 test('generateText: model calls are recorded, tools are guarded, a refusal is a tool error', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
-  const { text, steps } = await scene.fake.tacho.run({}, () => generateText(optionsOf(scene)))
+  const { text, steps } = await scene.fake.tacho.run(() => generateText(optionsOf(scene)))
   assert.equal(text, DONE.text)
   assert.ok(steps[0]?.content.some(({ type }) => type === 'tool-error'))
   await assertScene(scene, { provider: 'openai.responses' })
@@ -39,7 +39,7 @@ test('generateText: model calls are recorded, tools are guarded, a refusal is a 
 
 test('streamText: the same, with the time to the first output', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
-  const text = await scene.fake.tacho.run({}, async () => streamText(optionsOf(scene)).text)
+  const text = await scene.fake.tacho.run(async () => streamText(optionsOf(scene)).text)
   assert.equal(text, DONE.text)
   await assertScene(scene)
   const [call] = (await scene.fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')
@@ -50,7 +50,7 @@ test('models of another provider are recorded in the same shape', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   const anthropic = createAnthropic({ apiKey: 'key', baseURL: `${scene.model.url}/v1` })
   const model = recordModel(anthropic('claude-opus-5-5'), scene.fake.tacho)
-  await scene.fake.tacho.run({}, () => generateText({ ...optionsOf(scene), model }))
+  await scene.fake.tacho.run(() => generateText({ ...optionsOf(scene), model }))
   await assertScene(scene, { provider: 'anthropic.messages' })
 })
 
@@ -75,7 +75,7 @@ test('a function that returns a generator without being one fails, and its body 
 test('an error of the model stays the same error, and is recorded', async (t) => {
   const scene = await startScene(t, { status: 400 })
   await assert.rejects(
-    scene.fake.tacho.run({}, () => generateText(optionsOf(scene))),
+    scene.fake.tacho.run(() => generateText(optionsOf(scene))),
     { message: 'The script says no' },
   )
   const { error, messages } = await onlyCall(scene)
@@ -85,16 +85,14 @@ test('an error of the model stays the same error, and is recorded', async (t) =>
 
 test('a stream that breaks is recorded as failed', async (t) => {
   const scene = await startScene(t, { text: 'A long answer that never ends', isCut: true })
-  const { textStream } = await scene.fake.tacho.run({}, () =>
-    streamText({ ...optionsOf(scene), onError: () => undefined }),
-  )
+  const { textStream } = await scene.fake.tacho.run(() => streamText({ ...optionsOf(scene), onError: () => undefined }))
   await textStream.pipeTo(new WritableStream()).catch(() => undefined)
   assert.ok((await onlyCall(scene))['error'] !== undefined)
 })
 
 test('a stream that the host leaves is recorded as aborted, with what had arrived', async (t) => {
   const scene = await startScene(t, { text: 'A long answer that is not read to its end' })
-  await scene.fake.tacho.run({}, async () => {
+  await scene.fake.tacho.run(async () => {
     const { model } = optionsOf(scene)
     const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Refund all' }] }]
     const { stream } = await model.doStream({ prompt })

@@ -32,7 +32,7 @@ const toolsOf = ({ fake, refund }: Scene) =>
 test('toolRunner: calls are recorded, tools are guarded, a refusal is a tool error', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   const client = clientOf(scene)
-  await scene.fake.tacho.run({}, () =>
+  await scene.fake.tacho.run(() =>
     client.beta.messages.toolRunner({ ...REQUEST, tools: toolsOf(scene) }).runUntilDone(),
   )
   await assertScene(scene, { provider: 'anthropic' })
@@ -47,7 +47,7 @@ test('toolRunner: calls are recorded, tools are guarded, a refusal is a tool err
 test('messages.stream records the system prompt, the tokens and the time to the first output', async (t) => {
   const scene = await startScene(t, DONE)
   const client = clientOf(scene)
-  await scene.fake.tacho.run({}, () => client.messages.stream({ ...REQUEST, system: 'Be brief' }).finalMessage())
+  await scene.fake.tacho.run(() => client.messages.stream({ ...REQUEST, system: 'Be brief' }).finalMessage())
   const call = await onlyCall(scene)
   assert.partialDeepStrictEqual(call, {
     model: 'claude-opus-5-5',
@@ -62,13 +62,13 @@ test('messages.stream records the system prompt, the tokens and the time to the 
 test('an error of the model stays the same error; a stream that the host leaves is aborted', async (t) => {
   const failing = await startScene(t, { status: 400 })
   await assert.rejects(
-    failing.fake.tacho.run({}, () => clientOf(failing).messages.create(REQUEST)),
+    failing.fake.tacho.run(() => clientOf(failing).messages.create(REQUEST)),
     APIError,
   )
   assert.match(String((await onlyCall(failing))['error']), /The script says no/)
 
   const left = await startScene(t, { text: 'A long answer that is not read to its end' })
-  await left.fake.tacho.run({}, async () => {
+  await left.fake.tacho.run(async () => {
     const stream = await clientOf(left).messages.create({ ...REQUEST, stream: true })
     for await (const { type } of stream) if (type === 'content_block_delta') break
   })

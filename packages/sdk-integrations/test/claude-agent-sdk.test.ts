@@ -80,7 +80,7 @@ for (const [kind, skip] of KINDS) {
   test(`${kind}: calls are recorded, tools are guarded, a refusal is a tool error`, { skip }, async (t) => {
     const scene = await startScene(t, REFUNDS, DONE)
     const query = await start(t, scene)
-    const messages = await scene.fake.tacho.run({}, () => consume(query({ prompt: 'Refund all' })))
+    const messages = await scene.fake.tacho.run(() => consume(query({ prompt: 'Refund all' })))
     await assertScene(scene, { provider: 'anthropic', toolName: TOOL })
     assert.ok(!messages.some(({ type }) => type === 'stream_event'), 'the host did not ask for events of the stream')
     const events = await scene.fake.events()

@@ -38,7 +38,7 @@ test('an agent: calls are recorded, tools are guarded, a refusal is an answer', 
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   const agent = createAgent({ model: modelOf(scene), tools: toolsOf(scene) })
   const callbacks = [recordCalls(scene.fake.tacho)]
-  const { messages } = await scene.fake.tacho.run({}, () => agent.invoke(INPUT, { callbacks }))
+  const { messages } = await scene.fake.tacho.run(() => agent.invoke(INPUT, { callbacks }))
   assert.equal(messages.at(-1)?.text, DONE.text)
   await assertScene(scene)
 })
@@ -46,7 +46,7 @@ test('an agent: calls are recorded, tools are guarded, a refusal is an answer', 
 test('a stream is recorded whole, with the time to its first output', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS)
   const callbacks = [recordCalls(scene.fake.tacho)]
-  await scene.fake.tacho.run({}, async () => {
+  await scene.fake.tacho.run(async () => {
     for await (const _ of await modelOf(scene).stream('Refund all', { callbacks }));
   })
   const call = await onlyCall(scene)
@@ -72,7 +72,7 @@ test('a tool that is not guarded is recorded too, and guarded tools work in a To
   const call = (name: string, args: object) => ({ type: 'tool_call' as const, id: name, name, args })
   const message = new AIMessage({ content: '', tool_calls: [call('weather', {}), call('refund', { order: 2 })] })
   const callbacks = [recordCalls(scene.fake.tacho)]
-  await scene.fake.tacho.run({}, () => node.invoke({ messages: [message] }, { callbacks }))
+  await scene.fake.tacho.run(() => node.invoke({ messages: [message] }, { callbacks }))
   const tools = (await scene.fake.events()).filter(({ eventType }) => eventType === 'TOOL_CALL')
   assert.deepEqual(
     tools.map(({ payload: { toolName, output } }) => [toolName, output]),
@@ -85,7 +85,7 @@ test('an error of the model stays the same error, and is recorded', async (t) =>
   const scene = await startScene(t, { status: 400 })
   const callbacks = [recordCalls(scene.fake.tacho)]
   await assert.rejects(
-    scene.fake.tacho.run({}, () => modelOf(scene).invoke('Refund all', { callbacks })),
+    scene.fake.tacho.run(() => modelOf(scene).invoke('Refund all', { callbacks })),
     /The script says no/,
   )
   assert.match(String((await onlyCall(scene))['error']), /The script says no/)
@@ -131,7 +131,7 @@ test('a graph that pauses has not failed', async (t) => {
     .addEdge(START, 'ask')
     .compile({ checkpointer: new MemorySaver() })
   const callbacks = [recordCalls(scene.fake.tacho)]
-  await scene.fake.tacho.run({}, () => graph.invoke({ messages: [] }, { callbacks, configurable: { thread_id: 'x' } }))
+  await scene.fake.tacho.run(() => graph.invoke({ messages: [] }, { callbacks, configurable: { thread_id: 'x' } }))
   const [ask] = await scene.fake.events()
   assert.partialDeepStrictEqual(ask, { eventType: 'AGENT_STEP', label: 'ask', payload: { paused: 'GraphInterrupt' } })
   assert.ok(ask && !('error' in ask.payload))

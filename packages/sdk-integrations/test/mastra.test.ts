@@ -33,7 +33,7 @@ function agentOf({ fake, model, refund }: Scene) {
 
 test('generate: model calls are recorded, tools are guarded, a refusal is a tool error', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
-  const { text } = await scene.fake.tacho.run({}, () => agentOf(scene).generate('Refund all'))
+  const { text } = await scene.fake.tacho.run(() => agentOf(scene).generate('Refund all'))
   // The texts of all steps.
   assert.equal(text, `${THREE_REFUNDS.text}${DONE.text}`)
   await assertScene(scene, { provider: 'openai.responses' })
@@ -41,7 +41,7 @@ test('generate: model calls are recorded, tools are guarded, a refusal is a tool
 
 test('stream: the same, with the time to the first output', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
-  const text = await scene.fake.tacho.run({}, async () => (await agentOf(scene).stream('Refund all')).text)
+  const text = await scene.fake.tacho.run(async () => (await agentOf(scene).stream('Refund all')).text)
   assert.equal(text, DONE.text)
   await assertScene(scene)
   const [call] = (await scene.fake.events()).filter(({ eventType }) => eventType === 'LLM_CALL')

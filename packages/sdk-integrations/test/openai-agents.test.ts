@@ -30,7 +30,7 @@ for (const [name, useResponses] of [
     const scene = await startScene(t, THREE_REFUNDS, DONE)
     setTraceProcessors([recordTraces(scene.fake.tacho)])
     const runner = runnerOf(scene, useResponses)
-    const { finalOutput } = await scene.fake.tacho.run({}, () => runner.run(agentOf(scene), 'Refund all'))
+    const { finalOutput } = await scene.fake.tacho.run(() => runner.run(agentOf(scene), 'Refund all'))
     assert.equal(finalOutput, DONE.text)
     await assertScene(scene)
   })
@@ -39,7 +39,7 @@ for (const [name, useResponses] of [
 test('a stream is recorded like any other call, as a part of its agent', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   setTraceProcessors([recordTraces(scene.fake.tacho)])
-  await scene.fake.tacho.run({}, async () => {
+  await scene.fake.tacho.run(async () => {
     const stream = await runnerOf(scene).run(agentOf(scene), 'Refund all', { stream: true })
     await stream.completed
   })

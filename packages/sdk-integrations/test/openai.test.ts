@@ -31,7 +31,7 @@ const toolsOf = ({ fake, refund }: Scene) =>
 test('runTools: model calls are recorded, tools are guarded, a refusal is the answer of the tool', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   const client = clientOf(scene)
-  const answer = await scene.fake.tacho.run({}, () =>
+  const answer = await scene.fake.tacho.run(() =>
     client.chat.completions.runTools({ model: 'gpt-5', messages: MESSAGES, tools: toolsOf(scene) }).finalContent(),
   )
   assert.equal(answer, DONE.text)
@@ -41,7 +41,7 @@ test('runTools: model calls are recorded, tools are guarded, a refusal is the an
 test('a streamed runTools: the same', async (t) => {
   const scene = await startScene(t, THREE_REFUNDS, DONE)
   const client = clientOf(scene)
-  const answer = await scene.fake.tacho.run({}, () =>
+  const answer = await scene.fake.tacho.run(() =>
     client.chat.completions
       .runTools({ model: 'gpt-5', messages: MESSAGES, tools: toolsOf(scene), stream: true })
       .finalContent(),
@@ -54,7 +54,7 @@ test('responses, whole and streamed, are one message with its tool calls', async
   for (const stream of [false, true]) {
     const scene = await startScene(t, THREE_REFUNDS)
     const client = clientOf(scene)
-    await scene.fake.tacho.run({}, async () => {
+    await scene.fake.tacho.run(async () => {
       const request = { model: 'gpt-5', instructions: 'Be brief', input: 'Refund all' }
       if (!stream) return client.responses.create(request)
       const events = await client.responses.create({ ...request, stream: true })
@@ -92,7 +92,7 @@ test('every way to await an answer works and records it once', async (t) => {
 test('an error of the model stays the same error, and is recorded', async (t) => {
   const scene = await startScene(t, { status: 400 })
   const client = clientOf(scene)
-  const call = scene.fake.tacho.run({}, () => client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES }))
+  const call = scene.fake.tacho.run(() => client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES }))
   await assert.rejects(call, APIError)
   assert.match(String((await onlyCall(scene))['error']), /The script says no/)
 })
@@ -100,7 +100,7 @@ test('an error of the model stays the same error, and is recorded', async (t) =>
 test('a stream that the host leaves is recorded as aborted, with what had arrived', async (t) => {
   const scene = await startScene(t, { text: 'A long answer that is not read to its end' })
   const client = clientOf(scene)
-  await scene.fake.tacho.run({}, async () => {
+  await scene.fake.tacho.run(async () => {
     const stream = await client.chat.completions.create({ model: 'gpt-5', messages: MESSAGES, stream: true })
     for await (const { choices } of stream) if (choices[0]?.delta.content) break
   })
@@ -148,7 +148,7 @@ test('a tool keeps its class, its parser and the name of its function', async (t
 
 test('a run that returns a stream of the client ends with it, whoever reads it', async (t) => {
   const scene = await startScene(t, DONE)
-  const stream = await scene.fake.tacho.run({}, () =>
+  const stream = await scene.fake.tacho.run(() =>
     clientOf(scene).chat.completions.stream({ model: 'gpt-5', messages: MESSAGES }),
   )
   await stream.finalChatCompletion()
@@ -162,7 +162,7 @@ test('a run that returns a stream of the client ends with it, whoever reads it',
 
 test('a stream of the client that is aborted cancels its run', async (t) => {
   const scene = await startScene(t, DONE)
-  const stream = await scene.fake.tacho.run({}, () =>
+  const stream = await scene.fake.tacho.run(() =>
     clientOf(scene).chat.completions.stream({ model: 'gpt-5', messages: MESSAGES }),
   )
   stream.abort()

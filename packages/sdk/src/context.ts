@@ -22,8 +22,8 @@ export interface RunScope {
   readonly state: RunState
   /** In whose name approvals are requested. */
   readonly approvalClientId: string
-  /** Of the process that handed the run over, for events outside a trace. */
-  readonly trace?: Trace | undefined
+  /** For events outside a span of OpenTelemetry: of the request or the process that the run comes from, or of its own requests. */
+  trace?: Trace | undefined
   /** What other processes used of the run, as the host gave it. */
   readonly usedBefore?: unknown
 }

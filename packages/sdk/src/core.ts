@@ -156,7 +156,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
         {
           scope,
           span,
-          timestamp: timeOf(draft.timestamp),
+          timestamp: timeOf(draft.at),
           payload: capturePayload(annotated(draft.payload, scope, span, released), draft.type),
           sequence: sender.nextSequence(),
           number,
@@ -199,8 +199,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     sender.resume()
   }
 
-  function timeOf(timestamp: Date | number | undefined): number {
-    const time = Math.round(Number(timestamp ?? runtime.now()))
+  function timeOf(at: Date | number | undefined): number {
+    const time = Math.round(Number(at ?? runtime.now()))
     return Number.isSafeInteger(time) ? time : runtime.now()
   }
 

@@ -22,15 +22,29 @@ export type EventType =
   // Keeps the names above in editor completions.
   | (string & {})
 
-/** @internal */
-export interface Draft {
+/** An event of any type. The type is cut to 50 characters, the label to 255. */
+export interface NewEvent {
   readonly type: EventType
+  /** A short text for lists. */
   readonly label: string
   readonly payload?: Payload | undefined
   /** When it happened. Default: now. */
-  readonly timestamp?: Date | number | undefined
-  /** Default: a new id. A repeated id counts once. */
+  readonly at?: Date | number | undefined
+  /** An id of your own, at most 160 characters, or the service rejects it: an event that is recorded twice counts once. */
   readonly eventId?: string | undefined
+}
+
+/** @internal Only what a host may say. */
+export const draftOf = ({ type, label, payload, at, eventId }: NewEvent): Draft => ({
+  type,
+  label,
+  payload,
+  at,
+  eventId,
+})
+
+/** @internal */
+export interface Draft extends NewEvent {
   /** Default: the current span. */
   readonly span?: Span | undefined
   /** The recorder records nothing after it. An outcome always says so. */

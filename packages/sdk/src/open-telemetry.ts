@@ -51,7 +51,7 @@ export function traceparentOf({ traceId, spanId, traceFlags }: Trace): string {
 }
 
 export function traceOf(traceparent: unknown): Trace | undefined {
-  const [, traceId, spanId, flags = ''] = TRACEPARENT.exec(String(traceparent)) ?? []
+  const [, traceId, spanId, flags = ''] = (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || []
   return traceId && spanId ? { traceId, spanId, traceFlags: Number.parseInt(flags, 16) } : undefined
 }
 

@@ -1,7 +1,7 @@
 import { childSpan, type Context, type RunScope, type Span } from './context.ts'
 import { attempt, type Core } from './core.ts'
 import { untilEnd, type Failure } from './ending.ts'
-import { scopeJson, type Draft, type EventType } from './event.ts'
+import { draftOf, scopeJson, type Draft, type NewEvent } from './event.ts'
 import { exceptionOf, isAbort } from './exception.ts'
 import { errorText, fieldsOf, isError, joined, readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
@@ -28,6 +28,8 @@ export interface RunOptions {
   agentName?: string | undefined
   /** The parent span of this part of the run, in the process that began the run. */
   parentSpanId?: string | undefined
+  /** W3C Trace Context: the header `traceparent` of the request that the run serves. Its events name that trace. */
+  traceparent?: string | undefined
   /** What other processes used of the run: policies and budgets count it too. Costs in US dollars. */
   usedBefore?:
     | {
@@ -54,11 +56,18 @@ export interface RunHandle extends CarriedState {
   readonly traceparent?: string | undefined
 }
 
-/** Payload of LLM_CALL. Other keys are recorded too. */
-export interface LlmCall {
-  model?: string | undefined
+/** A call that has ended. Its event has the time of its end. */
+interface EndedCall {
+  /** When it began. Not part of the payload. Without a `latency`, the call ends now. */
+  startedAt?: Date | number | undefined
   /** Milliseconds. */
   latency?: number | undefined
+  [key: string]: unknown
+}
+
+/** Payload of LLM_CALL. Other keys are recorded too. */
+export interface LlmCall extends EndedCall {
+  model?: string | undefined
   /** In US dollars: a number from 0 to 1,000,000. */
   cost?: number | undefined
   usage?:
@@ -66,21 +75,24 @@ export interface LlmCall {
     | undefined
   messages?: unknown
   output?: unknown
-  [key: string]: unknown
 }
 
 /** Payload of TOOL_CALL. Other keys are recorded too. */
-export interface ToolCall {
+export interface ToolCall extends EndedCall {
   toolName: string
   input?: unknown
   output?: unknown
   /** An Error, or any text or JSON. */
   error?: unknown
-  /** Milliseconds. */
-  latency?: number | undefined
   inputHash?: string | undefined
   approvalId?: string | undefined
-  [key: string]: unknown
+}
+
+/** A span while it is open. */
+export interface OpenSpan {
+  readonly spanId: string
+  /** Adds fields to the payload of the event that the span records when it ends. The latest value of a field counts. */
+  set(fields: Payload): void
 }
 
 /**
@@ -105,6 +117,19 @@ export class Run {
     return this.#scope.sessionId
   }
 
+  /**
+   * W3C Trace Context, for the header `traceparent` of your own requests: the active span of OpenTelemetry, or else the current
+   * span of this run, in the trace that the run serves. Without one, this begins a trace, which later events name.
+   */
+  get traceparent(): string {
+    const trace = activeTrace()
+    if (trace) return traceparentOf(trace)
+    const { spanId } = this.#span()
+    const { isSampled } = this.#scope
+    const own = { traceId: this.#core.ids.uuid().replaceAll('-', ''), spanId, traceFlags: Number(isSampled) }
+    return traceparentOf({ ...(this.#scope.trace ??= own), spanId })
+  }
+
   /** The user's message: `payload.text`. */
   userInput(text: string, payload?: Payload): string | undefined {
     return this.#add(() => ({ type: 'USER_INPUT', label: 'user input', payload: joined({ text }, payload) }))
@@ -112,17 +137,17 @@ export class Run {
 
   /** A step of the agent: a plan, a thought, a hand-over. */
   step(label: string, payload?: Payload): string | undefined {
-    return this.record('AGENT_STEP', label, payload)
+    return this.record({ type: 'AGENT_STEP', label, payload })
   }
 
   /** A completed model call. */
   llmCall(call: LlmCall): string | undefined {
-    return this.#add(() => ({ type: 'LLM_CALL', label: call.model ?? 'model call', payload: call }))
+    return this.#add(() => ({ type: 'LLM_CALL', label: call.model ?? 'model call', ...this.#timed(call) }))
   }
 
   /** A completed tool call. `guard` records its own calls. */
   toolCall(call: ToolCall): string | undefined {
-    return this.#add(() => ({ type: 'TOOL_CALL', label: call.toolName, payload: call }))
+    return this.#add(() => ({ type: 'TOOL_CALL', label: call.toolName, ...this.#timed(call) }))
   }
 
   /** An error: `payload.message`, and `payload.code` if the error has a code. */
@@ -136,18 +161,9 @@ export class Run {
     })
   }
 
-  /**
-   * Records any event. The type is cut to 50 characters, the label to 255. With an `eventId` of your own (at most 160
-   * characters, or the service rejects it), an event that is recorded twice counts once.
-   */
-  record(
-    type: EventType,
-    label: string,
-    payload?: Payload,
-    timestamp?: Date | number,
-    eventId?: string,
-  ): string | undefined {
-    return this.#add(() => ({ type, label, payload, timestamp, eventId }))
+  /** Records any event. */
+  record(event: NewEvent): string | undefined {
+    return this.#add(() => draftOf(event))
   }
 
   /**
@@ -166,18 +182,24 @@ export class Run {
   }
 
   /**
-   * Runs `act` in a child span of the current one. When it ends, records an AGENT_STEP with its `latency`. Returns or
-   * throws what `act` returns or throws.
+   * Runs `act` in a child span of the current one. When it ends, records an AGENT_STEP with its `latency`, and what `act` set.
+   * Returns or throws what `act` returns or throws.
    */
-  span<T>(name: string, act: () => T, payload?: Payload): T {
+  span<T>(name: string, act: (span: OpenSpan) => T): T {
     const span = childSpan(this.#core.ids.span(), this.#span())
     const { now } = this.#core.runtime
     const begun = now()
+    let payload: Payload = {}
+    const open: OpenSpan = { spanId: span.spanId, set: (fields) => attempt(() => (payload = joined(payload, fields))) }
     const record = (failure?: { error: unknown }): void => {
       const latency = now() - begun
       this.#add(() => ({ type: 'AGENT_STEP', label: name, payload: joined({ latency }, failure, payload), span }))
     }
-    return untilEnd(act, (step) => this.#core.context.run({ scope: this.#scope, span }, step), record)
+    return untilEnd(
+      () => act(open),
+      (step) => this.#core.context.run({ scope: this.#scope, span }, step),
+      record,
+    )
   }
 
   /** Runs `act` with this run as the current one. Records no outcome. */
@@ -221,6 +243,13 @@ export class Run {
 
   #add(draft: () => Draft): string | undefined {
     return this.#core.record(this.#scope, draft)
+  }
+
+  #timed(payload: EndedCall): Pick<Draft, 'payload' | 'at'> {
+    const begun = Number(payload.startedAt ?? NaN)
+    if (!Number.isFinite(begun)) return { payload }
+    const { latency = Math.max(0, this.#core.runtime.now() - begun) } = payload
+    return { payload: joined(payload, { startedAt: undefined, latency }), at: begun + Number(latency) }
   }
 
   #span(): Span {
@@ -287,7 +316,7 @@ export function createScope(core: Core, given: RunOptions, handle?: RunHandle): 
         )
       : createRunState(),
     approvalClientId: (handle && text('clientId', clientId, LIMITS.clientIdChars)) ?? clientId,
-    trace: handle && traceOf((options as { traceparent?: unknown }).traceparent),
+    trace: traceOf(options.traceparent),
     usedBefore: options.usedBefore,
   }
   if (handle) core.usages.atLeast(scope, (options as CarriedState).used)

@@ -5,7 +5,7 @@ import { attempt, createCore, type Core, type OpenRun } from './core.ts'
 import { isStreamed, observeGenerator, type Failure } from './ending.ts'
 import { detached } from './detach.ts'
 import type { Counters } from './diagnostics.ts'
-import type { EventType } from './event.ts'
+import { draftOf, type NewEvent } from './event.ts'
 import { isPending, ToolBlockedError, usedBefore } from './guard/blocked.ts'
 import type { Guard } from './guard/guard.ts'
 import type { Overloaded, OverloadsOf, Tool } from './guard/overloads.ts'
@@ -13,7 +13,6 @@ import type { Authorization, Call, CallDecision, GuardedCall, GuardOptions, Guar
 import type { IssueRecordCounters, IssueReport } from './issue-records.ts'
 import { LazyControl, RuntimeConfiguration } from './lazy-control.ts'
 import type { TachoOptions } from './options.ts'
-import type { Payload } from './payload.ts'
 import { createScope, outcomeOf, Run, type RunHandle, type RunOptions } from './run.ts'
 import { readSafely } from './json.ts'
 import type { ScoreDetails, ScoreValue } from './score.ts'
@@ -22,6 +21,18 @@ import type { FlushResult } from './sender.ts'
 
 /** Most open runs that the end of the process ends: a host may begin runs and never end them. */
 const OPEN_RUNS_MAX = 10_000
+
+type ServerlessOptions = RunOptions & { waitUntil?: ((promise: Promise<unknown>) => void) | undefined }
+/** Of `run`: the options may be left out. */
+type Given<Options, T> = [act: (run: Run) => T] | [options: Options, act: (run: Run) => T]
+
+function optionsAndAct<Options extends object, T>([first, act]: Given<Options, T>) {
+  return (typeof first === 'function' ? [{}, first] : [first, act]) as [Partial<Options>, (run: Run) => T]
+}
+
+let readCore: (tacho: Tacho) => Core
+/** @internal For the integrations, which record spans of their own. */
+export const coreOf = (tacho: Tacho): Core => readCore(tacho)
 
 /** A client of one environment. Recording never throws, never waits and never ends its host process. */
 export class Tacho {
@@ -33,9 +44,8 @@ export class Tacho {
   /** The deployed prompts and policies. */
   readonly configuration: RuntimeConfiguration
 
-  /** @internal For the integrations, which record spans of their own. */
-  static coreOf(tacho: Tacho): Core {
-    return tacho.#core
+  static {
+    readCore = (tacho) => tacho.#core
   }
 
   constructor(options?: TachoOptions)
@@ -79,7 +89,10 @@ export class Tacho {
    * it throws an AbortError. Returns or throws what `act` returns or throws. A run that returns a generator, a stream, a
    * Response or an async iterable ends when its body does.
    */
-  run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>> {
+  run<T>(act: (run: Run) => T): Promise<Awaited<T>>
+  run<T>(options: RunOptions, act: (run: Run) => T): Promise<Awaited<T>>
+  run<T>(...given: Given<RunOptions, T>): Promise<Awaited<T>> {
+    const [options, act] = optionsAndAct(given)
     return this.#act(options, act, () => undefined)
   }
 
@@ -87,10 +100,10 @@ export class Tacho {
    * The same for serverless functions. Delivers before it returns, or before a streamed body closes. With `waitUntil`, the
    * platform waits for the delivery instead. It may be given per run, because Cloudflare creates one for each request.
    */
-  withRun<T>(
-    { waitUntil, ...options }: RunOptions & { waitUntil?: ((promise: Promise<unknown>) => void) | undefined },
-    act: (run: Run) => T,
-  ): Promise<Awaited<T>> {
+  withRun<T>(act: (run: Run) => T): Promise<Awaited<T>>
+  withRun<T>(options: ServerlessOptions, act: (run: Run) => T): Promise<Awaited<T>>
+  withRun<T>(...given: Given<ServerlessOptions, T>): Promise<Awaited<T>> {
+    const [{ waitUntil, ...options }, act] = optionsAndAct(given)
     let deliver: () => void = () => undefined
     const delivered = new Promise<void>((resolve) => (deliver = resolve)).then(() => this.flush())
     if (waitUntil) attempt(() => waitUntil(delivered))
@@ -150,8 +163,8 @@ export class Tacho {
   }
 
   /** Records an event on the current run: the innermost `run` or `within` around this call. */
-  record(type: EventType, label: string, payload?: Payload): string | undefined {
-    return this.#core.record(this.#scope, { type, label, payload })
+  record(event: NewEvent): string | undefined {
+    return this.#core.record(this.#scope, () => draftOf(event))
   }
 
   /**

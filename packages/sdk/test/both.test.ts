@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'node:test'
-import { Run, Tacho } from '../src/index.ts'
+import { Tacho } from '../src/index.ts'
 import { RuntimeConfiguration } from '../src/lazy-control.ts'
+import { Run } from '../src/run.ts'
 import { fakeTacho } from '../src/testing/fake-tacho.ts'
 
 const read = (file: string): string => readFileSync(fileURLToPath(new URL(`../../../${file}`, import.meta.url)), 'utf8')

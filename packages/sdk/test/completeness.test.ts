@@ -84,9 +84,9 @@ test('an event is counted once if its answer is lost', async () => {
 test('rejected events and those that could not be recorded are named', async () => {
   const tacho = client()
   const run = tacho.startRun({ runId: 'rejected' })
-  run.record('STEP', 'too old', {}, Date.now() - 40 * 86_400_000)
+  run.record({ type: 'STEP', label: 'too old', at: Date.now() - 40 * 86_400_000 })
   run.step('step')
-  run.record('STEP', { toString: () => assert.fail() } as never)
+  run.record({ type: 'STEP', label: { toString: () => assert.fail() } as never })
   run.end()
   await tacho.shutdown()
   const [missing, dropped] = [
@@ -146,7 +146,7 @@ test('events with ids of the host, sampled ones and metadata are no gaps', async
   assert.equal(await said('sampled'), 'complete: 1 of 1 event')
   const named = client()
   const twice = named.startRun({ runId: 'named' })
-  for (let n = 0; n < 2; n++) twice.record('STEP', 'the same', {}, undefined, 'my id')
+  for (let n = 0; n < 2; n++) twice.record({ type: 'STEP', label: 'the same', eventId: 'my id' })
   twice.end()
   await named.shutdown()
   assert.equal(await said('named'), 'not known: 1 of 2 events have no number')

@@ -40,7 +40,7 @@ const OPERATIONS: Record<string, (client: Client, request: Request) => unknown> 
   record({ run }, { event }) {
     type Given = { eventType?: string; label?: string; payload?: Record<string, unknown> }
     const { eventType = 'AGENT_STEP', label = 'step', payload } = event as Given
-    return run.record(eventType, label, payload)
+    return run.record({ type: eventType, label, payload })
   },
   score({ run, tacho }, { score }) {
     const { runId, name, value, ...given } = score as { runId?: string; name: string; value: number }

@@ -20,7 +20,7 @@ test('a batch whose sender could not be loaded is sent with the next try', async
   const codes: string[] = []
   const tacho = new Tacho({ apiKey: 'key', baseUrl: server.url, onDiagnostic: ({ code }) => codes.push(code) })
   failing.add('./delivery.ts')
-  await tacho.run({}, (run) => run.step('one'))
+  await tacho.run((run) => run.step('one'))
   const { sent, left, dropped } = await tacho.shutdown(30_000)
   assert.equal(failing.size, 0)
   assert.deepEqual({ sent, left, dropped }, { sent: 2, left: 0, dropped: 0 })

@@ -310,11 +310,11 @@ test('errors in callbacks of the host affect neither the host nor the client', a
   const options = { apiKey: 'key', onDiagnostic: throwing, waitUntil: throwing, compression: 'never' }
   const tacho = new Tacho({ ...options, baseUrl: 'http://tacho.test', unknown: 1 } as TachoOptions, simulation.runtime)
   const result = await tacho.run({ agentName: 'a' }, () => 'kept')
-  tacho.record('NOTE', 'outside of a run')
+  tacho.record({ type: 'NOTE', label: 'outside of a run' })
   await simulation.pass(2_000)
   assert.equal(result, 'kept')
   await assert.rejects(
-    tacho.run({}, () => {
+    tacho.run(() => {
       throw new RangeError('own')
     }),
     RangeError,

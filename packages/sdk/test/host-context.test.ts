@@ -28,7 +28,7 @@ async function useAll(tacho: Tacho): Promise<void> {
   const rule = { condition: 'true', severity: 'HIGH', action: 'REQUIRE_APPROVAL' } as const
   const policies = [{ policyId: 'ask', name: 'ask', version: '1', ...rule }]
   const tool = tacho.guard(() => 'ran', { name: 'tool', policies, approvalTimeoutMs: 1_000 })
-  await tacho.run({}, () => tool().catch(() => undefined))
+  await tacho.run(() => tool().catch(() => undefined))
   tacho.reportIssue({ detectionType: 'LATE' })
   await tacho.flush(5_000)
 }
@@ -56,7 +56,7 @@ test("requests, timers and clocks are not in the context of the host's request",
     await new Promise<void>((resolve) => hostRuntime.soon(() => resolve(note())))
     assert.deepEqual(seen, [undefined, undefined])
     // The host's own code stays where it is.
-    assert.equal(await tacho.run({}, () => current.getStore()), 'a request')
+    assert.equal(await tacho.run(() => current.getStore()), 'a request')
   })
   await tacho.shutdown(5_000)
   assert.ok(sent.length > 4)
@@ -110,7 +110,7 @@ test('what an edge runtime refuses reaches neither the import nor the client', (
     crypto.getRandomValues = refuse
     const { Tacho } = await import(process.env.MODULE)
     const tacho = new Tacho({ apiKey: 'key', fetch: refuse, flushTimeoutMs: 0, onDiagnostic: () => {} })
-    console.log(await tacho.withRun({}, (run) => run.runId.length))
+    console.log(await tacho.withRun((run) => run.runId.length))
     process.exit()`,
   )
   assert.equal(output, '36\n')

@@ -147,7 +147,7 @@ async function guarded(t: TestContext, approval: object): Promise<{ error: unkno
     },
   })
   const tool = tacho.guard(() => 'ran', { name: 'tool' })
-  const error = await tacho.run({}, () => tool()).catch((thrown: unknown) => thrown)
+  const error = await tacho.run(() => tool()).catch((thrown: unknown) => thrown)
   return { error, paths }
 }
 

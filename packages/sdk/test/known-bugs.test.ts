@@ -125,7 +125,7 @@ test('Retry-After applies to the whole sender, including flush (posthog-js#4726)
 
 test('an oversize payload is measured before it is sent (posthog-js#4726)', async () => {
   const { run, requests, tacho, pass } = client(acceptAll)
-  run.record('NOTE', 'large', { text: 'x'.repeat(3_000_000) })
+  run.record({ type: 'NOTE', label: 'large', payload: { text: 'x'.repeat(3_000_000) } })
   await pass(2_000)
   assert.ok((requests[0]?.body.length ?? Infinity) < 270_000)
   assert.equal(tacho.counters().accepted, 1)
@@ -135,8 +135,8 @@ test('one circular value does not affect other events (langfuse-js#217)', async 
   const { run, requests, pass } = client(acceptAll)
   const circular: Record<string, unknown> = { name: 'loop' }
   circular['self'] = circular
-  run.record('NOTE', 'one', circular)
-  run.record('NOTE', 'two', { fine: true })
+  run.record({ type: 'NOTE', label: 'one', payload: circular })
+  run.record({ type: 'NOTE', label: 'two', payload: { fine: true } })
   await pass(2_000)
   assert.deepEqual(
     requests[0]?.events.map(({ payload }) => payload),
@@ -146,7 +146,7 @@ test('one circular value does not affect other events (langfuse-js#217)', async 
 
 test('each request keeps both limits of a batch (langfuse-js#417)', async () => {
   const { run, requests, tacho, pass } = client(acceptAll)
-  for (let n = 0; n < 20; n++) run.record('NOTE', 'large', { text: 'ü'.repeat(100_000) })
+  for (let n = 0; n < 20; n++) run.record({ type: 'NOTE', label: 'large', payload: { text: 'ü'.repeat(100_000) } })
   for (let n = 0; n < 250; n++) run.step('small')
   void tacho.flush()
   await pass(2_000)

@@ -53,8 +53,8 @@ test('recorders use all digits and letters of their five characters', async () =
 test('a text at its limit is kept; with one more character it is cut and ends with an ellipsis', async () => {
   const { tacho, events, codes } = client()
   const run = tacho.startRun({ agentName: chars(1_024), agentId: chars(1_024), sessionId: chars(1_024) })
-  run.record(chars(50), chars(255))
-  run.record(chars(51), chars(256))
+  run.record({ type: chars(50), label: chars(255) })
+  run.record({ type: chars(51), label: chars(256) })
   const over = tacho.startRun({ agentName: chars(1_025), sessionId: chars(1_025) })
   over.step('step')
   const [exact, cut, cutRun] = await events()
@@ -77,7 +77,7 @@ test('a run id of 255 characters is kept; a longer or empty one is replaced, nev
 
 test('texts of events are well-formed and without NUL', async () => {
   const { tacho, events } = client()
-  tacho.startRun({ agentName: 'a\0b' }).record('T\ud800', 'l\0')
+  tacho.startRun({ agentName: 'a\0b' }).record({ type: 'T\ud800', label: 'l\0' })
   const [event] = await events()
   assert.deepEqual([event?.['agentName'], event?.eventType, event?.label], ['a\ufffdb', 'T\ufffd', 'l\ufffd'])
 })
@@ -100,7 +100,7 @@ test('values that throw when read never throw into the host, and every event is 
     run.error(value, value)
     run.annotate(value)
     assert.equal(
-      run.span('s', () => 'result', value),
+      run.span('s', (span) => (span.set(value), 'result')),
       'result',
     )
     run.end(value, value)
@@ -108,7 +108,7 @@ test('values that throw when read never throw into the host, and every event is 
     new Tacho(value)
     new Tacho({ masking: value, metadataKeys: value })
   }
-  const failed = tacho.run({}, () => {
+  const failed = tacho.run(() => {
     throw revoked
   })
   assert.ok(await failed.catch((thrown: unknown) => thrown === revoked))
@@ -121,8 +121,12 @@ test('values of wrong types never throw and never lose the event', async () => {
   const { tacho, events } = client()
   const odd = { agentName: 7, sessionId: {}, agentId: null, runId: 12 } as unknown as { runId: string }
   const run = tacho.startRun(odd)
-  run.record(undefined as unknown as string, null as unknown as string, 'text' as unknown as Record<string, unknown>)
-  run.record('T', 'invalid time', {}, new Date(Number.NaN))
+  run.record({
+    type: undefined as unknown as string,
+    label: null as unknown as string,
+    payload: 'text' as unknown as Record<string, unknown>,
+  })
+  run.record({ type: 'T', label: 'invalid time', at: new Date(Number.NaN) })
   run.error(null)
   run.error(Object.create(null))
   run.llmCall({})
@@ -187,7 +191,7 @@ test('one message lists all invalid options, and begins with the reason why noth
 
 test('a disabled client counts what it drops and sends nothing', async () => {
   const { tacho, requests, pass } = client({ enabled: false })
-  await tacho.run({}, (run) => run.step('step'))
+  await tacho.run((run) => run.step('step'))
   await pass(5_000)
   assert.equal(requests.length, 0)
   assert.deepEqual(tacho.counters().dropped, { disabled: 2 })
@@ -241,9 +245,9 @@ test('a sample has the configured share of runs, is the same in every process, a
   assert.ok(runs.every((runId) => !isSampled(runId, 0.2) || isSampled(runId, 0.5)))
 
   const { tacho, events } = client({ sampleRate: 0 })
-  await tacho.run({}, (run) => {
+  await tacho.run((run) => {
     run.step('left out')
-    run.record('POLICY_DECISION', 'kept')
+    run.record({ type: 'POLICY_DECISION', label: 'kept' })
   })
   const kept = await events()
   assert.deepEqual(
@@ -258,19 +262,19 @@ test('a sample has the configured share of runs, is the same in every process, a
 test('each run records one outcome, which says how it ended', async () => {
   const { tacho, events } = client()
   const abort = Object.assign(new Error('stop'), { name: 'AbortError' })
-  await tacho.run({}, () => undefined)
+  await tacho.run(() => undefined)
   await assert.rejects(
-    tacho.run({}, () => Promise.reject(new RangeError('own'))),
+    tacho.run(() => Promise.reject(new RangeError('own'))),
     RangeError,
   )
   await assert.rejects(
-    tacho.run({}, () => Promise.reject(abort)),
+    tacho.run(() => Promise.reject(abort)),
     { name: 'AbortError' },
   )
-  await tacho.run({}, (run) => void run.end('CANCELLED'))
+  await tacho.run((run) => void run.end('CANCELLED'))
   class APIUserAbortError extends Error {}
   await assert.rejects(
-    tacho.run({}, () => Promise.reject(new APIUserAbortError('aborted'))),
+    tacho.run(() => Promise.reject(new APIUserAbortError('aborted'))),
     APIUserAbortError,
   )
   const payloads = (await events()).map(({ payload }) => payload as { exception?: { type: string } })
@@ -295,8 +299,10 @@ test('concurrent runs keep separate contexts, across awaits and clients', async 
     ['a', 'b'].map((runId) =>
       tacho.run({ runId }, async (run) => {
         await new Promise((resolve) => setTimeout(resolve, 1))
-        await run.span('outer', () => run.span('inner', async () => tacho.record('NOTE', `of ${runId}`)))
-        assert.equal(other.tacho.record('NOTE', 'no run of this client'), undefined)
+        await run.span('outer', () =>
+          run.span('inner', async () => tacho.record({ type: 'NOTE', label: `of ${runId}` })),
+        )
+        assert.equal(other.tacho.record({ type: 'NOTE', label: 'no run of this client' }), undefined)
       }),
     ),
   )
@@ -315,7 +321,7 @@ test('a handle continues a run in another process, under the span in which it wa
     run.span('hand over', () => JSON.parse(JSON.stringify(run.toHandle())) as ReturnType<typeof run.toHandle>),
   )
   const second = client()
-  second.tacho.resume(handle).within(() => second.tacho.record('NOTE', 'elsewhere'))
+  second.tacho.resume(handle).within(() => second.tacho.record({ type: 'NOTE', label: 'elsewhere' }))
   const [span] = await first.events()
   const [note] = await second.events()
   assert.deepEqual(
@@ -335,7 +341,7 @@ test('waitUntil receives a promise that resolves after delivery; withRun without
   assert.equal(tacho.counters().accepted, 2)
 
   const plain = client()
-  const over = plain.tacho.withRun({}, () => 'result')
+  const over = plain.tacho.withRun(() => 'result')
   await plain.pass(10)
   assert.equal(await over, 'result')
   assert.equal(plain.tacho.counters().accepted, 1)

@@ -38,7 +38,11 @@ function recordSecrets(tacho: InstanceType<typeof Tacho>): void {
   run.toolCall({ toolName: `call ${token}`, input, error: new Error(`login failed: password=${password}`) })
   run.llmCall({ model: access, output: JSON.stringify({ text: `token: ${token}` }) })
   run.error(new Error(`denied for ${access}`, { cause: new Error(`Authorization: Bearer ${key}`) }))
-  run.record('CUSTOM', `label ${access}`, { [`at ${token}`]: 1, long: `${'x '.repeat(500_000)}${key}` })
+  run.record({
+    type: 'CUSTOM',
+    label: `label ${access}`,
+    payload: { [`at ${token}`]: 1, long: `${'x '.repeat(500_000)}${key}` },
+  })
   // The value that was recorded is the one that is masked.
   input.password = 'changed'
   run.end('FAILED', { error: `${token} expired` })

@@ -33,7 +33,7 @@ const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 await tacho.run({ runId: 'runtime' }, (run) =>
   run.span('outer', async () => {
     await wait(1)
-    tacho.record('NOTE', 'inner', { password: 'hunter2', text: 'x'.repeat(20_000) })
+    tacho.record({ type: 'NOTE', label: 'inner', payload: { password: 'hunter2', text: 'x'.repeat(20_000) } })
   }),
 )
 const spooled = readdirSync(spool).length
@@ -46,8 +46,8 @@ const { sent } = await remote.shutdown()
 const policy = { policyId: 'p', name: 'No refunds', version: '1', condition: 'tool.input.amount > 100.0', severity: 'HIGH', action: 'BLOCK' }
 const fake = fakeTacho({ deployedPolicies: [policy] })
 const refund = fake.tacho.guard(({ amount }) => amount, { name: 'refund' })
-const allowed = await fake.tacho.run({}, () => refund({ amount: 1 }))
-const blocked = await fake.tacho.run({}, () => refund({ amount: 500 })).catch((error) => error instanceof ToolBlockedError)
+const allowed = await fake.tacho.run(() => refund({ amount: 1 }))
+const blocked = await fake.tacho.run(() => refund({ amount: 500 })).catch((error) => error instanceof ToolBlockedError)
 await fake.close()
 console.log(JSON.stringify({ spooled, sent, allowed, blocked }))
 // The first client delivers its events when this process ends.
@@ -70,7 +70,7 @@ const tacho = new Tacho({ apiKey: 'key', baseUrl: 'http://tacho.test', fetch: fe
 const waitUntil = (promise) => handed.push(promise)
 await tacho.withRun({ runId: 'edge', waitUntil }, async () => {
   await new Promise((resolve) => setTimeout(resolve, 1))
-  tacho.record('NOTE', 'inner', { text: 'é'.repeat(150_000) })
+  tacho.record({ type: 'NOTE', label: 'inner', payload: { text: 'é'.repeat(150_000) } })
 })
 const [delivered] = await Promise.all(handed)
 say(JSON.stringify(delivered))

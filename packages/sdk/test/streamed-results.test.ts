@@ -10,7 +10,7 @@ import { Tacho } from '../src/index.ts'
 async function play<T>(t: TestContext, make: (tacho: Tacho) => T, use: (result: Awaited<T>) => Promise<unknown>) {
   const fake = fakeTacho()
   t.after(fake.close)
-  const result = await fake.tacho.run({}, async (run) => {
+  const result = await fake.tacho.run(async (run) => {
     run.step('begun')
     return await make(fake.tacho)
   })
@@ -28,7 +28,7 @@ function parts(tacho: Tacho, then: (controller: ReadableStreamDefaultController<
     async pull(controller) {
       await new Promise((resolve) => setImmediate(resolve))
       if (++part > 2) return then(controller)
-      tacho.record('NOTE', `part ${part}`)
+      tacho.record({ type: 'NOTE', label: `part ${part}` })
       controller.enqueue(`${part}`)
     },
   })
@@ -101,7 +101,7 @@ test('an async iterable ends its run with its last step, or when the host leaves
     let part = 0
     const next = async () => {
       if (++part > 2) return end()
-      tacho.record('NOTE', `part ${part}`)
+      tacho.record({ type: 'NOTE', label: `part ${part}` })
       return { done: false, value: `${part}` }
     }
     return { extra: 'kept', [Symbol.asyncIterator]: () => ({ next }) }
@@ -171,7 +171,7 @@ test('withRun delivers before a streamed body closes, or gives its delivery to w
   const service = await startScriptedService()
   t.after(service.close)
   const tacho = new Tacho({ apiKey: 'key', baseUrl: service.url, flushIntervalMs: 3_600_000 })
-  const body = await tacho.withRun({}, () => closing(tacho))
+  const body = await tacho.withRun(() => closing(tacho))
   await read(body)
   assert.deepEqual([tacho.counters().accepted, tacho.counters().queued], [3, 0])
   const handed: Promise<unknown>[] = []

@@ -46,7 +46,7 @@ test('every record call reads at most as many keys as a payload can hold', () =>
   const calls = {
     userInput: () => run.userInput('hello', many),
     error: () => run.error(new Error('no'), many),
-    span: () => run.span('look up', () => 1, many),
+    span: () => run.span('look up', (span) => span.set(many)),
     end: () => run.end('COMPLETED', many),
     annotate: () => run.annotate(many),
   }
@@ -70,7 +70,7 @@ async function recordedBy(act: (tacho: Tacho) => unknown) {
 
 test('the span of a generator ends with its last step, and holds what its body records', async () => {
   const recorded = await recordedBy((tacho) =>
-    tacho.run({}, (run) => {
+    tacho.run((run) => {
       const numbers = run.span('count', function* () {
         run.step('one')
         yield 1
@@ -95,12 +95,12 @@ test('the span of a generator ends with its last step, and holds what its body r
 test('the span of a lazy thenable begins its work once, in the span, and ends with it', async () => {
   let works = 0
   const recorded = await recordedBy((tacho) =>
-    tacho.run({}, async (run) => {
+    tacho.run(async (run) => {
       const query = run.span('query', () => ({
         // oxlint-disable-next-line unicorn/no-thenable
         then(onValue: (rows: number) => unknown, onError: (error: unknown) => unknown) {
           works++
-          tacho.record('AGENT_STEP', 'inside')
+          tacho.record({ type: 'AGENT_STEP', label: 'inside' })
           return Promise.resolve(3).then(onValue, onError)
         },
       }))
@@ -117,10 +117,10 @@ test('the span of a lazy thenable begins its work once, in the span, and ends wi
 test('a run of a generator ends with its last step: completed, failed, or left early', async () => {
   const play = (use: (steps: AsyncGenerator<number>) => Promise<unknown>) =>
     recordedBy(async (tacho) => {
-      const steps = await tacho.run({}, async function* (run) {
+      const steps = await tacho.run(async function* (run) {
         run.step('begun')
         yield 1
-        tacho.record('AGENT_STEP', 'inside')
+        tacho.record({ type: 'AGENT_STEP', label: 'inside' })
         throw new Error('broken')
       })
       await use(steps)
@@ -160,7 +160,7 @@ test("a span lasts as long as another realm's promise, and a lazy promise begins
     }
   }
   const fake = fakeTacho()
-  await fake.tacho.run({}, async (run) => {
+  await fake.tacho.run(async (run) => {
     const foreign = runInNewContext('Promise.reject(new RangeError("foreign"))') as Promise<never>
     // Not awaited in between: its end alone must be seen.
     const same = run.span('foreign', () => foreign)

@@ -35,7 +35,7 @@ def test_a_person_approves_and_the_caller_records_the_result(make: Make, service
     with client.tacho.run() as run:
         given = authorize(client, is_async, "refund", {"amount": 7})
         assert (given.action, given.policy_ids, given.approval_id) == ("REQUIRE_APPROVAL", ("p",), "a1")
-        run.tool_call("refund", input={"amount": 7}, inputHash=given.input_hash, approvalId=given.approval_id)
+        run.tool_call("refund", input={"amount": 7}, input_hash=given.input_hash, approval_id=given.approval_id)
     client.tacho.flush(120)
     assert kinds(service) == ["POLICY_DECISION", "TOOL_CALL", "SESSION_OUTCOME"]
     [request] = service.of("/firewall-approvals")

@@ -8,9 +8,11 @@ import gc
 import inspect
 import re
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -438,7 +440,7 @@ def test_recording_never_raises(make: Make, service: Service) -> None:
     run.step("x", {"value": Hostile(), "key": {Hostile(): 1}})
     run.step(Hostile())  # type: ignore[arg-type]
     run.error(Hostile())
-    run.record("X", "x", timestamp=float("nan"))
+    run.record("X", "x", at=float("nan"))
     run.record("X", "x", [1, 2])  # type: ignore[arg-type]
     run.record("X", "x", "text")  # type: ignore[arg-type]
     run.llm_call(usage=7, cost="free")  # type: ignore[arg-type]
@@ -512,22 +514,23 @@ _HOSTILE = dict.fromkeys(_METHODS, _refuse) | {"__class__": property(_refuse)}
 def test_no_recording_call_raises_whatever_a_value_does(make: Callable[..., Client], base: type, capture: str) -> None:
     value: Any = type("Hostile", (base,), dict(_HOSTILE))()
     client = make(capture=capture)
-    with client.tacho.run(session_id=value, agent_id=value, run_id=value, parent_span_id=value) as run:
+    with client.tacho.run(session_id=value, agent_id=value, run_id=value, parent_span_id=value, traceparent=value) as run:
         run.user_input(value, value)
         run.step(value, {"value": value})
         run.llm_call(model=value, latency=value, cost=value, usage=value, messages=value, more=value)
         run.llm_call(usage={"totalTokens": value})
-        run.tool_call(value, input=value, error=value)
+        run.tool_call(value, input=value, error=value, started_at=value, latency=value)
+        run.llm_call(started_at=1, latency=value)
         run.error(value)
         run.error(value, value)
-        run.record(value, value, value, value)
+        run.record(value, value, value, at=value, event_id=value)
         run.score(value, value, value, event_id=value, author=value, id=value)
         run.score("helpful", 1, value, event_id=value, author=value, id=value)
         client.tacho.score(value, "helpful", 1)
         client.tacho.score("r", value, value, agent_id=value, agent_name=value)
         client.tacho.record(value, value, {"status": [value]})
-        with run.span(value, value):
-            pass
+        with run.span(value, value) as span:
+            span.set(value=value)
         run.annotate(value=value)
         run.step("annotated")
         client.tacho.resume(value)
@@ -566,3 +569,65 @@ def test_what_is_no_score_is_left_out(make: Make, service: Service) -> None:
     assert run.score("__class__", 1) is not None
     assert [event["payload"] for event in sent(client, service)] == [{"name": "__class__", "value": 1}]
     assert set(client.codes) == {"invalid_score"}
+
+
+INCOMING = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+
+
+def test_a_span_records_what_was_set_on_it_and_the_latest_value_counts(make: Make, service: Service) -> None:
+    client = make()
+    run = client.tacho.start_run()
+    with pytest.raises(ValueError), run.span("search", {"hits": 0, "query": "refund"}) as span:
+        span.set(hits=1)
+        span.set(hits=2)
+        raise ValueError("on purpose")
+    (step,) = sent(client, service)
+    assert step["spanId"] == span.span_id and step["payload"].pop("latency") >= 0
+    assert {"hits": 2, "query": "refund", "error": "ValueError: on purpose"}.items() <= step["payload"].items()
+
+
+def test_a_call_with_the_time_of_its_start_has_the_time_of_its_end_and_its_latency(make: Make, service: Service) -> None:
+    client = make()
+    run = client.tacho.start_run()
+    begun = time.time() - 5
+    then = datetime.fromtimestamp(begun, tz=timezone.utc)
+    run.llm_call(model="small-1", started_at=begun)
+    run.tool_call("find", started_at=then, latency=80, input_hash="h", approval_id="a")
+    run.tool_call("faulty", started_at=float("nan"), latency=3)
+    run.record("NOTE", "then", at=then)
+    model, tool, faulty, note = sent(client, service)
+    assert 5_000 <= model["payload"]["latency"] < 60_000
+    assert model["timestamp"] == pytest.approx(begun * 1_000 + model["payload"]["latency"], abs=2)
+    assert tool["payload"] == {"toolName": "find", "latency": 80, "inputHash": "h", "approvalId": "a"}
+    assert (tool["timestamp"], note["timestamp"]) == (round(begun * 1_000 + 80), round(begun * 1_000))
+    assert faulty["payload"] == {"toolName": "faulty", "latency": 3} and faulty["timestamp"] > begun * 1_000 + 4_000
+
+
+def test_a_run_that_serves_a_request_continues_its_trace(make: Make, service: Service) -> None:
+    client = make()
+    with client.tacho.run(traceparent=INCOMING) as run:
+        own = run.traceparent
+        with run.span("ask") as span:
+            assert run.traceparent == f"00-{INCOMING[3:35]}-{span.span_id}-00"
+        assert run.to_handle()["traceparent"] == INCOMING
+    ask, outcome = sent(client, service)
+    for event in (ask, outcome):
+        assert (event["payload"]["traceId"], event["payload"]["traceSpanId"]) == (INCOMING[3:35], INCOMING[36:52])
+    assert own == f"00-{INCOMING[3:35]}-{outcome['spanId']}-00"
+
+
+def test_a_run_without_a_trace_begins_one_when_its_traceparent_is_read(make: Make, service: Service) -> None:
+    client = make()
+    faulty: list[Any] = ["", "00-x", f"01{INCOMING[2:]}", 7, {}]
+    for given in faulty:
+        client.tacho.start_run(traceparent=given).step("faulty")
+    run = client.tacho.start_run()
+    run.step("before")
+    given = run.traceparent
+    run.step("after")
+    assert run.traceparent == given
+    *events, after = sent(client, service)
+    assert all("traceId" not in event["payload"] for event in events)
+    version, trace_id, span_id, flags = given.split("-")
+    assert (version, len(trace_id), span_id, flags) == ("00", 32, after["spanId"], "01")
+    assert (after["payload"]["traceId"], after["payload"]["traceSpanId"]) == (trace_id, span_id)

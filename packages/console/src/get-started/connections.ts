@@ -10,7 +10,7 @@ interface Connection {
 }
 
 export const CONNECTIONS: readonly Connection[] = [
-  connection('TypeScript', 'await tacho.run({}, async (run) => …)', true, 'docs/sdk/README.md'),
+  connection('TypeScript', 'await tacho.run(async (run) => …)', true, 'docs/sdk/README.md'),
   connection('Python', 'with tacho.run(): …', true, 'docs/sdk/python.md'),
   connection(
     'Vercel AI SDK',

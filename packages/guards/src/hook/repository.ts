@@ -178,7 +178,7 @@ export function reportStarted(tacho: Tacho, run: Run, directory: string, looked:
   const more = started.length > NAMED_MAX ? `, and ${started.length - NAMED_MAX} more` : ''
   const message = `This repository starts or sets what no policy sees: ${named.join(', ')}${more}`
   const code = 'repository_starts'
-  const eventId = run.record('ERROR', 'repository starts', { code, message, started: named })
+  const eventId = run.record({ type: 'ERROR', label: 'repository starts', payload: { code, message, started: named } })
   run.within(() => tacho.reportIssue({ detectionType: 'REPOSITORY_STARTS', payload: { reasonCode: code }, eventId }))
   return [`Tacho: ${message}.`]
 }

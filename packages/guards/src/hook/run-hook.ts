@@ -139,7 +139,7 @@ export async function runHook(
     called.add(sessionId)
   } else {
     const event = eventOf(record)
-    if (event) run.record(event.type, event.label, event.payload, undefined, record.eventId)
+    if (event) run.record({ type: event.type, label: event.label, payload: event.payload, eventId: record.eventId })
   }
   if (record.event === 'SessionStart') {
     calls.deleteOld(Date.now())
@@ -236,7 +236,7 @@ function recordCall(
     ...(approvalId !== null && { approvalId }),
     ...call,
   }
-  const eventId = run.record('TOOL_CALL', toolName, payload, undefined, record.eventId)
+  const eventId = run.record({ type: 'TOOL_CALL', label: toolName, payload, eventId: record.eventId })
   const report = (detectionType: string, reasonCode: string): void =>
     run.within(() => tacho.reportIssue({ detectionType, payload: { toolName, reasonCode }, eventId }))
   if (record.event === 'PostToolUseFailure') {
@@ -244,13 +244,12 @@ function recordCall(
   }
   if (pending?.isRefused) {
     const message = `${toolName} ran although it was refused`
-    run.record(
-      'ERROR',
-      'ran refused',
-      { code: 'ran_refused', message, toolName, inputHash },
-      undefined,
-      `${record.eventId}-refused`,
-    )
+    run.record({
+      type: 'ERROR',
+      label: 'ran refused',
+      payload: { code: 'ran_refused', message, toolName, inputHash },
+      eventId: `${record.eventId}-refused`,
+    })
     report('TOOL_RAN_REFUSED', 'ran_refused')
     return [`Tacho: ${message}.`]
   }
@@ -258,7 +257,12 @@ function recordCall(
   const code = approvalId === null ? 'changed_after_decision' : 'changed_after_approval'
   const message = `${toolName} ran with another input than the one that was ${approvalId === null ? 'judged' : 'approved'}`
   const hashes = { inputHash, judgedInputHash: pending.inputHash, approvalId }
-  run.record('ERROR', 'input changed', { code, message, toolName, ...hashes }, undefined, `${record.eventId}-changed`)
+  run.record({
+    type: 'ERROR',
+    label: 'input changed',
+    payload: { code, message, toolName, ...hashes },
+    eventId: `${record.eventId}-changed`,
+  })
   report('INPUT_CHANGED', code)
   return [`Tacho: ${message}.`]
 }

@@ -76,7 +76,13 @@ export function recordUnjudged(tacho: Tacho, agent: AgentName, sessionId: string
   const run = tacho.startRun({ runId: sessionId, sessionId, agentId: agent, agentName: agent })
   for (const { callId, toolName, input, at } of calls.slice(0, RECORDED_MAX)) {
     const payload = { toolName, toolCallId: callId, input, unjudged: true }
-    run.record('TOOL_CALL', toolName, payload, at, `${agent}-${digest(`${sessionId}\n${callId}`)}`)
+    run.record({
+      type: 'TOOL_CALL',
+      label: toolName,
+      payload,
+      at,
+      eventId: `${agent}-${digest(`${sessionId}\n${callId}`)}`,
+    })
   }
   return reportUnjudged(
     tacho,
@@ -91,7 +97,7 @@ export function reportUnjudged(tacho: Tacho, run: Run, agent: AgentName, names: 
   const count = names.length === 1 ? 'a tool' : `${names.length} tools`
   const message = `${AGENTS[agent].title} ran ${count} that no policy saw: ${tools.join(', ')}`
   const code = 'no_decision'
-  const eventId = run.record('ERROR', 'no decision', { code, message, tools })
+  const eventId = run.record({ type: 'ERROR', label: 'no decision', payload: { code, message, tools } })
   const payload = { ...(tools.length === 1 ? { toolName: tools[0] } : { tools }), reasonCode: code }
   run.within(() => tacho.reportIssue({ detectionType: 'TOOL_NOT_JUDGED', payload, eventId }))
   return `Tacho: ${message}.`

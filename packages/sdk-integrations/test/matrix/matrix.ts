@@ -140,7 +140,7 @@ function testGuarded(title: string, { sent, got, start, name = TOOL, calls = 1, 
       gotten.push(typeof json === 'object' && json !== null && !Array.isArray(json) ? json : { input: json })
       return 'acted'
     }
-    await fake.tacho.run({}, () => start({ fake, tacho: fake.tacho, model, act }))
+    await fake.tacho.run(() => start({ fake, tacho: fake.tacho, model, act }))
     const events = await fake.events()
     const of = (type: string) =>
       events
@@ -189,7 +189,7 @@ function testRefused(title: string, { refuse }: Refused): void {
     })
     const stage: Stage = { fake, tacho: fake.tacho, model, act: () => assert.fail('ran unguarded') }
     assert.throws(() => refuse(stage), TypeError)
-    await fake.tacho.run({}, () => refuse(stage, { unguarded: 'allow' }))
+    await fake.tacho.run(() => refuse(stage, { unguarded: 'allow' }))
     assert.deepEqual(warnings, ['unguarded_tool'])
     await fake.assertEvent('AGENT_STEP', { isGuarded: false })
   })

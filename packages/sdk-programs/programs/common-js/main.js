@@ -6,9 +6,7 @@ const tacho = new Tacho({ agentName: 'common-js', guard: { configurationWaitMs: 
 const refund = tacho.guard(async (amount) => `paid ${amount}`, { name: 'refund' })
 
 async function main() {
-  const answer = await tacho.run({}, () =>
-    refund(100).catch((error) => error instanceof ToolBlockedError && error.code),
-  )
+  const answer = await tacho.run(() => refund(100).catch((error) => error instanceof ToolBlockedError && error.code))
   // A program that also imports has one SDK where Node can require ES modules.
   const esm = await import('@tacho/sdk')
   console.log(JSON.stringify({ answer, isOne: esm.Tacho === Tacho, recordClient: typeof recordClient }))

@@ -8,7 +8,7 @@ const guard = { configurationWaitMs: 60_000 }
 const tacho = new Tacho({ agentName: 'freeze', guard, flushIntervalMs: 60_000, configuration: { refreshMs: 1_000 } })
 const refund = tacho.guard(async (amount) => `paid ${amount}`, { name: 'refund' })
 
-const handler = () => tacho.withRun({}, () => refund(100).catch(({ name }) => name))
+const handler = () => tacho.withRun(() => refund(100).catch(({ name }) => name))
 
 readline.createInterface({ input: process.stdin }).on('line', async () => console.log(await handler()))
 console.log('ready')

@@ -22,8 +22,8 @@ test('the fake service, with fake timers', async () => {
 test('the real service; an error of Node is an error here too', async () => {
   const tacho = new Tacho({ agentName: 'jest' })
   const read = () => require('node:fs/promises').readFile('/none')
-  await expect(tacho.run({}, (run) => run.span('read', read))).rejects.toThrow('ENOENT')
+  await expect(tacho.run((run) => run.span('read', read))).rejects.toThrow('ENOENT')
   const refund = tacho.guard(() => 'ran', { name: 'refund' })
-  await expect(tacho.run({}, () => refund())).rejects.toThrow(ToolBlockedError)
+  await expect(tacho.run(() => refund())).rejects.toThrow(ToolBlockedError)
   expect((await tacho.shutdown()).left).toBe(0)
 })

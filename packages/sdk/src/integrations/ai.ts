@@ -5,7 +5,7 @@
 import { attempt } from '../core.ts'
 import { readSafely } from '../json.ts'
 import type { StopSignal } from '../runtime.ts'
-import { Tacho } from '../tacho.ts'
+import { coreOf, type Tacho } from '../tacho.ts'
 import { fields, guarded, number, text, withFunction } from './host.ts'
 import { answerOf, messagesOf } from './messages.ts'
 import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
@@ -27,7 +27,7 @@ export interface LanguageModel {
 export function recordModel<Model extends LanguageModel | string>(model: Model, tacho: Tacho): Model {
   if (typeof model !== 'string') return recorded(model as Model & LanguageModel, tacho)
   const message = `The calls of ${String(model)} are not recorded: pass a model object instead of its name.`
-  Tacho.coreOf(tacho).diagnostics.report('warning', 'model_not_recorded', message)
+  coreOf(tacho).diagnostics.report('warning', 'model_not_recorded', message)
   return model
 }
 

@@ -2,7 +2,7 @@
 import type { EventType } from '../event.ts'
 import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
-import { MessageStream, messageResult } from './anthropic.ts'
+import { MessageStream, messageResult } from './anthropic-messages.ts'
 import type { AgentTools } from './claude-agent-tools.ts'
 import { beginPart, fields, number, OpenSpans, set, text, type Fields, type Part } from './host.ts'
 import { messagesOf, type Message } from './messages.ts'

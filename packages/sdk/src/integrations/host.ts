@@ -6,7 +6,7 @@ import { readSafely } from '../json.ts'
 import { beginPart as childPart, enclosingPart as ownPart, type Part } from '../part.ts'
 import type { RunOptions } from '../run.ts'
 import type { StopSignal } from '../runtime.ts'
-import { Tacho } from '../tacho.ts'
+import { coreOf, type Tacho } from '../tacho.ts'
 
 export type { Part }
 export type Fields = Readonly<Record<string, unknown>>
@@ -31,12 +31,12 @@ export function set(members: Fields): Record<string, unknown> {
 
 /** The current span itself. Outside a run, the span of a new run. */
 export function enclosingPart(tacho: Tacho, options?: RunOptions): Part {
-  return ownPart(Tacho.coreOf(tacho), undefined, options)
+  return ownPart(coreOf(tacho), undefined, options)
 }
 
 /** A child span of `parent`, by default of the current span. Outside a run, the span of a new run. */
 export function beginPart(tacho: Tacho, parent?: Context, options?: RunOptions): Part {
-  return childPart(Tacho.coreOf(tacho), parent, options)
+  return childPart(coreOf(tacho), parent, options)
 }
 
 const OPEN_MAX = 10_000
@@ -90,7 +90,7 @@ export async function guarded<T>(
   act: (input: unknown) => T,
   onBlocked: (error: ToolBlockedError) => Awaited<T>,
 ): Promise<Awaited<T>> {
-  const { context } = Tacho.coreOf(tacho)
+  const { context } = coreOf(tacho)
   const guard = () => tacho.guardedCall({ ...call, key: keyOf(callId), hasDates: true, call: act })
   try {
     return await (parent ? context.run(parent, guard) : guard())

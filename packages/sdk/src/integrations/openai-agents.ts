@@ -4,7 +4,7 @@
  */
 import { attempt } from '../core.ts'
 import type { StopSignal } from '../runtime.ts'
-import { Tacho } from '../tacho.ts'
+import { coreOf, type Tacho } from '../tacho.ts'
 import { beginPart, enclosingPart, fields, number, OpenSpans, text, type Fields, type Part } from './host.ts'
 import { messagesOf, parsed, withSystem, type Message } from './messages.ts'
 import { ModelCall, type ModelResult, type Usage } from './model-call.ts'
@@ -36,7 +36,7 @@ const guardedTools = new WeakMap<Tacho, Set<string>>()
  * session.
  */
 export function recordTraces(tacho: Tacho): TraceProcessor {
-  const core = Tacho.coreOf(tacho)
+  const core = coreOf(tacho)
   /** By the id of a trace or span. */
   const open = new OpenSpans<Open>()
 

@@ -6,7 +6,7 @@ test('the deployed version is rendered, and later events and records of the run 
   const fake = fakeTacho({ deployedPrompts: { greeting: 'Good day, {{ name }}!' } })
   t.after(fake.close)
   await fake.tacho.configuration.ready()
-  const { versionId } = await fake.tacho.run({}, (run) => {
+  const { versionId } = await fake.tacho.run((run) => {
     run.step('before')
     const prompt = fake.tacho.prompt('greeting', 'Hello {{name}}')
     assert.deepEqual([prompt.isFallback, prompt.version], [false, '1'])

@@ -12,11 +12,11 @@ test('the start of a call is recorded before its tool runs, in the same span, an
   const refund = service.tacho.guard(
     async (_: object) => {
       seen.push(typesOf(await service.events()))
-      service.tacho.record('AGENT_STEP', 'inside')
+      service.tacho.record({ type: 'AGENT_STEP', label: 'inside' })
     },
     { name: 'refund' },
   )
-  await service.tacho.run({}, async () => {
+  await service.tacho.run(async () => {
     await refund({ amount: 1 })
     await refund({ amount: 2 })
     assert.equal(await resultOf(refund({ amount: 3 })), 'policy')
@@ -64,10 +64,10 @@ test('a budget of one call binds ten calls in parallel, and authorized calls tha
   const ran: unknown[] = []
   const refund = tacho.guard(async (input: { amount: number }) => ran.push(input), { name: 'refund' })
   const ten = [...Array(10).keys()]
-  await tacho.run({}, () => Promise.all(ten.map((amount) => resultOf(refund({ amount })))))
+  await tacho.run(() => Promise.all(ten.map((amount) => resultOf(refund({ amount })))))
   assert.deepEqual(ran, [{ amount: 0 }])
 
-  await tacho.run({}, async (run) => {
+  await tacho.run(async (run) => {
     const authorize = (amount: number) => tacho.authorize({ toolName: 'refund', input: { amount } })
     const results = await Promise.all(ten.map((amount) => resultOf(authorize(amount))))
     assert.equal(results.filter((result) => result === 'budget_exceeded').length, 9)
@@ -75,7 +75,7 @@ test('a budget of one call binds ten calls in parallel, and authorized calls tha
     run.toolCall({ toolName: 'refund', input: { amount: 1 } })
   })
   await service.deployPolicies([policy('WARN', 'run.toolCalls == 2')])
-  await tacho.run({}, async (run) => {
+  await tacho.run(async (run) => {
     await tacho.authorize({ toolName: 'refund', input: {} })
     run.toolCall({ toolName: 'refund' })
     run.toolCall({ toolName: 'other' })
@@ -86,7 +86,7 @@ test('a budget of one call binds ten calls in parallel, and authorized calls tha
 test('a budget binds calls whose input cannot be read', async (t) => {
   const service = fake(t, { guard: { budget: { toolCalls: 1, action: 'BLOCK' } } })
   const refund = service.tacho.guard((_: object) => 'ran', { name: 'refund' })
-  const results = await service.tacho.run({}, async () => [
+  const results = await service.tacho.run(async () => [
     await resultOf(refund({ at: new Date() })),
     await resultOf(refund({ at: new Date() })),
   ])
@@ -102,7 +102,7 @@ test('a BLOCK that is deployed while a person decides holds', async (t) => {
     },
   })
   const refund = service.tacho.guard((_: object) => assert.fail('the tool ran'), { name: 'refund' })
-  const error = await service.tacho.run({}, () => refund({ amount: 1 }).catch((thrown: unknown) => thrown))
+  const error = await service.tacho.run(() => refund({ amount: 1 }).catch((thrown: unknown) => thrown))
   assert.ok(error instanceof ToolBlockedError)
   const [approval, ...others] = await service.approvals()
   assert.deepEqual([error.code, error.approvalId, others], ['policy', approval?.id, []])
@@ -117,9 +117,7 @@ test('calls that wait for a person together are counted when they may run', asyn
     guard: { budget: { toolCalls: 1, action: 'BLOCK' } },
   })
   const refund = service.tacho.guard((_: object) => 'ran', { name: 'refund' })
-  const results = await service.tacho.run({}, () =>
-    Promise.all([1, 2, 3].map((amount) => resultOf(refund({ amount })))),
-  )
+  const results = await service.tacho.run(() => Promise.all([1, 2, 3].map((amount) => resultOf(refund({ amount })))))
   assert.deepEqual(results.map(String).toSorted(), ['budget_exceeded', 'budget_exceeded', 'ran'])
 })
 
@@ -150,7 +148,7 @@ test("an error that cannot be read is the tool's own error, and is recorded", as
     const named = Object.defineProperty(new Error('hidden'), 'name', { get: () => assert.fail('it was read') })
     for (const thrown of [unreadable, named]) {
       const tool = service.tacho.guard((): Promise<unknown[]> => Promise.reject(thrown), { name: 'refund' })
-      const caught = await service.tacho.run({}, () => tool()).catch((error: unknown) => [error])
+      const caught = await service.tacho.run(() => tool()).catch((error: unknown) => [error])
       assert.ok(Object.is(caught[0], thrown))
     }
     const calls = (await service.events()).filter(({ eventType }) => eventType === 'TOOL_CALL')
@@ -169,7 +167,7 @@ test('a generator: its body runs in the call with the judged input, and its end 
   const count = service.tacho.guard(
     async function* (input: { to: number }) {
       got.push(input.to)
-      service.tacho.record('AGENT_STEP', 'inside')
+      service.tacho.record({ type: 'AGENT_STEP', label: 'inside' })
       for (let n = 1; n <= input.to; n++) yield n
     },
     { name: 'count' },
@@ -199,7 +197,7 @@ test('a generator that throws records a failure; one that is left early records 
     },
     { name: 'fails' },
   )
-  await service.tacho.run({}, async () => {
+  await service.tacho.run(async () => {
     const left = await fails({ left: true })
     for (const item of left) {
       assert.equal(item, 1)
@@ -217,10 +215,10 @@ test('a rejection is an answer: the same call of the run is refused without aski
   const service = fake(t, { deployedPolicies: [policy('REQUIRE_APPROVAL')], approvals: 'reject' })
   const refund = service.tacho.guard((_: object) => assert.fail('the tool ran'), { name: 'refund' })
   const call = (amount: number) => resultOf(refund({ amount }))
-  const results = await service.tacho.run({}, async () => [await call(1), await call(1), await call(2)])
+  const results = await service.tacho.run(async () => [await call(1), await call(1), await call(2)])
   assert.deepEqual(results, Array(3).fill('approval_rejected'))
   assert.equal((await service.approvals()).length, 2)
-  await service.tacho.run({}, () => call(1))
+  await service.tacho.run(() => call(1))
   assert.equal((await service.approvals()).length, 3)
 })
 
@@ -238,7 +236,7 @@ test('two prompts in parallel: events and issue records carry the prompt of thei
   const refund = tacho.guard((_: object) => 'ran', { name: 'refund' })
   let begun = 0
   const both = Promise.withResolvers<void>()
-  await tacho.run({}, async (run) => {
+  await tacho.run(async (run) => {
     const use = (name: string) =>
       run.span(name, async () => {
         const { versionId } = tacho.prompt(name, 'fallback')

@@ -17,7 +17,7 @@ test('a tool gets a copy: its changes reach neither the record nor the caller, a
     },
     { name: 'refund' },
   )
-  await service.tacho.run({}, () => {
+  await service.tacho.run(() => {
     const called = refund(input)
     input.order.id = 'changed by the caller'
     return called
@@ -85,7 +85,7 @@ for (const [name, input] of Object.entries(UNREADABLE)) {
       await service.deployPolicies([policy('BLOCK', reads, severity)])
       const act = (toolName: string) =>
         resultOf(service.tacho.guardedCall({ name: toolName, input, call: (given) => given === input }))
-      results.push(...(await service.tacho.run({}, async () => [await act('refund'), await act('other')])))
+      results.push(...(await service.tacho.run(async () => [await act('refund'), await act('other')])))
     }
     const isLarge = name.startsWith('more values')
     // A Date is copied, although conditions do not read it.
@@ -154,7 +154,7 @@ test('what JSON cannot hold is compared too, at every place', () => {
 test('an input that cannot be read is recorded as far as possible, with the problem', async (t) => {
   const service = fake(t, { deployedPolicies: [policy('BLOCK', 'tool.input.amount == 1.0', 'LOW')] })
   const refund = service.tacho.guard((_: object) => 'ran', { name: 'refund' })
-  await service.tacho.run({}, () => resultOf(refund({ amount: 5n, note: 'hello' })))
+  await service.tacho.run(() => resultOf(refund({ amount: 5n, note: 'hello' })))
   const { payload } = await service.assertEvent('POLICY_DECISION', { action: 'BLOCK' })
   assert.deepEqual([payload['input'], payload['inputProblem']], [{ amount: '5', note: 'hello' }, 'holds a bigint'])
 })
@@ -166,7 +166,7 @@ test('with hasDates, a Date is judged and recorded as its text, and the tool get
   })
   const days = [new Date('2026-01-01'), new Date('2026-11-23T10:00:00.123Z')]
   const got: unknown[] = []
-  await service.tacho.run({}, async () => {
+  await service.tacho.run(async () => {
     const call = service.tacho.guardedCall({
       name: 'refund',
       input: { days },
@@ -197,7 +197,7 @@ test('a text, a number, a list and nothing are judged under a name, and the tool
     [undefined, {}],
     [null, {}],
   ] as const) {
-    const got = await service.tacho.run({}, () =>
+    const got = await service.tacho.run(() =>
       service.tacho.guardedCall({ name: 'text', input: input as unknown, call: (given) => ({ given }) }),
     )
     assert.deepEqual(got, { given: input })

@@ -20,7 +20,7 @@ const policy = (action: string) => ({
 async function transfer(action: string, options: FakeOptions = {}) {
   const fake = fakeTacho({ deployedPolicies: [policy(action)], approvals: 'approve', ...options })
   const tool = fake.tacho.guard((_: object) => `sent with ${SECRET}`, { name: 'transfer' })
-  const error = await fake.tacho.run({}, () => tool(INPUT)).catch((thrown: unknown) => thrown)
+  const error = await fake.tacho.run(() => tool(INPUT)).catch((thrown: unknown) => thrown)
   const left = [await fake.events(), await fake.issues(), await fake.approvals()]
   await fake.close()
   return { fake, error, left, text: JSON.stringify(left) }
@@ -56,7 +56,7 @@ test('metadata-only: only the class of a thrown error leaves the process', async
     { name: 'fail' },
   )
   await assert.rejects(
-    fake.tacho.run({}, () => fail()),
+    fake.tacho.run(() => fail()),
     RangeError,
   )
   const { payload } = await fake.assertEvent('TOOL_CALL')
@@ -88,7 +88,7 @@ test('metadata-only: a decision keeps its revision, its detections and the condi
     guard: { budget: { toolCalls: 0 } },
   })
   const tool = fake.tacho.guard((_: object) => 'sent', { name: 'transfer' })
-  await fake.tacho.run({}, () => tool({ recipient: 'Ada' }))
+  await fake.tacho.run(() => tool({ recipient: 'Ada' }))
   const { payload } = await fake.assertEvent('POLICY_DECISION')
   assert.deepEqual(payload['detections'], ['BUDGET_EXCEEDED'])
   assert.equal(payload['revision'], fake.tacho.configuration.state.current?.revision)

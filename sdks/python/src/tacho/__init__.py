@@ -30,8 +30,9 @@ from .guarding.detectors import Budget, Detection, Loop
 from .guarding.rules import Action, Authorization, CallDecision, GuardDefaults, Rules
 from .observe import ObserveBlock
 from .recording.mask import Masking
+from .recording.moment import Moment
 from .recording.payload import Payload
-from .recording.run import Outcome, Run, RunBlock
+from .recording.run import OpenSpan, Outcome, Run, RunBlock
 from .recording.score import ScoreDetails, ScoreValue
 from .recording.threads import ThreadPoolExecutor, carry_runs, in_this_run
 
@@ -111,6 +112,7 @@ def run(
     agent_id: str | None = None,
     agent_name: str | None = None,
     parent_span_id: str | None = None,
+    traceparent: str | None = None,
 ) -> RunBlock: ...
 
 
@@ -123,11 +125,12 @@ def run(
     agent_id: str | None = None,
     agent_name: str | None = None,
     parent_span_id: str | None = None,
+    traceparent: str | None = None,
 ) -> Any:
     """One agent execution: a context manager and a decorator, sync and async. See `Tacho.run`."""
     given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
     # A decorator may be applied before `configure`.
-    block = RunBlock(lambda: client().core, {**given, "parent_span_id": parent_span_id})
+    block = RunBlock(lambda: client().core, {**given, "parent_span_id": parent_span_id, "traceparent": traceparent})
     return block if function is None else block(function)
 
 
@@ -152,10 +155,11 @@ def start_run(
     agent_id: str | None = None,
     agent_name: str | None = None,
     parent_span_id: str | None = None,
+    traceparent: str | None = None,
 ) -> Run:
     """Begins a run without a block, with the options of `run`. Call its `end`, or the run stays RUNNING."""
     given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
-    return client().start_run(**given, parent_span_id=parent_span_id)
+    return client().start_run(**given, parent_span_id=parent_span_id, traceparent=traceparent)
 
 
 def resume(handle: Mapping[str, Any]) -> Run:
@@ -168,9 +172,11 @@ def current_run() -> Run | None:
     return client().current_run()
 
 
-def record(event_type: str, label: str, payload: Payload | None = None, *, event_id: str | None = None) -> str | None:
-    """Records an event on the current run. Returns its id; None if it was dropped. `event_id`: see `Run.record`."""
-    return client().record(event_type, label, payload, event_id=event_id)
+def record(
+    event_type: str, label: str, payload: Payload | None = None, *, at: Moment | None = None, event_id: str | None = None
+) -> str | None:
+    """Records an event on the current run. Returns its id; None if it was dropped. `at`, `event_id`: see `Run.record`."""
+    return client().record(event_type, label, payload, at=at, event_id=event_id)
 
 
 def score(run_id: str, name: str, value: ScoreValue, comment: str | None = None, **about: Unpack[ScoreDetails]) -> str | None:
@@ -348,6 +354,8 @@ __all__ = [
     "IssueReport",
     "Loop",
     "Masking",
+    "Moment",
+    "OpenSpan",
     "Outcome",
     "PendingCall",
     "Policy",

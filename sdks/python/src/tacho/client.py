@@ -23,6 +23,7 @@ from .policy.compile import forget_lock
 from .recording.context import current_of, use_prompt
 from .recording.handle import resumed_scope
 from .recording.mask import Masking
+from .recording.moment import Moment
 from .recording.payload import Capture, Payload
 from .recording.run import Run, RunBlock, begin_scope, end_with_process
 from .recording.scope import create_scope
@@ -98,6 +99,7 @@ class Tacho(Calls):
         agent_id: str | None = None,
         agent_name: str | None = None,
         parent_span_id: str | None = None,
+        traceparent: str | None = None,
     ) -> RunBlock: ...
 
     def run(
@@ -110,14 +112,16 @@ class Tacho(Calls):
         agent_id: str | None = None,
         agent_name: str | None = None,
         parent_span_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Any:
         """
         One agent execution: a context manager and a decorator, sync and async. Records the outcome when it ends: COMPLETED,
         FAILED if it raises, CANCELLED if it is cancelled. A decorated function that returns a streamed response ends its run
-        after the body. `run_id`: 1 to 255 characters; default: a new UUIDv7. `session_id` groups related runs.
+        after the body. `run_id`: 1 to 255 characters; default: a new UUIDv7. `session_id` groups related runs. `traceparent`:
+        the W3C header of the request that the run serves; its events name that trace.
         """
         given = {"run_id": run_id, "session_id": session_id, "agent_id": agent_id, "agent_name": agent_name}
-        block = RunBlock(lambda: self.core, {**given, "parent_span_id": parent_span_id})
+        block = RunBlock(lambda: self.core, {**given, "parent_span_id": parent_span_id, "traceparent": traceparent})
         return block if function is None else block(function)
 
     @overload
@@ -142,6 +146,7 @@ class Tacho(Calls):
         agent_id: str | None = None,
         agent_name: str | None = None,
         parent_span_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Run:
         """Begins a run without a block. Call its `end`, or the run stays RUNNING."""
         given = {name: value for name, value in locals().items() if name != "self"}
@@ -156,9 +161,17 @@ class Tacho(Calls):
         current = current_of(self.core)
         return Run(self.core, current.scope) if current else None
 
-    def record(self, event_type: str, label: str, payload: Payload | None = None, *, event_id: str | None = None) -> str | None:
+    def record(
+        self,
+        event_type: str,
+        label: str,
+        payload: Payload | None = None,
+        *,
+        at: Moment | None = None,
+        event_id: str | None = None,
+    ) -> str | None:
         """Records an event on the current run: the innermost `run` or `within` around this call. See `Run.record`."""
-        return self.core.record(self.core.current_scope(), event_type, label, payload, event_id=event_id)
+        return self.core.record(self.core.current_scope(), event_type, label, payload, at=at, event_id=event_id)
 
     def score(
         self,

@@ -18,6 +18,7 @@ from .recording.context import RunScope, Span, current_of, prompt_version_of
 from .recording.event import OUTCOME, PROTECTED_TYPES, make_event
 from .recording.ids import Ids
 from .recording.mask import Mask
+from .recording.moment import Moment, unix_seconds
 from .recording.open_runs import OpenRuns
 from .recording.open_telemetry import active_trace
 from .recording.payload import Payload, Payloads
@@ -89,7 +90,7 @@ class Core:
         label: str,
         payload: Payload | None = None,
         *,
-        timestamp: float | None = None,
+        at: Moment | None = None,
         span: Span | None = None,
         is_counted: bool = False,
         is_last: bool = False,
@@ -97,7 +98,7 @@ class Core:
     ) -> str | None:
         """
         Records one event of a run. Never raises and never waits. Returns the event's id; None if it was dropped.
-        `timestamp`: Unix time in seconds. `is_counted`: its use was counted before, when the call was admitted.
+        `is_counted`: its use was counted before, when the call was admitted.
         `is_last`: this process records nothing more of the run.
         `event_id`: default: a new id. A repeated id counts once.
         """
@@ -124,7 +125,7 @@ class Core:
                 if trace is not None:
                     noted |= {"traceId": trace.trace_id, "traceSpanId": trace.span_id}
                 payload = {**noted, **scope.annotations, **(payload or {})}
-            at = now_ms() if timestamp is None else round(float(timestamp) * 1_000)
+            when = now_ms() if at is None else round(unix_seconds(at) * 1_000)
             own_id = None if event_id is None else well_formed(str.__str__(str(event_id)))
             # A repeated id of the host is stored once: its second number would seem to be missing.
             if not own_id:
@@ -142,7 +143,7 @@ class Core:
 
             end = "." if is_last or kind == OUTCOME else ""
             numbered = f"{recorder.id}{base36(number)}{end}" if number > 0 else ""
-            event = make_event(event_id, kind, masked_label, scope, where, at, written, captured.bytes, numbered, recorder)
+            event = make_event(event_id, kind, masked_label, scope, where, when, written, captured.bytes, numbered, recorder)
             if self.settings.masking.custom is not None:
                 event.json  # noqa: B018 - a function of the host runs inside its record call.
             return event_id if self.sender.add(event) else None

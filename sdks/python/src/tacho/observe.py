@@ -53,7 +53,7 @@ class ObserveBlock(Block):
         self._opened = self._span._begin()
 
     def _enter(self) -> None:
-        self._tokens.append(self._run._enter(self._opened))
+        self._tokens.append(self._run._enter(self._opened._span))
 
     def _finish(self, error: BaseException | None) -> None:
         self._span._finish(error)

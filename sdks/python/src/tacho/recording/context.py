@@ -43,7 +43,7 @@ class RunScope:
     prompt_versions: set[str | None] = field(default_factory=set)
     """The first two that the run asked for."""
     trace: Trace | None = None
-    """Of the process that handed the run over, for events outside a trace."""
+    """For events outside a span of OpenTelemetry: of the request or process that the run comes from, or of its own requests."""
     is_ended: bool = False
     """Its outcome is recorded. It is current nowhere: a generator or a task may keep the context of a run that ended."""
     is_of_call: bool = False

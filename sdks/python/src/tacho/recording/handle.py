@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..exact import exact_text
 from ..limits import CLIENT_ID_CHARS
 from .context import RunScope
-from .open_telemetry import active_trace, trace_of
+from .open_telemetry import active_trace
 from .plain import read_safely
 from .scope import create_scope
 
@@ -21,6 +21,7 @@ _HANDLE = {
     "agent_id": "agentId",
     "agent_name": "agentName",
     "parent_span_id": "parentSpanId",
+    "traceparent": "traceparent",
 }
 
 
@@ -41,7 +42,6 @@ def resumed_scope(core: Core, handle: Mapping[str, Any]) -> RunScope:
     scope.state = core.shared_states.of(scope.run_id) or scope.state
     core.shared_states.share(scope.run_id, scope.state)
     scope.state.add(given)
-    scope.trace = trace_of(given.get("traceparent"))
     client_id = exact_text(given.get("clientId"))
     if client_id is not None and 0 < len(client_id) <= CLIENT_ID_CHARS:
         scope.approval_client_id = client_id

@@ -9,6 +9,8 @@ import re
 import sys
 from dataclasses import dataclass
 
+from ..exact import exact_text
+
 _TRACEPARENT = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})\Z")
 
 
@@ -39,5 +41,6 @@ def active_trace() -> Trace | None:
 
 
 def trace_of(traceparent: object) -> Trace | None:
-    found = _TRACEPARENT.match(traceparent) if isinstance(traceparent, str) else None
+    text = exact_text(traceparent)
+    found = None if text is None else _TRACEPARENT.match(text)
     return Trace(found[1], found[2], int(found[3], 16)) if found else None

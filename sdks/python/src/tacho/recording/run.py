@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Token
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..delivery.process_end import HowItEnds
-from ..exact import class_name, exact_text
+from ..exact import class_name, exact_number, exact_text
 from ..guarding.blocked import ToolBlockedError
 from .block import Block
 from .context import Context, RunScope, Span, enter
 from .exception import exception_details
 from .handle import handle_of
+from .moment import Moment, unix_seconds
+from .open_telemetry import Trace, active_trace
 from .payload import Payload
 from .plain import is_error, read_of_error, read_safely
 from .reserve import release_after
@@ -46,6 +50,20 @@ class Run:
     def session_id(self) -> str | None:
         return self._scope.session_id
 
+    @property
+    def traceparent(self) -> str:
+        """
+        W3C Trace Context, for the header `traceparent` of your own requests: the active span of OpenTelemetry, or else the
+        current span of this run, in the trace that the run serves. Without one, this begins a trace, which later events name.
+        """
+        trace = active_trace()
+        if trace is None:
+            scope, span_id = self._scope, self._span().span_id
+            if scope.trace is None:
+                scope.trace = Trace(self._core.ids.uuid().replace("-", ""), span_id, int(scope.is_sampled))
+            trace = replace(scope.trace, span_id=span_id)
+        return trace.traceparent
+
     def user_input(self, text: str, payload: Payload | None = None) -> str | None:
         """The user's message: `payload["text"]`."""
         return self._add("USER_INPUT", "user input", {"text": text}, payload)
@@ -63,15 +81,16 @@ class Run:
         usage: Mapping[str, object] | None = None,
         messages: object = None,
         output: object = None,
+        started_at: Moment | None = None,
         **more: object,
     ) -> str | None:
         """
-        A completed model call. `latency` in milliseconds; `cost` in US dollars; `usage` has
-        `promptTokens`, `completionTokens` and `totalTokens`.
+        A completed model call. `latency` in milliseconds; `cost` in US dollars; `usage` has `promptTokens`, `completionTokens`
+        and `totalTokens`. `started_at`: when it began; without a `latency`, it ends now.
         """
         given: dict[str, object] = {"model": model, "latency": latency, "cost": cost, "usage": usage}
         given |= {"messages": messages, "output": output, **more}
-        return self._add("LLM_CALL", exact_text(model) or "model call", _present(given))
+        return self._ended("LLM_CALL", exact_text(model) or "model call", _present(given), started_at)
 
     def tool_call(
         self,
@@ -81,11 +100,18 @@ class Run:
         output: object = None,
         error: object = None,
         latency: float | None = None,
+        input_hash: str | None = None,
+        approval_id: str | None = None,
+        started_at: Moment | None = None,
         **more: object,
     ) -> str | None:
-        """A completed tool call. `latency` in milliseconds. `guard` records its own calls."""
-        given = {"toolName": tool_name, "input": input, "output": output, "error": error, "latency": latency}
-        return self._add("TOOL_CALL", tool_name, _present({**given, **more}))
+        """
+        A completed tool call. `latency` in milliseconds. `started_at`: when it began; without a `latency`, it ends now. `guard`
+        records its own calls.
+        """
+        given: dict[str, object] = {"toolName": tool_name, "input": input, "output": output, "error": error, "latency": latency}
+        given |= {"inputHash": input_hash, "approvalId": approval_id, **more}
+        return self._ended("TOOL_CALL", tool_name, _present(given), started_at)
 
     def error(self, error: object, payload: Payload | None = None) -> str | None:
         """An error: `message`, and `code` if the error has one."""
@@ -103,15 +129,15 @@ class Run:
         event_type: str,
         label: str,
         payload: Payload | None = None,
-        timestamp: float | None = None,
+        *,
+        at: Moment | None = None,
         event_id: str | None = None,
     ) -> str | None:
         """
-        Records any event. The type is cut to 50 characters, the label to 255. `timestamp`: Unix time in seconds, as
-        `time.time()` gives it; default: now. With an `event_id` of your own (at most 160 characters, or the service rejects
-        it), an event that is recorded twice counts once.
+        Records any event. The type is cut to 50 characters, the label to 255. `at`: when it happened; default: now. With an
+        `event_id` of your own (at most 160 characters, or the service rejects it), an event that is recorded twice counts once.
         """
-        return self._core.record(self._scope, event_type, label, payload, timestamp=timestamp, event_id=event_id)
+        return self._core.record(self._scope, event_type, label, payload, at=at, event_id=event_id)
 
     def score(
         self,
@@ -136,7 +162,7 @@ class Run:
     def span(self, name: str, payload: Payload | None = None) -> SpanBlock:
         """
         A child span of the current one: a context manager and a decorator, sync and async. When it ends, it records an
-        AGENT_STEP with its `latency`.
+        AGENT_STEP with its `latency`, and what `span.set(…)` said in the block.
         """
         return SpanBlock(self, name, payload)
 
@@ -178,6 +204,14 @@ class Run:
     def _add(self, event_type: str, label: str, payload: dict[str, object], more: Payload | None = None) -> str | None:
         given = {**payload, **_fields(more)}
         return self._core.record(self._scope, event_type, label, given)
+
+    def _ended(self, event_type: str, label: str, payload: dict[str, object], started_at: object) -> str | None:
+        """A call that has ended. Its event has the time of its end."""
+        begun = None if started_at is None else read_safely(lambda: unix_seconds(started_at), math.nan)
+        if begun is None or not math.isfinite(begun):
+            return self._add(event_type, label, payload)
+        latency = exact_number(payload.setdefault("latency", max(0, round((time.time() - begun) * 1_000))))
+        return self._core.record(self._scope, event_type, label, payload, at=begun + (latency or 0) / 1_000)
 
     def _span(self) -> Span:
         return self._core.span_of(self._scope)
@@ -223,6 +257,24 @@ class WithinBlock(Block):
         return self.__enter__()
 
 
+class OpenSpan:
+    """A span while it is open."""
+
+    def __init__(self, span: Span) -> None:
+        """Created by `Run.span`."""
+        self._span = span
+        self._begun = time.monotonic()
+        self._fields: dict[str, object] = {}
+
+    @property
+    def span_id(self) -> str:
+        return self._span.span_id
+
+    def set(self, **fields: object) -> None:
+        """Adds fields to the payload of the event that the span records when it ends. The latest value of a field counts."""
+        self._fields.update(fields)
+
+
 class SpanBlock(Block):
     """Made by `Run.span`."""
 
@@ -231,32 +283,32 @@ class SpanBlock(Block):
         self._run = run
         self._name = name
         self._payload = payload
-        self._open: list[tuple[Span, float]] = []
+        self._open: list[OpenSpan] = []
 
     def _copy(self) -> Block:
         return SpanBlock(self._run, self._name, self._payload)
 
-    def _begin(self) -> Span:
-        span = Span(self._run._core.ids.span(), self._run._span().span_id)
-        self._open.append((span, time.monotonic()))
+    def _begin(self) -> OpenSpan:
+        span = OpenSpan(Span(self._run._core.ids.span(), self._run._span().span_id))
+        self._open.append(span)
         return span
 
     def _enter(self) -> None:
-        self._tokens.append(self._run._enter(self._open[-1][0]))
+        self._tokens.append(self._run._enter(self._open[-1]._span))
 
     def _finish(self, error: BaseException | None) -> None:
-        span, begun = self._open.pop()
-        facts: dict[str, object] = {"latency": round((time.monotonic() - begun) * 1_000)}
+        span = self._open.pop()
+        facts: dict[str, object] = {"latency": round((time.monotonic() - span._begun) * 1_000)}
         if error is not None:
             facts["error"] = error
-        payload = {**facts, **_fields(self._payload)}
-        self._run._core.record(self._run._scope, "AGENT_STEP", self._name, payload, span=span)
+        payload = {**facts, **_fields(self._payload), **span._fields}
+        self._run._core.record(self._run._scope, "AGENT_STEP", self._name, payload, span=span._span)
 
-    def __enter__(self) -> Span:
+    def __enter__(self) -> OpenSpan:
         super().__enter__()
-        return self._open[-1][0]
+        return self._open[-1]
 
-    async def __aenter__(self) -> Span:
+    async def __aenter__(self) -> OpenSpan:
         return self.__enter__()
 
 

@@ -11,6 +11,7 @@ from ..exact import exact_text
 from ..limits import RUN_ID_CHARS, TEXT_CHARS
 from .context import RunScope, Span
 from .event import scope_json
+from .open_telemetry import trace_of
 from .run_state import RunState
 from .sampling import is_sampled
 from .text import cut_text
@@ -52,6 +53,7 @@ def create_scope(core: Core, options: Mapping[str, Any]) -> RunScope:
         state=RunState(RunUsage(since=time.monotonic())),
         approval_client_id=settings.client_id,
         recorder=Recorder(core.process, span_id),
+        trace=trace_of(options.get("traceparent")),
     )
 
 

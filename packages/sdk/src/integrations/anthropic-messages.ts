@@ -1,0 +1,67 @@
+/** The answers of Anthropic's models, whole or streamed. */
+import type { Collector } from './client.ts'
+import { fields, number, text, type Fields } from './host.ts'
+import { answerOf, parsed } from './messages.ts'
+import type { ModelResult, Usage } from './model-call.ts'
+
+/** Collects the events of one streamed message. */
+export class MessageStream implements Collector {
+  isComplete = false
+  #message: Fields = {}
+  #usage: Fields = {}
+  #stopReason: unknown
+  readonly #blocks = new Map<unknown, { start: Fields; text: string; json: string }>()
+
+  add(event: Fields): boolean {
+    const { type, index, message, content_block: start } = event
+    const delta = fields(event['delta'])
+    if (type === 'message_start') {
+      this.#message = fields(message)
+      this.#usage = { ...fields(this.#message['usage']) }
+    } else if (type === 'content_block_start') {
+      this.#blocks.set(index, { start: fields(start), text: text(fields(start)['text']) ?? '', json: '' })
+    } else if (type === 'content_block_delta') {
+      const block = this.#blocks.get(index)
+      if (block) {
+        block.text += text(delta['text']) ?? text(delta['thinking']) ?? ''
+        block.json += text(delta['partial_json']) ?? ''
+      }
+      return true
+    } else if (type === 'message_delta') {
+      this.#stopReason = delta['stop_reason']
+      this.#usage = { ...this.#usage, ...fields(event['usage']) }
+    } else if (type === 'message_stop') this.isComplete = true
+    return false
+  }
+
+  result(): ModelResult {
+    const content = [...this.#blocks.values()].map(({ start, ...block }) => {
+      if (start['type'] === 'text') return { type: 'text', text: block.text }
+      if (start['type'] === 'thinking') return { type: 'thinking', thinking: block.text }
+      return block.json === '' ? start : { ...start, input: parsed(block.json) }
+    })
+    return messageResult({ ...this.#message, content, stop_reason: this.#stopReason, usage: this.#usage })
+  }
+}
+
+/** The answer of a whole message. */
+export function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
+  const output = Array.isArray(content) && content.length > 0 ? answerOf(content) : undefined
+  return { model, usage: usageOf(fields(usage)), output, finishReason }
+}
+
+/** Anthropic counts tokens of the cache apart. */
+function usageOf(usage: Fields): Usage | undefined {
+  const fresh = number(usage['input_tokens'])
+  const [cachedTokens, cacheWriteTokens] = [
+    number(usage['cache_read_input_tokens']),
+    number(usage['cache_creation_input_tokens']),
+  ]
+  if (fresh === undefined) return undefined
+  return {
+    promptTokens: fresh + (cachedTokens ?? 0) + (cacheWriteTokens ?? 0),
+    completionTokens: number(usage['output_tokens']),
+    cachedTokens,
+    cacheWriteTokens,
+  }
+}
