@@ -1,6 +1,7 @@
 // Builds the server, the command and the hooks of coding agents into packages/cli/dist, if a source is newer than the build.
 // Loading a thousand small files takes longer than all else that a start does. packages/cli/bin/tacho runs the build.
-//   main.js, hook.cjs    what bin/tacho starts; the hook is whole in its file, because an agent waits for it
+//   main.js, hook.cjs    what bin/tacho starts
+//   run-hook.cjs         the rest of the hook, for a call that is not plain: an agent waits for it
 //   <thread>-<build>.js  a module of a thread, next to everything that starts it
 //   <part>-<hash>.js     shared or loaded on first use
 import { createHash } from 'node:crypto'
@@ -33,11 +34,20 @@ const SOURCES = [
 const PROGRAMS = { main: 'packages/cli/src/main.ts' }
 /** An import of a module of Node reads all its exports, which loads half of Node. `require` loads the module alone. */
 const HOOK = {
-  entryPoints: { hook: 'packages/guards/src/hook/main.ts' },
+  entryPoints: { hook: 'packages/guards/src/hook/main.ts', 'run-hook': 'packages/guards/src/hook/run-hook.ts' },
   format: 'cjs',
   outExtension: { '.js': '.cjs' },
   supported: { 'dynamic-import': false },
   banner: {},
+  plugins: [
+    {
+      name: 'the rest of the hook is a file of its own',
+      setup: ({ onResolve }) =>
+        onResolve({ filter: /^\.\/run-hook\.ts$/ }, ({ kind }) =>
+          kind === 'dynamic-import' ? { path: './run-hook.cjs', external: true } : undefined,
+        ),
+    },
+  ],
 }
 /** A test compares these with all calls of moduleUrl(). */
 export const THREADS = {

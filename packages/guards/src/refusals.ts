@@ -2,8 +2,9 @@
  * A refusal is an answer: a call that a person rejected is not asked again while its tool and input stay the same. A new
  * configuration forgets it, because its policies may decide differently.
  */
-import { inputHash } from '@tacho/policy/input-hash.ts'
+import { inputText } from '@tacho/policy/input-text.ts'
 import type { Run, ToolBlockedError } from '@tacho/sdk'
+import { digest } from './state.ts'
 
 export interface Refusal {
   readonly approvalId: string | null
@@ -62,9 +63,10 @@ function keyOf(toolName: string, hash: string): string {
   return `${hash} ${toolName}`
 }
 
+/** As `inputHash` of the policy engine, by Node's own SHA-256: a hook has no time to load another. */
 export function hashOf(toolName: string, input: unknown): string | null {
   try {
-    return inputHash(toolName, input)
+    return digest(inputText(toolName, input))
   } catch {
     return null
   }

@@ -1,5 +1,5 @@
 /** Files that guards keep for one environment: the last configuration, undelivered events, what they have seen. */
-import { createHash, randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
@@ -24,16 +24,23 @@ type Variables = Readonly<Record<string, string | undefined>>
  * environment are never sent to another.
  * @throws the error of the file system if the folder cannot be created.
  */
-export function openState({ url, apiKey }: Account, variables: Variables = process.env): State {
-  const directory = path.join(stateRoot(variables), digest(`${url}\n${apiKey}`).slice(0, 16))
+export function openState(account: Account, variables: Variables = process.env): State {
+  const directory = stateDirectory(account, variables)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   return {
     directory,
     spool: path.join(directory, 'spool'),
-    configurationFile: path.join(directory, 'configuration.json'),
+    configurationFile: configurationFileIn(directory),
     clientId: clientIdIn(path.join(directory, 'client-id')),
   }
 }
+
+/** The same folder, which may not exist yet. */
+export function stateDirectory({ url, apiKey }: Account, variables: Variables = process.env): string {
+  return path.join(stateRoot(variables), digest(`${url}\n${apiKey}`).slice(0, 16))
+}
+
+export const configurationFileIn = (directory: string): string => path.join(directory, 'configuration.json')
 
 /** TACHO_STATE_DIR, or the folder that the operating system has for such files. */
 export function stateRoot(variables: Variables = process.env): string {
@@ -57,5 +64,5 @@ function clientIdIn(file: string): string {
 
 /** SHA-256 in hex. */
 export function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text)
 }

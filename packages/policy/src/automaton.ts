@@ -25,7 +25,7 @@ const REMEMBERED = 8192
  * visit of each instruction, cached or not.
  */
 export class Automaton {
-  readonly #program: Program
+  readonly program: Program
   readonly size: number
   readonly #start: State
   readonly #looksAround: boolean
@@ -36,7 +36,7 @@ export class Automaton {
 
   constructor(program: Program) {
     const [size = 0, start = 0] = program
-    this.#program = program
+    this.program = program
     this.size = size
     this.#looksAround = isAnyOf(EMPTY_WIDTH, program)
     this.#seen = new Uint32Array(size)
@@ -97,8 +97,8 @@ export class Automaton {
     const round = this.#nextRound()
     this.#seen[pending[0] as number] = round
     for (const at of active) {
-      const out = this.#program[at + OUT] as number
-      if (this.#seen[out] === round || !isIn(this.#program, at, rune)) continue
+      const out = this.program[at + OUT] as number
+      if (this.#seen[out] === round || !isIn(this.program, at, rune)) continue
       this.#seen[out] = round
       pending.push(out)
     }
@@ -107,7 +107,7 @@ export class Automaton {
 
   /** Where the rune instructions are that are reachable without consuming a character; true if the end of the pattern is. */
   #reach(pending: readonly number[], around: number): number[] | true {
-    const program = this.#program
+    const program = this.program
     const active: number[] = []
     const stack = pending.slice()
     const round = this.#nextRound()

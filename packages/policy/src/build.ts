@@ -202,8 +202,7 @@ function buildMethod(node: NodeOf<'method'>, names: Names): Step {
   if (loop) return buildLoopAt(node, loop, names)
   const [first] = values
   const text = literalText(first)
-  if (name === 'matches' && first && text !== undefined)
-    return buildCall(node, patternMethod(first, text), [receiver], names)
+  if (name === 'matches' && first) return buildCall(node, patternMethod(first), [receiver], names)
   if (TIMESTAMP_FIELDS.has(name) && text !== undefined)
     return buildCall(node, zoneMethod(name, text), [receiver], names)
   return buildCall(node, METHODS.get(`${name}/${values.length}`), [receiver, ...values], names)
@@ -223,9 +222,9 @@ function buildCall(node: Node, apply: Implementation | undefined, inputs: readon
   }
 }
 
-function patternMethod(literal: Node, source: string): Implementation {
-  const pattern = patternOf(literal, source)
-  if ('message' in pattern) throw new Error(pattern.message)
+function patternMethod(literal: Node): Implementation {
+  const pattern = patternOf(literal)
+  if (!pattern) throw new Error(`the pattern at ${literal.start} is not compiled`)
   return ([text], scope) => (typeof text === 'string' ? matches(pattern, text, scope) : noOverload)
 }
 

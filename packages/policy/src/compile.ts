@@ -1,7 +1,7 @@
-import { build } from './build.ts'
 import { checkTypes } from './check.ts'
+import { type Condition, conditionOf, type ConditionStore } from './condition.ts'
 import { checkConstants } from './constants.ts'
-import { type Fields, fieldsIn } from './fields.ts'
+import type { Fields } from './fields.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { parse } from './parse.ts'
 import { type Fault, inOrder, type Position, positionAt } from './position.ts'
@@ -9,20 +9,19 @@ import { checkRules } from './rules.ts'
 import type { Node } from './syntax.ts'
 import { SyntaxFault } from './tokens.ts'
 import { isDynamic, showType } from './types.ts'
-import type { Step } from './value.ts'
 
-export type { Fault, Fields, Position }
-
-/** A checked condition, ready to evaluate. Stateless: any number of evaluations can share it. */
-export type Condition = {
-  readonly source: string
-  readonly fields: Fields
-  readonly run: Step
-}
+export type { Condition, Fault, Fields, Position }
 
 export type Compiled =
   | { readonly ok: true; readonly condition: Condition }
   | { readonly ok: false; readonly faults: readonly Fault[] }
+
+let store: ConditionStore | undefined
+
+/** Checking takes most of the time of a process that decides once. */
+export function keepConditionsIn(given: ConditionStore | undefined): void {
+  store = given
+}
 
 /**
  * Parses a condition and checks it against the profile: names, types, patterns, limits, and a boolean result.
@@ -54,6 +53,8 @@ function compile(source: string): Compiled {
   const most = POLICY_LIMITS.sourceChars
   if (source.length > most) return refuse(`the condition must have at most ${most} characters`, most, source.length)
   if (!source.isWellFormed()) return refuse('the condition must be well-formed Unicode')
+  const kept = store?.get(source)
+  if (kept) return { ok: true, condition: kept }
 
   let root
   try {
@@ -76,6 +77,7 @@ function compile(source: string): Compiled {
     const hint = isDynamic(type) ? 'compare it with a value, for example == true' : `this is ${showType(type)}`
     return refuse(`a condition must be true or false; ${hint}`, 0, source.length)
   }
-  const condition = { source, fields: fieldsIn(root), run: build(root) }
-  return { ok: true, condition: Object.freeze(condition) }
+  const condition = conditionOf(source, root)
+  store?.add(source, root)
+  return { ok: true, condition }
 }

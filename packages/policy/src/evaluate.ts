@@ -1,4 +1,4 @@
-import type { Condition } from './compile.ts'
+import type { Condition } from './condition.ts'
 import { factReader } from './facts.ts'
 import { positionAt } from './position.ts'
 import { Failure, OutOfSteps, Scope, type Value } from './value.ts'
@@ -14,7 +14,10 @@ export function evaluate(condition: Condition, facts: Facts): Evaluation {
 }
 
 /** The same, with facts that several conditions share. */
-export function evaluateWith({ run, source }: Condition, fact: (slot: number) => Value | Failure): Evaluation {
+export function evaluateWith(
+  { run, source }: Pick<Condition, 'run' | 'source'>,
+  fact: (slot: number) => Value | Failure,
+): Evaluation {
   try {
     const result = run(new Scope(fact))
     if (typeof result === 'boolean') return { ok: true, matched: result }

@@ -1,7 +1,7 @@
 import { TIMESTAMP_FIELDS, zoneOf } from './clock.ts'
+import { compilePattern, foldedCharsOf, repeatsOf, tooManyFolded, tooManyRepeats } from './compile-pattern.ts'
 import { POLICY_LIMITS } from './limits.ts'
 import { TOO_DEEP } from './parse.ts'
-import { foldedCharsOf, patternOf, repeatsOf, tooManyFolded, tooManyRepeats } from './pattern.ts'
 import { type Fault, inOrder, positionAt } from './position.ts'
 import { FIELDS, TYPE_NAMES } from './profile.ts'
 import { FUNCTION_SIGNATURES, METHOD_SIGNATURES } from './signatures.ts'
@@ -119,13 +119,13 @@ export function checkRules(root: Node, source: string): Fault[] {
       return refuse(node, 'the pattern must be a text literal, because only literals can be checked')
     repeats += repeatsOf(pattern)
     foldedChars += foldedCharsOf(pattern)
-    const compiled = compileWithin(node, pattern)
-    if ('message' in compiled) refuse(node, compiled.message)
+    const fault = compileWithin(node, pattern)
+    if (fault) refuse(node, fault.message)
   }
 
-  function compileWithin(node: Node, pattern: string): ReturnType<typeof patternOf> {
+  function compileWithin(node: Node, pattern: string): ReturnType<typeof compilePattern> {
     if (repeats > POLICY_LIMITS.patternRepeats) return tooManyRepeats
-    return foldedChars > POLICY_LIMITS.patternFoldedChars ? tooManyFolded : patternOf(node, pattern)
+    return foldedChars > POLICY_LIMITS.patternFoldedChars ? tooManyFolded : compilePattern(node, pattern)
   }
 
   function visitZone(node: Node): void {

@@ -4,7 +4,7 @@ import { RE2JS } from '@bufbuild/re2'
 import fc from 'fast-check'
 import { Automaton } from '../src/automaton.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
-import { compileProgram } from '../src/program.ts'
+import { compileProgram } from '../src/compile-program.ts'
 import { faultOf, resultOf } from './condition.ts'
 
 const patterns: fc.Arbitrary<string> = fc.letrec<{ pattern: string; atom: string }>((tie) => ({

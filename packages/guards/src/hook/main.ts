@@ -2,29 +2,60 @@
  * The program of a hook: `tacho hook <agent>`. Loads as little as it can, because the agent
  * waits for it. A hook before a tool that fails refuses the tool.
  */
+import { read, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { NO_OBJECTION } from './answer.ts'
+import { accountFile, readAccount } from './account.ts'
+import { NO_OBJECTION, notConfigured } from './answer.ts'
 import { AGENT_NAMES, isAgentName } from './agents.ts'
+import { allowPlainCall } from './plain-calls.ts'
+import { readRecord } from './record.ts'
 
 const RECORD_BYTES_MAX = 20 * 1_048_576
 /** The agent writes the record at once. */
 const RECORD_MS = 10_000
+const PART_BYTES = 65_536
+const AGAIN_MS = 5
 const NO_KEY = 'Tacho has no API key; run "tacho hook install", or set TACHO_API_KEY'
 /** All agents treat this exit code as a refusal, with standard error as the reason. */
 const REFUSED = 2
 
+/** All of standard input. Node's stream of it would load sockets and terminals. */
 async function readInput(): Promise<string> {
   const parts: Buffer[] = []
   let bytes = 0
-  const late = new Error(`the record did not end within ${RECORD_MS / 1_000} seconds`)
-  const timer = setTimeout(() => process.stdin.destroy(late), RECORD_MS)
-  for await (const part of process.stdin as AsyncIterable<Buffer>) {
-    bytes += part.length
-    if (bytes > RECORD_BYTES_MAX) throw new Error(`the record has more than ${RECORD_BYTES_MAX} bytes`)
-    parts.push(part)
+  const timer = setTimeout(() => {
+    writeSync(2, failureOf(`the record did not end within ${RECORD_MS / 1_000} seconds`))
+    endNow(REFUSED)
+  }, RECORD_MS)
+  try {
+    for (;;) {
+      const part = Buffer.allocUnsafe(PART_BYTES)
+      const length = await readPart(part)
+      if (length === 0) return Buffer.concat(parts).toString()
+      bytes += length
+      if (bytes > RECORD_BYTES_MAX) throw new Error(`the record has more than ${RECORD_BYTES_MAX} bytes`)
+      parts.push(part.subarray(0, length))
+    }
+  } finally {
+    clearTimeout(timer)
   }
-  clearTimeout(timer)
-  return Buffer.concat(parts).toString()
+}
+
+function readPart(part: Buffer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    read(0, part, 0, part.length, null, (error, length) => {
+      if (!error) resolve(length)
+      // Its other end made it one that does not wait.
+      else if (error.code === 'EAGAIN') setTimeout(() => void readPart(part).then(resolve, reject), AGAIN_MS)
+      else reject(error)
+    })
+  })
+}
+
+/** A thread that waits for standard input keeps a process from ending by itself. */
+function endNow(code: number): void {
+  process.execve?.('/bin/sh', ['sh', '-c', `exit ${code}`], {})
+  process.kill(process.pid, 'SIGKILL')
 }
 
 async function main(): Promise<void> {
@@ -48,16 +79,18 @@ async function main(): Promise<void> {
 
   // Codex gives the record of `notify` as an argument.
   const text = notification ?? (await readInput())
-  const { readRecord } = await import('./record.ts')
   const record = readRecord(agent, text, values.step)
   if (!record) throw new Error('standard input is not a hook record that Tacho understands')
   isBeforeTool = record.event === 'PreToolUse'
-  const { accountFile, readAccount } = await import('./account.ts')
   const account = readAccount(values.account ?? accountFile())
   if (!account) {
     if (!isBeforeTool) throw new Error(NO_KEY)
-    const { notConfigured } = await import('./answer.ts')
     process.stdout.write(`${notConfigured(`The tool was not run: ${NO_KEY}.`, agent, unconfigured)}\n`)
+    return
+  }
+  if (isBeforeTool && allowPlainCall(account, agent, record)) {
+    // Not by the stream of standard output, which would load as much.
+    writeSync(1, `${NO_OBJECTION}\n`)
     return
   }
   const { runHook } = await import('./run-hook.ts')
@@ -73,6 +106,10 @@ async function main(): Promise<void> {
   if (whole !== '') process.stdout.write(`${whole}\n`)
 }
 
+function failureOf(why: string): string {
+  return `tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`
+}
+
 /** Until the record is read, it may be about a tool. */
 let isBeforeTool = true
 // If it never ends. The build is CommonJS, which has no await here.
@@ -80,8 +117,7 @@ process.exitCode = REFUSED
 main().then(
   () => (process.exitCode = 0),
   (error: unknown) => {
-    const why = error instanceof Error ? error.message : 'unknown error'
-    process.stderr.write(`tacho: the hook failed: ${why}.${isBeforeTool ? ' The tool was not run.' : ''}\n`)
+    writeSync(2, failureOf(error instanceof Error ? error.message : 'unknown error'))
     process.exitCode = isBeforeTool ? REFUSED : 1
   },
 )

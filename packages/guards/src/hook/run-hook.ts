@@ -7,26 +7,27 @@
  * Events go to the spool first. The hooks after a tool and of the session deliver them, and what earlier hooks left.
  */
 import { randomUUID } from 'node:crypto'
-import { keepPatternsIn } from '@tacho/policy/pattern.ts'
-import { Tacho, ToolBlockedError, type Authorization, type Run } from '@tacho/sdk'
+import { keepConditionsIn } from '@tacho/policy/compile.ts'
+import { Tacho, ToolBlockedError, type Run } from '@tacho/sdk'
 import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
-import { AGENTS, signalsOf, type AgentName } from './agents.ts'
+import { AGENTS, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { isCommandOf } from './command.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage, type Outage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
-import { openKeptPatterns } from './kept-patterns.ts'
+import { openKeptConditions } from './kept-conditions.ts'
 import { openPendingCalls } from './pending-calls.ts'
 import { eventOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
-import { openLastDecisions, type LastDecision } from './last-decisions.ts'
+import { openLastDecisions } from './last-decisions.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
+import { FRESH_MS } from './plain-calls.ts'
 import type { Looked } from './repository.ts'
 import { openSessionCalls } from './session-calls.ts'
-import { cwdOf } from './session-files.ts'
 import { openSessionRefusals } from './session-refusals.ts'
-import { projectOf, WRITES_OUTSIDE, writesOutside, type Place } from './written-paths.ts'
+import { callIdIn, noteJudged, placeOf, toolCallIn, type Judged } from './tool-call.ts'
+import type { Place } from './written-paths.ts'
 
 export interface HookOptions {
   readonly agent: AgentName
@@ -39,8 +40,6 @@ export interface HookOptions {
   readonly isManaged: boolean
 }
 
-/** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
-const FRESH_MS = 30_000
 /** Hooks after a tool confirm them earlier, and each prompt does, so that a hook before a tool rarely waits for the service. */
 const FRESH_AFTER_MS = 15_000
 /** Longest wait for newer policies; then the last ones decide. */
@@ -105,31 +104,15 @@ export async function runHook(
   if (isBeforeTool) {
     // The agent waits: the next hook delivers.
     deliveryMs = 0
-    const toolCallId = textOf(record.fields['tool_use_id'])
     const place = placeOf(record)
-    const patterns = openKeptPatterns(state.directory, account)
-    keepPatternsIn(patterns)
-    const decided = await decide(
-      tacho,
-      run,
-      record,
-      { ...options, url: account.url, place },
-      rejected,
-      ({ inputHash, approvalId }) => {
-        const id = callId(record)
-        if (id) calls.put(id, { startedAt: Date.now(), inputHash, approvalId })
-      },
-    )
+    const conditions = openKeptConditions(state.directory, account)
+    keepConditionsIn(conditions)
+    const decided = await decide(tacho, run, record, { ...options, url: account.url, place }, rejected)
     answer = decided.answer
-    patterns.save()
-    const id = callId(record)
-    if (id && decided.outcome === 'refused') calls.put(id, { ...NOT_ALLOWED, startedAt: Date.now() })
-    // Not before: an agent runs the tool if it stops this hook in between.
-    if (toolCallId !== undefined) judged.add(sessionId, [toolCallId])
-    const toolName = textOf(record.fields['tool_name']) ?? ''
-    decisions.put(projectOf(place.start), { at: Date.now(), agent, toolName, outcome: decided.outcome })
+    conditions.save()
+    noteJudged(state.directory, record, { agent, place, ...decided })
   } else if (isAfterTool) {
-    said.push(...recordCall(tacho, run, record, calls.take(callId(record) ?? '')))
+    said.push(...recordCall(tacho, run, record, calls.take(callIdIn(record) ?? '')))
     const toolCallId = textOf(record.fields['tool_use_id'])
     if (toolCallId !== undefined && !judged.of(sessionId)(toolCallId)) {
       const { reportUnjudged } = await import('./unjudged.ts')
@@ -184,18 +167,15 @@ function withoutDelivery(fetch: Outage['fetch']): Outage['fetch'] {
 async function decide(
   tacho: Tacho,
   run: Run,
-  { sessionId, fields }: HookRecord,
+  record: HookRecord,
   { agent, approvalTimeoutMs, unconfigured, url, place }: HookOptions & { url: string; place: Place },
   rejected: ReturnType<typeof openSessionRefusals>,
-  onAllowed: (authorization: Authorization) => void,
-): Promise<{ answer: string; outcome: LastDecision['outcome'] }> {
-  const refused = (answer: string) => ({ answer, outcome: 'refused' as const })
-  const toolName = textOf(fields['tool_name']) ?? ''
-  const input = fields['tool_input'] ?? {}
-  const riskSignals = signalsOf(agent, toolName)
-  if (writesOutside(agent, toolName, input, place)) riskSignals.push(WRITES_OUTSIDE)
+): Promise<{ answer: string } & Pick<Judged, 'outcome' | 'pending'>> {
+  const refused = (answer: string) => ({ answer, outcome: 'refused' as const, pending: NOT_ALLOWED })
   // Each call asks for itself: the agent may run two hooks for one call, and sessions continue.
-  const call = { toolName, input, riskSignals, key: randomUUID() }
+  const call = { ...toolCallIn(agent, record, place), key: randomUUID() }
+  const { toolName } = call
+  const { sessionId } = record
   const refusals = rejected.read(sessionId)
   if (refusals) await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const revision = (): string | null => tacho.configuration.state.current?.revision ?? null
@@ -203,10 +183,11 @@ async function decide(
   if (refusal) return refused(deny(refuseAgain(run, toolName, call.input, refusal), agent))
   try {
     const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
-    onAllowed(authorization)
-    const { action, reason } = authorization
-    if (action !== 'WARN') return { answer: '', outcome: 'allowed' }
-    return { answer: warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`, agent), outcome: 'warned' }
+    const { action, reason, inputHash, approvalId } = authorization
+    const pending = { inputHash, approvalId }
+    if (action !== 'WARN') return { answer: '', outcome: 'allowed', pending }
+    const answer = warn(`Tacho warns about ${toolName}: ${reason ?? 'a policy matched'}.`, agent)
+    return { answer, outcome: 'warned', pending }
   } catch (error) {
     if (!(error instanceof ToolBlockedError)) throw error
     const known = refusals ?? new Refusals()
@@ -299,15 +280,4 @@ function lookedAt({ agent, isManaged }: HookOptions): Omit<Looked, 'cwd'> {
     ignored: new Set(isManaged ? [...(managed?.isAlone ? ['hooks'] : []), ...emptied] : []),
     isOurs: (command, event) => isCommandOf(parts, event, command),
   }
-}
-
-/** Where the session works, and where it began: a model can change only the first. */
-function placeOf({ fields }: HookRecord): Place {
-  const cwd = textOf(fields['cwd']) || process.cwd()
-  return { cwd, start: cwdOf(textOf(fields['transcript_path']) ?? '') ?? cwd }
-}
-
-function callId({ sessionId, fields }: HookRecord): string | null {
-  const id = textOf(fields['tool_use_id'])
-  return id === undefined ? null : `${sessionId}\n${id}`
 }

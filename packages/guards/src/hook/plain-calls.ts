@@ -1,0 +1,81 @@
+/**
+ * Most calls match no policy: nothing is recorded of them, and nobody is asked. Whether a call is such a call, without the SDK. All that is
+ * unusual is left to run-hook.ts, which decides with the SDK.
+ */
+import { createHmac } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { evaluateWith } from '@tacho/policy/evaluate.ts'
+import { factReader } from '@tacho/policy/facts.ts'
+import { hashOf } from '../refusals.ts'
+import { configurationFileIn, stateDirectory, type Account } from '../state.ts'
+import type { AgentName } from './agents.ts'
+import { openKeptConditions } from './kept-conditions.ts'
+import type { HookRecord } from './record.ts'
+import { openSessionCalls } from './session-calls.ts'
+import { openSessionRefusals } from './session-refusals.ts'
+import { noteJudged, placeOf, toolCallIn } from './tool-call.ts'
+
+/** Policies that the service confirmed this recently decide without asking it, as in agents with an SDK. */
+export const FRESH_MS = 30_000
+/** A larger file has large prompts, which take longer to read than to skip. */
+const FILE_BYTES_MAX = 4 * 1_048_576
+
+/**
+ * True if fresh policies are known, all of their conditions were checked by an earlier hook, and none of them matches or fails. The call then
+ * counts as judged.
+ */
+export function allowPlainCall(account: Account, agent: AgentName, record: HookRecord): boolean {
+  const { sessionId } = record
+  const directory = stateDirectory(account)
+  const conditions = freshConditions(directory, account)
+  if (!conditions || openSessionRefusals(directory).read(sessionId)) return false
+  const place = placeOf(record)
+  const { toolName, input, riskSignals } = toolCallIn(agent, record, place)
+  const inputHash = isObject(input) ? hashOf(toolName, input) : null
+  if (!isObject(input) || inputHash === null) return false
+  // As the SDK gives them to the policies.
+  const fact = factReader({
+    tool: { name: toolName, input },
+    agent: { id: agent, name: agent },
+    run: { id: sessionId, toolCalls: openSessionCalls(directory).count(sessionId) },
+    session: { id: sessionId },
+    risk: { signals: riskSignals },
+    now: Date.now(),
+  })
+  const kept = openKeptConditions(directory, account)
+  for (const source of conditions) {
+    const condition = kept.get(source)
+    if (!condition) return false
+    const outcome = evaluateWith(condition, fact)
+    if (!outcome.ok || outcome.matched) return false
+  }
+  noteJudged(directory, record, { agent, place, outcome: 'allowed', pending: { inputHash, approvalId: null } })
+  return true
+}
+
+/** The conditions of the policies that the SDK keeps, if the service confirmed them a moment ago. */
+function freshConditions(directory: string, { url, apiKey }: Account): readonly string[] | null {
+  try {
+    const file = configurationFileIn(directory)
+    const stats = statSync(file)
+    if (!stats.isFile() || stats.size > FILE_BYTES_MAX) return null
+    const { etag, confirmedAt, body, signature } = JSON.parse(readFileSync(file, 'utf8')) as {
+      readonly etag: unknown
+      readonly confirmedAt: number
+      readonly body: { readonly policies: readonly { readonly condition: string }[] }
+      readonly signature: unknown
+    }
+    const ageMs = Date.now() - Math.max(confirmedAt, Math.floor(stats.mtimeMs))
+    if (!(ageMs >= 0 && ageMs < FRESH_MS)) return null
+    // As the SDK signs it, with its form of the address.
+    const text = `${url.replace(/\/+$/, '')}\n${JSON.stringify([etag, body])}`
+    if (signature !== createHmac('sha256', apiKey).update(text).digest('hex')) return null
+    return body.policies.map(({ condition }) => condition)
+  } catch {
+    return null
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
