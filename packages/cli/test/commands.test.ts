@@ -208,6 +208,7 @@ test('show says which tools started and never ended, once the run has ended', as
   await record({ ...of, eventId: 'end', eventType: 'SESSION_OUTCOME', label: 'failed', payload })
   const lost = /^✕ \S+Z {2}TOOL_START +NEVER ENDED refund \{"order":7\}$/m
   assert.match(await show(), lost)
+  assert.match(await show(), /^Why {6}refund never ended: it may have taken effect\.$/m)
   assert.match(await show('--failed'), lost)
   const starts = await show('--type', 'TOOL_START')
   assert.match(starts, lost)
@@ -326,7 +327,7 @@ test('a closed output ends the command silently', async () => {
 })
 
 test('a failed run says why in the list and when shown; --stack shows its causes and its stack', async () => {
-  const stack = 'TimeoutError: no answer\n    at getOrder (orders.ts:7)'
+  const stack = 'TimeoutError: no answer\n    at getOrder (orders.ts:7:3)'
   const causes = [{ type: 'Error', message: 'connect ECONNREFUSED' }]
   const exception = { type: 'TimeoutError', message: 'no answer', stack, causes }
   const decision = { action: 'BLOCK', toolName: 'refund', policyIds: ['refund-limit'], reason: 'ask ada', input: 9 }
@@ -342,7 +343,7 @@ test('a failed run says why in the list and when shown; --stack shows its causes
   const shown = await text('runs', 'show', 'crashed', ...WHERE)
   assert.match(
     shown,
-    /^Why {6}TimeoutError: no answer\n {9}because Error: connect ECONNREFUSED\n {9}`tacho runs show crashed --stack`/m,
+    /^Why {6}TimeoutError: no answer\n {9}in getOrder \(orders\.ts\)\n {9}because Error: connect ECONNREFUSED\n {9}`tacho runs show crashed --stack`/m,
   )
   assert.match(shown, /BLOCK refund by refund-limit: ask ada 9$/m)
   assert.match(shown, /FAILED: TimeoutError: no answer$/m)
@@ -365,7 +366,7 @@ test('a cancelled run says why in the list, when shown, and with --stack', async
     new RegExp(`CANCELLED +${line} +stopped-run`),
   )
   const shown = await text('runs', 'show', 'stopped-run', ...WHERE)
-  assert.match(shown, new RegExp(`^Why {6}${line}\n {9}\`tacho runs show stopped-run --stack\``, 'm'))
+  assert.match(shown, new RegExp(`^Why {6}${line}\n {9}in night.py\n {9}\`tacho runs show stopped-run --stack\``, 'm'))
   const whole = await text('runs', 'show', 'stopped-run', '--stack', ...WHERE)
   assert.equal(whole.trim(), `${line}\n${stack}`)
 })

@@ -120,7 +120,13 @@ test('records are listed, and only failed ones are retried', async () => {
 })
 
 test('an issue begins with the error of its latest occurrence, and its cause', async () => {
-  const exception = { type: 'TimeoutError', message: 'no answer', causes: [{ type: 'OSError', message: 'refused' }] }
+  const causes = [{ type: 'OSError', message: 'refused' }]
+  const exception = {
+    type: 'TimeoutError',
+    message: 'no answer',
+    stack: 'TimeoutError: no answer\n  at refund',
+    causes,
+  }
   const payload = { toolName: 'refund', error: 'TimeoutError: no answer', exception }
   const ids = { eventId: 'f1', clientId: 'cli', runId: 'failed-run', agentName: 'refunds' }
   const reply = await fetch(`${server.url}/openapi/v1/events/batch`, {
@@ -133,5 +139,5 @@ test('an issue begins with the error of its latest occurrence, and its cause', a
   const { id } = await opened('TOOL_FAILED', named)
   const shown = await text('show', id)
   assert.match(shown, /^Error {5}TimeoutError in refund: no answer\n {10}because OSError: refused\n/m)
-  assert.match(shown, /`tacho runs show failed-run --stack` shows where\./)
+  assert.match(shown, /`tacho runs show failed-run --stack` shows the stack\./)
 })

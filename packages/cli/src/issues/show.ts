@@ -85,7 +85,7 @@ async function lastError(client: OperatorClient, environmentId: string, records:
     return [
       `Error     ${toned('red', printable(failureLine(failure, failure.place)))}`,
       ...causeLines(failure).map((line) => `          ${printable(line)}`),
-      `          \`tacho runs show ${printable(runId)} --stack\` shows where.`,
+      ...(failure.stack ? [`          \`tacho runs show ${printable(runId)} --stack\` shows the stack.`] : []),
     ]
   } catch (error) {
     // Erased meanwhile.

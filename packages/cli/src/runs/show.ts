@@ -15,6 +15,7 @@ import {
 import { duration } from '@tacho/contract/format.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { neverEnded } from '@tacho/contract/never-ended.ts'
+import { ownFrame } from '@tacho/contract/own-frame.ts'
 import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { runScoreText } from '@tacho/contract/score-text.ts'
@@ -59,6 +60,8 @@ export interface ShowOptions {
 
 /** Payloads are read one by one; this many at a time. */
 const READS_AT_ONCE = 16
+/** Of the calls that never ended. */
+const TOOLS_NAMED = 3
 /** Payload bytes of an event without one: `{}`. */
 const EMPTY_BYTES = 2
 
@@ -82,8 +85,8 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
     const isStory = options.story === true
     const timeline = { startedAt: Date.parse(run.startedAt), hasCost: run.usage.cost > 0, neverEnded: lost, isStory }
     const approvals = isStory ? await approvalsOf(client, place) : NO_APPROVALS
-    const causes = causeLines((await toldFailure(client, place, run)) ?? { causes: [] })
-    for (const line of [...runLines(run, causes, look.now), ...stepHead(timeline, look)]) await print(line)
+    const told = await toldFailure(client, place, run)
+    for (const line of [...runLines(run, { told, lost }, look.now), ...stepHead(timeline, look)]) await print(line)
     let shown = 0
     for await (const { row, payload, text } of stepsOf(client, place, rows, { ...options, neverEnded: lost })) {
       if (!(await print(stepLine(row, payload, timeline, look)))) return
@@ -121,14 +124,22 @@ function rowsQuery(type: string | undefined, search: string | undefined) {
   }
 }
 
-/** Reads all starts and ends of tools, whatever is shown: the end of a call may be filtered out. */
-async function neverEndedOf(client: OperatorClient, place: RunPlace, run: OperatorRun): Promise<ReadonlySet<string>> {
+/**
+ * The tools of calls that never ended, by the id of their start. Reads all starts and ends of tools, whatever is shown:
+ * the end of a call may be filtered out.
+ */
+async function neverEndedOf(
+  client: OperatorClient,
+  place: RunPlace,
+  run: OperatorRun,
+): Promise<ReadonlyMap<string, string>> {
   const rows: EventRow[] = []
   for (const type of ['TOOL_START', 'TOOL_CALL']) {
     for await (const row of rowsOf(client, place, { type })) rows.push(row)
     if (rows.length === 0) break
   }
-  return neverEnded(rows, run, currentLook().now)
+  const ids = neverEnded(rows, run, currentLook().now)
+  return new Map(rows.flatMap(({ eventId, label }) => (ids.has(eventId) ? [[eventId, label] as const] : [])))
 }
 
 interface Step {
@@ -187,7 +198,13 @@ async function* withTexts(
   yield* await Promise.all(waiting.map(read))
 }
 
-function runLines(run: OperatorRun, causes: readonly string[], now: number): string[] {
+/** What its events tell of the end of a run. */
+interface RunEnd {
+  told: Failure | null
+  lost: ReadonlyMap<string, string>
+}
+
+function runLines(run: OperatorRun, end: RunEnd, now: number): string[] {
   const { usage, errorCount } = run
   const silence = stalledMs(run, now)
   const status = shownStatus(run, now)
@@ -201,11 +218,13 @@ function runLines(run: OperatorRun, causes: readonly string[], now: number): str
   const errors = errorCount ? `, ${toned('red', counted(errorCount, 'error'))}` : ''
   return [
     `${tonedWord(status)}  ${strong(printable(run.runId))}`,
-    ...whyLines(run, causes),
+    ...whyLines(run, end),
     `Agent    ${printable(run.agent.name)}${run.agentId === null ? '' : ` (${printable(run.agentId)})`}`,
     ...(run.sessionId === null ? [] : [`Session  ${printable(run.sessionId)}`]),
     `Time     started ${spokenTime(run.startedAt)}, ${ended}`,
-    `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenMoney(usage.cost)}${estimateText(run)}`,
+    usage.totalTokens === 0 && usage.cost === 0
+      ? 'Usage    none recorded'
+      : `Usage    ${spokenNumber(usage.totalTokens)} tokens (${tokens}), cost ${spokenMoney(usage.cost)}${estimateText(run)}`,
     `Events   ${counted(run.eventCount, 'event')}${errors}${differing(run.differingRetries)}`,
     arrivedLine(run),
     ...(run.scores.length === 0
@@ -225,15 +244,19 @@ function runLines(run: OperatorRun, causes: readonly string[], now: number): str
   ]
 }
 
-function whyLines(run: OperatorRun, causes: readonly string[]): string[] {
+function whyLines(run: OperatorRun, { told, lost }: RunEnd): string[] {
   const why = whyEnded(run)
-  if (why === null) return []
-  const more = [
+  const frame = told?.stack ? ownFrame(told.stack) : null
+  const tools = [...new Set(lost.values())].slice(0, TOOLS_NAMED)
+  const lines = [
+    ...(why === null ? [] : [run.status === 'CANCELLED' ? printable(why) : toned('red', printable(why))]),
+    ...(frame === null ? [] : [printable(`in ${frame}`)]),
+    ...causeLines(told ?? { causes: [] }).map(printable),
+    ...tools.map((tool) => printable(`${tool} never ended: it may have taken effect.`)),
     ...(run.closedByRuleAt === null ? [] : [SILENT_CAUSES]),
-    ...(run.failure === null ? [] : [`\`tacho runs show ${printable(run.runId)} --stack\` shows where.`]),
+    ...(told?.stack ? [`\`tacho runs show ${printable(run.runId)} --stack\` shows the stack.`] : []),
   ]
-  const below = [...causes.map(printable), ...more].map((line) => `         ${line}`)
-  return [`Why      ${run.status === 'CANCELLED' ? printable(why) : toned('red', printable(why))}`, ...below]
+  return lines.map((line, index) => `${index === 0 ? 'Why     ' : '        '} ${line}`)
 }
 
 /** The error of a run with its causes and its stack. */

@@ -25,7 +25,7 @@ export interface Timeline {
   /** Whether any of its steps cost something. */
   hasCost: boolean
   /** The starts of tools that never ended. */
-  neverEnded: ReadonlySet<string>
+  neverEnded: Pick<ReadonlySet<string>, 'has'>
   /** The lines below the step say what was said, written and put out. */
   isStory?: boolean
 }

@@ -1,6 +1,7 @@
 import { completenessText } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { cancellationOf, causeLines, failureOf, SILENT_CAUSES, whyEnded } from '@tacho/contract/failure.ts'
+import { ownFrame } from '@tacho/contract/own-frame.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { runLength, stalledMs } from '@tacho/contract/stalled.ts'
 import { useQuery } from '@tanstack/react-query'
@@ -154,7 +155,7 @@ function Why({ run, failed, onFailure }: Pick<Props, 'run' | 'failed' | 'onFailu
 
 const timesInWords = (times: number) => ['', '', 'twice', 'three times'][times] ?? `${number(times)} times`
 
-/** The first cause is often what a person must mend. */
+/** The frame in the user's own code and the first cause are often what a person must mend. */
 function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   const { place } = route.useRouteContext()
   const { data } = useQuery(eventQuery(place.environment.id, runId, eventId))
@@ -162,7 +163,8 @@ function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   const { eventType, label, payload } = data.event
   const told = { eventType, label, payload: isObject(payload) ? payload : {} }
   const failure = failureOf(told) ?? cancellationOf(told)
-  const lines = failure === null ? [] : causeLines(failure)
+  const frame = failure?.stack ? ownFrame(failure.stack) : null
+  const lines = failure === null ? [] : [...(frame === null ? [] : [`in ${frame}`]), ...causeLines(failure)]
   return lines.map((line, index) => (
     <p key={index} className="pl-4 text-sm [overflow-wrap:anywhere]">
       <bdi>{line}</bdi>

@@ -55,7 +55,6 @@ export class CallRecord {
   /** Call it before the tool runs: what happens inside the tool may end the process. */
   start(inputHash: string | null, approvalId: string | null): void {
     const { toolName, input, riskSignals, annotations } = this.#call
-    this.#startedAt = this.#parts.core.runtime.now()
     this.#started = {
       toolName,
       input: input.recorded,
@@ -66,6 +65,8 @@ export class CallRecord {
     }
     const startEventId = this.#event('TOOL_START', toolName, this.#started)
     this.#started = { ...this.#started, ...(startEventId !== undefined && { startEventId }) }
+    // After the event, so that the first recording of a process does not count as the tool's time.
+    this.#startedAt = this.#parts.core.runtime.now()
   }
 
   success(output: unknown): void {

@@ -4,9 +4,9 @@
  */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/operator/issue.ts'
+import { ownFrame } from '@tacho/contract/own-frame.ts'
 import { canonicalFacts, type Grouping } from './issue.ts'
 import { messageTemplate, VARIABLE } from './message-template.ts'
-import { ownFrame } from './own-frame.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'

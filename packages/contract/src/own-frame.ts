@@ -8,7 +8,7 @@ const LINE_CHARS = 500
 /** Folders before the file's name, so that a file has one name wherever it is deployed. */
 const FOLDERS_KEPT = 1
 
-export interface StackFrame {
+interface StackFrame {
   name: string
   path: string
 }
@@ -21,7 +21,7 @@ export function ownFrame(stack: string): string | null {
   return own.name === '' ? file : `${own.name} (${file})`
 }
 
-export function newestFirst(stack: string): StackFrame[] {
+function newestFirst(stack: string): StackFrame[] {
   const lines = stack
     .split('\n', LINES_READ)
     .map((line) => line.slice(0, LINE_CHARS).trim())
