@@ -8,7 +8,6 @@ import {
   notFound,
   redirect,
 } from '@tanstack/react-router'
-import { isSignedOut } from './api.ts'
 import { homeAddress } from './home.ts'
 import { readApprovalsSearch } from './approvals/search.ts'
 import { readCompareSearch } from './compare/search.ts'
@@ -21,6 +20,7 @@ import { readJudgeSearch } from './scores/search.ts'
 import { readPayloadSearch } from './search/search.ts'
 import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settings/search.ts'
 import { Shell } from './shell/shell.tsx'
+import { signedIn } from './sign-in/signed-in.ts'
 import { readSumsSearch, readUsageSearch } from './usage/search.ts'
 import { textOf } from './ui/search.ts'
 import { NoPage, NotFound, PagePending, PageTrouble } from './ui/states.tsx'
@@ -200,6 +200,12 @@ const newPromptRoute = createRoute({
   component: lazyRouteComponent(() => import('./prompts/new-prompt-page.tsx'), 'NewPromptPage'),
 })
 
+const slackLinkRoute = createRoute({
+  getParentRoute: () => placeRoute,
+  path: '/slack-link',
+  component: lazyRouteComponent(() => import('./settings/slack-link-page.tsx'), 'SlackLinkPage'),
+})
+
 const settingsRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/settings',
@@ -359,6 +365,7 @@ const routeTree = rootRoute.addChildren([
       accountRoute,
     ]),
     getStartedRoute,
+    slackLinkRoute,
   ]),
 ])
 
@@ -375,16 +382,6 @@ export function createConsoleRouter(cache: QueryClient) {
     defaultNotFoundComponent: NotFound,
     scrollRestoration: true,
   })
-}
-
-/** Without a session, the person signs in and comes back. */
-async function signedIn<Value>(read: () => Promise<Value>, back: string): Promise<Value> {
-  try {
-    return await read()
-  } catch (error) {
-    if (isSignedOut(error)) throw redirect({ to: '/sign-in', search: back === '/' ? {} : { back } })
-    throw error
-  }
 }
 
 declare module '@tanstack/react-router' {

@@ -234,6 +234,20 @@ export const LIMITS = {
   webhookUrlChars: 2_000,
   /** Pending deliveries of one webhook. Beyond this, the oldest are dropped. */
   webhookPendingDeliveries: 1_000,
+  slackSecretCharsMin: 16,
+  slackSecretCharsMax: 128,
+  /** A request of Slack quotes the message with the button. */
+  slackBodyBytes: 524_288,
+  /** Requests of Slack for one webhook. */
+  slackRequestsPerSecond: 20,
+  /** Slack users of one webhook who are linked to accounts, or have a valid code for it. */
+  slackLinks: 1_000,
+  /** Slack users of one webhook who get a code within a minute. */
+  slackCodesPerMinute: 30,
+  /** How long a code that links a Slack user to an account is valid. */
+  slackCodeMs: 10 * 60 * 1000,
+  /** Links of one account that it lists. */
+  slackLinksOfAccount: 1_000,
   auditFilterChars: 255,
   emailChars: 254,
   passwordCharsMin: 12,

@@ -161,6 +161,9 @@ test('every example is accepted by the service', { timeout: 900_000 }, async () 
   await send('changeRole', { params: { ...there, operatorId } })
   await send('changeInstallationRole', { params: { operatorId } })
   // No example can contain a code that is valid later.
+  for (const name of ['openSlackLink', 'confirmSlackLink']) {
+    await send(name, { params: { ...here, webhookId }, by: 'browser', refused: [404, 'not_found'] })
+  }
   await send('signInWithCode', { by: 'browser', refused: [401, 'unauthenticated'] })
   await send('signInWithRecoveryCode', { by: 'browser', refused: [401, 'unauthenticated'] })
   await send('addSecondFactor', { by: 'browser' })

@@ -28,6 +28,7 @@ import { boundPipelines } from './http/pipelines.ts'
 import { runsRoutes } from './http/runs.ts'
 import { runtimeConfigRoutes } from './http/runtime-config.ts'
 import { withoutBodyParsers } from './http/serve-route.ts'
+import { slackRoutes } from './http/operator/slack.ts'
 import { cutStalledReaders } from './http/stalled-readers.ts'
 import { createUnknownKeys } from './http/unknown-keys.ts'
 import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
@@ -117,12 +118,14 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     { prefix: PUBLIC_PREFIX },
   )
 
+  const limits = createOperatorLimits({
+    requestsPerSecond: config.operatorRateLimit,
+    nodes: () => deps.storage.nodes(),
+  })
+  slackRoutes(app, deps, approvals, limits)
+
   // The operator API, and its MCP server.
   void app.register(async (operators) => {
-    const limits = createOperatorLimits({
-      requestsPerSecond: config.operatorRateLimit,
-      nodes: () => deps.storage.nodes(),
-    })
     operators.decorateRequest('operatorToken', null)
     operators.decorateRequest('session', null)
     operators.decorateRequest('actor', null)

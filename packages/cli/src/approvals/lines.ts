@@ -32,7 +32,8 @@ export function stateText(approval: OperatorApproval, now: number) {
   if (status === 'PENDING') return deadlineText(expiresAt, now)
   if (status === 'EXPIRED') return `expired ${spokenTime(expiresAt)} without a decision`
   const why = decisionReason === null || decisionReason === '' ? '' : `: ${printable(decisionReason)}`
-  return `by ${printable(decidedBy?.name ?? 'an operator')} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}`
+  const where = decidedBy?.via === 'slack' ? ' in Slack' : ''
+  return `by ${printable(decidedBy?.name ?? 'an operator')}${where} ${decidedAt === null ? '' : spokenTime(decidedAt)}${why}`
 }
 
 /** This installation did not see what an imported approval says. */

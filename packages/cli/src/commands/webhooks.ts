@@ -18,6 +18,7 @@ import {
   type EnvironmentOptions,
   type PageOptions,
 } from '../settings/options.ts'
+import { askSecret } from '../terminal/secret.ts'
 import { assertConfirmed, type ConfirmOptions } from '../terminal/confirm.ts'
 import { printable, printJson, printLine, printMore, printTable } from '../terminal/output.ts'
 import { DELIVERY_STATUSES, WEBHOOK_EVENTS, WEBHOOK_FORMATS } from '@tacho/contract/words.ts'
@@ -26,6 +27,7 @@ interface CreateOptions extends EnvironmentOptions {
   events?: WebhookEvent[]
   description?: string
   format: WebhookFormat
+  signingSecret?: true
 }
 
 interface ChangeOptions extends EnvironmentOptions {
@@ -34,11 +36,15 @@ interface ChangeOptions extends EnvironmentOptions {
   description?: string
   enable?: true
   disable?: true
+  /** False: --no-signing-secret. */
+  signingSecret?: boolean
 }
 
 interface DeliveriesOptions extends EnvironmentOptions, PageOptions {
   status?: DeliveryStatus
 }
+
+const SIGNING_SECRET = 'ask for the signing secret of the Slack app, or read it from standard input: decisions in Slack'
 
 export function addWebhooks(webhooks: Command): void {
   inEnvironment(webhooks.command('list').description('list webhooks')).action(list)
@@ -51,6 +57,7 @@ export function addWebhooks(webhooks: Command): void {
     )
     .option('--description <text>', 'purpose of the webhook')
     .addOption(new Option('--format <format>', 'message format').choices(WEBHOOK_FORMATS).default('standard'))
+    .option('--signing-secret', SIGNING_SECRET)
     .addHelpText(
       'after',
       `
@@ -60,6 +67,7 @@ stdout. The address must be public, unless the server's --webhook-networks allow
 Examples:
   tacho webhooks create https://example.com/tacho --events approval.requested,issue.opened > webhook.secret
   tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --events approval.requested
+  tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --signing-secret < slack.secret
   tacho webhooks create 'https://events.pagerduty.com/v2/enqueue?routing_key=R0' --format pagerduty --events alert.firing,alert.resolved`,
     )
     .action(create)
@@ -70,6 +78,8 @@ Examples:
     .option('--description <text>', 'purpose of the webhook')
     .addOption(new Option('--enable', 'send again').conflicts('disable'))
     .option('--disable', 'stop sending')
+    .option('--signing-secret', SIGNING_SECRET)
+    .option('--no-signing-secret', 'take no more decisions in Slack, and remove its links')
     .action(change)
 
   inEnvironment(
@@ -79,6 +89,13 @@ Examples:
   withYes(inEnvironment(webhooks.command('remove <webhookId>').description('remove a webhook and its log'))).action(
     remove,
   )
+
+  inEnvironment(
+    webhooks.command('slack-users <webhookId>').description('list the Slack users who decide, and as whom'),
+  ).action(slackUsers)
+  withYes(
+    inEnvironment(webhooks.command('unlink <webhookId> <linkId>').description('remove the link of a Slack user')),
+  ).action(unlink)
 
   withPages(inEnvironment(webhooks.command('deliveries <webhookId>').description('list deliveries, newest first')), 25)
     .addOption(new Option('--status <status>', 'only deliveries with this status').choices(DELIVERY_STATUSES))
@@ -121,7 +138,8 @@ function stateOf({ disabledAt, disabledReason }: Webhook): string {
 async function create(url: string, options: CreateOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const { events, description, format } = options
-  const body = { url, format, ...(events && { events }), ...(description !== undefined && { description }) }
+  const optional = { ...(events && { events }), ...(description !== undefined && { description }) }
+  const body = { url, format, ...optional, ...(options.signingSecret && { signingSecret: await askSigningSecret() }) }
   printSecret(await client.createWebhook({ params: { environmentId }, body }), options)
 }
 
@@ -134,6 +152,16 @@ function printSecret(webhook: CreatedWebhook, { json }: EnvironmentOptions): voi
   if (json) return printJson(webhook)
   process.stderr.write(`Webhook ${webhook.id} to ${printable(webhook.url)}. Its secret is shown only once:\n`)
   printLine(webhook.secret)
+  printRequestUrl(webhook)
+}
+
+async function askSigningSecret(): Promise<string> {
+  return (await askSecret('Signing secret of the Slack app: ')).trim()
+}
+
+function printRequestUrl({ interactionsUrl }: Webhook): void {
+  if (interactionsUrl !== null)
+    process.stderr.write(`Request URL for the interactivity of the Slack app: ${interactionsUrl}\n`)
 }
 
 async function change(webhookId: string, options: ChangeOptions): Promise<void> {
@@ -144,6 +172,9 @@ async function change(webhookId: string, options: ChangeOptions): Promise<void> 
     ...(events && { events }),
     ...(description !== undefined && { description }),
     ...((options.enable || options.disable) && { enabled: options.enable === true }),
+    ...(options.signingSecret !== undefined && {
+      signingSecret: options.signingSecret ? await askSigningSecret() : null,
+    }),
   }
   printWebhook(await client.changeWebhook({ params: { environmentId, webhookId }, body }), options)
 }
@@ -159,6 +190,38 @@ async function remove(webhookId: string, options: EnvironmentOptions & ConfirmOp
 function printWebhook(webhook: Webhook, { json }: EnvironmentOptions): void {
   if (json) return printJson(webhook)
   printLine(`Webhook ${webhook.id} to ${printable(webhook.url)} is ${stateOf(webhook)}: ${webhook.events.join(', ')}.`)
+  printRequestUrl(webhook)
+}
+
+async function slackUsers(webhookId: string, options: EnvironmentOptions): Promise<void> {
+  const { client, environmentId } = await connected(options)
+  const items = await allItems(client.listSlackLinks, { params: { environmentId, webhookId } })
+  if (options.json) return printJson({ items, hasMore: false })
+  printTable(
+    [
+      { title: 'ID', as: 'whole' },
+      { title: 'SLACK USER' },
+      { title: 'TEAM' },
+      { title: 'DECIDES AS' },
+      { title: 'LINKED', as: 'time' },
+    ],
+    items.map((link) => [
+      link.id,
+      `${link.userName} (${link.userId})`,
+      `${link.teamName} (${link.teamId})`,
+      link.operator.email,
+      link.linkedAt,
+    ]),
+    'No Slack user is linked. `tacho webhooks change <id> --signing-secret` gives messages their buttons.',
+  )
+}
+
+async function unlink(webhookId: string, linkId: string, options: EnvironmentOptions & ConfirmOptions): Promise<void> {
+  await assertConfirmed(`Remove the link ${linkId}?`, options)
+  const { client, environmentId } = await connected(options)
+  const link = await client.removeSlackLink({ params: { environmentId, webhookId, linkId } })
+  if (options.json) printJson(link)
+  else printLine(`${printable(link.userName)} no longer decides as ${printable(link.operator.email)}.`)
 }
 
 async function test(webhookId: string, options: EnvironmentOptions): Promise<void> {

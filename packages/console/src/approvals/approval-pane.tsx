@@ -142,6 +142,7 @@ function Heading({ approval }: { approval: ApprovalDetail }) {
               <ShownText text={approval.decidedBy.name} />
             </bdi>
             {approval.decidedBy.kind === 'token' && ' (a token)'}
+            {approval.decidedBy.via === 'slack' && ', in Slack'}
           </Fact>
         )}
         {approval.decisionReason !== null && (

@@ -13,6 +13,7 @@ import { ListedTable } from './listed.tsx'
 import { PasswordForm } from './password-form.tsx'
 import { SecondFactorPart } from './second-factor.tsx'
 import { SectionPage } from './section-page.tsx'
+import { OwnSlackUsers } from './slack-links.tsx'
 
 export function AccountPage() {
   const { data: me, error, refetch } = useQuery(meQuery)
@@ -26,6 +27,7 @@ export function AccountPage() {
       <Section title="Second factor" className="mt-8" note={me.twoFactor ? <Chip tone="green">On</Chip> : 'off'}>
         <SecondFactorPart isOn={me.twoFactor} />
       </Section>
+      <OwnSlackUsers />
       <Section title="Sessions" className="mt-8">
         <Sessions />
       </Section>

@@ -12,7 +12,11 @@ import { EVENT_OPTIONS } from './webhook.tsx'
 
 const FORMATS = [
   { value: 'standard', name: 'Signed JSON', note: 'For your own programs (Standard Webhooks).' },
-  { value: 'slack', name: 'Slack', note: 'A message with a link, for an incoming webhook of Slack.' },
+  {
+    value: 'slack',
+    name: 'Slack',
+    note: 'A message with a link, and with buttons if you want, for an incoming webhook of Slack.',
+  },
   { value: 'teams', name: 'Microsoft Teams', note: 'A card with a link, for a workflow that posts to a channel.' },
   {
     value: 'pagerduty',
@@ -36,11 +40,14 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
     events: webhook?.events ?? [...WEBHOOK_EVENTS],
   })
   const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change })
-  const [format, setFormat] = useState<WebhookFormat>('standard')
+  const [format, setFormat] = useState<WebhookFormat>(webhook?.format ?? 'standard')
+  const [secret, setSecret] = useState('')
   const url = draft.url.trim()
   const save = useMutation({
     async mutationFn() {
-      const body = { ...draft, url }
+      const signingSecret = secret.trim()
+      const isGiven = format === 'slack' && signingSecret !== ''
+      const body = { ...draft, url, ...(isGiven && { signingSecret }) }
       if (!webhook) return api.createWebhook({ params: { environmentId }, body: { ...body, format } })
       await api.changeWebhook({ params: { environmentId, webhookId: webhook.id }, body })
       return null
@@ -70,6 +77,18 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
           required
         />
         {!webhook && <RadioCards legend="Format" value={format} options={FORMATS} onChange={setFormat} />}
+        {format === 'slack' && (
+          <Field
+            label="Signing secret of the Slack app"
+            hint={secretHint(webhook)}
+            type="password"
+            pattern={`[0-9A-Za-z]{${LIMITS.slackSecretCharsMin},${LIMITS.slackSecretCharsMax}}`}
+            maxLength={LIMITS.slackSecretCharsMax}
+            value={secret}
+            onChange={(event) => setSecret(event.target.value)}
+            autoComplete="off"
+          />
+        )}
         <CheckList
           legend="Events"
           options={EVENT_OPTIONS}
@@ -89,4 +108,9 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
       </div>
     </FormDialog>
   )
+}
+
+function secretHint(webhook: Webhook | undefined): string {
+  if (webhook && webhook.interactionsUrl !== null) return 'Empty: it stays. A new one removes all links of Slack users.'
+  return 'Optional. With it, people approve and reject by buttons of the message.'
 }

@@ -6,6 +6,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { Chip, type Tone } from '../ui/chip.tsx'
+import { Copy } from '../ui/copy.tsx'
 import type { Column } from '../ui/data-table.tsx'
 import { Fact, Facts } from '../ui/facts.tsx'
 import { Choice } from '../ui/filters.tsx'
@@ -19,6 +20,7 @@ import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
 import { Confirm } from './confirm.tsx'
 import { ListedTable } from './listed.tsx'
+import { SlackUsers } from './slack-links.tsx'
 import { WebhookDialog } from './webhook-dialog.tsx'
 import { WebhookState, webhooksQuery } from './webhook.tsx'
 import { WebhookSecret } from './webhooks-page.tsx'
@@ -63,6 +65,17 @@ export function WebhookPage() {
           </span>
         </Fact>
         <Fact name="Format">{webhook.format}</Fact>
+        {webhook.interactionsUrl !== null && (
+          <Fact name="Request URL">
+            <span className="flex flex-wrap items-center gap-x-2">
+              <span className="font-mono text-xs leading-5 break-all">{webhook.interactionsUrl}</span>
+              <Copy text={webhook.interactionsUrl} />
+            </span>
+            <span className="text-sm text-soft">
+              For Interactivity &amp; Shortcuts in the settings of the Slack app.
+            </span>
+          </Fact>
+        )}
         {webhook.description !== '' && (
           <Fact name="Purpose">
             <bdi>{webhook.description}</bdi>
@@ -75,6 +88,7 @@ export function WebhookPage() {
           <Fact name="Dropped">{number(webhook.droppedDeliveries)} messages, because newer ones waited</Fact>
         )}
       </Facts>
+      {webhook.interactionsUrl !== null && place.may('admin') && <SlackUsers params={params} />}
       <Deliveries params={params} canRedeliver={place.may('admin')} />
     </>
   )

@@ -9,6 +9,10 @@ export const Decider = Type.Object(
     kind: Type.Enum(['operator', 'token']),
     id: Type.String(),
     name: Type.String(),
+    via: Type.Unsafe<'slack' | null>({
+      enum: ['slack', null],
+      description: 'Where the person decided: slack, by a button of a message; null: in the operator API',
+    }),
   },
   { $id: 'Decider' },
 )

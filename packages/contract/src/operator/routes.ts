@@ -42,6 +42,7 @@ import { signInRoutes } from './sign-in-routes.ts'
 import { stalledRuleRoutes } from './stalled-rule-routes.ts'
 import { tokenRoutes } from './token-routes.ts'
 import { UsagePage, UsagePointPage, UsagePointsQuery, UsageQuery } from './usage.ts'
+import { slackLinkRoutes } from './slack-link-routes.ts'
 import { webhookRoutes } from './webhook-routes.ts'
 import { ArchivableQuery, ListQuery, NewName, Workspace, WorkspacePage, WorkspaceParams } from './workspace.ts'
 
@@ -324,6 +325,7 @@ export const OPERATOR_ROUTES = {
   ...deploymentRoutes,
   ...simulationRoutes,
   ...webhookRoutes,
+  ...slackLinkRoutes,
   ...agentRoutes,
   ...runViewRoutes,
   ...retentionRoutes,

@@ -28,6 +28,7 @@ const approval = Type.Object(
     decidedAt: nullableTime('When a person decided'),
     decisionReason: nullableText('The reason the person gave'),
     deciderName: nullableText('Who decided'),
+    decidedVia: nullableText('Where: slack, by a button of a message; null: in the operator API, or undecided'),
     url,
   },
   { $id: 'ApprovalNews', description: 'The state of an approval when the message was created' },

@@ -21,6 +21,12 @@ const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS], { $id: 'WebhookEvent' }
 const description = text(LIMITS.descriptionChars, 'Purpose of the webhook')
 const format = Type.Enum([...WEBHOOK_FORMATS], { $id: 'WebhookFormat' })
 
+const signingSecret = Type.String({
+  pattern: `^[0-9A-Za-z]{${LIMITS.slackSecretCharsMin},${LIMITS.slackSecretCharsMax}}$`,
+  description:
+    'Signing secret of the Slack app, for format slack: requests for approval then have the buttons Approve and Reject. No reply shows it',
+})
+
 const webhookFields = {
   id: uuid('Webhook id'),
   environmentId: uuid('Its environment'),
@@ -28,6 +34,9 @@ const webhookFields = {
   description,
   format,
   events,
+  interactionsUrl: nullableText(
+    'Request URL for the interactivity of the Slack app, which takes decisions; null: the webhook has no signing secret',
+  ),
   createdAt: time('When it was created'),
   disabledAt: nullableTime('When it was disabled; null: it is active'),
   disabledReason: nullableText('Why the service disabled it'),
@@ -58,6 +67,7 @@ export const NewWebhook = Type.Object(
     events: Type.Optional(events),
     description: Type.Optional(description),
     format: Type.Optional(format),
+    signingSecret: Type.Optional(signingSecret),
   },
   {
     $id: 'NewWebhook',
@@ -73,6 +83,13 @@ export const WebhookChange = Type.Object(
     events: Type.Optional(events),
     description: Type.Optional(description),
     enabled: Type.Optional(Type.Boolean()),
+    signingSecret: Type.Optional(
+      Type.Unsafe<string | null>({
+        anyOf: [signingSecret, { type: 'null' }],
+        description:
+          'A new one, or null, removes the links of Slack users to accounts. Null: no more decisions in Slack',
+      }),
+    ),
   },
   { $id: 'WebhookChange', examples: [{ description: 'Approvals and issues', enabled: false }] },
 )

@@ -69,14 +69,14 @@ export function toApproval(row: ApprovalRow): Approval {
 }
 
 export function toOperatorApproval(row: ApprovalRow, agentName: string | null): OperatorApproval {
-  const { deciderKind: kind, deciderId: id, deciderName: name } = row
+  const { deciderKind: kind, deciderId: id, deciderName: name, decidedVia: via } = row
   return {
     ...toApproval(row),
     ...pick(row, 'clientId', 'clientRequestId', 'runId', 'sessionId', 'agentId', 'policyId', 'toolName', 'inputHash'),
     ...pick(row, 'reason', 'timeoutMs'),
     ...isoOf(row, 'createdAt', 'importedAt'),
     agentName,
-    decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '' },
+    decidedBy: kind === null ? null : { kind, id: id ?? '', name: name ?? '', via },
   }
 }
 

@@ -13,6 +13,7 @@ export interface NewCredential extends Credential {
 const API_KEY_PREFIX = 'tacho'
 const OPERATOR_TOKEN_PREFIX = 'tacho-operator'
 const INVITATION_PREFIX = 'tacho-invitation'
+const SLACK_PREFIX = 'tacho-slack'
 const ID_BYTES = 8
 const SECRET_BYTES = 32
 
@@ -49,6 +50,11 @@ export function newInvitation(random: Random): NewCredential {
 
 export function parseInvitation(text: string): Credential | null {
   return parse(INVITATION, text)
+}
+
+/** The code with which a person links a Slack user to their account. */
+export function newSlackCode(random: Random): NewCredential {
+  return create(SLACK_PREFIX, random)
 }
 
 /** The lookup value of a session; its token has no public part. */

@@ -92,6 +92,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
     status: ApprovalStatus,
     decisionReason: NewDecision.properties.reason,
     deciderKind: Decider.properties.kind,
+    decidedVia: Decider.properties.via,
   },
   issueRecord: {
     ...IssueRecordInput.properties,

@@ -21,6 +21,8 @@ export interface WebhookNews {
   createdAt: number
   data: Record<string, unknown>
   place: WebhookPlace | null
+  /** Whether the webhook takes decisions: a request for approval in Slack has buttons. */
+  hasButtons?: boolean
 }
 
 interface Told {
@@ -62,6 +64,7 @@ const SHOWN = {
   runId: 'Run',
   policyId: 'Policy',
   deciderName: 'By',
+  decidedVia: 'Through',
   decisionReason: 'Reason',
   expiresAt: 'Until',
   detectionType: 'Detector',
@@ -115,7 +118,7 @@ function shown(data: Record<string, unknown>, name: string): string {
 type Shaped = Exclude<WebhookFormat, 'standard'>
 /** The address and the body of a message. */
 export const SHAPES: Record<Shaped, (news: WebhookNews, url: string) => { url: string; body: object }> = {
-  slack: (news, url) => ({ url, body: slackMessage(toTold(news)) }),
+  slack: (news, url) => ({ url, body: slackMessage(news) }),
   teams: (news, url) => ({ url, body: teamsMessage(toTold(news)) }),
   pagerduty: pagerDutyEvent,
 }
@@ -126,7 +129,13 @@ const TEXT_CHARS = 2_900
 const FIELD_CHARS = 1_900
 const FIELDS = 10
 
-function slackMessage({ title, about, facts, url }: Told): object {
+/** The `action_id` of each button, whose `value` is the approval's id. */
+export const SLACK_BUTTONS = { approve: 'tacho_approve', reject: 'tacho_reject' } as const
+/** Slack's limit for the text of a question that a button asks is 300. */
+const QUESTION_CHARS = 250
+
+export function slackMessage(news: WebhookNews): object {
+  const { title, about, facts, url } = toTold(news)
   // Verbatim: Slack makes no links and mentions of names in it.
   const section = (text: string) => ({ type: 'mrkdwn', text, verbatim: true })
   const fields = facts.slice(0, FIELDS).map(({ label, text }) => section(`*${label}*\n${slackText(text, FIELD_CHARS)}`))
@@ -136,6 +145,7 @@ function slackMessage({ title, about, facts, url }: Told): object {
       { type: 'header', text: { type: 'plain_text', text: title } },
       ...(about === null ? [] : [{ type: 'section', text: section(slackText(about, TEXT_CHARS)) }]),
       ...(fields.length > 0 ? [{ type: 'section', fields }] : []),
+      ...buttonsOf(news),
       ...(url === null ? [] : [{ type: 'section', text: section(`<${slackText(url, TEXT_CHARS)}|${OPEN}>`) }]),
     ],
   }
@@ -143,8 +153,29 @@ function slackMessage({ title, about, facts, url }: Told): object {
 
 const OPEN = 'Open in the console'
 
+function buttonsOf({ type, data, hasButtons = false }: WebhookNews): object[] {
+  const { approvalId: value, toolName } = data
+  if (!hasButtons || type !== 'approval.requested' || typeof value !== 'string') return []
+  const plain = (text: string) => ({ type: 'plain_text', text })
+  const button = (act: keyof typeof SLACK_BUTTONS, text: string, more: object) => {
+    return { type: 'button', action_id: SLACK_BUTTONS[act], text: plain(text), value, ...more }
+  }
+  // A slip of a finger approves nothing.
+  const confirm = {
+    title: plain('Approve this call?'),
+    text: plain(cut(`${printable(String(toolName))} runs once, with the input that was asked for.`, QUESTION_CHARS)),
+    confirm: plain('Approve'),
+    deny: plain('Cancel'),
+  }
+  const elements = [
+    button('approve', 'Approve', { style: 'primary', confirm }),
+    button('reject', 'Reject', { style: 'danger' }),
+  ]
+  return [{ type: 'actions', elements }]
+}
+
 /** Slack reads & < > as markup; unescaped, a tool's name could notify a whole channel. */
-function slackText(text: string, chars: number): string {
+export function slackText(text: string, chars: number): string {
   return cut(text, chars).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 

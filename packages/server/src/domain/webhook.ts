@@ -1,5 +1,6 @@
 /** Builds webhook messages, signed according to Standard Webhooks. */
 import { createHmac } from 'node:crypto'
+import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
 import { isoTime } from './run.ts'
@@ -37,7 +38,7 @@ export function webhookMessage(
 ): WebhookMessage {
   const { id, type, createdAt } = delivery
   const data = JSON.parse(delivery.data) as Record<string, unknown>
-  const news = { id, type, createdAt, data, place }
+  const news = { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
   const { url, body: content } =
     webhook.format === 'standard'
       ? { url: webhook.url, body: { type, timestamp: isoTime(createdAt), data: { ...data, url: consolePageOf(news) } } }
@@ -61,12 +62,15 @@ export function webhookMessage(
   }
 }
 
-/** `showsUrl`: with path and query, which often contain a secret; otherwise only the origin. */
-export function toWebhook(row: WebhookRow, showsUrl = true): Webhook {
+/** `base`: where people reach the server. `showsUrl`: with path and query, which often contain a secret; otherwise only the origin. */
+export function toWebhook(row: WebhookRow, base: string, showsUrl = true): Webhook {
+  const { environmentId, id: webhookId, signingSecret } = row
+  const path = SLACK_PATH.replace('{environmentId}', environmentId).replace('{webhookId}', webhookId)
   return {
     ...pick(row, 'id', 'environmentId', 'description', 'format', 'events', 'disabledReason', 'droppedDeliveries'),
     ...isoOf(row, 'createdAt', 'disabledAt'),
     url: showsUrl ? row.url : `${new URL(row.url).origin}/…`,
+    interactionsUrl: signingSecret === null ? null : `${base}${path}`,
   }
 }
 

@@ -1,6 +1,7 @@
 /** Dependencies of all routes; main.ts creates them once. Files named here take single members, never all of `Deps`. */
 import type { Config } from '../config/config.ts'
 import type { Cursors } from '../domain/cursor.ts'
+import type { WebhookMessage } from '../domain/webhook.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import type { SessionRow } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -40,6 +41,8 @@ export interface Deps {
   work: { wake(kind: WorkKind): void }
   /** Why a webhook must not use this address, to append to the field name; null if it may. */
   checkWebhookUrl: (url: string) => Promise<string | null>
+  /** Sends to public addresses only, as for webhooks. */
+  sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>
   /** Milliseconds since 1970. */
   now: () => number
   draining: () => boolean

@@ -128,6 +128,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       replies,
       work,
       checkWebhookUrl: sender.check,
+      sendToWebhook: sender.send,
       metrics,
       prices,
       now,

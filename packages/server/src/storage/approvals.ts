@@ -9,6 +9,8 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   /** Null for EXPIRED too, because no person decided. */
   decidedAt: number | null
   deciderKind: DeciderKind | null
+  /** Null: in the operator API, or undecided. */
+  decidedVia: DecidedVia | null
   /** When an import brought it; null: a client sent it here. Clients never get an imported one, and nobody decides it. */
   importedAt: number | null
   /** Increases across the environment with each change. It identifies this approval's last change. */
@@ -23,11 +25,39 @@ type Later =
   | 'deciderKind'
   | 'deciderId'
   | 'deciderName'
+  | 'decidedVia'
   | 'importedAt'
   | 'revision'
 export type NewApprovalRow = Omit<ApprovalRow, Later>
 
 export type DeciderKind = 'operator' | 'token'
+export type DecidedVia = 'slack'
+
+const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
+
+/** What messages say of it. `agentName`: as operators see it. */
+export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
+  const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
+  const { decisionReason, deciderName, decidedVia } = approval
+  return {
+    environmentId,
+    approvalId: id,
+    status,
+    toolName,
+    inputHash,
+    agentId,
+    runId,
+    sessionId,
+    policyId,
+    reason,
+    expiresAt: isoTime(approval.expiresAt),
+    decidedAt: isoTime(approval.decidedAt),
+    decisionReason,
+    deciderName,
+    decidedVia,
+    agentName,
+  }
+}
 
 export type CreatedApproval =
   | { outcome: 'created' | 'existing'; approval: ApprovalRow }
@@ -77,6 +107,8 @@ export interface DecisionRow {
   deciderKind: DeciderKind
   deciderId: string
   deciderName: string
+  /** The webhook whose message had the button. Its Slack channel sees the decision in that message. */
+  via: { kind: DecidedVia; webhookId: string } | null
   now: number
 }
 

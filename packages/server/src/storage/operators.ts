@@ -49,8 +49,13 @@ export interface NewOperator {
   password: { accountId: string; hash: string } | null
 }
 
+export interface PersonRoles {
+  everywhere: Role | null
+  roles: { workspaceId: string; role: Role }[]
+}
+
 /** The person of a session, with everything that decides their permissions. */
-export interface SessionRow {
+export interface SessionRow extends PersonRoles {
   /** SHA-256 of the token. Sessions are looked up by it. */
   id: string
   hash: string
@@ -58,8 +63,6 @@ export interface SessionRow {
   expiresAt: number
   revokedAt: null
   operator: OperatorRow
-  everywhere: Role | null
-  roles: { workspaceId: string; role: Role }[]
 }
 
 export interface SessionListRow {

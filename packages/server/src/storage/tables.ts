@@ -111,6 +111,7 @@ const DESCRIBED = {
   retention_progress: ofEnvironment('environment_id'),
   alerts: ofEnvironment('id'),
   webhooks: ofEnvironment('id'),
+  slack_links: ofEnvironment('id', 'They go with their webhook, and with the account of the person.'),
   webhook_deliveries: ofRun('webhook_id id', 'Messages about removed approvals and issues.'),
   idempotency_keys: {
     ...elsewhere(
@@ -169,7 +170,7 @@ const DESCRIBED = {
     ...ofRun('environment_id id', 'Retention keeps them for a time of their own.'),
     line: 'approval',
     exported: `id client_id client_request_id run_id? session_id? agent_id? policy_id? tool_name input_hash reason? timeout_ms#
-        created_at# expires_at# status decided_at#? decision_reason? decider_kind? decider_id? decider_name?`,
+        created_at# expires_at# status decided_at#? decision_reason? decider_kind? decider_id? decider_name? decided_via?`,
     kept: 'revision# imported_at#?',
     computed: 'request_key tool_key agent_key policy_key run_key',
   },

@@ -11,6 +11,8 @@ export interface WebhookRow {
   secret: string
   previousSecret: string | null
   previousUntil: number | null
+  /** Of the Slack app. With it, messages about approvals have buttons. */
+  signingSecret: string | null
   createdAt: number
   disabledAt: number | null
   disabledReason: string | null
@@ -25,6 +27,7 @@ type Changeable =
   | 'secret'
   | 'previousSecret'
   | 'previousUntil'
+  | 'signingSecret'
   | 'disabledAt'
   | 'disabledReason'
 

@@ -20,6 +20,7 @@ function order(given: Partial<DeliveryOrder['webhook']> = {}, data: object = { a
       secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
       previousSecret: null,
       previousUntil: null,
+      signingSecret: null,
       createdAt: 0,
       disabledAt: null,
       disabledReason: null,

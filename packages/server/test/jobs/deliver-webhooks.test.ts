@@ -90,7 +90,14 @@ test('if the result of a message cannot be stored, the others keep their leases 
 
 function orderOf(id: string): DeliveryOrder {
   const webhookId = id.split('-')[0] ?? ''
-  const unused = { environmentId: 'e', description: '', events: [], previousSecret: null, previousUntil: null }
+  const unused = {
+    environmentId: 'e',
+    description: '',
+    events: [],
+    previousSecret: null,
+    previousUntil: null,
+    signingSecret: null,
+  }
   return {
     webhook: {
       ...unused,

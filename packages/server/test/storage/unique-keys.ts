@@ -52,6 +52,7 @@ const EXEMPT: Readonly<Record<string, string>> = {
   operator_sessions: PEOPLE,
   operator_second_factors: PEOPLE,
   sign_in_challenges: PEOPLE,
+  slack_links: PEOPLE,
   idempotency_keys: 'begins with the actor, whose id the service makes',
   ...Object.fromEntries(Object.keys(MADE_IDS).map((table) => [table, MADE_HERE])),
   search_words_config: 'of FTS5',

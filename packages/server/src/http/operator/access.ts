@@ -4,6 +4,7 @@ import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../storage/uuid.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { EnvironmentRow } from '../../storage/environments.ts'
+import type { PersonRoles } from '../../storage/operators.ts'
 import type { WorkspaceRow } from '../../storage/workspaces.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
@@ -62,6 +63,13 @@ function refusedEntry(request: FastifyRequest, now: number): AuditEntry {
   return auditOf(request, now, 'endpoint.call.refused', target, { needs: access, ...params })
 }
 
+/** A person, with the roles of a session or of a link. */
+export function personActor({ id, email }: { id: string; email: string }, { everywhere, roles }: PersonRoles): Actor {
+  // Use the address, because people choose their own names.
+  const who = { kind: 'operator', id, name: email } as const
+  return actorWith(who, everywhere, new Map(roles.map(({ workspaceId, role }) => [workspaceId, role])))
+}
+
 /** An actor from its roles: `everywhere` and the workspaces in `own`; the higher role counts. */
 export function actorWith(
   who: Pick<Actor, 'kind' | 'id' | 'name'>,
@@ -101,9 +109,26 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   // A path without a route has nothing to protect: let it pass to the 404.
   const access = (request.routeOptions.config.route as OperatorRoute | undefined)?.access
   if (!actor || access === undefined || access === 'anyone') return null
-  const { workspaceId, environmentId } = request.params as { workspaceId?: string; environmentId?: string }
+  const named = request.params as NamedTenant
   // A malformed id names nothing: let it pass to the parameter check, which answers 400.
-  if ([workspaceId, environmentId].some((id) => id !== undefined && !isUuid(id))) return null
+  if ([named.workspaceId, named.environmentId].some((id) => id !== undefined && !isUuid(id))) return null
+  const { scope, refusal } = await admitActor(storage, actor, access, named)
+  request.operator = scope
+  return refusal
+}
+
+interface NamedTenant {
+  workspaceId?: string
+  environmentId?: string
+}
+
+/** Whether a caller may do what needs `access`, in the tenant that is named, by the roles that the caller has now. */
+export async function admitActor(
+  storage: Pick<Lookups, 'findTenant' | 'findWorkspace'>,
+  actor: Actor,
+  access: Exclude<Access, 'anyone'>,
+  { workspaceId, environmentId }: NamedTenant,
+): Promise<{ scope: OperatorScope; refusal: Refusal | null }> {
   const { workspace, environment } = await namedTenant(
     storage,
     workspaceId?.toLowerCase(),
@@ -113,15 +138,20 @@ async function admit(storage: Lookups, request: FastifyRequest): Promise<Refusal
   const named = environmentId !== undefined || workspaceId !== undefined
   // A workspace without access looks like one that does not exist.
   if (named && role === null) {
-    request.operator = { actor, workspace: null, environment: null }
-    return refuse('not_found', `The ${environmentId ? 'environment' : 'workspace'} does not exist`)
+    const refusal = refuse('not_found', `The ${environmentId ? 'environment' : 'workspace'} does not exist`)
+    return { scope: { actor, workspace: null, environment: null }, refusal }
   }
-  request.operator = { actor, workspace, environment }
-  return mayCall(access, actor, role) ? null : refuse('forbidden', `This requires ${requirementOf(access)}`)
+  const scope = { actor, workspace, environment }
+  if (mayCall(access, actor, role)) return { scope, refusal: null }
+  return { scope, refusal: refuse('forbidden', `This requires ${requirementOf(access)}`) }
 }
 
 /** A path names an environment or a workspace. */
-async function namedTenant(storage: Lookups, workspaceId: string | undefined, environmentId: string | undefined) {
+async function namedTenant(
+  storage: Pick<Lookups, 'findTenant' | 'findWorkspace'>,
+  workspaceId: string | undefined,
+  environmentId: string | undefined,
+) {
   if (environmentId !== undefined) return storage.findTenant(environmentId)
   return { workspace: workspaceId === undefined ? null : await storage.findWorkspace(workspaceId), environment: null }
 }

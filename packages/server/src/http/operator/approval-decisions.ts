@@ -1,17 +1,17 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { DecisionOutcome, NewDecision, NewDecisions } from '@tacho/contract/operator/approval.ts'
+import type { DecisionOutcome, NewDecisions } from '@tacho/contract/operator/approval.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approval.ts'
 import { isStorableText } from '../../domain/text.ts'
-import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
+import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
-import { auditOf } from './audit.ts'
-import { agentNames } from './named-approvals.ts'
+import { actingIn, auditOf } from './audit.ts'
+import { createDecide, type NamedDecided } from './decide.ts'
 import { checkTexts } from '../field.ts'
 
 interface Chosen {
@@ -22,6 +22,7 @@ interface Chosen {
 
 export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed }: ApprovalReader): void {
   const { storage, now } = deps
+  const decide = createDecide(deps, feed)
   const options = { ...deps, refused: auditRefused }
 
   serveRoute(app, OPERATOR_ROUTES.decideApproval, options, async ({ params, body, request }) => {
@@ -29,7 +30,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     const id = params.approvalId.toLowerCase()
     const row = await storage.findApproval(environmentOf(request).id, id)
     if (!row) return refuse('not_found', 'The approval does not exist')
-    const [decided] = await decide(request, [row], body)
+    const [decided] = await decide(actingIn(request), [row], body)
     if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
     const approval = toOperatorApproval(decided.approval, decided.agentName)
     if (decided.outcome === 'decided') return approval
@@ -41,36 +42,10 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
   serveRoute(app, OPERATOR_ROUTES.decideApprovals, options, async ({ body, request }) => {
     checkTexts({ reason: body.reason })
     const chosen = await choose(environmentOf(request).id, body)
-    const decided = await decide(request, chosen.rows, body)
+    const decided = await decide(actingIn(request), chosen.rows, body)
     const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
     return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
   })
-
-  /** Decides the pending approvals. Each decision and each refusal gets its own audit entry. */
-  async function decide(request: FastifyRequest, rows: ApprovalRow[], body: NewDecision): Promise<NamedDecided[]> {
-    const at = now()
-    const names = await agentNames(storage, environmentOf(request).id, rows)
-    const verb = body.decision === 'APPROVED' ? 'approve' : 'reject'
-    const entry = (row: ApprovalRow, action: string, more: object = {}) => {
-      const { id, toolName, inputHash, agentId, policyId, runId } = row
-      const agentName = names.get(agentId ?? '') ?? null
-      const detail = { toolName, inputHash, agentId, agentName, policyId, runId, reason: body.reason ?? null, ...more }
-      return auditOf(request, at, action, { kind: 'approval', id }, detail)
-    }
-    const decided = await storage.decideApprovals(
-      environmentOf(request).id,
-      rows.map(({ id }) => id),
-      decisionOf(request, body, at),
-      rows.map((row) => entry(row, `approval.${verb}`)),
-    )
-    feed.look()
-    const refused = decided.flatMap(({ outcome, approval }) => (outcome === 'refused' ? [approval] : []))
-    if (refused.length > 0) {
-      const entries = refused.map((row) => entry(row, `approval.${verb}.refused`, { status: row.status }))
-      await storage.appendAudit(entries)
-    }
-    return decided.map((each) => ({ ...each, agentName: names.get(each.approval?.agentId ?? '') ?? null }))
-  }
 
   /** Logs invalid attempts, such as deciding in another person's name, without the body's values. */
   async function auditRefused(request: FastifyRequest, { more: { errors = [] } }: Refusal): Promise<void> {
@@ -107,15 +82,6 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     return { unknown: [], ...(await storage.listApprovals(environmentId, filter, page)) }
   }
 }
-
-/** The decider is always the authenticated caller, never a name in the request. */
-function decisionOf({ operator }: FastifyRequest, { decision, reason }: NewDecision, now: number): DecisionRow {
-  if (!operator) throw new Error('the route is not behind the access hook')
-  const { kind, id, name } = operator.actor
-  return { status: decision, reason: reason ?? null, deciderKind: kind, deciderId: id, deciderName: name, now }
-}
-
-type NamedDecided = Decided & { agentName: string | null }
 
 function toOutcome({ id, outcome, approval, agentName }: NamedDecided): DecisionOutcome {
   return { id, outcome, approval: approval && toOperatorApproval(approval, agentName) }

@@ -3,6 +3,17 @@ import type { FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 
+/** Who acts, where and in which request. */
+export interface Acting {
+  scope: NonNullable<FastifyRequest['operator']>
+  requestId: string
+}
+
+export function actingIn({ operator, id }: FastifyRequest): Acting {
+  if (!operator) throw new Error('the route is not behind the access hook')
+  return { scope: operator, requestId: id }
+}
+
 /**
  * Creates the audit entry of a request. `action` is `<noun>.<verb>`; `detail` says what changed, without secrets or
  * payloads. The actor comes from the credentials, never from the body.
@@ -14,8 +25,16 @@ export function auditOf(
   target: { kind: string; id: string },
   detail: Record<string, unknown> = {},
 ): AuditEntry {
-  if (!request.operator) throw new Error('the route is not behind the access hook')
-  const { actor, workspace, environment } = request.operator
+  return entryOf(actingIn(request), now, action, target, detail)
+}
+
+export function entryOf(
+  { scope: { actor, workspace, environment }, requestId }: Acting,
+  now: number,
+  action: string,
+  target: { kind: string; id: string },
+  detail: Record<string, unknown>,
+): AuditEntry {
   return {
     id: uuidv7(now, randomBytes),
     workspaceId: workspace?.id ?? null,
@@ -28,6 +47,6 @@ export function auditOf(
     targetKind: target.kind,
     targetId: target.id,
     detail: JSON.stringify(detail),
-    requestId: request.id,
+    requestId,
   }
 }

@@ -8,7 +8,7 @@ import { bearerOf, tokenActor } from './operator-token.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { foreignOrigin } from './same-origin.ts'
 import { sessionTokenOf } from './sign-in/session-cookie.ts'
-import { actorWith, admitAgain, type Actor } from './access.ts'
+import { admitAgain, personActor, type Actor } from './access.ts'
 import type { OperatorLimits } from './limits.ts'
 
 declare module 'fastify' {
@@ -93,10 +93,7 @@ async function findCaller(
 
 function actorOfCaller(caller: Caller): Actor {
   if ('token' in caller) return tokenActor(caller.token)
-  const { operator, everywhere, roles } = caller.session
-  // Use the address, because people choose their own names.
-  const who = { kind: 'operator', id: operator.id, name: operator.email } as const
-  return actorWith(who, everywhere, new Map(roles.map(({ workspaceId, role }) => [workspaceId, role])))
+  return personActor(caller.session.operator, caller.session)
 }
 
 function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal {

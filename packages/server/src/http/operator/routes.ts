@@ -42,6 +42,7 @@ import { createAttempts } from './sign-in/attempts.ts'
 import { secondFactorRoutes } from './second-factor.ts'
 import { sessionsRoutes } from './sessions.ts'
 import { signInRoutes } from './sign-in.ts'
+import { slackLinksRoutes } from './slack-links.ts'
 import { tokensRoutes } from './tokens.ts'
 import { usageRoutes } from './usage.ts'
 import { webhooksRoutes } from './webhooks.ts'
@@ -89,6 +90,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   issueChangesRoutes(app, deps)
   operatorIssueRecordsRoutes(app, deps)
   webhooksRoutes(app, deps)
+  slackLinksRoutes(app, deps)
   backupsRoutes(app, deps)
   exportsRoutes(app, deps, approvals)
   importsRoutes(app, deps)

@@ -23,12 +23,12 @@ const NO_DELIVERY = refuse('not_found', 'The delivery does not exist')
 const ROTATION_MS = 24 * 60 * 60 * 1000
 
 export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now, work, checkWebhookUrl } = deps
+  const { storage, cursors, now, work, checkWebhookUrl, publicUrl } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listWebhooks, deps, ({ query, request }) => {
     const { id } = environmentOf(request)
     const role = actorOf(request).roleIn(workspaceOf(request).id)
-    const toItem = (row: WebhookRow) => toWebhook(row, role !== null && includesRole(role, 'admin'))
+    const toItem = (row: WebhookRow) => toWebhook(row, publicUrl(), role !== null && includesRole(role, 'admin'))
     return listPage(cursors, query, {
       of: ['webhooks', id],
       read: (page) => storage.listWebhooks(id, page),
@@ -39,10 +39,11 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request }) => {
     const createdAt = now()
-    const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS] } = body
+    const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS], signingSecret = null } = body
     const id = uuidv7(createdAt, randomBytes)
     checkTexts({ description })
     await checkUrl(request, 'create', id, url, format)
+    checkSigningSecret(format, signingSecret)
     const environmentId = environmentOf(request).id
     const secret = newWebhookSecret(randomBytes)
     const unused = {
@@ -52,22 +53,28 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
       disabledReason: null,
       droppedDeliveries: 0,
     }
-    const row: WebhookRow = { id, environmentId, url, description, format, events, secret, createdAt, ...unused }
-    const audit = audited(request, 'create', id, { host: hostOf(url), format, events })
+    const given = { url, description, format, events, secret, signingSecret }
+    const row: WebhookRow = { id, environmentId, ...given, createdAt, ...unused }
+    const audit = audited(request, 'create', id, { host: hostOf(url), format, events, ...secretDetail(body) })
     if ((await storage.createWebhook(row, audit)) === 'too_many') {
       return refuse('conflict', 'The environment has reached its limit of webhooks')
     }
-    return withSecret(row)
+    return withSecret(row, publicUrl())
   })
 
   serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
     // Copy by name: a body can contain extra fields, and they must not reach the row or the audit log.
-    const { url, description, events, enabled } = body
+    const { url, description, events, enabled, signingSecret } = body
     const id = params.webhookId.toLowerCase()
     checkTexts({ description })
-    if (url !== undefined) await checkUrl(request, 'change', id, url, (await find(request, id)).format)
-    const detail = { description, events, enabled, host: url === undefined ? undefined : hostOf(url) }
-    const change = { url, description, events, ...switched(enabled, now()) }
+    if (url !== undefined || signingSecret) {
+      const { format } = await find(request, id)
+      if (url !== undefined) await checkUrl(request, 'change', id, url, format)
+      checkSigningSecret(format, signingSecret)
+    }
+    const host = url === undefined ? undefined : hostOf(url)
+    const detail = { description, events, enabled, host, ...secretDetail(body) }
+    const change = { url, description, events, signingSecret, ...switched(enabled, now()) }
     return changed(request, id, change, audited(request, 'change', id, detail))
   })
 
@@ -77,13 +84,13 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const change = { secret, previousSecret: webhook.secret, previousUntil: now() + ROTATION_MS }
     const audit = audited(request, 'rotate_secret', webhook.id)
     const row = await storage.changeWebhook(webhook.environmentId, webhook.id, change, audit)
-    return row ? withSecret(row) : NO_WEBHOOK
+    return row ? withSecret(row, publicUrl()) : NO_WEBHOOK
   })
 
   serveRoute(app, OPERATOR_ROUTES.removeWebhook, deps, async ({ params, request }) => {
     const id = params.webhookId.toLowerCase()
     const row = await storage.removeWebhook(environmentOf(request).id, id, audited(request, 'remove', id))
-    return row ? toWebhook(row) : NO_WEBHOOK
+    return row ? toWebhook(row, publicUrl()) : NO_WEBHOOK
   })
 
   serveRoute(app, OPERATOR_ROUTES.testWebhook, deps, async ({ params, request }) => {
@@ -135,7 +142,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   async function changed(request: FastifyRequest, id: string, change: WebhookPatch, audit: AuditEntry[]) {
     const row = await storage.changeWebhook(environmentOf(request).id, id, change, audit)
-    return row ? toWebhook(row) : NO_WEBHOOK
+    return row ? toWebhook(row, publicUrl()) : NO_WEBHOOK
   }
 
   function audited(
@@ -175,6 +182,16 @@ function switched(enabled: boolean | undefined, now: number): WebhookPatch {
   return { disabledAt: enabled ? null : now, disabledReason: null }
 }
 
-function withSecret(row: WebhookRow): CreatedWebhook {
-  return { ...toWebhook(row), secret: row.secret }
+function withSecret(row: WebhookRow, base: string): CreatedWebhook {
+  return { ...toWebhook(row, base), secret: row.secret }
+}
+
+function checkSigningSecret(format: WebhookFormat, secret: string | null | undefined): void {
+  if (secret && format !== 'slack') throw refuseField('signingSecret', 'is for webhooks with the format slack')
+}
+
+/** The audit log says that the secret changed, not which it is. */
+function secretDetail({ signingSecret }: { signingSecret?: string | null }): { signingSecret?: string } {
+  if (signingSecret === undefined) return {}
+  return { signingSecret: signingSecret === null ? 'removed' : 'set' }
 }

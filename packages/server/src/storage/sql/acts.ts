@@ -39,6 +39,7 @@ import { operatorTokensActs } from './operators/operator-tokens.ts'
 import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
 import { signInActs } from './operators/sign-in.ts'
+import { slackLinksActs } from './operators/slack-links.ts'
 import { packingActs } from './packing.ts'
 import { pricesActs } from './prices.ts'
 import { rejectionsActs } from './append/rejections.ts'
@@ -100,6 +101,7 @@ export const ACTS = {
   ...operatorsActs,
   ...sessionsActs,
   ...signInActs,
+  ...slackLinksActs,
   ...pricesActs,
   ...rejectionsActs,
   ...retentionActs,

@@ -60,7 +60,7 @@ test('the client gets a decision with its time and reason, operators also get wh
   const id = await ask({ agentId: 'agent', runId: 'run', policyId: 'policy' })
   const token = await newToken('approver')
   const decided = replyOf('decideApproval', await decide(id, { decision: 'APPROVED', reason: 'known' }, token.token))
-  assert.deepEqual(decided.decidedBy, { kind: 'token', id: token.id, name: 'a approver' })
+  assert.deepEqual(decided.decidedBy, { kind: 'token', id: token.id, name: 'a approver', via: null })
   assert.deepEqual([decided.status, decided.decisionReason], ['APPROVED', 'known'])
   assert.ok(decided.decidedAt)
   const { id: _, ...told } = (await calls.read(id)).body

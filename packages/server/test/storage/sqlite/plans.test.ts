@@ -412,6 +412,26 @@ test('deliveries are found by their webhook and its environment', async () => {
   }
 })
 
+test('links of Slack users are found by their webhook and its environment, or by their person', async () => {
+  const user = { teamId: 'T', teamName: 't', userId: 'U', userName: 'u' }
+  const code = { id: 'l', environmentId: 'env', webhookId: 'w', codeHash: 'h', codeExpiresAt: 9, changedAt: 1 }
+  const plans = [
+    await plansOf('askSlackLink', { ...code, ...user }),
+    await plansOf('findSlackCode', 'env', 'w', 'h', 1),
+    await plansOf('confirmSlackLink', { environmentId: 'env', webhookId: 'w', codeHash: 'h' }, 'o', 1, {}),
+    await plansOf('findLinkedPerson', 'env', 'w', user),
+    await plansOf('listSlackLinks', 'env', 'w', { limit: 10, after: UUID }),
+    await plansOf('listSlackLinksOf', 'o'),
+    await plansOf('removeSlackLink', 'env', 'w', 'l', []),
+    await plansOf('removeSlackLinkOf', 'o', 'l', []),
+    await plansOf('deleteExpiredSignIns', 1),
+  ].flat()
+  for (const plan of plans) {
+    assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    assertIndexed(plan)
+  }
+})
+
 test('no statement reads a whole table', async () => {
   const page = { limit: 10, after: null }
   const plans = [

@@ -73,6 +73,7 @@ CREATE TABLE approvals (
   decider_kind TEXT,
   decider_id TEXT,
   decider_name TEXT,
+  decided_via TEXT, -- slack; null: the operator API
   reason TEXT,
   imported_at INTEGER,
   PRIMARY KEY (environment_id, id),
@@ -871,6 +872,27 @@ CREATE TABLE simulations (
 
 CREATE INDEX simulations_by_environment ON simulations (environment_id, id);
 
+CREATE TABLE slack_links (
+  id TEXT NOT NULL PRIMARY KEY,
+  environment_id TEXT NOT NULL,
+  webhook_id TEXT NOT NULL REFERENCES webhooks (id),
+  team_id TEXT NOT NULL,
+  team_name TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  user_name TEXT NOT NULL,
+  operator_id TEXT REFERENCES operators (id), -- as whom the Slack user decides
+  code_hash TEXT,
+  code_expires_at INTEGER, -- null: the person confirmed it
+  changed_at INTEGER NOT NULL, -- when the code was made, or the person confirmed
+  UNIQUE (environment_id, webhook_id, team_id, user_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX slack_links_by_expiry ON slack_links (code_expires_at) WHERE code_expires_at IS NOT NULL;
+
+CREATE INDEX slack_links_by_operator ON slack_links (operator_id, id) WHERE operator_id IS NOT NULL;
+
+CREATE INDEX slack_links_by_webhook ON slack_links (environment_id, webhook_id, id);
+
 CREATE TABLE stalled_rules (
   environment_id TEXT NOT NULL PRIMARY KEY REFERENCES environments (id),
   idle_minutes INTEGER NOT NULL,
@@ -996,6 +1018,7 @@ CREATE TABLE webhooks (
   secret TEXT NOT NULL, -- needed as it is, to sign
   previous_secret TEXT,
   previous_until INTEGER, -- until when messages are signed with the previous secret too
+  signing_secret TEXT, -- of the Slack app, to verify its requests
   created_at INTEGER NOT NULL,
   disabled_at INTEGER,
   disabled_reason TEXT,

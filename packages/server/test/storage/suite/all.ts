@@ -36,6 +36,7 @@ import { runsSuite } from './runs.ts'
 import { scoresSuite } from './scores.ts'
 import { searchSuite } from './search.ts'
 import { simulationsSuite } from './simulations.ts'
+import { slackLinksSuite } from './slack-links.ts'
 import { stalledSuite } from './stalled.ts'
 import { timelineSuite } from './timeline.ts'
 import { usageSuite } from './usage.ts'
@@ -83,6 +84,7 @@ const SUITES = [
   issuePropertySuite,
   reviewSuite,
   webhooksSuite,
+  slackLinksSuite,
   listBytesSuite,
   idempotencySuite,
 ]

@@ -24,6 +24,7 @@ export function decision(given: Partial<DecisionRow> = {}): DecisionRow {
     deciderKind: 'operator',
     deciderId: 'op-1',
     deciderName: 'Ada',
+    via: null,
     now: NOON + MINUTE,
     ...given,
   }
@@ -42,5 +43,6 @@ export const pending = {
   deciderKind: null,
   deciderId: null,
   deciderName: null,
+  decidedVia: null,
   importedAt: null,
 } as const satisfies Partial<ApprovalRow>

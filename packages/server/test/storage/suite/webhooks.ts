@@ -9,7 +9,7 @@ import { append, event, newId, NOON } from './sample.ts'
 
 const KIND = 'deliver_webhook'
 
-async function newEnvironment(storage: Storage): Promise<string> {
+export async function newEnvironment(storage: Storage): Promise<string> {
   const [workspaceId, id] = [newId(), newId()]
   await storage.createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
   await storage.createEnvironment({ id, workspaceId, name: 'production', createdAt: NOON }, [])
@@ -31,6 +31,7 @@ export async function newWebhook(
     secret: 'whsec_AAAA',
     previousSecret: null,
     previousUntil: null,
+    signingSecret: null,
     createdAt: NOON,
     disabledAt: null,
     disabledReason: null,

@@ -408,12 +408,32 @@ CREATE TABLE webhooks (
   secret text NOT NULL, -- needed as it is, to sign
   previous_secret text,
   previous_until bigint, -- until when messages are signed with the previous secret too
+  signing_secret text, -- of the Slack app, to verify its requests
   created_at bigint NOT NULL,
   disabled_at bigint,
   disabled_reason text,
   dropped_deliveries bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
+
+-- Slack users. Without an operator: one who got a code, of which only the SHA-256 is kept.
+CREATE TABLE slack_links (
+  id text COLLATE "C" PRIMARY KEY,
+  environment_id text COLLATE "C" NOT NULL,
+  webhook_id text COLLATE "C" NOT NULL REFERENCES webhooks (id),
+  team_id text COLLATE "C" NOT NULL,
+  team_name text NOT NULL,
+  user_id text COLLATE "C" NOT NULL,
+  user_name text NOT NULL,
+  operator_id text COLLATE "C" REFERENCES operators (id), -- as whom the Slack user decides
+  code_hash text COLLATE "C",
+  code_expires_at bigint, -- null: the person confirmed it
+  changed_at bigint NOT NULL, -- when the code was made, or the person confirmed
+  UNIQUE (environment_id, webhook_id, team_id, user_id)
+);
+CREATE INDEX slack_links_by_webhook ON slack_links (environment_id, webhook_id, id);
+CREATE INDEX slack_links_by_operator ON slack_links (operator_id, id) WHERE operator_id IS NOT NULL;
+CREATE INDEX slack_links_by_expiry ON slack_links (code_expires_at) WHERE code_expires_at IS NOT NULL;
 
 -- Messages, for each webhook on its own. The newest of each are kept.
 CREATE TABLE webhook_deliveries (
@@ -931,6 +951,7 @@ CREATE TABLE approvals (
   decider_kind text,
   decider_id text,
   decider_name text,
+  decided_via text, -- slack; null: the operator API
   reason text,
   imported_at bigint,
   PRIMARY KEY (environment_id, id),

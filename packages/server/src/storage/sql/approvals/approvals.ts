@@ -57,6 +57,7 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
     deciderKind: null,
     deciderId: null,
     deciderName: null,
+    decidedVia: null,
     importedAt: null,
     revision,
   }
@@ -100,7 +101,7 @@ async function decideApprovals(
       others.filter((id) => !expired.has(id)),
     ),
   )
-  await announceApprovals(sql, environmentId, 'approval.decided', [...decided.values()], now)
+  await announceApprovals(sql, environmentId, 'approval.decided', [...decided.values()], now, decision.via?.webhookId)
   await insertAudit(
     sql,
     audit.filter(({ targetId }) => decided.has(targetId)),
@@ -127,13 +128,13 @@ async function decide(
   sql: Sql,
   { environmentId, now, revision }: ChangeOfApprovals,
   ids: string[],
-  { status, reason, deciderKind, deciderId, deciderName }: DecisionRow,
+  { status, reason, deciderKind, deciderId, deciderName, via }: DecisionRow,
 ): Promise<ApprovalRow[]> {
   const text = `UPDATE approvals SET status = ?, revision = ?, decided_at = ?, decision_reason = ?, decider_kind = ?,
-    decider_id = ?, decider_name = ?
+    decider_id = ?, decider_name = ?, decided_via = ?
     WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at > ? AND imported_at IS NULL
     RETURNING ${COLUMNS}`
-  const set = [status, revision, now, reason, deciderKind, deciderId, deciderName]
+  const set = [status, revision, now, reason, deciderKind, deciderId, deciderName, via?.kind ?? null]
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [...set, environmentId, ...chunk, now]))
 }
 

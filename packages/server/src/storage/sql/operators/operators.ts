@@ -3,7 +3,7 @@ import { read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { MemberRow, NewOperator, OperatorRow, RoleChange } from '../../operators.ts'
+import type { MemberRow, NewOperator, OperatorRow, PersonRoles, RoleChange } from '../../operators.ts'
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision, lockControl } from '../revision.ts'
@@ -94,6 +94,7 @@ async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promis
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
   await endWaysIn(sql, id)
+  await sql.run('DELETE FROM slack_links WHERE operator_id = ?', [id])
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = ?', [id])
   await sql.run('DELETE FROM operator_roles WHERE operator_id = ?', [id])
   if ((await sql.run('DELETE FROM operators WHERE id = ?', [id])) === 0) return 'unknown'
@@ -148,6 +149,18 @@ export async function insertOperator(sql: Sql, operator: NewOperator): Promise<b
     await sql.run(text, [password.accountId, id, id, password.hash, createdAt, createdAt])
   }
   return true
+}
+
+/** Everything that decides what a person may do. */
+export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles> {
+  const roles = await sql.all<{ workspaceId: string | null; role: Role }>(
+    `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles WHERE operator_id = ? ORDER BY scope`,
+    [operatorId],
+  )
+  return {
+    everywhere: roles.find(({ workspaceId }) => workspaceId === null)?.role ?? null,
+    roles: roles.flatMap(({ workspaceId, role }) => (workspaceId === null ? [] : [{ workspaceId, role }])),
+  }
 }
 
 export async function giveRole(sql: Sql, scope: string, operatorId: string, role: Role, now: number): Promise<void> {

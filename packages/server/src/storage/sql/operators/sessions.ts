@@ -1,9 +1,8 @@
 import { read, write } from '../act.ts'
-import type { Role } from '@tacho/contract/operator/access.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
-import { WORKSPACE_OF_SCOPE } from './operators.ts'
+import { rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
@@ -36,20 +35,8 @@ async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | nu
   const found = await sql.get<FoundSession>(text, [tokenHash])
   if (found === null) return null
   const { sessionId, expiresAt, ...operator } = found
-  const roles = await sql.all<{ workspaceId: string | null; role: Role }>(
-    `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles WHERE operator_id = ? ORDER BY scope`,
-    [operator.id],
-  )
-  return {
-    id: tokenHash,
-    hash: tokenHash,
-    sessionId,
-    expiresAt,
-    revokedAt: null,
-    operator,
-    everywhere: roles.find(({ workspaceId }) => workspaceId === null)?.role ?? null,
-    roles: roles.flatMap(({ workspaceId, role }) => (workspaceId === null ? [] : [{ workspaceId, role }])),
-  }
+  const roles = await rolesOf(sql, operator.id)
+  return { id: tokenHash, hash: tokenHash, sessionId, expiresAt, revokedAt: null, operator, ...roles }
 }
 
 function listSessions(sql: Sql, operatorId: string, now: number): Promise<SessionListRow[]> {
@@ -120,8 +107,9 @@ async function removeSecondFactor(sql: Sql, operatorId: string, now: number, aud
   await growRevision(sql)
 }
 
-/** Deletes expired sessions and challenges, which nothing else would remove. */
+/** Deletes expired sessions, challenges and codes for Slack, which nothing else would remove. */
 async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
+  await sql.run('DELETE FROM slack_links WHERE code_expires_at <= ?', [now])
   const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= ?', [now])
   return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= ?', [now]))
 }

@@ -1,6 +1,6 @@
 /** What webhooks report about approvals, issues and alerts. Nothing here comes from a payload. */
 import type { AlertNewsRow } from '../../alerts.ts'
-import type { ApprovalRow } from '../../approvals.ts'
+import { approvalData, type ApprovalRow } from '../../approvals.ts'
 import type { IssueRow } from '../../issues.ts'
 import { findAgentNames } from '../agent-list.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
@@ -15,14 +15,15 @@ export async function announceApprovals(
   event: 'approval.requested' | 'approval.decided' | 'approval.expired',
   approvals: ApprovalRow[],
   at: number,
+  decidedBy?: string,
 ): Promise<void> {
   const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
   const names = new Map(agentIds.length > 0 ? await findAgentNames(sql, environmentId, agentIds) : [])
   const news = approvals.map((approval) => {
     const agentName = names.get(approval.agentId ?? '') ?? null
-    return { at, data: { environmentId, ...approvalData(approval), agentName } }
+    return { at, data: approvalData(approval, agentName) }
   })
-  await announce(sql, environmentId, event, news)
+  await announce(sql, environmentId, event, news, decidedBy)
 }
 
 export async function announceIssues(
@@ -61,24 +62,4 @@ const ISSUE = `SELECT id, title, detection_type AS "detectionType", state, occur
 
 function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): object {
   return { issueId: id, ...issue, firstSeenAt: isoTime(firstSeen), lastSeenAt: isoTime(lastSeen) }
-}
-
-function approvalData(approval: ApprovalRow): object {
-  const { id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
-  const { decisionReason, deciderName } = approval
-  const times = { expiresAt: isoTime(approval.expiresAt), decidedAt: isoTime(approval.decidedAt) }
-  const decision = { decisionReason, deciderName }
-  return {
-    approvalId: id,
-    status,
-    toolName,
-    inputHash,
-    agentId,
-    runId,
-    sessionId,
-    policyId,
-    reason,
-    ...times,
-    ...decision,
-  }
 }

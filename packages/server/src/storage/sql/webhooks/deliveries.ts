@@ -49,22 +49,34 @@ const DROPPED_AT_ONCE = 10_000
 const DELIVERY = `id, type, status, attempts, created_at AS "createdAt", last_attempt_at AS "lastAttemptAt",
   next_attempt_at AS "nextAttemptAt", response_status AS "responseStatus", error`
 
+interface Listening {
+  id: string
+  events: string
+  buttons: boolean | number
+}
+
+const OUTCOMES: ReadonlySet<WebhookEvent> = new Set(['approval.decided', 'approval.expired'])
+
 /**
  * Part of the act that causes an event: queues messages to every webhook of the environment that subscribes to it. Returns
- * how many do.
+ * how many do. A webhook with buttons gets the outcome of what it asked, except by the button of its own message (`shownIn`).
  */
 export async function announce(
   sql: Sql,
   environmentId: string,
   type: WebhookEvent,
   happened: { at: number; data: object }[],
+  shownIn?: string,
 ): Promise<number> {
   if (happened.length === 0) return 0
-  const listening = `SELECT id, events FROM webhooks WHERE environment_id = ? AND disabled_at IS NULL ORDER BY id`
+  const listening = `SELECT id, events, signing_secret IS NOT NULL AS buttons FROM webhooks
+    WHERE environment_id = ? AND disabled_at IS NULL ORDER BY id`
   const news = happened.map(({ at, data }) => ({ at, data: JSON.stringify(data) }))
   let webhooks = 0
-  for (const { id: webhookId, events } of await sql.all<{ id: string; events: string }>(listening, [environmentId])) {
-    if (!(JSON.parse(events) as string[]).includes(type)) continue
+  for (const { id: webhookId, events, buttons } of await sql.all<Listening>(listening, [environmentId])) {
+    const chosen = JSON.parse(events) as WebhookEvent[]
+    const asked = buttons && webhookId !== shownIn && OUTCOMES.has(type) && chosen.includes('approval.requested')
+    if (!asked && !chosen.includes(type)) continue
     const of = { webhookId, environmentId, type }
     await insertDeliveries(
       sql,

@@ -28,12 +28,15 @@ const NAMES = {
   secret: 'secret',
   previousSecret: 'previous_secret',
   previousUntil: 'previous_until',
+  signingSecret: 'signing_secret',
   createdAt: 'created_at',
   disabledAt: 'disabled_at',
   disabledReason: 'disabled_reason',
   droppedDeliveries: 'dropped_deliveries',
 } as const satisfies Record<keyof WebhookRow, string>
 const COLUMNS = selectList(NAMES)
+
+const UNLINK = 'DELETE FROM slack_links WHERE environment_id = ? AND webhook_id = ?'
 
 type Stored = Omit<WebhookRow, 'events'> & { events: string }
 
@@ -81,12 +84,14 @@ async function changeWebhook(
     const values = names.map((name) => valueOf(change[name] ?? null))
     const text = `UPDATE webhooks SET ${set} WHERE environment_id = ? AND id = ?`
     if ((await sql.run(text, [...values, environmentId, id])) === 0) return null
+    // People confirmed their links for the Slack app of the old secret.
+    if (change.signingSecret !== undefined) await sql.run(UNLINK, [environmentId, id])
     await insertAudit(sql, audit)
   }
   return findWebhook(sql, environmentId, id)
 }
 
-/** Also deletes its deliveries. */
+/** Also deletes its deliveries and the links of Slack users. */
 async function removeWebhook(
   sql: Sql,
   environmentId: string,
@@ -101,6 +106,7 @@ async function removeWebhook(
     [environmentId, environmentId, id],
   )
   await sql.run('DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?', [environmentId, id])
+  await sql.run(UNLINK, [environmentId, id])
   await sql.run('DELETE FROM webhooks WHERE environment_id = ? AND id = ?', [environmentId, id])
   await insertAudit(sql, audit)
   return webhook

@@ -396,12 +396,32 @@ CREATE TABLE webhooks (
   secret TEXT NOT NULL, -- needed as it is, to sign
   previous_secret TEXT,
   previous_until INTEGER, -- until when messages are signed with the previous secret too
+  signing_secret TEXT, -- of the Slack app, to verify its requests
   created_at INTEGER NOT NULL,
   disabled_at INTEGER,
   disabled_reason TEXT,
   dropped_deliveries INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX webhooks_by_environment ON webhooks (environment_id, id);
+
+-- Slack users. Without an operator: one who got a code, of which only the SHA-256 is kept.
+CREATE TABLE slack_links (
+  id TEXT NOT NULL PRIMARY KEY,
+  environment_id TEXT NOT NULL,
+  webhook_id TEXT NOT NULL REFERENCES webhooks (id),
+  team_id TEXT NOT NULL,
+  team_name TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  user_name TEXT NOT NULL,
+  operator_id TEXT REFERENCES operators (id), -- as whom the Slack user decides
+  code_hash TEXT,
+  code_expires_at INTEGER, -- null: the person confirmed it
+  changed_at INTEGER NOT NULL, -- when the code was made, or the person confirmed
+  UNIQUE (environment_id, webhook_id, team_id, user_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX slack_links_by_webhook ON slack_links (environment_id, webhook_id, id);
+CREATE INDEX slack_links_by_operator ON slack_links (operator_id, id) WHERE operator_id IS NOT NULL;
+CREATE INDEX slack_links_by_expiry ON slack_links (code_expires_at) WHERE code_expires_at IS NOT NULL;
 
 -- Messages, for each webhook on its own. The newest of each are kept.
 CREATE TABLE webhook_deliveries (
@@ -881,6 +901,7 @@ CREATE TABLE approvals (
   decider_kind TEXT,
   decider_id TEXT,
   decider_name TEXT,
+  decided_via TEXT, -- slack; null: the operator API
   reason TEXT,
   imported_at INTEGER,
   PRIMARY KEY (environment_id, id),

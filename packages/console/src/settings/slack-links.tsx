@@ -1,0 +1,128 @@
+/** Slack users who decide as people: of one webhook for admins, and one's own. */
+import { allItems } from '@tacho/client/items.ts'
+import type { SlackLink } from '@tacho/contract/operator/slack-link.ts'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../api.ts'
+import { Button } from '../ui/button.tsx'
+import type { Column } from '../ui/data-table.tsx'
+import { Refused } from '../ui/refused.tsx'
+import { Nothing, Section } from '../ui/section.tsx'
+import { ShownText } from '../ui/shown-text.tsx'
+import { Time } from '../ui/time.tsx'
+import { Confirm } from './confirm.tsx'
+import { ListedTable } from './listed.tsx'
+import { webhooksQuery } from './webhook.tsx'
+
+interface Params {
+  environmentId: string
+  webhookId: string
+}
+
+/** Slack says the names, so they can lie like any text. */
+export function SlackUser({ of }: { of: Pick<SlackLink, 'userName' | 'userId' | 'teamName' | 'teamId'> }) {
+  return (
+    <>
+      <bdi className="block truncate font-medium">
+        <ShownText text={of.userName === '' ? of.userId : of.userName} />
+      </bdi>
+      <span className="block truncate text-soft">
+        <ShownText text={`${of.userId} in ${of.teamName === '' ? of.teamId : of.teamName}`} />
+      </span>
+    </>
+  )
+}
+
+export function SlackUsers({ params }: { params: Params }) {
+  const cache = useQueryClient()
+  const [stops, setStops] = useState(false)
+  const queryKey = ['slack-links', params.webhookId]
+  return (
+    <Section
+      title="Slack users who decide"
+      className="mt-6"
+      note={
+        <Button look="quiet" onClick={() => setStops(true)}>
+          No more decisions in Slack…
+        </Button>
+      }
+    >
+      <Links
+        queryKey={queryKey}
+        read={() => allItems(api.listSlackLinks, { params, query: { limit: 200 } })}
+        remove={(linkId) => api.removeSlackLink({ params: { ...params, linkId } })}
+        empty="Nobody yet. The first press of a button answers with a link, only to the person who pressed."
+        withPerson
+      />
+      {stops && (
+        <Confirm
+          title="No more decisions in Slack?"
+          act="Remove the signing secret"
+          run={() => api.changeWebhook({ params, body: { signingSecret: null } })}
+          onSettled={() => cache.invalidateQueries(webhooksQuery(params.environmentId))}
+          onClose={() => setStops(false)}
+        >
+          Messages get no buttons, presses are refused, and all links of Slack users are removed.
+        </Confirm>
+      )}
+    </Section>
+  )
+}
+
+/** Nothing, as long as there is none. */
+export function OwnSlackUsers() {
+  const own = useQuery({ queryKey: OWN, queryFn: readOwn })
+  if (!own.data || own.data.length === 0) return null
+  return (
+    <Section title="Slack" className="mt-8" note="These Slack users decide as you.">
+      <Links
+        queryKey={OWN}
+        read={readOwn}
+        remove={(linkId) => api.removeOwnSlackLink({ params: { linkId } })}
+        empty="None."
+      />
+    </Section>
+  )
+}
+
+const OWN = ['own slack-links']
+const readOwn = async () => (await api.listOwnSlackLinks()).items
+
+interface LinksProps {
+  queryKey: string[]
+  read: () => Promise<SlackLink[]>
+  remove: (id: string) => Promise<unknown>
+  empty: string
+  withPerson?: boolean
+}
+
+function Links({ queryKey, read, remove, empty, withPerson = false }: LinksProps) {
+  const cache = useQueryClient()
+  const list = useQuery({ queryKey, queryFn: read })
+  const removal = useMutation({ mutationFn: remove, onSettled: () => cache.invalidateQueries({ queryKey }) })
+  const columns: Column<SlackLink>[] = [
+    { head: 'Slack user', main: true, cell: (link) => <SlackUser of={link} /> },
+    { head: 'Linked', wide: true, cell: ({ linkedAt }) => <Time at={linkedAt} /> },
+    {
+      head: 'Actions',
+      right: true,
+      cell: ({ id, userName }) => (
+        <Button
+          look="quiet"
+          busy={removal.isPending && removal.variables === id}
+          aria-label={`Remove the link of ${userName}`}
+          onClick={() => removal.mutate(id)}
+        >
+          Remove
+        </Button>
+      ),
+    },
+  ]
+  if (withPerson) columns.splice(1, 0, { head: 'Decides as', cell: ({ operator }) => <bdi>{operator.email}</bdi> })
+  return (
+    <>
+      <Refused error={removal.error} className="mb-2" />
+      <ListedTable label="Slack users" columns={columns} list={list} empty={<Nothing>{empty}</Nothing>} />
+    </>
+  )
+}

@@ -1,0 +1,51 @@
+/** Decides approvals, for every way in which a person can. */
+import type { NewDecision } from '@tacho/contract/operator/approval.ts'
+import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
+import type { SlackUser } from '../../storage/slack-links.ts'
+import type { ApprovalFeed } from '../approval-feed.ts'
+import type { Deps } from '../deps.ts'
+import { entryOf, type Acting } from './audit.ts'
+import { agentNames } from './named-approvals.ts'
+
+/** Whoever acts was admitted with the access of the route `decideApproval`. */
+export interface Deciding extends Acting {
+  /** By a button of a webhook's message; without it, in the operator API. */
+  slack?: SlackUser & { webhookId: string }
+}
+
+export type NamedDecided = Decided & { agentName: string | null }
+export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
+
+/** Each decision and each refusal gets its own audit entry. The rows are of the environment in the scope. */
+export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
+  return async (by, rows, { decision, reason = null }) => {
+    const { environment, actor } = by.scope
+    if (environment === null) throw new Error('a decision needs an environment')
+    const at = now()
+    const names = await agentNames(storage, environment.id, rows)
+    const verb = decision === 'APPROVED' ? 'approve' : 'reject'
+    const entry = (row: ApprovalRow, action: string, more: object = {}) => {
+      const { id, toolName, inputHash, agentId, policyId, runId } = row
+      const agentName = names.get(agentId ?? '') ?? null
+      const slack = by.slack && { slack: by.slack }
+      const detail = { toolName, inputHash, agentId, agentName, policyId, runId, reason, ...slack, ...more }
+      return entryOf(by, at, action, { kind: 'approval', id }, detail)
+    }
+    // The decider is always the authenticated caller, never a name in the request.
+    const { kind: deciderKind, id: deciderId, name: deciderName } = actor
+    const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
+    const decided = await storage.decideApprovals(
+      environment.id,
+      rows.map(({ id }) => id),
+      { status: decision, reason, deciderKind, deciderId, deciderName, via, now: at },
+      rows.map((row) => entry(row, `approval.${verb}`)),
+    )
+    feed.look()
+    const refused = decided.flatMap(({ outcome, approval }) => (outcome === 'refused' ? [approval] : []))
+    if (refused.length > 0) {
+      const entries = refused.map((row) => entry(row, `approval.${verb}.refused`, { status: row.status }))
+      await storage.appendAudit(entries)
+    }
+    return decided.map((each) => ({ ...each, agentName: names.get(each.approval?.agentId ?? '') ?? null }))
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Decisions by the buttons of a message in Slack. Slack signs its requests with the secret of the app, and nothing of a request
+ * is read before its signature is checked. A linked Slack user decides as the person, in the way of the operator API.
+ */
+import { randomBytes } from 'node:crypto'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { newSlackCode } from '../../domain/credential.ts'
+import {
+  askedText,
+  isSignedBySlack,
+  onlyForThem,
+  outcomeMessage,
+  refusedText,
+  slackLinkAddress,
+  slackPressOf,
+  slackSignatureOf,
+  type SlackPress,
+} from '../../domain/slack.ts'
+import { isUuid, uuidv7 } from '../../storage/uuid.ts'
+import type { WebhookRow } from '../../storage/webhooks.ts'
+import type { ApprovalReader } from '../approval-reader.ts'
+import type { Deps } from '../deps.ts'
+import { holderOf } from '../holder.ts'
+import { admitActor, personActor } from './access.ts'
+import { entryOf } from './audit.ts'
+import { createDecide } from './decide.ts'
+import type { OperatorLimits } from './limits.ts'
+import { createRateLimit, limitRate } from '../rate-limit.ts'
+import { readBody } from '../read-body.ts'
+import { isRefusal, refuse, replyError } from '../reply-error.ts'
+
+const FORM = 'application/x-www-form-urlencoded'
+/** The same for every reason, so that strangers learn nothing. */
+const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
+const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
+const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
+/** Messages to Slack under way; beyond these, the next press says what was decided. */
+const ANSWERS = 200
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    slackWebhook: WebhookRow | null
+  }
+}
+
+export function slackRoutes(
+  app: FastifyInstance,
+  deps: Deps,
+  { feed, current }: ApprovalReader,
+  operatorLimits: OperatorLimits,
+): void {
+  const { storage, memory, now, publicUrl, sendToWebhook } = deps
+  const { slackRequestsPerSecond: requestsPerSecond } = LIMITS
+  const limit = createRateLimit({ requestsPerSecond, nodes: () => storage.nodes(), subject: 'webhook' })
+  const decide = createDecide(deps, feed)
+  const { access } = OPERATOR_ROUTES.decideApproval
+  let answers = 0
+
+  app.decorateRequest('slackWebhook', null)
+  app.route({
+    method: 'POST',
+    url: SLACK_PATH.replaceAll(/\{(\w+)\}/g, ':$1'),
+    onRequest: async (request, reply) => {
+      const refusal = operatorLimits.byAddress(request, reply) ?? (await admit(request, reply))
+      if (refusal) return replyError(request, reply, refusal)
+    },
+    handler: async (request, reply) => {
+      const { slackWebhook: webhook, bodyBytes } = request
+      const press = bodyBytes && slackPressOf(bodyBytes)
+      if (webhook && press) answer(webhook, press, await messagesTo(press, webhook, request))
+      // Slack shows an error for anything else, and reads no message here.
+      return reply.code(200).send('')
+    },
+  })
+
+  async function admit(request: FastifyRequest, reply: FastifyReply) {
+    const { environmentId = '', webhookId = '' } = request.params as Record<string, string>
+    const { 'x-slack-request-timestamp': timestamp, 'x-slack-signature': given } = request.headers
+    const signature = slackSignatureOf({ timestamp, signature: given }, now())
+    if (signature === null || !isUuid(environmentId) || !isUuid(webhookId)) return NOT_SIGNED
+    const webhook = await storage.findWebhook(environmentId.toLowerCase(), webhookId.toLowerCase())
+    if (!webhook || webhook.signingSecret === null || webhook.disabledAt !== null) return NOT_SIGNED
+    const body = await readBody(request.raw, reply.raw, {
+      maxBytes: LIMITS.slackBodyBytes,
+      memory,
+      holder: holderOf(request),
+      binaryType: FORM,
+    })
+    if (isRefusal(body)) return body
+    if (!isSignedBySlack(webhook.signingSecret, signature, body)) return NOT_SIGNED
+    request.slackWebhook = webhook
+    request.bodyBytes = body
+    return limitRate(limit, reply, webhook.id)
+  }
+
+  /** Decides, and returns what Slack shows. Nothing of the request but its signed ids decides anything. */
+  async function messagesTo(press: SlackPress, webhook: WebhookRow, request: FastifyRequest): Promise<object[]> {
+    const { environmentId, id: webhookId } = webhook
+    const person = await storage.findLinkedPerson(environmentId, webhookId, press)
+    if (person === null) return [onlyForThem(await askForLink(press, webhook))]
+    const { scope, refusal } = await admitActor(storage, personActor(person, person), access, { environmentId })
+    const { teamId, teamName, userId, userName, approvalId, decision } = press
+    const by = { scope, requestId: request.id, slack: { webhookId, teamId, teamName, userId, userName } }
+    if (refusal) {
+      const tooMany = operatorLimits.ofRefusedChanges(person.id)
+      const target = { kind: 'approval', id: isUuid(approvalId) ? approvalId : '' }
+      const detail = { needs: access, slack: by.slack }
+      if (!tooMany) await storage.appendAudit([entryOf(by, now(), 'approval.decide.refused', target, detail)])
+      return [onlyForThem(NOT_ALLOWED)]
+    }
+    const row = isUuid(approvalId) ? await current.find(environmentId, approvalId) : null
+    const [decided] = row ? await decide(by, [row], { decision }) : []
+    if (!decided?.approval) return [onlyForThem(NO_APPROVAL)]
+    const { approval, agentName, outcome } = decided
+    const place = scope.environment && {
+      environment: scope.environment.name,
+      url: placeOf(scope.environment.workspaceId, environmentId),
+    }
+    const late = outcome === 'decided' ? [] : [onlyForThem(refusedText(approval))]
+    return approval.status === 'PENDING' ? late : [outcomeMessage(approval, agentName, place), ...late]
+  }
+
+  const placeOf = (workspaceId: string, environmentId: string) => `${publicUrl()}/w/${workspaceId}/${environmentId}`
+
+  async function askForLink(
+    { teamId, teamName, userId, userName }: SlackPress,
+    { environmentId, id: webhookId }: WebhookRow,
+  ): Promise<string> {
+    const { environment } = await storage.findTenant(environmentId)
+    if (environment === null) return NO_APPROVAL
+    const changedAt = now()
+    const { text: code, hash: codeHash } = newSlackCode(randomBytes)
+    const asked = await storage.askSlackLink({
+      id: uuidv7(changedAt, randomBytes),
+      environmentId,
+      webhookId,
+      teamId,
+      teamName,
+      userId,
+      userName,
+      codeHash,
+      codeExpiresAt: changedAt + LIMITS.slackCodeMs,
+      changedAt,
+    })
+    if (asked !== 'asked') return NOT_ASKED[asked]
+    return askedText(slackLinkAddress(placeOf(environment.workspaceId, environmentId), webhookId, code))
+  }
+
+  /** Does not wait: Slack waits for the reply three seconds at most. */
+  function answer(webhook: WebhookRow, { responseUrl }: SlackPress, messages: object[]): void {
+    // Slack answers where it takes messages. So a request cannot make the server call another host.
+    if (URL.parse(responseUrl)?.origin !== new URL(webhook.url).origin || answers >= ANSWERS) {
+      app.log.warn({ webhookId: webhook.id }, 'could not answer in Slack')
+      return
+    }
+    answers++
+    void send().finally(() => answers--)
+
+    async function send(): Promise<void> {
+      for (const message of messages) {
+        const headers = { 'content-type': 'application/json', 'user-agent': 'Tacho-Webhooks' }
+        const sent = await sendToWebhook({ url: responseUrl, headers, body: JSON.stringify(message) })
+        if (!sent.ok) app.log.warn({ webhookId: webhook.id, error: sent.error }, 'could not answer in Slack')
+      }
+    }
+  }
+}
+
+const NOT_ASKED = {
+  linked: 'Nothing is decided yet: your Slack account was linked just now. Press again.',
+  gone: NO_APPROVAL,
+  too_many: `Nothing is decided: ${LIMITS.slackLinks} Slack users are linked already. An admin can remove some.`,
+  too_often: 'Nothing is decided: too many people asked for a link just now. Press again in a minute.',
+} as const
