@@ -172,6 +172,8 @@ async function play(service: Service, tick: (ms: number) => number): Promise<Pla
   await walk('/runs/ties/events?limit=4')
 
   // Operators read the same runs.
+  for (const before of ['%00', '%ED%A0%80', 'nothing'])
+    await operator(`${environment}/runs/run/events?order=latest&before=${before}`)
   await walk(`${environment}/runs?limit=2`, operator)
   await walk(`${environment}/runs/ties/events?limit=5`, operator)
   await walk(`${environment}/runs/ties/events?limit=5&order=arrival`, operator)

@@ -32,7 +32,8 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
     const run = await storage.findRun(environment.id, params.runId)
     if (!run) return refuse('not_found', 'The run does not exist')
     const of = [environment.id, 'event rows', run.id, order, before, eventType, q]
-    const named = before === undefined ? null : await storage.findEvent(environment.id, params.runId, before)
+    const isFindable = before !== undefined && isStorableText(before)
+    const named = isFindable ? await storage.findEvent(environment.id, params.runId, before) : null
     if (before !== undefined && named === null) return refuse('not_found', 'The event does not exist')
     const after = placeAt<Position>(cursors, of, cursor) ?? (named && placeOf(named.event))
     const filter = filterOf(eventType, q)

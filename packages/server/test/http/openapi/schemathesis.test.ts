@@ -33,6 +33,7 @@ const STRICTER: Record<string, OperationName[]> = {
   'a filter by a score': ['listOperatorRuns', 'createRunView', 'changeRunView', 'exportEnvironment', 'exportParquet'],
   'a range of times': ['searchEvents', 'listUnpricedModels', 'readUsage', 'readUsagePoints', 'readCompleteness'],
   'fields that need or exclude each other': [
+    'listEventRows',
     'decideApprovals',
     'listDeploymentChanges',
     'createErasure',
