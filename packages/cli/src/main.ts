@@ -92,7 +92,7 @@ export const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./commands/apply.ts')).addApply,
   },
   webhooks: {
-    about: 'notify other programs, Slack, Teams or PagerDuty',
+    about: 'notify other programs, Slack, Teams or PagerDuty, or people by mail',
     load: async () => (await import('./commands/webhooks.ts')).addWebhooks,
   },
   alerts: {

@@ -74,7 +74,7 @@ export const WEBHOOK_EVENTS = [
 ] as const
 
 /** `standard`: signed JSON (Standard Webhooks). The others are messages for that service. */
-export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty'] as const
+export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail'] as const
 
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 

@@ -68,7 +68,8 @@ Examples:
   tacho webhooks create https://example.com/tacho --events approval.requested,issue.opened > webhook.secret
   tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --events approval.requested
   tacho webhooks create https://hooks.slack.com/services/T0/B0/x --format slack --signing-secret < slack.secret
-  tacho webhooks create 'https://events.pagerduty.com/v2/enqueue?routing_key=R0' --format pagerduty --events alert.firing,alert.resolved`,
+  tacho webhooks create 'https://events.pagerduty.com/v2/enqueue?routing_key=R0' --format pagerduty --events alert.firing,alert.resolved
+  tacho webhooks create mailto:ada@example.com --format mail --events approval.requested,alert.firing`,
     )
     .action(create)
 

@@ -23,7 +23,9 @@ const FORMATS = [
     name: 'PagerDuty',
     note: 'Events, version 2: https://events.pagerduty.com/v2/enqueue?routing_key=… with the integration key.',
   },
+  { value: 'mail', name: 'Mail', note: 'To a member of the workspace, if the server has a mail server.' },
 ] as const
+const MAILTO = 'mailto:'
 
 interface Props {
   environmentId: string
@@ -42,7 +44,9 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
   const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change })
   const [format, setFormat] = useState<WebhookFormat>(webhook?.format ?? 'standard')
   const [secret, setSecret] = useState('')
-  const url = draft.url.trim()
+  const isMail = format === 'mail'
+  const address = draft.url.trim()
+  const url = isMail && address !== '' && !address.startsWith(MAILTO) ? MAILTO + address : address
   const save = useMutation({
     async mutationFn() {
       const signingSecret = secret.trim()
@@ -66,9 +70,9 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
     >
       <div className="flex flex-col gap-4">
         <Field
-          label="Address"
-          type="url"
-          placeholder="https://"
+          label={isMail ? 'E-mail address of a member' : 'Address'}
+          type={isMail ? 'text' : 'url'}
+          placeholder={isMail ? '' : 'https://'}
           maxLength={LIMITS.webhookUrlChars}
           value={draft.url}
           onChange={(event) => set({ url: event.target.value })}

@@ -10,7 +10,8 @@ export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 const url = Type.String({
   minLength: 1,
   maxLength: LIMITS.webhookUrlChars,
-  description: 'https or http address of a host that resolves to public addresses, without user and password',
+  description:
+    'https or http address of a host that resolves to public addresses, without user and password. For the format mail: mailto: and the address of a member of the workspace',
 })
 const events = Type.Array(Type.Enum([...WEBHOOK_EVENTS], { $id: 'WebhookEvent' }), {
   minItems: 1,

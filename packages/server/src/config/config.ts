@@ -3,6 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { API_KEY_FORM, OPERATOR_TOKEN_FORM, parseApiKey, parseOperatorToken } from '../domain/credential.ts'
 import { nearestName } from './nearest-name.ts'
 import { isEmail, lowerCase } from '../domain/email.ts'
+import { smtpServerOf } from '../domain/smtp-server.ts'
 import {
   choice,
   integer,
@@ -120,6 +121,19 @@ export const SETTINGS = {
     webAddress,
     'an http or https address without a query',
   ),
+  smtpUrl: secretText(
+    {
+      placeholder: 'url',
+      help: 'Mail server, such as smtps://user:password@smtp.example.com; enables webhooks by mail',
+    },
+    (given) => smtpServerOf(given) !== null,
+    'smtp:// or smtps://, with user and password if needed, and without a path or query',
+  ),
+  mailFrom: optional(
+    { placeholder: 'address', help: 'Sender of mail' },
+    (given) => (isEmail(given) ? given : null),
+    'an e-mail address',
+  ),
   oidcIssuer: optional(
     { placeholder: 'address', help: 'Identity provider for sign-in; its endpoints are discovered automatically' },
     webAddress,
@@ -226,7 +240,9 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   }
   if (faults.length > 0) return { ok: false, faults }
   const config = Object.freeze(values) as Config
-  const together = [workersFault(config), identityProviderFault(config)].filter((fault) => fault !== null)
+  const together = [workersFault(config), identityProviderFault(config), mailFault(config)].filter(
+    (fault) => fault !== null,
+  )
   return together.length === 0 ? { ok: true, config } : { ok: false, faults: together }
 }
 
@@ -244,6 +260,12 @@ function identityProviderFault(config: Config): string | null {
   const missing = needed.filter((name) => config[name] === null).map(variableOf)
   if (given === undefined || missing.length === 0) return null
   return `${variableOf(given)} configures an identity provider, which also needs ${missing.join(', ')}.`
+}
+
+function mailFault({ smtpUrl, mailFrom }: Config): string | null {
+  if ((smtpUrl === null) === (mailFrom === null)) return null
+  const [given, missing] = smtpUrl === null ? (['mailFrom', 'smtpUrl'] as const) : (['smtpUrl', 'mailFrom'] as const)
+  return `${variableOf(given)} is for mail, which also needs ${variableOf(missing)}.`
 }
 
 function anyText(given: string): string | null {

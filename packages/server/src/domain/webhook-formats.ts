@@ -25,7 +25,7 @@ export interface WebhookNews {
   hasButtons?: boolean
 }
 
-interface Told {
+export interface Told {
   title: string
   /** The client's words, or what happened in a line. */
   about: string | null
@@ -83,7 +83,7 @@ export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place
   return typeof data['alertId'] === 'string' ? `${place.url}/alerts` : null
 }
 
-function toTold(news: WebhookNews): Told {
+export function toTold(news: WebhookNews): Told {
   const { type, data, place } = news
   const about = data['title'] ?? data['reason']
   const facts = Object.entries(SHOWN)
@@ -115,7 +115,7 @@ function shown(data: Record<string, unknown>, name: string): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-type Shaped = Exclude<WebhookFormat, 'standard'>
+type Shaped = Exclude<WebhookFormat, 'standard' | 'mail'>
 /** The address and the body of a message. */
 export const SHAPES: Record<Shaped, (news: WebhookNews, url: string) => { url: string; body: object }> = {
   slack: (news, url) => ({ url, body: slackMessage(news) }),
@@ -151,7 +151,7 @@ export function slackMessage(news: WebhookNews): object {
   }
 }
 
-const OPEN = 'Open in the console'
+export const OPEN = 'Open in the console'
 
 function buttonsOf({ type, data, hasButtons = false }: WebhookNews): object[] {
   const { approvalId: value, toolName } = data
@@ -179,7 +179,7 @@ export function slackText(text: string, chars: number): string {
   return cut(text, chars).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-function cut(text: string, chars: number): string {
+export function cut(text: string, chars: number): string {
   const all = Array.from(text)
   return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
 }

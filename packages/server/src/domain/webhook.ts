@@ -6,7 +6,7 @@ import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks
 import { isoTime } from './run.ts'
 import type { Random } from '../storage/uuid.ts'
 import { pick, isoOf } from './shown.ts'
-import { consolePageOf, SHAPES, type WebhookPlace } from './webhook-formats.ts'
+import { consolePageOf, SHAPES, type WebhookNews, type WebhookPlace } from './webhook-formats.ts'
 
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
@@ -30,17 +30,22 @@ export interface WebhookMessage {
   body: string
 }
 
+export function newsOf({ webhook, delivery }: DeliveryOrder, place: WebhookPlace | null): WebhookNews {
+  const { id, type, createdAt } = delivery
+  const data = JSON.parse(delivery.data) as Record<string, unknown>
+  return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
+}
+
 /** Builds the request of a delivery, signed at `now` with the secret and, while it is valid, the previous secret. */
 export function webhookMessage(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,
   now: number,
 ): WebhookMessage {
-  const { id, type, createdAt } = delivery
-  const data = JSON.parse(delivery.data) as Record<string, unknown>
-  const news = { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
+  const news = newsOf({ webhook, delivery }, place)
+  const { id: _id, type, createdAt, data } = news
   const { url, body: content } =
-    webhook.format === 'standard'
+    webhook.format === 'standard' || webhook.format === 'mail'
       ? { url: webhook.url, body: { type, timestamp: isoTime(createdAt), data: { ...data, url: consolePageOf(news) } } }
       : SHAPES[webhook.format](news, webhook.url)
   const body = JSON.stringify(content)
@@ -69,9 +74,13 @@ export function toWebhook(row: WebhookRow, base: string, showsUrl = true): Webho
   return {
     ...pick(row, 'id', 'environmentId', 'description', 'format', 'events', 'disabledReason', 'droppedDeliveries'),
     ...isoOf(row, 'createdAt', 'disabledAt'),
-    url: showsUrl ? row.url : `${new URL(row.url).origin}/…`,
+    url: showsUrl ? row.url : shortUrl(row),
     interactionsUrl: signingSecret === null ? null : `${base}${path}`,
   }
+}
+
+function shortUrl({ url, format }: WebhookRow): string {
+  return format === 'mail' ? 'mailto:…' : `${new URL(url).origin}/…`
 }
 
 export function toDelivery(row: DeliveryRow): Delivery {

@@ -1,16 +1,20 @@
 /** Sends webhook deliveries. Each delivery has its own attempts and delays, separate from the work queue's. */
-import { nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
+import { mailAddressOf, mailMessage } from '../domain/mail.ts'
+import { newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
-import type { DeliveryAttempt, DeliveryHold } from '../storage/webhooks.ts'
+import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../storage/webhooks.ts'
 import type { WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
-import type { WebhookSender } from './webhook-sender.ts'
+import type { MailSender } from './mail-sender.ts'
+import type { Sent, WebhookSender } from './webhook-sender.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeliverOptions {
-  storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork'>
-  sender: WebhookSender
+  storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork' | 'isMemberAt'>
+  sender: Pick<WebhookSender, 'send'>
+  /** Null: the server sends no mail. */
+  mail?: MailSender | null
   pages: Pick<RunPages, 'placeOf'>
   owner: string
   now: () => number
@@ -22,12 +26,17 @@ const SLOTS = 40
 /** A receiver slower than this is slow: its other messages wait for a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
+/** Between two mails to one address, so that a flood of requests is not one of mails. */
+const MAIL_PAUSE_MS = 10_000
+/** How long a mail waits while others are under way. */
+const BUSY_PAUSE_MS = 1_000
 /** The status a receiver sends to stop deliveries (Standard Webhooks). */
 const GONE = 410
 
 export function deliverWebhooks({
   storage,
   sender,
+  mail = null,
   pages,
   owner,
   now,
@@ -49,17 +58,28 @@ export function deliverWebhooks({
     }
     const startedAt = now()
     const pausedUntil = pauses.get(webhook.id)
-    if (pausedUntil !== undefined && startedAt < pausedUntil) {
-      return storage.postponeWork({ kind, owner, items: [item] }, { dueAt: pausedUntil, error: null, counts: false })
+    const later = (dueAt: number) =>
+      storage.postponeWork({ kind, owner, items: [item] }, { dueAt, error: null, counts: false })
+    if (pausedUntil !== undefined && startedAt < pausedUntil) return later(pausedUntil)
+    const isMail = webhook.format === 'mail'
+    // Before it is sent, because others of the batch are on their way too.
+    if (isMail) pauses.set(webhook.id, startedAt + MAIL_PAUSE_MS)
+    const sent = isMail ? await sendMail(order) : await sender.send(await requestOf(order, startedAt))
+    if (sent === 'no_member') {
+      const disable = 'The address belongs to no member of the workspace'
+      return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: disable, disable })
     }
-    const sent = await sender.send(webhookMessage(order, await pages.placeOf(environmentId), startedAt))
     const at = now()
-    if (at - startedAt < SLOW_MS) pauses.delete(webhook.id)
-    else pauses.set(webhook.id, at + SLOW_PAUSE * (at - startedAt))
+    if (sent === 'busy') {
+      pauses.delete(webhook.id)
+      return later(at + BUSY_PAUSE_MS)
+    }
+    if (at - startedAt >= SLOW_MS) pauses.set(webhook.id, at + SLOW_PAUSE * (at - startedAt))
+    else if (!isMail) pauses.delete(webhook.id)
     const result = { ...ended, at, responseStatus: sent.status }
     if (sent.ok) return storage.recordAttempt({ ...result, status: 'DELIVERED', error: null })
     const gone = sent.status === GONE
-    const next = gone ? null : nextAttemptAt(delivery.attempts + 1, at, random())
+    const next = gone || sent.isFinal ? null : nextAttemptAt(delivery.attempts + 1, at, random())
     const attempt: DeliveryAttempt = {
       ...result,
       status: next === null ? 'FAILED' : 'PENDING',
@@ -68,6 +88,18 @@ export function deliverWebhooks({
       disable: gone ? 'The receiver answered 410: it accepts no more messages' : null,
     }
     return storage.recordAttempt(attempt)
+  }
+
+  const requestOf = async (order: DeliveryOrder, at: number) =>
+    webhookMessage(order, await pages.placeOf(order.webhook.environmentId), at)
+
+  /** Only members of the workspace get mail, also after an admin chose their address. */
+  async function sendMail(order: DeliveryOrder): Promise<Sent | 'busy' | 'no_member'> {
+    const { url, environmentId } = order.webhook
+    const address = mailAddressOf(url)
+    if (address === null || !(await storage.isMemberAt(environmentId, address))) return 'no_member'
+    if (mail === null) return { ok: false, status: null, error: 'This server sends no mail: TACHO_SMTP_URL is not set' }
+    return mail.send(mailMessage(newsOf(order, await pages.placeOf(environmentId)), address))
   }
 
   return {

@@ -9,7 +9,7 @@ import { createHostResolver } from './resolve-host.ts'
 const TIMEOUT_MS = 10_000
 const RESPONSE_BYTES = 64 * 1024
 
-export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string }
+export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }
 
 export interface WebhookSender {
   /** Why this address is not allowed, to append to the field name; null if it is allowed. Resolves the host. */

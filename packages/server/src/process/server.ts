@@ -40,6 +40,7 @@ import { runPages } from '../jobs/run-pages.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { tellGaps } from '../jobs/tell-gaps.ts'
 import { simulate } from '../jobs/simulate.ts'
+import { createMailSender } from '../jobs/mail-sender.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
@@ -102,7 +103,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       closeStalled({ storage, owner, now: storeNow }),
       tellGaps({ storage, pages, owner, now: storeNow }),
       checkAlerts({ storage, prices, owner, now: storeNow }),
-      deliverWebhooks({ storage, sender, pages, owner, now: storeNow }),
+      deliverWebhooks({ storage, sender, mail: createMailSender(config), pages, owner, now: storeNow }),
     ],
     owner,
     now: storeNow,

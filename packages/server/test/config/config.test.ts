@@ -49,6 +49,8 @@ test('without flags and variables the server listens on loopback, port 4680, wit
     initOperatorToken: null,
     initOperatorEmail: null,
     publicUrl: null,
+    smtpUrl: null,
+    mailFrom: null,
     oidcIssuer: null,
     oidcClientId: null,
     oidcClientSecret: null,

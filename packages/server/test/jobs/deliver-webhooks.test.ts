@@ -16,14 +16,13 @@ test('a receiver that does not answer delays its own messages, and no others', a
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
     finishWork: () => Promise.resolve(1),
+    isMemberAt: () => Promise.resolve(true),
     postponeWork: ({ items }, { dueAt, counts }) =>
       Promise.resolve(
         postponed.push(...items.map(({ subjectId }): [string, number, boolean] => [subjectId, dueAt, counts])),
       ),
   }
   const sender: DeliverOptions['sender'] = {
-    check: () => Promise.resolve(null),
-    close: () => Promise.resolve(),
     send({ url }) {
       sent.push(url)
       if (url !== 'silent') return Promise.resolve({ ok: true, status: 200 })
@@ -61,11 +60,10 @@ test('if the result of a message cannot be stored, the others keep their leases 
       return Promise.resolve(recorded.push(id) > 0)
     },
     finishWork: () => Promise.resolve(0),
+    isMemberAt: () => Promise.resolve(true),
     postponeWork: () => Promise.resolve(0),
   }
   const sender: DeliverOptions['sender'] = {
-    check: () => Promise.resolve(null),
-    close: () => Promise.resolve(),
     async send({ url }) {
       sent.push(url)
       if (url === 'slow') await slow.promise
@@ -124,3 +122,48 @@ function orderOf(id: string): DeliveryOrder {
     },
   }
 }
+
+test('a mail goes to a member only, ten seconds after the one before, and waits while others are under way', async () => {
+  let clock = 1_000_000
+  const mails: string[] = []
+  const done: string[] = []
+  const postponed = new Map<string, number>()
+  const storage: DeliverOptions['storage'] = {
+    startDelivery({ id }) {
+      const order = orderOf(id)
+      const url = `mailto:${order.webhook.id}@example.com`
+      return Promise.resolve({ ...order, webhook: { ...order.webhook, format: 'mail', url } })
+    },
+    recordAttempt: ({ id, status, disable }) => Promise.resolve(done.push(`${id} ${status} ${disable ?? ''}`) > 0),
+    finishWork: () => Promise.resolve(1),
+    postponeWork: ({ items }, { dueAt }) =>
+      Promise.resolve(items.map(({ subjectId }) => postponed.set(subjectId, dueAt)).length),
+    isMemberAt: (_environment, address) => Promise.resolve(address !== 'stranger@example.com'),
+  }
+  const sender: DeliverOptions['sender'] = { send: () => assert.fail('a request') }
+  const mail: DeliverOptions['mail'] = {
+    send({ to }) {
+      mails.push(to)
+      if (to === 'late@example.com') return Promise.resolve('busy')
+      if (to !== 'bad@example.com') return Promise.resolve({ ok: true, status: 250 })
+      return Promise.resolve({ ok: false, status: 550, error: 'The mail server answered 550', isFinal: true })
+    },
+  }
+  const { perform } = deliverWebhooks({ storage, sender, mail, pages, owner: 'node', now: () => clock })
+  const go = (...ids: string[]) =>
+    perform(
+      ids.map((subjectId) => ({ subjectId, environmentId: 'e', attempts: 1, lastError: null })),
+      new AbortController().signal,
+    )
+  await go('ada-1', 'ada-2', 'late-1', 'stranger-1', 'bad-1')
+  assert.deepEqual(mails.toSorted(), ['ada@example.com', 'bad@example.com', 'late@example.com'])
+  assert.deepEqual(Object.fromEntries(postponed), { 'ada-2': clock + 10_000, 'late-1': clock + 1_000 })
+  assert.deepEqual(done.toSorted(), [
+    'ada-1 DELIVERED ',
+    'bad-1 FAILED ',
+    'stranger-1 FAILED The address belongs to no member of the workspace',
+  ])
+  clock += 10_000
+  await go('ada-2')
+  assert.equal(done.at(-1), 'ada-2 DELIVERED ')
+})

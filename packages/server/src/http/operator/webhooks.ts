@@ -5,6 +5,7 @@ import type { CreatedWebhook, WebhookFormat } from '@tacho/contract/operator/web
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
+import { mailAddressOf } from '../../domain/mail.ts'
 import { addressFault } from '../../domain/webhook-formats.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
@@ -154,6 +155,13 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return [auditOf(request, now(), `webhook.${verb}`, { kind: 'webhook', id }, detail)]
   }
 
+  async function checkMember(request: FastifyRequest, url: string): Promise<void> {
+    if (deps.config.smtpUrl === null) throw refuse('conflict', 'This server sends no mail: TACHO_SMTP_URL is not set')
+    const address = mailAddressOf(url)
+    if (address !== null && (await storage.isMemberAt(environmentOf(request).id, address))) return
+    throw refuseField('url', 'must be mailto: and the address of a member of the workspace')
+  }
+
   /** Logs attempts to reach the internal network through a webhook. */
   async function checkUrl(
     request: FastifyRequest,
@@ -162,6 +170,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     url: string,
     format: WebhookFormat,
   ): Promise<void> {
+    if (format === 'mail') return checkMember(request, url)
     const fault = await checkWebhookUrl(url)
     if (fault !== null) {
       await storage.appendAudit(audited(request, `${verb}.refused`, id, { host: hostOf(url), reason: fault }))
@@ -174,7 +183,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
 /** Paths and queries of webhook addresses often contain secrets. */
 function hostOf(url: string): string | null {
-  return URL.parse(url)?.host ?? null
+  return URL.parse(url)?.host || null
 }
 
 function switched(enabled: boolean | undefined, now: number): WebhookPatch {

@@ -425,6 +425,7 @@ test('links of Slack users are found by their webhook and its environment, or by
     await plansOf('removeSlackLink', 'env', 'w', 'l', []),
     await plansOf('removeSlackLinkOf', 'o', 'l', []),
     await plansOf('deleteExpiredSignIns', 1),
+    await plansOf('isMemberAt', 'env', 'a@example.com'),
   ].flat()
   for (const plan of plans) {
     assert.doesNotMatch(plan, /TEMP B-TREE/, plan)

@@ -1,5 +1,5 @@
 /** People and their roles. A scope is the id of a workspace, or of the whole installation. */
-import { read, write } from '../act.ts'
+import { look, read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
@@ -13,6 +13,7 @@ export const operatorsActs = {
   listOperators: read(listOperators),
   findOperator: read(findOperator),
   listDeciders: read(listDeciders),
+  isMemberAt: look(isMemberAt),
   findOperatorByEmail: read(findOperatorByEmail),
   changeOperatorRole: write(changeOperatorRole),
   deleteOperator: write(deleteOperator),
@@ -52,6 +53,13 @@ function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Pag
       WHERE r.scope IN (?, ?) AND r.role IN (${DECIDING}))
     ORDER BY o.created_at, o.id`
   return sql.page(text, [workspaceId, INSTALLATION], limit)
+}
+
+/** Whether an account with this address has a role in the workspace of the environment, or in the whole installation. */
+async function isMemberAt(sql: Sql, environmentId: string, email: string): Promise<boolean> {
+  const text = `SELECT 1 AS found FROM operators o JOIN operator_roles r ON r.operator_id = o.id
+    WHERE o.email = ? AND r.scope IN (?, (SELECT e.workspace_id FROM environments e WHERE e.id = ?))`
+  return (await sql.get<object>(text, [email, INSTALLATION, environmentId])) !== null
 }
 
 /** The installation lists all people, with or without a role for it. */

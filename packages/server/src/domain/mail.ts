@@ -1,0 +1,47 @@
+/** Messages of webhooks with the format mail: plain text, made from the same description as those for chats. */
+import { isEmail, lowerCase } from './email.ts'
+import { cut, OPEN, toTold, type WebhookNews } from './webhook-formats.ts'
+
+export interface MailMessage {
+  /** The same in each attempt, so that a mail server can drop a repetition. */
+  id: string
+  to: string
+  subject: string
+  text: string
+}
+
+const SUBJECT_CHARS = 140
+const ABOUT_CHARS = 4_000
+const FACT_CHARS = 2_000
+const SCHEME = 'mailto:'
+
+/** The address of a webhook with the format mail; null if its URL is none. */
+export function mailAddressOf(url: string): string | null {
+  const address = url.toLowerCase().startsWith(SCHEME) ? url.slice(SCHEME.length) : ''
+  return isEmail(address) ? lowerCase(address) : null
+}
+
+export function mailMessage(news: WebhookNews, to: string): MailMessage {
+  const { title, about, facts, url } = toTold(news)
+  const parts = [
+    title,
+    ...(about === null ? [] : [asText(cut(about, ABOUT_CHARS))]),
+    facts.map(({ label, text }) => `${label}: ${asText(cut(text, FACT_CHARS))}`).join('\n'),
+    ...(url === null ? [] : [`${OPEN}:\n${url}`]),
+    `An admin chose this address for ${asText(news.place?.environment ?? 'an environment')}. The link decides nothing: you sign in first.`,
+  ]
+  return {
+    id: news.id,
+    to,
+    subject: cut(about === null ? title : `${title}: ${asText(about)}`, SUBJECT_CHARS),
+    text: `${parts.filter((part) => part !== '').join('\n\n')}\n`,
+  }
+}
+
+/** Programs for mail make links of addresses in plain text: those of clients must not stand beside ours. */
+function asText(text: string): string {
+  return text
+    .replaceAll('://', '[:]//')
+    .replace(/\bwww\./gi, 'www[.]')
+    .replace(/\.(?=[a-z]{2,63}[/:?])/gi, '[.]')
+}

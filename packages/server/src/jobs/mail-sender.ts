@@ -1,0 +1,101 @@
+/** Sends mail through the server that the operator set. */
+import type { Transporter } from 'nodemailer'
+import { smtpServerOf } from '../domain/smtp-server.ts'
+import type { MailMessage } from '../domain/mail.ts'
+import type { Sent } from './webhook-sender.ts'
+
+const TIMEOUT_MS = 10_000
+/** The whole of one mail. A batch of deliveries waits for it. */
+const SEND_MS = 15_000
+const AT_ONCE = 5
+
+export interface MailSender {
+  /** `busy`: as many mails as may be are under way. */
+  send(message: MailMessage): Promise<Sent | 'busy'>
+}
+
+export interface MailOptions {
+  smtpUrl: string | null
+  mailFrom: string | null
+}
+
+/** Null: the server sends no mail. */
+export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender | null {
+  const server = smtpUrl === null ? null : smtpServerOf(smtpUrl)
+  if (server === null || mailFrom === null) return null
+  const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1)
+  // Load the library for the first mail: most installations send none.
+  let opened: Promise<Transporter> | null = null
+  let sending = 0
+
+  const open = async (): Promise<Transporter> => {
+    const { createTransport } = await import('nodemailer')
+    const { host, port, secure, auth, isLocal } = server
+    return createTransport({
+      host,
+      port,
+      secure,
+      dnsTimeout: TIMEOUT_MS,
+      connectionTimeout: TIMEOUT_MS,
+      greetingTimeout: TIMEOUT_MS,
+      socketTimeout: TIMEOUT_MS,
+      ...(auth !== null && { auth }),
+      requireTLS: !secure && !isLocal,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+  }
+
+  return {
+    async send({ id, to, subject, text }) {
+      if (sending >= AT_ONCE) return 'busy'
+      sending++
+      try {
+        const transport = await (opened ??= open())
+        const sent = transport.sendMail({
+          from: { name: 'Tacho', address: mailFrom },
+          to: { name: '', address: to },
+          subject,
+          text,
+          messageId: `<${id}@${domain}>`,
+          headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
+        })
+        const { response } = await within(SEND_MS, sent)
+        return { ok: true, status: Number.parseInt(String(response), 10) || 250 }
+      } catch (error) {
+        return failureOf(error)
+      } finally {
+        sending--
+      }
+    },
+  }
+}
+
+async function within<Result>(ms: number, sent: Promise<Result>): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(Object.assign(new Error(), { code: 'ETIMEDOUT' })), ms)
+  try {
+    return await Promise.race([sent, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const REASONS = new Map([
+  ['EAUTH', 'The mail server refused the sign-in'],
+  ['ETLS', 'The mail server offers no valid TLS'],
+  ['EDNS', 'The host of the mail server does not resolve'],
+  ['ETIMEDOUT', 'The mail server did not answer in time'],
+])
+/** Refusals of this mail. Others, such as a refused sign-in, the operator can mend. */
+const OF_THE_MAIL = new Set(['EENVELOPE', 'EMESSAGE'])
+
+/** Without the words of the mail server, which may quote addresses. */
+function failureOf(error: unknown): Sent {
+  const { code = '', responseCode = null } = error as { code?: string; responseCode?: number }
+  const isFinal = OF_THE_MAIL.has(code) && responseCode !== null && responseCode >= 500
+  const reason =
+    REASONS.get(code) ??
+    (responseCode === null ? 'The connection to the mail server failed' : `The mail server answered ${responseCode}`)
+  return { ok: false, status: responseCode, error: reason, ...(isFinal && { isFinal }) }
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { mailAddressOf, mailMessage } from '../../src/domain/mail.ts'
+
+const PLACE = { environment: 'production', url: 'https://tacho.example/w/W/E' }
+const news = (data: Record<string, unknown>) => ({
+  id: 'd',
+  type: 'approval.requested',
+  createdAt: 0,
+  place: PLACE,
+  data: { environmentId: 'E', approvalId: 'A', toolName: 'refund', ...data },
+})
+
+test('a mail has the same facts as other messages, and one link, which is ours', () => {
+  const { id, to, subject, text } = mailMessage(news({ reason: 'over 100', runId: 'r' }), 'ada@example.com')
+  assert.deepEqual([id, to, subject], ['d', 'ada@example.com', 'Approval requested: over 100'])
+  assert.equal(
+    text,
+    `Approval requested
+
+over 100
+
+Environment: production
+Tool: refund
+Run: r
+
+Open in the console:
+https://tacho.example/w/W/E/approvals/A
+
+An admin chose this address for production. The link decides nothing: you sign in first.
+`,
+  )
+})
+
+test('texts of clients make no links and no headers', () => {
+  const reason = 'see https://evil.example/a or www.evil.example, evil.example/b\r\nBcc: x@example.com\u202e'
+  const { subject, text } = mailMessage(news({ reason, toolName: 'a\nOpen in the console:\nhttp://x.y' }), 'a@b.c')
+  assert.ok(!/[\r\n\u202e]/.test(subject), subject)
+  const links = text.match(/https?:\/\/\S+|www\.\S+|\w\.example\/\S*/g)
+  assert.deepEqual(links, ['https://tacho.example/w/W/E/approvals/A', 'o.example/w/W/E/approvals/A'].slice(0, 1))
+  assert.ok(text.includes('https[:]//evil[.]example/a'))
+  assert.equal(text.match(/^Open in the console:$/gm)?.length, 1)
+})
+
+test('only one plain address is taken', () => {
+  assert.equal(mailAddressOf('mailto:Ada@Example.com'), 'ada@example.com')
+  for (const wrong of ['ada@example.com', 'mailto:', 'mailto:a@b.c,d@e.f', 'mailto:a@b.c?cc=d@e.f', 'mailto:<a@b.c>']) {
+    assert.equal(mailAddressOf(wrong), null, wrong)
+  }
+})
