@@ -110,6 +110,8 @@ const layers = [
       policy,
       mcp,
       'packages/guards/src/**',
+      // The SDK's rules of delivery: what an answer means, and when to try again.
+      `${sdk}/{answer,retry}.ts`,
       'packages/cli/src/**',
       `${server}/process/serve.ts`,
       `${server}/program/root.ts`,

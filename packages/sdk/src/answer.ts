@@ -1,9 +1,16 @@
-/** What the answer to a batch means for each of its events. Pure. */
+/** What an answer means for each of the items that were sent. Pure. */
 import type { HttpResult, Reply } from './http.ts'
 
+/** Judges each item separately; an item in neither was accepted. */
+export interface Judged {
+  readonly kind: 'judged'
+  readonly retry: ReadonlySet<string>
+  /** Why, by id. */
+  readonly rejected: ReadonlyMap<string, string>
+}
+
 export type Verdict =
-  /** Judges each event separately; an event in neither set was accepted. */
-  | { readonly kind: 'judged'; readonly retry: ReadonlySet<string>; readonly rejected: ReadonlyMap<string, string> }
+  | Judged
   /** Send all events again later. */
   | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
   /** The whole batch was too large or not understood. Smaller batches show which event is at fault. */
@@ -13,10 +20,11 @@ export type Verdict =
 
 export type KeyRefusal = 'unauthorized' | 'forbidden'
 
-export function verdictOf(result: HttpResult, eventIds: readonly string[]): Verdict {
+/** @param judged reads a 2xx; undefined if it is not from Tacho. */
+export function verdictOf(result: HttpResult, ids: readonly string[], judged: typeof judgedBy = judgedBy): Verdict {
   if (result.kind === 'no-reply') return { kind: 'retry', retryAfter: null, why: result.message }
   const { ok, status } = result
-  if (ok) return judgedBy(result.json, eventIds) ?? retry(result, 'the answer is not from Tacho')
+  if (ok) return judged(result.json, ids) ?? retry(result, 'the answer is not from Tacho')
   const reason = keyRefusal(result)
   if (reason) return { kind: 'stop', reason }
   if (status === 400 || status === 413) return { kind: 'split', why: `status ${status}` }
@@ -41,14 +49,15 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
 }
 
 /** The usual answer costs no look-up of any id. */
-const ALL_ACCEPTED: Verdict = { kind: 'judged', retry: new Set(), rejected: new Map() }
+export const ACCEPTED = { kind: 'judged', retry: new Set(), rejected: new Map() } as const satisfies Judged
 
-function judgedBy(json: unknown, eventIds: readonly string[]): Verdict | undefined {
+/** The answer to a batch of events. */
+export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const { accepted, retryableEventIds, rejectedEventIds, rejections } = json as Record<string, unknown>
   if (!Number.isSafeInteger(accepted) || !isTexts(retryableEventIds) || !isTexts(rejectedEventIds)) return undefined
   const isWhole = retryableEventIds.length === 0 && rejectedEventIds.length === 0
-  if (isWhole && (accepted as number) >= eventIds.length) return ALL_ACCEPTED
+  if (isWhole && (accepted as number) >= eventIds.length) return ACCEPTED
   const retry = new Set(retryableEventIds)
   const codes = new Map(Array.isArray(rejections) ? rejections.map(codeOf) : [])
   const rejected = new Map<string, string>()

@@ -1,7 +1,7 @@
-import type { QueuedEvent } from './queue.ts'
+import type { QueuedItem } from './queue.ts'
 
 /** The body of a batch, in pieces. Once for each recorder, an event says what was dropped before. */
-export function piecesOf(batch: readonly QueuedEvent[]): string[] {
+export function piecesOf(batch: readonly QueuedItem[]): string[] {
   const told = new Set()
   const pieces: string[] = []
   for (const { written, recorder } of batch) {

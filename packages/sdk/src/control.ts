@@ -44,7 +44,7 @@ export function createControl(
       )),
     close() {
       source.close()
-      issues.close()
+      issues.sender.close()
     },
   }
 }

@@ -7,6 +7,7 @@ import type { Failure } from './ending.ts'
 import { makeEvent, PROTECTED_TYPES, type Draft } from './event.ts'
 import type { Request } from './http.ts'
 import { fieldsOf, readSafely } from './json.ts'
+import { LIMITS } from './limits.ts'
 import { activeTrace, untraced } from './open-telemetry.ts'
 import { resolveOptions, type Settings, type TachoOptions } from './options.ts'
 import { createPayloadCapture, nameOf, type Payload, type PayloadCapture } from './payload.ts'
@@ -123,7 +124,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const capturePayload = createPayloadCapture(settings, writing)
   const released = Object.entries(settings.released)
   const deliver: Deliver = async (batch) => (await delivery()).sendBatch(request, batch, settings)
-  const sender = new Sender(settings, deliver, runtime, diagnostics)
+  const ofEvents = { noun: 'events', maxBatch: LIMITS.batchEvents }
+  const sender = new Sender({ ...settings, ...ofEvents }, deliver, runtime, diagnostics)
   const prepared = written ? undefined : prepare()
   const observers = new Set<Observer>()
   // From the beginning, because usage before the run's first guarded call counts too.
@@ -223,7 +225,8 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   async function open(folder: string): Promise<void> {
     try {
       if (!hostProcess) throw new TypeError('no files')
-      await hostProcess.spoolEvents(folder, { settings, runtime, ids, diagnostics, sender })
+      const events = { suffix: '.events', id: 'eventId', sender, bounds: settings, counts: diagnostics } as const
+      await hostProcess.spoolQueue(folder, events, { settings, runtime, ids, diagnostics })
     } catch (error) {
       diagnostics.report('error', 'spool_failed', `The spool cannot be used here (${nameOf(error)}).`)
     }

@@ -3,13 +3,13 @@ import { verdictOf, type Verdict } from './answer.ts'
 import { piecesOf } from './batch.ts'
 import { gzip } from './compress.ts'
 import type { Request } from './http.ts'
-import type { QueuedEvent } from './queue.ts'
+import type { QueuedItem } from './queue.ts'
 
 export { sendRequest } from './http.ts'
 
 export async function sendBatch(
   request: Request,
-  batch: readonly QueuedEvent[],
+  batch: readonly QueuedItem[],
   { compress, requestTimeoutMs }: { readonly compress: boolean; readonly requestTimeoutMs: number },
 ): Promise<Verdict> {
   const pieces = piecesOf(batch)

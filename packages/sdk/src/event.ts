@@ -6,7 +6,7 @@ import type { RunScope, Span } from './context.ts'
 import { LIMITS } from './limits.ts'
 import type { Captured, Payload } from './payload.ts'
 import type { Ids } from './uuid.ts'
-import { QueuedEvent, type Written } from './queue.ts'
+import { QueuedItem, type Written } from './queue.ts'
 import { cutText, wellFormed } from './text.ts'
 
 /** Event types of the interface. Any other text of at most 50 characters is also allowed. */
@@ -76,7 +76,7 @@ export function makeEvent(
   { type, label, eventId, isLast = type === OUTCOME }: Draft,
   parts: EventParts,
   ids: Ids,
-): QueuedEvent {
+): QueuedItem {
   const { scope, span, timestamp, payload, sequence, number, labelOf } = parts
   const { recorder } = scope
   const id = eventId ?? ids.uuid()
@@ -90,7 +90,7 @@ export function makeEvent(
     return [fields, payload.write()]
   }
   const identity = { id, isProtected: PROTECTED_TYPES.has(type), sequence, recorder: number ? recorder : undefined }
-  return new QueuedEvent(identity, write, payload.bytes + FIELDS_BYTES)
+  return new QueuedItem(identity, write, payload.bytes + FIELDS_BYTES)
 }
 
 /** @internal The fields that all events of a run share. */

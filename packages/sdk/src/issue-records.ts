@@ -1,23 +1,14 @@
-/**
- * Delivers issue records: detections and recoveries.
- *
- *   idle --report--> sending --accepted, refused--> sending the next, or idle
- *                       |  ^
- *                       v  | backoff, Retry-After
- *                     waiting              any --close--> closed: queued records are dropped
- *
- * A refused key (401, 403) is a backoff of minutes, in which no flush waits.
- */
+/** Issue records: detections and recoveries. Their own sender delivers them one by one. */
+import { ACCEPTED, verdictOf, type Verdict } from './answer.ts'
 import type { CurrentContext, RunScope } from './context.ts'
-import type { Diagnostics } from './diagnostics.ts'
-import type { Request } from './http.ts'
-import { keyRefusal, type KeyRefusal } from './answer.ts'
+import { createDiagnostics, type Diagnostics, type DropReason } from './diagnostics.ts'
+import type { HttpResult, Reply, Request } from './http.ts'
 import { joined, readSafely } from './json.ts'
 import type { Settings } from './options.ts'
 import type { PayloadCapture } from './payload.ts'
-import { REFUSED_MS, waitMs } from './retry.ts'
-import type { Runtime, Timer } from './runtime.ts'
-import type { Keeper, Kept, SpoolUser } from './spool.ts'
+import { QueuedItem } from './queue.ts'
+import type { Runtime } from './runtime.ts'
+import { Sender, type Deliver } from './sender.ts'
 import { byteLength, cutText, wellFormed } from './text.ts'
 import { LIMITS } from './limits.ts'
 import type { Ids } from './uuid.ts'
@@ -59,52 +50,59 @@ export interface IssueRecordCounters {
   readonly recovered: number
   readonly accepted: number
   readonly rejected: number
-  readonly dropped: Readonly<Partial<Record<IssueDropReason, number>>>
+  readonly dropped: Readonly<Partial<Record<DropReason, number>>>
   readonly queued: number
   readonly retried: number
 }
 
-export type IssueDropReason = 'queue_full' | 'closed' | 'unauthorized' | 'forbidden' | 'failed'
-
 /** With the other fields, a record stays below the 256 KiB of the interface. */
 const PAYLOAD_BYTES_MAX = 131_072
 const EVIDENCE_BYTES_MAX = 65_536
-const QUEUED_MAX = 1_000
-const QUEUED_BYTES_MAX = 4 * 1_048_576
 
-/** `id` is the `clientRecordId`. */
-interface Queued extends Kept {
-  readonly bytes: number
-  attempts: number
+/** @internal */
+export const ISSUE_BOUNDS = { maxQueuedEvents: 1_000, maxQueuedBytes: 4 * 1_048_576 }
+/** Codes of what the sender reports. It says nothing else: events tell whether the service answers. */
+const CODES: Readonly<Record<string, string>> = {
+  event_rejected: 'issue_record_rejected',
+  events_dropped: 'issue_record_dropped',
+  unauthorized: 'issue_records_unauthorized',
+  forbidden: 'issue_records_forbidden',
 }
 
 /** @internal */
 export class IssueRecords {
   /** Resolves when the spool, if any, has returned the records it kept. */
   opened: Promise<unknown> | undefined
+  readonly sender: Sender
+  readonly counts: Diagnostics
   readonly #core: IssueParts
-  readonly #queue: Queued[] = []
-  #bytes = 0
-  #state: 'idle' | 'sending' | 'waiting' | 'closed' = 'idle'
-  #timer: Timer | undefined
-  #failures = 0
-  readonly #counts = { recorded: 0, recovered: 0, accepted: 0, rejected: 0, retried: 0 }
-  readonly #dropped = new Map<IssueDropReason, number>()
-  readonly #waiting = new Set<() => void>()
-  #keeper: Keeper | undefined
   #isHandedOver = false
-  /** Why the service refused the key the last time. */
-  #refusal: KeyRefusal | undefined
 
   constructor(core: IssueParts) {
+    const { settings, request, runtime, diagnostics } = core
     this.#core = core
-    if (!core.settings.enabled) this.#state = 'closed'
+    this.counts = {
+      ...createDiagnostics(undefined, runtime),
+      report(level, code, message) {
+        const own = CODES[code]
+        if (own) diagnostics.report(level, own, message)
+      },
+    }
+    const ofRecords = { ...ISSUE_BOUNDS, maxBatch: 1, noun: 'issue records', flushIntervalMs: 0 }
+    const deliver: Deliver = async ([record]) => {
+      const { id, json } = record as QueuedItem
+      return receiptOf(await request('POST', '/issue-records', { body: json, timeoutMs: settings.requestTimeoutMs }), [
+        id,
+      ])
+    }
+    this.sender = new Sender({ ...settings, ...ofRecords }, deliver, runtime, this.counts)
+    if (!settings.enabled) this.sender.close('closed')
   }
 
   /** Null if none was reported. */
   get counters(): IssueRecordCounters | null {
-    if (this.#counts.recorded === 0) return null
-    return { ...this.#counts, dropped: Object.fromEntries(this.#dropped), queued: this.#queue.length }
+    const { recorded, recovered, accepted, rejected, dropped, queued, retried } = this.counts.counters(this.sender.held)
+    return recorded === 0 ? null : { recorded, recovered, accepted, rejected, dropped, queued, retried }
   }
 
   /**
@@ -112,13 +110,13 @@ export class IssueRecords {
    * if the record is dropped.
    */
   report(scope: RunScope | undefined, report: IssueReport): string | undefined {
-    this.#counts.recorded++
-    if (this.#state === 'closed') return this.#drop('closed')
+    this.counts.count('recorded')
+    if (!this.sender.isOpen) return this.#drop('closed')
     try {
       const id = this.#core.ids.uuid()
       const json = this.#toJson(id, scope, report)
-      this.#keeper?.append({ id, json })
-      this.#add({ id, json })
+      const identity = { id, isProtected: false, sequence: this.sender.nextSequence() }
+      this.sender.add(new QueuedItem(identity, () => [json.slice(0, -1), ''], byteLength(json)))
       this.#handOver()
       return id
     } catch {
@@ -126,74 +124,9 @@ export class IssueRecords {
     }
   }
 
-  /** Stores the records in a place that outlives the process. Use it before the first one. */
-  get spoolUser(): SpoolUser<{ clientRecordId: unknown }> {
-    return {
-      suffix: '.issues',
-      isOpen: () => this.#state !== 'closed',
-      hasRoom: () => this.#queue.length < QUEUED_MAX / 2 && this.#bytes < QUEUED_BYTES_MAX / 2,
-      keepIn: (keeper) => void (this.#keeper = keeper),
-      idOf: ({ clientRecordId }) => (typeof clientRecordId === 'string' ? clientRecordId : undefined),
-      restore: (record) => {
-        this.#counts.recorded++
-        this.#counts.recovered++
-        this.#add(record)
-      },
-    }
-  }
-
-  /** The records that may be sent now. */
-  get waiting(): readonly Kept[] {
-    return this.#refusal ? [] : [...this.#queue]
-  }
-
-  /** Another process delivered it, while this one ends. */
-  received(id: string): void {
-    const record = this.#queue.find((one) => one.id === id)
-    if (!record) return
-    this.#counts.accepted++
-    this.#remove(record)
-  }
-
-  #add({ id, json }: Kept): void {
-    const bytes = byteLength(json)
-    this.#queue.push({ id, json, bytes, attempts: 0 })
-    this.#bytes += bytes
-    // The first one may be in a request.
-    while (this.#queue.length > QUEUED_MAX || this.#bytes > QUEUED_BYTES_MAX) {
-      const oldest = this.#queue[this.#state === 'sending' ? 1 : 0]
-      if (!oldest) break
-      this.#remove(oldest)
-      this.#drop('queue_full')
-    }
-    if (this.#state === 'idle') this.#next()
-  }
-
-  /** Waits until the queue is empty or the time is up. Returns how many records are left. */
-  async flush(timeoutMs: number): Promise<number> {
-    if (this.#queue.length === 0 || this.#refusal) return this.#queue.length
-    await new Promise<void>((resolve) => {
-      const timer = this.#core.runtime.timer(timeoutMs, done, true)
-      const waiting = this.#waiting
-      function done(): void {
-        timer.cancel()
-        waiting.delete(done)
-        resolve()
-      }
-      waiting.add(done)
-    })
-    return this.#queue.length
-  }
-
-  close(reason: IssueDropReason = this.#refusal ?? 'closed'): void {
-    this.#state = 'closed'
-    this.#timer?.cancel()
-    this.#keeper?.close()
-    this.#keeper = undefined
-    for (const _ of this.#queue) this.#drop(reason)
-    this.#queue.length = 0
-    this.#bytes = 0
-    this.#wake()
+  /** Waits until the records are delivered, rejected or dropped, or the time is up. */
+  flush(timeoutMs: number): Promise<unknown> {
+    return this.sender.flush(timeoutMs)
   }
 
   /** Keeps a serverless function running while records wait. */
@@ -233,66 +166,9 @@ export class IssueRecords {
     return `${JSON.stringify(record).slice(0, -1)},"payload":${payload},"evidence":${evidence}}`
   }
 
-  #next(): void {
-    const [first] = this.#queue
-    if (first === undefined) {
-      this.#state = 'idle'
-      this.#wake()
-      return
-    }
-    this.#state = 'sending'
-    void this.#send(first)
-  }
-
-  async #send(record: Queued): Promise<void> {
-    const { request, settings, runtime, diagnostics } = this.#core
-    record.attempts++
-    if (record.attempts > 1) this.#counts.retried++
-    const reply = await request('POST', '/issue-records', { body: record.json, timeoutMs: settings.requestTimeoutMs })
-    if (this.#queue[0] !== record) return // closed meanwhile
-    const status = reply.kind === 'reply' ? reply.status : null
-    const refusal = reply.kind === 'reply' ? keyRefusal(reply) : undefined
-    if (refusal) {
-      diagnostics.report('error', `issue_records_${refusal}`, `The service refused issue records: ${status}.`)
-      this.#refusal = refusal
-      this.#state = 'waiting'
-      this.#timer = runtime.timer(REFUSED_MS, () => this.#next())
-      this.#wake()
-    } else if (reply.kind === 'reply' && reply.ok && isReceipt(reply.json)) {
-      this.#counts.accepted++
-      this.#done(record)
-    } else if (status !== null && status >= 400 && status < 500 && !TEMPORARY.has(status)) {
-      this.#counts.rejected++
-      diagnostics.report('warning', 'issue_record_rejected', `The service rejected an issue record: ${status}.`)
-      this.#done(record)
-    } else {
-      const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
-      this.#state = 'waiting'
-      const delay = waitMs(++this.#failures, retryAfter, runtime.now(), runtime.random())
-      this.#timer = runtime.timer(delay, () => this.#next())
-    }
-  }
-
-  #done(record: Queued): void {
-    this.#failures = 0
-    this.#refusal = undefined
-    this.#remove(record)
-    this.#next()
-  }
-
-  #remove(record: Queued): void {
-    this.#queue.splice(this.#queue.indexOf(record), 1)
-    this.#bytes -= record.bytes
-    this.#keeper?.finish([record])
-  }
-
-  #drop(reason: IssueDropReason): undefined {
-    this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1)
-    this.#core.diagnostics.report('warning', 'issue_record_dropped', `An issue record was dropped: ${reason}.`)
-  }
-
-  #wake(): void {
-    for (const wake of this.#waiting) wake()
+  #drop(reason: DropReason): undefined {
+    this.counts.drop(reason)
+    this.counts.report('warning', 'events_dropped', `1 issue records were dropped: ${reason}.`)
   }
 }
 
@@ -302,4 +178,12 @@ const TEMPORARY: ReadonlySet<number> = new Set([401, 403, 408, 429])
 /** @internal A 2xx from something else, such as a proxy's page, confirms nothing. */
 export function isReceipt(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'recordId' in json
+}
+
+/** @internal What the answer to a record means. */
+export function receiptOf(result: HttpResult, [id = '']: readonly string[]): Verdict {
+  const verdict = verdictOf(result, [], (json) => (isReceipt(json) ? ACCEPTED : undefined))
+  const { status = 0 } = result as Partial<Reply>
+  const isRefused = verdict.kind !== 'stop' && status >= 400 && status < 500 && !TEMPORARY.has(status)
+  return isRefused ? { ...ACCEPTED, rejected: new Map([[id, `status ${status}`]]) } : verdict
 }

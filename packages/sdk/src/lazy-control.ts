@@ -78,8 +78,8 @@ export class LazyControl {
 
   close(): void {
     this.#isClosed = true
-    const open = this.loaded ?? this.#own
-    open?.close()
+    if (this.loaded) this.loaded.close()
+    else this.#own?.sender.close()
   }
 }
 

@@ -1,7 +1,6 @@
-/** Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
+/** Queued events, or issue records, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
 import type { Recorder } from './context.ts'
 import type { DropReason } from './diagnostics.ts'
-import { LIMITS } from './limits.ts'
 import { byteLength } from './text.ts'
 
 interface Identity {
@@ -14,8 +13,8 @@ interface Identity {
 /** An event as JSON in two pieces, without its last brace: joining large texts copies them. */
 export type Written = readonly [fields: string, payload: string]
 
-export class QueuedEvent {
-  /** Its `eventId`. */
+export class QueuedItem {
+  /** Its `eventId` or `clientRecordId`. */
   readonly id: string
   /** An outcome or a policy decision. Dropped only when nothing else is left. */
   readonly isProtected: boolean
@@ -70,6 +69,8 @@ export function noteDrop(recorder: Recorder | undefined, reason: DropReason, now
 export interface Bounds {
   readonly maxQueuedEvents: number
   readonly maxQueuedBytes: number
+  /** Most items in a request. */
+  readonly maxBatch: number
 }
 
 export class Queue {
@@ -77,7 +78,7 @@ export class Queue {
   readonly #ordinary = new Fifo()
   readonly #protected = new Fifo()
   /** Queued events that are not written yet, oldest first. */
-  readonly #drafts = new Set<QueuedEvent>()
+  readonly #drafts = new Set<QueuedItem>()
   #bytes = 0
   // Events in a request still count, because they return if it fails.
   #taken = 0
@@ -107,7 +108,7 @@ export class Queue {
   }
 
   /** Adds an event. Returns the events that were dropped to make room, perhaps the new one. */
-  add(event: QueuedEvent): readonly QueuedEvent[] {
+  add(event: QueuedItem): readonly QueuedItem[] {
     ;(event.isProtected ? this.#protected : this.#ordinary).push(event)
     this.#bytes += event.bytes
     if (!event.isWritten) this.#drafts.add(event)
@@ -120,11 +121,11 @@ export class Queue {
 
   /** Whether the events of the next batch are written. */
   get isReady(): boolean {
-    return this.#drafts.size === 0 || this.length - this.#drafts.size >= LIMITS.batchEvents
+    return this.#drafts.size === 0 || this.length - this.#drafts.size >= this.#bounds.maxBatch
   }
 
   /** Writes the oldest drafts, about `maxBytes` of them. Returns the events that were dropped, because drafts can grow. */
-  write(maxBytes: number): readonly QueuedEvent[] {
+  write(maxBytes: number): readonly QueuedItem[] {
     let room = maxBytes
     for (const event of this.#drafts) {
       if (room <= 0) break
@@ -134,7 +135,7 @@ export class Queue {
   }
 
   /** Returns its bytes. */
-  #write(event: QueuedEvent): number {
+  #write(event: QueuedItem): number {
     this.#bytes -= event.bytes
     void event.written
     this.#bytes += event.bytes
@@ -142,9 +143,9 @@ export class Queue {
     return event.bytes
   }
 
-  #bound(): readonly QueuedEvent[] {
+  #bound(): readonly QueuedItem[] {
     const { maxQueuedEvents, maxQueuedBytes } = this.#bounds
-    const dropped: QueuedEvent[] = []
+    const dropped: QueuedItem[] = []
     while (this.held > maxQueuedEvents || this.heldBytes > maxQueuedBytes) {
       const oldest = this.#ordinary.shift() ?? this.#protected.shift()
       // Everything else is in a request.
@@ -157,8 +158,8 @@ export class Queue {
   }
 
   /** Takes the oldest events, as many as fit. Each must be finished or put back. */
-  take(maxEvents: number, maxBytes: number): QueuedEvent[] {
-    const batch: QueuedEvent[] = []
+  take(maxEvents: number, maxBytes: number): QueuedItem[] {
+    const batch: QueuedItem[] = []
     for (let bytes = 0; batch.length < maxEvents;) {
       const lane = this.#older()
       const next = lane.peek()
@@ -175,7 +176,7 @@ export class Queue {
   }
 
   /** Call it for taken events that are finished. */
-  finish(events: readonly QueuedEvent[]): void {
+  finish(events: readonly QueuedItem[]): void {
     for (const { bytes } of events) {
       this.#takenBytes -= bytes
       this.#taken--
@@ -183,17 +184,17 @@ export class Queue {
   }
 
   /** Call it for taken events that must be sent again, in the order they were taken. */
-  putBack(events: readonly QueuedEvent[]): void {
+  putBack(events: readonly QueuedItem[]): void {
     this.finish(events)
     for (let at = events.length - 1; at >= 0; at--) {
-      const event = events[at] as QueuedEvent
+      const event = events[at] as QueuedItem
       ;(event.isProtected ? this.#protected : this.#ordinary).unshift(event)
       this.#bytes += event.bytes
     }
   }
 
   /** Empties the queue and returns its events. Taken events stay taken. */
-  clear(): QueuedEvent[] {
+  clear(): QueuedItem[] {
     const events = this.take(Infinity, Infinity)
     this.finish(events)
     return events
@@ -207,22 +208,22 @@ export class Queue {
 
 /** A list that moves its head instead of its items. */
 class Fifo {
-  #items: (QueuedEvent | undefined)[] = []
+  #items: (QueuedItem | undefined)[] = []
   #head = 0
 
   get length(): number {
     return this.#items.length - this.#head
   }
 
-  push(item: QueuedEvent): void {
+  push(item: QueuedItem): void {
     this.#items.push(item)
   }
 
-  peek(): QueuedEvent | undefined {
+  peek(): QueuedItem | undefined {
     return this.#items[this.#head]
   }
 
-  shift(): QueuedEvent | undefined {
+  shift(): QueuedItem | undefined {
     const item = this.#items[this.#head]
     if (!item) return undefined
     this.#items[this.#head++] = undefined
@@ -235,7 +236,7 @@ class Fifo {
     return item
   }
 
-  unshift(item: QueuedEvent): void {
+  unshift(item: QueuedItem): void {
     if (this.#head > 0) this.#items[--this.#head] = item
     else this.#items.unshift(item)
   }

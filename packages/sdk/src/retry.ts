@@ -24,7 +24,11 @@ export function retryAfterMs(header: string | null, now: number): number | undef
 
 /** The backoff, and never less than Retry-After. */
 export function waitMs(failures: number, retryAfter: string | null, now: number, random: number): number {
-  const asked = retryAfterMs(retryAfter, now)
+  return delayMs(failures, retryAfterMs(retryAfter, now), random)
+}
+
+/** The same for a Retry-After in milliseconds. */
+export function delayMs(failures: number, asked: number | undefined, random: number): number {
   const backoff = backoffMs(failures, random)
   return asked === undefined ? backoff : Math.max(backoff, asked + random * RETRY_AFTER_SPREAD_MS)
 }

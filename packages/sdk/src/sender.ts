@@ -8,13 +8,13 @@
  *
  * A refused key (401, 403) is a backoff of minutes, in which no flush waits.
  *
- * Only `#enter` changes the state. Events leave the queue before a request begins. When it ends, for any reason, they
- * are finished or put back.
+ * Only `#enter` changes the state. Items leave the queue before a request begins. When it ends, for any reason, they
+ * are finished or put back. Events and issue records have a sender each.
  */
 import type { KeyRefusal, Verdict } from './answer.ts'
 import type { Diagnostics, DropReason } from './diagnostics.ts'
 import { LIMITS } from './limits.ts'
-import { noteDrop, Queue, type Bounds, type QueuedEvent } from './queue.ts'
+import { noteDrop, Queue, type Bounds, type QueuedItem } from './queue.ts'
 import { REFUSED_MS, waitMs } from './retry.ts'
 import type { Runtime, Timer } from './runtime.ts'
 import type { Keeper } from './spool.ts'
@@ -33,10 +33,12 @@ export interface SenderSettings extends Bounds {
   readonly baseUrl: string
   readonly flushIntervalMs: number
   readonly requestTimeoutMs: number
+  /** In messages. */
+  readonly noun: string
 }
 
 /** @internal Sends a batch, within `requestTimeoutMs`. */
-export type Deliver = (batch: readonly QueuedEvent[]) => Promise<Verdict>
+export type Deliver = (batch: readonly QueuedItem[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
@@ -75,16 +77,17 @@ export class Sender {
   #sentAt = -Infinity
   /** Why the service refused the key the last time. */
   #refusal: KeyRefusal | undefined
-  #maxBatch: number = LIMITS.batchEvents
+  #maxBatch: number
   readonly #flushes = new Set<Flush>()
   #sequence = 0
   #keeper: Keeper | undefined
   /** The events of the current request, and when it counts as lost. */
-  #batch: QueuedEvent[] = []
+  #batch: QueuedItem[] = []
   #lostAt = Infinity
 
   constructor(settings: SenderSettings, deliver: Deliver, runtime: Runtime, diagnostics: Diagnostics) {
     this.#settings = settings
+    this.#maxBatch = settings.maxBatch
     this.#deliverBatch = deliver
     this.#runtime = runtime
     this.#diagnostics = diagnostics
@@ -110,7 +113,7 @@ export class Sender {
   }
 
   /** Queues an event and returns at once. True if it was queued. `isKept`: the keeper has it already. */
-  add(event: QueuedEvent, isKept = false): boolean {
+  add(event: QueuedItem, isKept = false): boolean {
     if (this.#state === 'closed') {
       this.#diagnostics.drop(this.#closedBy)
       return false
@@ -159,19 +162,20 @@ export class Sender {
     this.#batch = []
   }
 
-  /**
-   * Delivers while the process ends: `deliver` takes batches until one is empty, blocks, and has a verdict for each that was
-   * sent in time.
-   */
-  handOver(deliver: (take: () => QueuedEvent[]) => readonly [QueuedEvent[], Verdict | undefined][]): void {
-    if (this.#state === 'closed' || this.#refusal) return
-    // The answer to a request under way comes too late. The service stores an event once.
+  /** A batch, while the process ends: its caller blocks until it is sent. Empty if there is none. */
+  takeAtEnd(): QueuedItem[] {
+    if (this.#state === 'closed' || this.#refusal) return []
+    // The answer to a request under way comes too late. The service stores an item once.
     this.#queue.putBack(this.#batch)
+    this.#batch = []
     this.#enter('sending')
-    for (const [batch, verdict] of deliver(() => this.#takeBatch(LIMITS.batchEvents))) {
-      if (verdict?.kind === 'judged') this.#conclude(batch, verdict)
-      else this.#queue.putBack(batch)
-    }
+    return this.#takeBatch(this.#settings.maxBatch)
+  }
+
+  /** @param verdict undefined if the batch was not sent in time. */
+  concludeAtEnd(batch: QueuedItem[], verdict: Verdict | undefined): void {
+    if (verdict?.kind === 'judged') this.#conclude(batch, verdict)
+    else this.#queue.putBack(batch)
   }
 
   #enter(state: State): void {
@@ -237,12 +241,12 @@ export class Sender {
     void this.#deliver(this.#batch)
   }
 
-  #takeBatch(maxEvents: number): QueuedEvent[] {
+  #takeBatch(maxEvents: number): QueuedItem[] {
     // Room for the brackets and commas.
     return this.#queue.take(maxEvents, LIMITS.batchBytes - LIMITS.batchEvents - 1)
   }
 
-  async #deliver(batch: QueuedEvent[]): Promise<void> {
+  async #deliver(batch: QueuedItem[]): Promise<void> {
     this.#lostAt = this.#runtime.now() + this.#settings.requestTimeoutMs + LOST_MS
     for (const event of batch) if (event.attempts++ > 0) this.#diagnostics.count('retried')
     const verdict = await this.#deliverBatch(batch).catch(() => retryLater('the SDK failed'))
@@ -255,7 +259,8 @@ export class Sender {
     this.#conclude(this.#batch, retryLater('a request was lost'))
   }
 
-  #conclude(batch: QueuedEvent[], verdict: Verdict): void {
+  #conclude(batch: QueuedItem[], verdict: Verdict): void {
+    const { noun, maxBatch } = this.#settings
     this.#batch = []
     this.#lostAt = Infinity
     this.#sentAt = this.#runtime.now()
@@ -273,16 +278,13 @@ export class Sender {
       this.#diagnostics.count('rejected', rejected.length)
       if (rejected.length > 0) {
         const codes = [...new Set(verdict.rejected.values())].join(', ')
-        this.#diagnostics.report(
-          'warning',
-          'event_rejected',
-          `The service rejected ${rejected.length} events: ${codes}.`,
-        )
+        const message = `The service rejected ${rejected.length} ${noun}: ${codes}.`
+        this.#diagnostics.report('warning', 'event_rejected', message)
       }
       this.#finished(sent, 'sent')
       this.#finished(rejected, 'rejected')
-      this.#maxBatch = LIMITS.batchEvents
-      if (again.length > 0) this.#backOff(null, 'the service could not store all events')
+      this.#maxBatch = maxBatch
+      if (again.length > 0) this.#backOff(null, `the service could not store all ${noun}`)
       else this.#recovered()
     } else if (verdict.kind === 'retry') {
       this.#queue.putBack(batch)
@@ -293,7 +295,7 @@ export class Sender {
     } else if (verdict.kind === 'stop') {
       this.#queue.putBack(batch)
       const fault = verdict.reason === 'forbidden' ? 'lacks the scope events:write' : 'is missing, invalid or revoked'
-      const message = `The API key ${fault}: events wait. The next try is in ${REFUSED_MS / 60_000} minutes.`
+      const message = `The API key ${fault}: ${noun} wait. The next try is in ${REFUSED_MS / 60_000} minutes.`
       this.#diagnostics.report('error', verdict.reason, message)
       this.#refusal = verdict.reason
       this.#failures++
@@ -324,15 +326,19 @@ export class Sender {
     this.#refusal = undefined
   }
 
-  #drop(events: readonly QueuedEvent[], reason: DropReason): void {
+  #drop(events: readonly QueuedItem[], reason: DropReason): void {
     if (events.length === 0) return
     for (const { recorder } of events) noteDrop(recorder, reason, this.#runtime.now())
     this.#diagnostics.drop(reason, events.length)
-    this.#diagnostics.report('warning', 'events_dropped', `${events.length} events were dropped: ${reason}.`)
+    this.#diagnostics.report(
+      'warning',
+      'events_dropped',
+      `${events.length} ${this.#settings.noun} were dropped: ${reason}.`,
+    )
     this.#finished(events, 'dropped')
   }
 
-  #finished(events: readonly QueuedEvent[], outcome: Outcome): void {
+  #finished(events: readonly QueuedItem[], outcome: Outcome): void {
     this.#keeper?.finish(events)
     for (const flush of this.#flushes) {
       const covered = events.filter(({ sequence }) => sequence <= flush.upTo).length
@@ -343,7 +349,7 @@ export class Sender {
   }
 
   #hasFullBatch(): boolean {
-    return this.#queue.length >= LIMITS.batchEvents || this.#queue.bytes >= LIMITS.batchBytes
+    return this.#queue.length >= this.#settings.maxBatch || this.#queue.bytes >= LIMITS.batchBytes
   }
 
   /** A full batch skips the interval, but never a backoff. */

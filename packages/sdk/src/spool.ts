@@ -45,7 +45,7 @@ export interface Restored<Fields> extends Kept {
   readonly fields: Partial<Fields>
 }
 
-interface SpoolParts {
+export interface SpoolParts {
   readonly settings: { readonly spool?: string | undefined; readonly maxQueuedBytes: number }
   readonly runtime: Runtime
   readonly ids: Ids

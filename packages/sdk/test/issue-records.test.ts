@@ -216,3 +216,31 @@ test('waitUntil keeps a serverless function running until its records are delive
   assert.equal(service.requests('issue-records').length, 2)
   assert.equal(balanced(tacho).accepted, 1)
 })
+
+test('an answer that never comes, as after a frozen function, holds up no later record', async (t) => {
+  const service = await startScriptedService()
+  t.after(service.close)
+  let isFrozen = true
+  let skew = 0
+  const requestTimeoutMs = 7_777
+  const runtime: typeof hostRuntime = {
+    ...hostRuntime,
+    random: () => 0,
+    now: () => Date.now() + skew,
+    // The timeout of the request is lost with its connection.
+    timer: (ms, act, hold) =>
+      ms === requestTimeoutMs && isFrozen ? { cancel: () => undefined } : hostRuntime.timer(ms, act, hold),
+    fetch: (...given) => (isFrozen ? new Promise(() => undefined) : hostRuntime.fetch(...given)),
+  }
+  const given = { apiKey: 'k', baseUrl: service.url, requestTimeoutMs, onDiagnostic: () => undefined }
+  const tacho = new Tacho(given, runtime)
+  t.after(() => tacho.shutdown(0))
+  tacho.reportIssue({ detectionType: 'first' })
+  await sleep(50)
+  isFrozen = false
+  skew = 60_000
+  tacho.reportIssue({ detectionType: 'second' })
+  await tacho.flush(30_000)
+  const { accepted, retried } = balanced(tacho)
+  assert.deepEqual([accepted, retried], [2, 1])
+})

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test, type TestContext } from 'node:test'
 import { Tacho, type TachoOptions } from '../src/index.ts'
 import { streamed } from '../src/process/streamed.ts'
-import { Queue, QueuedEvent } from '../src/queue.ts'
+import { Queue, QueuedItem } from '../src/queue.ts'
 import { startScriptedServer } from './scripted-server.ts'
 
 async function setup(t: TestContext, options: TachoOptions = {}) {
@@ -26,13 +26,13 @@ function drafts(count: number, { estimate, bytes }: { estimate: number; bytes: n
       written.push(index)
       return ['x'.repeat(bytes - 1), ''] as const
     }
-    return new QueuedEvent({ id: String(index), isProtected: false, sequence: index }, write, estimate)
+    return new QueuedItem({ id: String(index), isProtected: false, sequence: index }, write, estimate)
   })
   return { written, events }
 }
 
 test('drafts are written a piece at a time, oldest first, and the rest when they are taken', () => {
-  const queue = new Queue({ maxQueuedEvents: 10, maxQueuedBytes: 10_000 })
+  const queue = new Queue({ maxBatch: 100, maxQueuedEvents: 10, maxQueuedBytes: 10_000 })
   const { events, written } = drafts(5, { estimate: 90, bytes: 100 })
   for (const event of events) queue.add(event)
   assert.deepEqual(written, [])
@@ -49,7 +49,7 @@ test('drafts are written a piece at a time, oldest first, and the rest when they
 })
 
 test('the bound of queued bytes holds when events grow as they are written', () => {
-  const queue = new Queue({ maxQueuedEvents: 10, maxQueuedBytes: 1_000 })
+  const queue = new Queue({ maxBatch: 100, maxQueuedEvents: 10, maxQueuedBytes: 1_000 })
   const { events } = drafts(9, { estimate: 100, bytes: 300 })
   for (const event of events) assert.deepEqual(queue.add(event), [])
   const dropped = queue.write(100_000)
@@ -58,7 +58,7 @@ test('the bound of queued bytes holds when events grow as they are written', () 
 })
 
 test('a request is filled with what was written, not with estimates', () => {
-  const queue = new Queue({ maxQueuedEvents: 10, maxQueuedBytes: 100_000 })
+  const queue = new Queue({ maxBatch: 100, maxQueuedEvents: 10, maxQueuedBytes: 100_000 })
   const { events } = drafts(9, { estimate: 10, bytes: 300 })
   for (const event of events) queue.add(event)
   assert.equal(queue.take(100, 1_000).length, 3)

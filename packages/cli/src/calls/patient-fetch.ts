@@ -1,7 +1,7 @@
 /** Repeats reads that the server refuses for the moment: too many requests (429), or not ready (503). */
 import { retryAfterMs } from '@tacho/client/read-reply.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { retryDelayMs } from './retry.ts'
+import { delayMs } from '../../../sdk/src/retry.ts'
 
 const MOST_REPEATS = 4
 /** All waits together stay below the client's timeout. */
@@ -17,7 +17,7 @@ export function patientFetch(fetch = globalThis.fetch, random = Math.random): ty
       const isRead = (request?.method ?? 'GET') === 'GET'
       if (!isRead || !REPEATED.has(response.status) || attempt === MOST_REPEATS) return response
       const asked = retryAfterMs(response.headers.get('Retry-After'), Date.now())
-      const delay = retryDelayMs(attempt, asked, random)
+      const delay = delayMs(attempt + 1, asked ?? undefined, random())
       if (delay > left) return response
       left -= delay
       await response.body?.cancel()

@@ -4,8 +4,9 @@ import { JsonText } from '@tacho/client/json-text.ts'
 import { createPublicClient } from '@tacho/client/public.ts'
 import type { BatchResult, Event, EventInput } from '@tacho/contract/event.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { judgedBy } from '../../../sdk/src/answer.ts'
+import { delayMs } from '../../../sdk/src/retry.ts'
 import { batchBody, batches, packed, type PackedEvent } from './batches.ts'
-import { retryDelayMs } from './retry.ts'
 import { sentenceOf } from './server-trouble.ts'
 import { failed } from '../stop.ts'
 
@@ -73,7 +74,7 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
     let left = batch
     for (let attempt = 0; left.length > 0; attempt++) {
       if (attempt === ATTEMPTS) throw failed(`${url} could not store ${left.length} events after ${ATTEMPTS} attempts.`)
-      if (attempt > 0) await patience.sleep(retryDelayMs(attempt - 1, null, patience.random))
+      if (attempt > 0) await patience.sleep(delayMs(attempt, undefined, patience.random()))
       const body = new JsonText(batchBody(left))
       const result = await patiently(() => client.recordEvents({ body }))
       if (result.status === 413) {
@@ -102,24 +103,18 @@ export function openRecorder(url: string, apiKey: string, options: RecorderOptio
       if (attempt === ATTEMPTS) throw failed(trouble)
       if (!hasTold) onTrouble(`${trouble} Retrying.`)
       hasTold = true
-      await patience.sleep(retryDelayMs(attempt - 1, result.retryAfterMs, patience.random))
+      await patience.sleep(delayMs(attempt, result.retryAfterMs ?? undefined, patience.random()))
     }
   }
 }
 
-/** Sorts a batch by its verdicts. Resends events without a verdict, unless the `accepted` count includes them. */
+/** Sorts a batch by the answer. */
 function verdicts(batch: PackedEvent[], result: BatchResult): { left: PackedEvent[]; refused: RefusedEvent[] } {
-  const rejected = new Set(result.rejectedEventIds)
-  const retryable = new Set(result.retryableEventIds)
-  const silent = batch.filter(({ eventId }) => !rejected.has(eventId) && !retryable.has(eventId))
-  const covered = result.accepted >= silent.length
-  const left = batch.filter(({ eventId }) => retryable.has(eventId) || (!covered && !rejected.has(eventId)))
-  const reasons = new Map((result.rejections ?? []).map((rejection) => [rejection.eventId, rejection]))
-  const refused = batch
-    .filter(({ eventId }) => rejected.has(eventId) && !retryable.has(eventId))
-    .map(({ eventId }) => {
-      const { code, message } = reasons.get(eventId) ?? { code: 'rejected', message: 'The server rejected the event' }
-      return { eventId, code, message }
-    })
-  return { left, refused }
+  const ids = batch.map(({ eventId }) => eventId)
+  const { retry, rejected } = judgedBy(result, ids) ?? { retry: new Set(ids), rejected: new Map<string, string>() }
+  const messages = new Map((result.rejections ?? []).map(({ eventId, message }) => [eventId, message]))
+  const refused = [...rejected].map(([eventId, code]) => {
+    return { eventId, code, message: messages.get(eventId) ?? 'The server rejected the event' }
+  })
+  return { left: batch.filter(({ eventId }) => retry.has(eventId)), refused }
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { statSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { answered, Refused, type OperatorClient } from '../calls/operator-client.ts'
-import { retryDelayMs } from '../calls/retry.ts'
+import { delayMs } from '../../../sdk/src/retry.ts'
 import { findEnvironment } from '../calls/tenants.ts'
 import { checkedAt, checkedLines, formatOf, readExport, type ExportLine } from '../export/export-file.ts'
 import { connect, inEnvironment, type EnvironmentOptions } from '../settings/options.ts'
@@ -130,7 +130,7 @@ async function send(
   for (let attempt = 0; ; attempt++) {
     const result = await client.whole.importEnvironment({ params: { environmentId }, body })
     if (!result.ok && result.temporary && attempt < TRIES) {
-      await wait(retryDelayMs(attempt, result.retryAfterMs, Math.random))
+      await wait(delayMs(attempt + 1, result.retryAfterMs ?? undefined, Math.random()))
       continue
     }
     try {

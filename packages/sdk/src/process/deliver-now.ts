@@ -8,9 +8,8 @@ import path from 'node:path'
 import process from 'node:process'
 import { verdictOf } from '../answer.ts'
 import { piecesOf } from '../batch.ts'
-import { isReceipt, type IssueRecords } from '../issue-records.ts'
-import { LIMITS } from '../limits.ts'
-import type { QueuedEvent } from '../queue.ts'
+import { receiptOf, type IssueRecords } from '../issue-records.ts'
+import type { QueuedItem } from '../queue.ts'
 import type { Sender } from '../sender.ts'
 
 /** Sends each request and writes one line for each answer. Ends with the first failure. */
@@ -55,27 +54,41 @@ type Post = readonly [path: string, body: string]
 
 /** Delivers what a client has queued. Blocks at most `timeoutMs`. Never throws. */
 export function deliverNow(sender: Sender, service: Service): void {
-  const issues = issuesOf.get(sender)
-  const records = issues?.waiting ?? []
-  sender.handOver((take) => {
-    const batches: QueuedEvent[][] = []
-    for (let bytes = 0; bytes < INPUT_BYTES; bytes += LIMITS.batchBytes) {
-      const batch = take()
-      if (batch.length === 0) break
-      batches.push(batch)
-    }
-    const events = batches.map((batch): Post => ['/events/batch', piecesOf(batch).join('')])
-    const replies = post(service, [...events, ...records.map(({ json }): Post => ['/issue-records', json])])
-    for (const [at, { id }] of records.entries()) {
-      const reply = replies[events.length + at]
-      if (reply?.ok && isReceipt(reply.json)) issues?.received(id)
-    }
-    return batches.map((batch, at) => {
-      const reply = replies[at]
-      const ids = batch.map(({ id }) => id)
-      return [batch, reply && verdictOf(reply, ids)]
-    })
-  })
+  const issues = issuesOf.get(sender)?.sender
+  const taken = [
+    {
+      from: sender,
+      path: '/events/batch',
+      bodyOf: (batch: QueuedItem[]) => piecesOf(batch).join(''),
+      verdict: verdictOf,
+    },
+    ...(issues
+      ? [
+          {
+            from: issues,
+            path: '/issue-records',
+            bodyOf: (batch: QueuedItem[]) => String(batch[0]?.json),
+            verdict: receiptOf,
+          },
+        ]
+      : []),
+  ].flatMap((kind) => [...batchesOf(kind.from)].map((batch) => ({ ...kind, batch })))
+  const requests = taken.map(({ path, bodyOf, batch }): Post => [path, bodyOf(batch)])
+  const replies = post(service, requests)
+  for (const [at, { from, batch, verdict }] of taken.entries()) {
+    const reply = replies[at]
+    const ids = batch.map(({ id }) => id)
+    from.concludeAtEnd(batch, reply && verdict(reply, ids))
+  }
+}
+
+function* batchesOf(sender: Sender): Generator<QueuedItem[]> {
+  for (let bytes = 0; bytes < INPUT_BYTES;) {
+    const batch = sender.takeAtEnd()
+    if (batch.length === 0) return
+    for (const item of batch) bytes += item.bytes
+    yield batch
+  }
 }
 
 function post({ baseUrl, apiKey, timeoutMs }: Service, requests: readonly Post[]) {

@@ -1,12 +1,11 @@
 /** What a client needs of its process, there from its first call on. */
 import { clearTimeout, setTimeout } from 'node:timers'
 import { createDiskCache } from '../configuration/disk-cache.ts'
-import { IssueRecords, type IssueParts } from '../issue-records.ts'
+import { ISSUE_BOUNDS, IssueRecords, type IssueParts } from '../issue-records.ts'
 import { endRunsAtEnd } from '../process-end.ts'
 import { timers } from '../runtime.ts'
 import type { Sender } from '../sender.ts'
-import { spoolEvents } from '../spool-events.ts'
-import { openSpool } from '../spool.ts'
+import { spoolQueue } from '../spool-queue.ts'
 import { createWriting } from '../writing.ts'
 import { deliverNow, issuesOf } from './deliver-now.ts'
 import { streamed } from './streamed.ts'
@@ -17,14 +16,21 @@ function openIssues(core: IssueParts & { readonly sender: Sender }): IssueRecord
   const issues = new IssueRecords(core)
   issuesOf.set(core.sender, issues)
   // A failing spool is reported by the events, which use it too.
-  if (spool && enabled) issues.opened = openSpool(spool, issues.spoolUser, core).catch(() => undefined)
+  const kept = {
+    suffix: '.issues',
+    id: 'clientRecordId',
+    sender: issues.sender,
+    bounds: ISSUE_BOUNDS,
+    counts: issues.counts,
+  } as const
+  if (spool && enabled) issues.opened = spoolQueue(spool, kept, core).catch(() => undefined)
   return issues
 }
 
 // Those of the globals may be fake before the import: Jest's `fakeTimers: { enableGlobally: true }`.
 Object.assign(timers, { setTimeout, clearTimeout })
 
-const parts = { createDiskCache, endRunsAtEnd, spoolEvents, createWriting, deliverNow, openIssues, streamed }
+const parts = { createDiskCache, endRunsAtEnd, spoolQueue, createWriting, deliverNow, openIssues, streamed }
 
 export type HostProcess = typeof parts
 

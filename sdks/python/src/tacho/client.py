@@ -231,7 +231,7 @@ class Tacho(Calls):
         if self._before is not None:
             self._before.flush(given)
         result = self.core.sender.flush(given)
-        self._issues.flush(given if result.left == 0 else 0)
+        self._issues.sender.flush(given if result.left == 0 else 0)
         return result
 
     async def aflush(self, timeout: float | None = None) -> FlushResult:
@@ -245,7 +245,7 @@ class Tacho(Calls):
             self._before.shutdown(0)
         self.configuration.close()
         self.core.sender.close()
-        self._issues.close()
+        self._issues.sender.close()
         self.core.connections.close()
         process_end.forget(self)
         self.is_closed = True
@@ -272,7 +272,7 @@ class Tacho(Calls):
         before.configuration.close()
         for one in all_before:
             one.core.go_on_as(self.core)
-            one._issues.go_on()
+            one._issues.sender.go_on_with(self.core.request)
         self._before = before
         return True
 
@@ -294,7 +294,8 @@ class Tacho(Calls):
         """Called when the process ends, after `end_runs`."""
         settings = self.core.settings
         left = self.core.sender.flush_at_end(settings.flush_timeout, settings.exit_patience).left
-        self._issues.flush_at_end(settings.exit_patience if left == 0 else 0)
+        patience = settings.exit_patience if left == 0 else 0
+        self._issues.sender.flush_at_end(patience, patience)
         if left > 0:
             message = f"Not delivered to {settings.base_url}: {left} events. {self.core.sender.fate}"
             self.core.diagnostics.report("error", "events_undelivered", message)

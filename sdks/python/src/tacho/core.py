@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .delivery.diagnostics import Diagnostics
+from .delivery.kind import EVENTS
 from .delivery.queue import Recorder, base36
 from .delivery.rotating_key import RotatingKey
 from .delivery.sender import Sender, SenderSettings
@@ -58,6 +59,7 @@ class Core:
         self.on_run: Callable[[], None] = lambda: None
         self.payloads = Payloads(settings.capture, settings.metadata_keys, self.mask, self.diagnostics)
         self.sender = Sender(
+            EVENTS,
             SenderSettings(
                 settings.base_url,
                 settings.max_queued_events,

@@ -1,9 +1,9 @@
-"""What the answer to a batch means for each of its events. Pure."""
+"""What an answer means for each of the items that were sent. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeGuard
 
@@ -43,11 +43,14 @@ class Stop:
 Verdict = Judged | RetryAll | Split | Stop
 
 
-def verdict_of(result: Reply | NoReply, event_ids: Sequence[str]) -> Verdict:
+def verdict_of(
+    result: Reply | NoReply, ids: Sequence[str], judged_by: Callable[[object, Sequence[str]], Judged | None] | None = None
+) -> Verdict:
+    """`judged_by` reads a 2xx: None if it is not from Tacho. Default: of a batch of events."""
     if isinstance(result, NoReply):
         return RetryAll(None, result.message)
     if result.ok:
-        judged = _judged_by(result.json, event_ids)
+        judged = (judged_by or _judged_by)(result.json, ids)
         return judged or RetryAll(result.header("retry-after"), "the answer is not from Tacho")
     refusal = key_refusal_of(result)
     if refusal is not None:

@@ -1,4 +1,6 @@
-"""Queued events, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last."""
+"""
+Queued events, or issue records, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ def base36(number: int) -> str:
     return text
 
 
-class QueuedEvent:
+class QueuedItem:
     def __init__(
         self, event_id: str, write: Callable[[], str], size: int, is_protected: bool, recorder: Recorder | None = None
     ) -> None:
         self.id = event_id
-        """Its `eventId`."""
+        """Its `eventId` or `clientRecordId`."""
         self.bytes = size
         """UTF-8 bytes of `json`; about as many until it is written."""
         self.is_protected = is_protected
@@ -73,8 +75,8 @@ class Queue:
     def __init__(self, max_events: int, max_bytes: int) -> None:
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._ordinary: deque[QueuedEvent] = deque()
-        self._protected: deque[QueuedEvent] = deque()
+        self._ordinary: deque[QueuedItem] = deque()
+        self._protected: deque[QueuedItem] = deque()
         self.bytes = 0
         # Events in a request still count, because they return if it fails.
         self._taken = 0
@@ -93,14 +95,14 @@ class Queue:
     def held_bytes(self) -> int:
         return self.bytes + self._taken_bytes
 
-    def add(self, event: QueuedEvent) -> list[QueuedEvent]:
+    def add(self, event: QueuedItem) -> list[QueuedItem]:
         """Adds an event. Returns the events that were dropped to make room, perhaps the new one."""
         self._lane(event).append(event)
         self.bytes += event.bytes
         return self._bound()
 
-    def _bound(self) -> list[QueuedEvent]:
-        dropped: list[QueuedEvent] = []
+    def _bound(self) -> list[QueuedItem]:
+        dropped: list[QueuedItem] = []
         while self.held > self._max_events or self.held_bytes > self._max_bytes:
             lane = self._ordinary or self._protected
             if not lane:  # Everything else is in a request.
@@ -109,9 +111,9 @@ class Queue:
             self.bytes -= dropped[-1].bytes
         return dropped
 
-    def take(self, max_events: int, max_bytes: int) -> list[QueuedEvent]:
+    def take(self, max_events: int, max_bytes: int) -> list[QueuedItem]:
         """Takes the oldest events, as many as fit. Each must be finished or put back."""
-        batch: list[QueuedEvent] = []
+        batch: list[QueuedItem] = []
         size = 0
         while len(batch) < max_events:
             lane = self._older()
@@ -125,24 +127,24 @@ class Queue:
             self._taken += 1
         return batch
 
-    def weigh(self, events: Sequence[QueuedEvent], before: int) -> list[QueuedEvent]:
+    def weigh(self, events: Sequence[QueuedItem], before: int) -> list[QueuedItem]:
         """Call this for taken events that were written since. Returns the events that were dropped to make room."""
         self._taken_bytes += sum(event.bytes for event in events) - before
         return self._bound()
 
-    def finish(self, events: Sequence[QueuedEvent]) -> None:
+    def finish(self, events: Sequence[QueuedItem]) -> None:
         """Call this for taken events that were accepted, rejected or dropped."""
         self._taken -= len(events)
         self._taken_bytes -= sum(event.bytes for event in events)
 
-    def put_back(self, events: Sequence[QueuedEvent]) -> None:
+    def put_back(self, events: Sequence[QueuedItem]) -> None:
         """Call this for taken events to send again, in the order they were taken."""
         self.finish(events)
         for event in reversed(events):
             self._lane(event).appendleft(event)
             self.bytes += event.bytes
 
-    def clear(self) -> list[QueuedEvent]:
+    def clear(self) -> list[QueuedItem]:
         """Empties the queue and returns its events. Taken events stay taken."""
         events = [*self._ordinary, *self._protected]
         self._ordinary.clear()
@@ -150,10 +152,10 @@ class Queue:
         self.bytes = 0
         return events
 
-    def _lane(self, event: QueuedEvent) -> deque[QueuedEvent]:
+    def _lane(self, event: QueuedItem) -> deque[QueuedItem]:
         return self._protected if event.is_protected else self._ordinary
 
-    def _older(self) -> deque[QueuedEvent]:
+    def _older(self) -> deque[QueuedItem]:
         ordinary, protected = self._ordinary, self._protected
         if protected and (not ordinary or protected[0].sequence < ordinary[0].sequence):
             return protected

@@ -6,27 +6,28 @@ Delivers the queue in batches, one request after another, on a thread of its own
                   └────────── more events, or backoff ──────┘
   sending ──Tacho refuses the key──▶ refused ──after five minutes──▶ sending          any ──close──▶ closed
 
-Events leave the queue before a request begins. When it ends, for any reason, they are finished or put back.
+Items leave the queue before a request begins. When it ends, for any reason, they are finished or put back. Events and issue
+records have a sender each.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
 import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..limits import BATCH_BYTES, BATCH_EVENTS
+from ..limits import BATCH_BYTES
 from ..recording.event import PROTECTED_TYPES
 from ..recording.text import utf8_length
 from . import process_end
-from .answer import Judged, RetryAll, Split, Stop, Verdict, verdict_of
+from .answer import Judged, RetryAll, Split, Stop, Verdict
 from .diagnostics import Counters, Diagnostics, DropReason
+from .kind import Kind
 from .lock import QueueLock
-from .queue import Queue, QueuedEvent, Recorder
+from .queue import Queue, QueuedItem
 from .retry import wait_seconds
 from .spool import Keeper, Spool, SpoolUser
 from .transport import Request
@@ -69,20 +70,21 @@ class _Flush:
 
 
 class Sender:
-    def __init__(self, settings: SenderSettings, request: Request, diagnostics: Diagnostics) -> None:
+    def __init__(self, kind: Kind, settings: SenderSettings, request: Request, diagnostics: Diagnostics) -> None:
+        self._kind = kind
         self._settings = settings
         self._request = request
         self._diagnostics = diagnostics
         self._closed_by: DropReason | None = None
         self._keeper: Keeper | None = None
-        self._worker = Worker("tacho-events", self._step)
+        self._worker = Worker(f"tacho-{kind.suffix[1:]}", self._step)
         self.reset()
 
     def reset(self) -> None:
         """Empties the queue: in a forked process, its events are the parent's to deliver."""
         self._changed = QueueLock(self._diagnostics)
         self._queue = Queue(self._settings.max_queued_events, self._settings.max_queued_bytes)
-        self._batch: list[QueuedEvent] = []
+        self._batch: list[QueuedItem] = []
         self._sequence = 0
         self._flushes: set[_Flush] = set()
         self._failures = 0
@@ -94,7 +96,7 @@ class Sender:
         self._late_until: float | None = None
         # When the last request ended. The first event after a pause is sent at once, so that little is lost at kill -9.
         self._sent_at = float("-inf")
-        self._max_batch = BATCH_EVENTS
+        self._max_batch = self._kind.max_batch
         self._worker.reset()
 
     @property
@@ -111,7 +113,7 @@ class Sender:
 
     def keep_in(self, spool: Spool) -> None:
         """Stores the events in a place that outlives the process. Call it before the first one."""
-        user = SpoolUser(".events", lambda: self._closed_by is None, self._has_room, _id_of, self._restore)
+        user = SpoolUser(self._kind.suffix, lambda: self._closed_by is None, self._has_room, self._kind.id_of, self._restore)
         self._keeper = spool.keep(user)
 
     @property
@@ -119,6 +121,10 @@ class Sender:
         """What becomes of the events that a process does not deliver."""
         is_kept = self._keeper is not None and self._keeper.is_open
         return "The spool keeps them." if is_kept else "They are lost when the process ends."
+
+    @property
+    def is_open(self) -> bool:
+        return self._closed_by is None
 
     @property
     def is_key_refused(self) -> bool:
@@ -133,7 +139,7 @@ class Sender:
             self._not_before = 0.0
         self.flush_soon()
 
-    def add(self, event: QueuedEvent, is_kept: bool = False) -> bool:
+    def add(self, event: QueuedItem, is_kept: bool = False) -> bool:
         """Queues an event and returns at once. True if it was queued. `is_kept`: the spool has it already."""
         # Without the lock: a slow disk must not hold up the thread that sends.
         if self._keeper is not None and self._closed_by is None and not is_kept:
@@ -200,7 +206,7 @@ class Sender:
             self._worker.drain(lambda: len(self._queue) == 0 or self._failures > 0, self._late_until)
         left = self.held[0]
         if left > 0:
-            message = f"Recorded while the process ended, and not delivered: {left} events. {self.fate}"
+            message = f"Recorded while the process ended, and not delivered: {left} {self._kind.noun}. {self.fate}"
             self._diagnostics.report("error", "events_undelivered", message)
 
     def close(self, reason: DropReason = "closed") -> None:
@@ -236,7 +242,7 @@ class Sender:
                 self._conclude(batch, verdict)
         return 0.0
 
-    def _written(self, batch: list[QueuedEvent]) -> list[QueuedEvent]:
+    def _written(self, batch: list[QueuedItem]) -> list[QueuedItem]:
         """Masks and serialises taken events. Puts back what no longer fits into the request."""
         before = sum(event.bytes for event in batch)
         try:
@@ -265,18 +271,18 @@ class Sender:
             return 0.0
         return max(0.0, self._sent_at + self._settings.flush_interval - now)
 
-    def _deliver(self, batch: Sequence[QueuedEvent]) -> Verdict:
-        body = _body_of(batch).encode()
+    def _deliver(self, batch: Sequence[QueuedItem]) -> Verdict:
+        body = self._kind.body_of(batch).encode()
         headers: dict[str, str] = {}
         if self._settings.compress and len(body) >= _WORTH_BYTES:
             packed = gzip.compress(body, compresslevel=5)
             if len(packed) < len(body) * 0.9:
                 body, headers = packed, {"content-encoding": "gzip"}
         timeout = self._settings.request_timeout
-        reply = self._request("POST", "/events/batch", body=body, headers=headers, timeout=timeout)
-        return verdict_of(reply, [event.id for event in batch])
+        reply = self._request("POST", self._kind.path, body=body, headers=headers, timeout=timeout)
+        return self._kind.verdict_of(reply, [event.id for event in batch])
 
-    def _conclude(self, batch: list[QueuedEvent], verdict: Verdict) -> None:
+    def _conclude(self, batch: list[QueuedItem], verdict: Verdict) -> None:
         self._batch = []
         self._diagnostics.count("requests")
         if not isinstance(verdict, Judged):
@@ -295,7 +301,8 @@ class Sender:
             self._failures += 1
             self._not_before = time.monotonic() + _REFUSED_SECONDS
             fault = "lacks the scope events:write" if verdict.reason == "forbidden" else "is missing, invalid or revoked"
-            message = f"The API key {fault}. Events stay queued, and are sent again after {_REFUSED_SECONDS / 60:.0f} minutes."
+            minutes = f"{_REFUSED_SECONDS / 60:.0f} minutes"
+            message = f"The API key {fault}: {self._kind.noun} stay queued, and are sent again after {minutes}."
             self._diagnostics.report("error", verdict.reason, message)
             self._changed.notify_all()
         else:
@@ -303,7 +310,7 @@ class Sender:
             self._drop(batch, "refused")
         self._sent_at = time.monotonic()
 
-    def _judge(self, batch: list[QueuedEvent], verdict: Judged) -> None:
+    def _judge(self, batch: list[QueuedItem], verdict: Judged) -> None:
         again = [event for event in batch if event.id in verdict.retry]
         rejected = [event for event in batch if event.id in verdict.rejected]
         sent = [event for event in batch if event.id not in verdict.retry and event.id not in verdict.rejected]
@@ -313,14 +320,14 @@ class Sender:
         self._diagnostics.count("rejected", len(rejected))
         if rejected:
             codes = ", ".join(sorted(set(verdict.rejected.values())))
-            message = f"The service rejected {len(rejected)} events: {codes}."
+            message = f"The service rejected {len(rejected)} {self._kind.noun}: {codes}."
             self._diagnostics.report("warning", "event_rejected", message)
         self._finished(sent, "sent")
         self._finished(rejected, "rejected")
-        self._max_batch = BATCH_EVENTS
+        self._max_batch = self._kind.max_batch
         self._refused_by = None
         if again:
-            self._back_off(None, "the service could not store all events")
+            self._back_off(None, f"the service could not store all {self._kind.noun}")
         else:
             if self._failures > 0:
                 self._diagnostics.report("info", "delivery_recovered", "The service accepts events again.")
@@ -334,17 +341,18 @@ class Sender:
         message = f"Events stay queued because {self._settings.base_url} does not accept them: {why}."
         self._diagnostics.report("warning", "delivery_failing", message)
 
-    def _drop(self, events: Sequence[QueuedEvent], reason: DropReason) -> None:
+    def _drop(self, events: Sequence[QueuedItem], reason: DropReason) -> None:
         if events:
             now = time.time_ns() // 1_000_000
             for event in events:
                 if event.recorder:
                     event.recorder.drop(reason, now)
             self._diagnostics.drop(reason, len(events))
-            self._diagnostics.report("warning", "events_dropped", f"{len(events)} events were dropped: {reason}.")
+            message = f"{len(events)} {self._kind.noun} were dropped: {reason}."
+            self._diagnostics.report("warning", "events_dropped", message)
             self._finished(events, "dropped")
 
-    def _finished(self, events: Sequence[QueuedEvent], outcome: str) -> None:
+    def _finished(self, events: Sequence[QueuedItem], outcome: str) -> None:
         if self._keeper is not None:
             self._keeper.finish(events)
         for flush in self._flushes:
@@ -360,14 +368,14 @@ class Sender:
     def _restore(self, id_: str, text: str, fields: dict[str, Any]) -> None:
         self._diagnostics.count("recorded")
         self._diagnostics.count("recovered")
-        event = QueuedEvent(id_, lambda: text, utf8_length(text), fields["eventType"] in PROTECTED_TYPES)
+        event = QueuedItem(id_, lambda: text, utf8_length(text), str(fields.get("eventType")) in PROTECTED_TYPES)
         self.add(event, is_kept=True)
 
     def _has_full_batch(self) -> bool:
-        return len(self._queue) >= BATCH_EVENTS or self._queue.bytes >= BATCH_BYTES
+        return len(self._queue) >= self._kind.max_batch or self._queue.bytes >= BATCH_BYTES
 
 
-def _fitting(batch: Sequence[QueuedEvent]) -> int:
+def _fitting(batch: Sequence[QueuedItem]) -> int:
     """How many of these fit into a request: at least one."""
     size = 0
     for index, event in enumerate(batch):
@@ -375,21 +383,3 @@ def _fitting(batch: Sequence[QueuedEvent]) -> int:
         if size > BATCH_BYTES - 2 and index > 0:
             return index
     return len(batch)
-
-
-def _body_of(batch: Sequence[QueuedEvent]) -> str:
-    """Once for each recorder, an event says what was dropped before."""
-    told: set[Recorder] = set()
-    texts: list[str] = []
-    for event in batch:
-        recorder = event.recorder
-        if recorder and recorder.dropped and recorder not in told:
-            told.add(recorder)
-            texts.append(f'{event.json[:-1]},"dropped":{json.dumps(dict(recorder.dropped))}}}')
-        else:
-            texts.append(event.json)
-    return f"[{','.join(texts)}]"
-
-
-def _id_of(fields: dict[str, Any]) -> object:
-    return fields.get("eventId") if isinstance(fields.get("eventType"), str) else None

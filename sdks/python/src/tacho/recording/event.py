@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..delivery.queue import QueuedEvent, Recorder
+from ..delivery.queue import QueuedItem, Recorder
 from ..limits import EVENT_TYPE_CHARS, LABEL_CHARS, RUN_ID_CHARS, TEXT_CHARS
 from .context import RunScope, Span
 from .plain import dump
@@ -32,7 +32,7 @@ def make_event(
     payload_bytes: int,
     number: str,
     recorder: Recorder,
-) -> QueuedEvent:
+) -> QueuedItem:
     """
     `label`, `payload`: masked and bounded, when they are called. `timestamp`: Unix time in milliseconds. `number`: by its
     recorder; empty for an id of the host.
@@ -48,7 +48,7 @@ def make_event(
         )
 
     told = recorder if number else None
-    return QueuedEvent(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told)
+    return QueuedItem(event_id, write, payload_bytes + _FIELDS_BYTES, event_type in PROTECTED_TYPES, told)
 
 
 def scope_json(fields: dict[str, str | None]) -> str:

@@ -1,0 +1,47 @@
+/** Keeps the queue of a sender in a spool. */
+import type { Diagnostics } from './diagnostics.ts'
+import { PROTECTED_TYPES } from './event.ts'
+import { QueuedItem, type Bounds } from './queue.ts'
+import type { Sender } from './sender.ts'
+import { openSpool, type SpoolParts } from './spool.ts'
+import { byteLength } from './text.ts'
+
+/** What is kept: the ending of its files, the field with its id, and the counts of its sender. */
+export interface KeptQueue {
+  readonly suffix: '.events' | '.issues'
+  readonly id: 'eventId' | 'clientRecordId'
+  readonly sender: Sender
+  readonly bounds: Pick<Bounds, 'maxQueuedEvents' | 'maxQueuedBytes'>
+  readonly counts: Pick<Diagnostics, 'count'>
+}
+
+/** Resolves when the queue has the items of dead processes, or is full. */
+export function spoolQueue(
+  folder: string,
+  { suffix, id, sender, bounds, counts }: KeptQueue,
+  parts: SpoolParts,
+): Promise<void> {
+  return openSpool<{ eventId: unknown; eventType: unknown; clientRecordId: unknown }>(
+    folder,
+    {
+      suffix,
+      isOpen: () => sender.isOpen,
+      hasRoom() {
+        const { queued, queuedBytes } = sender.held
+        return queued < bounds.maxQueuedEvents / 2 && queuedBytes < bounds.maxQueuedBytes / 2
+      },
+      keepIn: (keeper) => sender.keepIn(keeper),
+      idOf({ [id]: own, eventType }) {
+        return typeof own === 'string' && (id !== 'eventId' || typeof eventType === 'string') ? own : undefined
+      },
+      restore({ id, json, fields: { eventType } }) {
+        counts.count('recorded')
+        counts.count('recovered')
+        const isProtected = PROTECTED_TYPES.has(eventType as string)
+        const identity = { id, isProtected, sequence: sender.nextSequence() }
+        sender.add(new QueuedItem(identity, () => [json.slice(0, -1), ''], byteLength(json)), true)
+      },
+    },
+    parts,
+  )
+}

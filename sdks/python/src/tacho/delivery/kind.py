@@ -1,0 +1,49 @@
+"""What a sender delivers: events here, and issue records in issue_records.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..limits import BATCH_EVENTS
+from .answer import Verdict, verdict_of
+from .queue import QueuedItem, Recorder
+from .transport import NoReply, Reply
+
+
+@dataclass(frozen=True)
+class Kind:
+    noun: str
+    """In messages."""
+    path: str
+    max_batch: int
+    """Most items in a request."""
+    body_of: Callable[[Sequence[QueuedItem]], str]
+    verdict_of: Callable[[Reply | NoReply, Sequence[str]], Verdict]
+    suffix: str
+    """Ending of its files in the spool."""
+    id_of: Callable[[dict[str, Any]], object]
+    """The id of a line of these files with these fields; not a text if the line is no item."""
+
+
+def _body_of(batch: Sequence[QueuedItem]) -> str:
+    """Once for each recorder, an event says what was dropped before."""
+    told: set[Recorder] = set()
+    texts: list[str] = []
+    for event in batch:
+        recorder = event.recorder
+        if recorder and recorder.dropped and recorder not in told:
+            told.add(recorder)
+            texts.append(f'{event.json[:-1]},"dropped":{json.dumps(dict(recorder.dropped))}}}')
+        else:
+            texts.append(event.json)
+    return f"[{','.join(texts)}]"
+
+
+def _id_of(fields: dict[str, Any]) -> object:
+    return fields.get("eventId") if isinstance(fields.get("eventType"), str) else None
+
+
+EVENTS = Kind("events", "/events/batch", BATCH_EVENTS, _body_of, verdict_of, ".events", _id_of)
