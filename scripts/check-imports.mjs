@@ -12,7 +12,7 @@ const server = 'packages/server/src'
 const sdk = 'packages/sdk/src'
 const storage = `${server}/storage`
 // What storage loads of the contract. Each of its threads would load the schema library's hundreds of files again.
-const contractWords = ['limits', 'words'].map((name) => `packages/contract/src/${name}.ts`)
+const contractWords = ['limits', 'score-filter', 'words'].map((name) => `packages/contract/src/${name}.ts`)
 // Any layer may run a thread, and finds files of this program.
 const threads = `${server}/{threads,program}/**`
 // Estimates, for replies and for alerts.

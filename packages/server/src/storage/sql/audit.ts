@@ -55,11 +55,11 @@ export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: 
   for (const chunk of chunksOf([...runIds])) await sql.run(text, [environmentId, ...chunk])
 }
 
-/** The same for decisions and changes of saved views that quote this text, whatever became of approval and view. */
+/** The same for decisions, scores of runs and changes of saved views that quote this text, whatever became of them. */
 export async function eraseQuotes(sql: Sql, environmentId: string, quoted: string): Promise<void> {
   const quotes = sql.dialect === 'postgres' ? 'strpos(detail, ?) > 0' : 'instr(detail, ?) > 0'
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
-    WHERE environment_id = ? AND target_kind IN ('approval', 'run_view') AND ${quotes}`
+    WHERE environment_id = ? AND target_kind IN ('approval', 'run', 'run_view') AND ${quotes}`
   await sql.run(text, [environmentId, JSON.stringify(quoted)])
 }
 

@@ -309,7 +309,7 @@ export function erasuresSuite(open: OpenStorage) {
     test('takes what was said of approvals and views that are gone or changed', async () => {
       const env = await newEnvironment(storage())
       await append(storage(), env, event({ runId: 'gone', sessionId: 's', agentId: 'bot' }))
-      const targets = { decision: newId(), other: newId(), view: newId() }
+      const targets = { decision: newId(), other: newId(), view: newId(), score: newId() }
       const audited = (targetKind: string, targetId: string, detail: object) => {
         const place = { id: newId(), workspaceId: newId(), environmentId: env, at: NOON, requestId: 'request' }
         const actor = {
@@ -320,11 +320,12 @@ export function erasuresSuite(open: OpenStorage) {
         }
         return { ...place, ...actor, targetKind, targetId, detail: JSON.stringify(detail) }
       }
-      // Retention removed the approvals, and the view no longer filters by the session.
+      // Retention removed the approvals and a run that was scored, and the view no longer filters by the session.
       const decision = audited('approval', targets.decision, { runId: 'gone', agentId: 'bot' })
       const other = audited('approval', targets.other, { runId: 'kept', agentId: 'bot' })
       const view = audited('run_view', targets.view, { query: { sessionId: 's' } })
-      await storage().appendAudit([decision, other, view])
+      const score = audited('run', targets.score, { runId: 's', name: 'helpful', value: 1 })
+      await storage().appendAudit([decision, other, view, score])
       const { id: webhookId } = await newWebhook(storage(), env)
       for (const runId of ['gone', 'kept']) {
         const delivery = {
@@ -348,12 +349,29 @@ export function erasuresSuite(open: OpenStorage) {
       assert.equal((await deliveries()).length, 2)
       await erase(storage(), env, { kind: 'session', subject: 's' })
       const erased = '{"erased":true}'
-      const { decision: ofGone, other: ofKept, view: ofView } = targets
-      assert.deepEqual(await details(), { [ofGone]: erased, [ofKept]: other.detail, [ofView]: erased })
+      const { decision: ofGone, other: ofKept, view: ofView, score: ofScore } = targets
+      const left = { [ofGone]: erased, [ofKept]: other.detail, [ofView]: erased, [ofScore]: erased }
+      assert.deepEqual(await details(), left)
       assert.equal((await deliveries()).length, 1)
       await erase(storage(), env, { kind: 'agent', subject: 'bot' })
       assert.equal((await details())[ofKept], erased)
       await storage().removeWebhook(env, webhookId, [])
+    })
+
+    test('takes saved views that filter by what is erased, also by a score that names it', async () => {
+      const env = await newEnvironment(storage())
+      await append(storage(), env, event({ runId: 'gone', sessionId: 's' }))
+      const queries = [{ sessionId: 's' }, { score: 's' }, { score: 'reviewer=s' }, { score: 'reviewer=other' }]
+      for (const query of queries) {
+        const view = { id: newId(), environmentId: env, name: newId(), query, lastHours: null, columns: [] }
+        await storage().createRunView({ ...view, createdAt: NOON }, [])
+      }
+      await erase(storage(), env, { kind: 'session', subject: 's' })
+      const { rows } = await storage().listRunViews(env, { limit: 10, after: null })
+      assert.deepEqual(
+        rows.map(({ query }) => query),
+        [{ score: 'reviewer=other' }],
+      )
     })
 
     test('takes what is known of gaps and failures: counts, the error, its issue, and the work that waits', async () => {

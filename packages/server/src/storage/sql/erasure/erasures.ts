@@ -8,6 +8,8 @@
  * Late retries are refused as soon as it exists. From REMOVING on, readers find none of its data: it is effective.
  */
 import { hash, randomBytes } from 'node:crypto'
+import type { RunFilter } from '@tacho/contract/operator/run.ts'
+import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { ErasureRow, ErasureSlice, NewErasure } from '../../erasures.ts'
 import { uuidv7 } from '../../uuid.ts'
@@ -204,8 +206,9 @@ async function stopSimulations(sql: Sql, environmentId: string, now: number): Pr
 async function removeRunViews(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = 'SELECT id, query FROM run_views WHERE environment_id = ?'
   for (const { id, query } of await sql.all<{ id: string; query: string }>(text, [environmentId])) {
-    const filters = Object.values(JSON.parse(query) as Record<string, unknown>)
-    if (!filters.includes(subject)) continue
+    const filters = JSON.parse(query) as RunFilter
+    const score = filters.score === undefined ? null : readScoreFilter(filters.score)
+    if (![...Object.values(filters), score?.name, score?.value].includes(subject)) continue
     await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
     await eraseDetails(sql, environmentId, 'run_view', [id])
   }
