@@ -70,6 +70,8 @@ export const LIMITS = {
   scoreNames: 100,
   /** Sums of scores over time look at this many pairs of run and name of the window, those scored last. */
   summedScores: 100_000,
+  /** Sums of scores over time have so many groups with a name and a category, of the names with most runs. */
+  scoreSumRows: 2_000,
   /** Different texts of one name that sums count; those after them are left out. */
   scoreCategories: 20,
   /** Any other page ends at this size, even below `limit`. It holds at least one item. */

@@ -136,7 +136,8 @@ async function sums(options: SumsOptions): Promise<void> {
   const rows = found.items.flatMap((item) => sumCells(item, options.by !== undefined))
   if (rows.length === 0) return printEmpty('No scores were given in this time. `tacho scores give` gives one.')
   printTable(sumColumns(options.by), rows)
-  if (found.isCut) process.stderr.write('Only the latest scores of this time are summed up.\n')
+  if (found.isCut)
+    process.stderr.write('Not all scores of this time are summed up: the latest, and the names with most runs.\n')
 }
 
 const sumColumns = (by: SumsOptions['by']): Column[] => [

@@ -26,7 +26,11 @@ export function ScoreSums({ environmentId, window, by }: Props) {
   )
   if (!error && rows.length === 0) return null
   return (
-    <Section title="Scores" error={error} note={data?.isCut ? 'only the latest are counted' : undefined}>
+    <Section
+      title="Scores"
+      error={error}
+      note={data?.isCut ? 'not all: the latest, and the names with most runs' : undefined}
+    >
       <DataTable label="Scores" columns={columns(by)} items={rows} keyOf={({ key, name }) => `${key} ${name}`} />
     </Section>
   )

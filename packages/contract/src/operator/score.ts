@@ -106,7 +106,11 @@ export const ScoreSums = Type.Object(
         scores: Type.Array(ScoreSum),
       }),
     ),
-    isCut: Type.Boolean({ description: `More than ${LIMITS.summedScores} were given: the latest are summed up` }),
+    isCut: Type.Boolean({
+      description:
+        `More than ${LIMITS.summedScores} were given: the latest are summed up. Or they have more than ${LIMITS.scoreSumRows} ` +
+        'names and categories, in all groups: those of the names with most runs are listed',
+    }),
   },
   { $id: 'ScoreSums' },
 )

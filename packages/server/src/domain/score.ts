@@ -92,16 +92,13 @@ function toValue({ kind, number, category }: Pick<ScoreRow, 'kind' | 'number' | 
 /** One entry for each name. */
 export function toScoreSums(rows: readonly ScoreSumRow[]): ScoreSum[] {
   return [...Map.groupBy(rows, ({ name }) => name)].map(([name, some]) => {
-    const sum = (key: 'runs' | 'numbers' | 'total') => some.reduce((all, row) => all + row[key], 0)
-    const numbers = sum('numbers')
-    const categories = some.flatMap(({ category, runs }) => (category === null ? [] : { value: category, runs }))
-    categories.sort((a, b) => b.runs - a.runs || (a.value < b.value ? -1 : 1))
+    const { runs = 0, numbers = 0, total = 0 } = some[0] ?? {}
     return {
       name,
-      runs: sum('runs'),
+      runs,
       // The engines add up in different orders.
-      mean: numbers === 0 ? null : Math.round((sum('total') / numbers) * 1e6) / 1e6,
-      categories: categories.slice(0, LIMITS.scoreCategories),
+      mean: numbers === 0 ? null : Math.round((total / numbers) * 1e6) / 1e6,
+      categories: some.flatMap(({ category, given }) => (category === null ? [] : { value: category, runs: given })),
     }
   })
 }

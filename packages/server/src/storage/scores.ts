@@ -26,6 +26,11 @@ export interface NewScore extends ScoreValue {
 /** Null `sentAs`: an operator gave it. */
 export type ScoreRow = RowOf<'scores'>
 
+type SentScore = Pick<ScoreRow, 'scoredAt' | 'sentAs'>
+
+/** What sums read of a score. */
+export type SummedScore = SentScore & Pick<ScoreRow, 'id' | 'name' | 'kind' | 'number' | 'category'>
+
 export interface RunScoreRow extends ScoreValue {
   name: string
   /** Scores of this name. Of these, `number` is the mean, and kind and category are those of the latest. */
@@ -39,27 +44,36 @@ export interface ScoreNameRow {
   scoredAt: number
 }
 
-/** Runs of one group with one name and category; their mean. */
+/** A category of a name in one group; null: its numbers. */
 export interface ScoreSumRow {
   key: string
   keyName: string | null
   name: string
   category: string | null
+  /** Runs with this category. */
+  given: number
+  /** Of the name: its runs, those among them with numbers, and the sum of these. */
   runs: number
-  /** Runs among them with numbers, and their sum. */
   numbers: number
   total: number
 }
 
 /** Whether a row replaces the stored one of the same id: the later by time, then by id of its event. */
-export function isLater(one: ScoreRow, other: Pick<ScoreRow, 'scoredAt' | 'sentAs'>): boolean {
+export function isLater(one: SentScore, other: SentScore): boolean {
   if (one.scoredAt !== other.scoredAt) return one.scoredAt > other.scoredAt
   return (one.sentAs ?? '') > (other.sentAs ?? '')
 }
 
-/** Whether a run with so many scores of these names can keep one more. */
-export function hasRoom(kept: number, names: ReadonlySet<string>, name: string): boolean {
-  return kept < LIMITS.scoresOfRun && (names.has(name) || names.size < LIMITS.scoreNamesOfRun)
+/** How many scores of each name a run has. */
+export type ScoreRoom = Map<string, number>
+
+/** Whether the run can keep one more of this name. It counts then. */
+export function takeRoom(room: ScoreRoom, name: string): boolean {
+  const of = room.get(name)
+  const kept = room.values().reduce((sum, count) => sum + count, 0)
+  if (kept >= LIMITS.scoresOfRun || (of === undefined && room.size >= LIMITS.scoreNamesOfRun)) return false
+  room.set(name, (of ?? 0) + 1)
+  return true
 }
 
 /** A score is the latest of its run, step, name and author. */
@@ -68,7 +82,7 @@ export function scoreId(of: Pick<ScoreRow, 'run' | 'eventId' | 'name' | 'authorK
 }
 
 /** Sums of the scores of a run, by name. The same on every engine, whatever the order in which they came. */
-export function runScores(scores: readonly ScoreRow[]): RunScoreRow[] {
+export function runScores(scores: readonly SummedScore[]): RunScoreRow[] {
   const byName = Map.groupBy(
     scores.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
     ({ name }) => name,

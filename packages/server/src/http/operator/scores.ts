@@ -79,11 +79,8 @@ export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
     const window = windowOf(query)
     const { id: environmentId, workspaceId } = environmentOf(request)
     const by = query.by ?? null
-    const { rows, isCut } = await storage.sumScores(
-      { environmentId, workspaceId },
-      { ...window, by },
-      LIMITS.summedScores,
-    )
+    const most = { pairs: LIMITS.summedScores, rows: LIMITS.scoreSumRows }
+    const { rows, isCut } = await storage.sumScores({ environmentId, workspaceId }, { ...window, by }, most)
     return { items: toGroupedSums(rows), isCut }
   })
 

@@ -5,6 +5,7 @@ import type { ItemVersion } from '../deployments.ts'
 import type { EventsRead, StoredEvent } from '../events.ts'
 import type { ArrivedPage, ExportedKey, ExportedRow, ImportStart, RowsImported } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
+import { takeRoom } from '../scores.ts'
 import type { Page } from '../page.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
 import { nextRevision } from './approvals/approvals.ts'
@@ -19,7 +20,7 @@ import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from
 import { growRevision } from './revision.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import type { ExportedTable } from '../tables.ts'
-import { holdRuns, sumAgain } from './scores.ts'
+import { holdRuns, sumAgain, type HeldRun } from './scores.ts'
 import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
@@ -176,19 +177,22 @@ async function insertNew(
   table: ExportedTable,
   added: Record<string, SqlValue>,
   rows: ExportedRow[],
-  runs: ReadonlySet<string> | null,
+  runs: ReadonlyMap<string, HeldRun> | null,
 ): Promise<{ written: number; fault: RowsImported | null }> {
   const parts = EXPORTED_TABLES[table]
   let written = 0
   for (const [index, row] of rows.entries()) {
-    if (runs !== null && !runs.has(String(row['run']))) continue
+    const run = runs?.get(String(row['run']))
+    if (runs !== null && run === undefined) continue
     const known = await findRow(sql, environmentId, parts, row)
     if (known === null) {
       if (!(await isOwn(sql, workspaceId, table, row))) return { written, fault: { outcome: 'foreign', index } }
       if (await wasErased(sql, environmentId, table, row)) return { written, fault: { outcome: 'erased', index } }
+      if (run && !takeRoom(run.room, String(row['name']))) continue
       const stored = Object.fromEntries(parts.columns.map((column) => [column, row[memberOf(column)] ?? null]))
       const columns = { ...added, ...stored, ...computed(table, row) }
       await insertRows(sql, parts.name, [columns], 'ON CONFLICT DO NOTHING')
+      run?.written.add(String(row['name']))
       written++
     }
     const stored = known ?? (await findRow(sql, environmentId, parts, row))

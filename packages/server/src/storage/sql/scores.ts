@@ -2,15 +2,17 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../events.ts'
 import {
-  hasRoom,
   isLater,
   runScores,
   scoreId,
+  takeRoom,
   type RunScoreRow,
   type ScoreGroup,
   type ScoreNameRow,
+  type ScoreRoom,
   type ScoreRow,
   type ScoreSumRow,
+  type SummedScore,
 } from '../scores.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { Page } from '../page.ts'
@@ -62,14 +64,15 @@ function sentScore(run: string, { score, time, eventId }: NewEvent): ScoreRow | 
 
 /** Keeps those that are later than the stored ones and for which there is room. */
 async function keepScores(sql: Sql, environmentId: string, run: string, given: readonly ScoreRow[]): Promise<void> {
-  const kept = new Map((await scoresOf(sql, environmentId, run)).map((row) => [row.id, row]))
-  const names = new Set(Array.from(kept.values(), ({ name }) => name))
+  if (given.length === 0) return
+  const room = await roomOf(sql, environmentId, run)
+  const named = await scoresNamed(sql, environmentId, run, room, new Set(given.map(({ name }) => name)))
+  const kept = new Map(named.map((row) => [row.id, row]))
   const changed = new Map<string, ScoreRow>()
   for (const row of given) {
     const before = kept.get(row.id)
-    if (before === undefined ? !hasRoom(kept.size, names, row.name) : !isLater(row, before)) continue
+    if (before === undefined ? !takeRoom(room, row.name) : !isLater(row, before)) continue
     kept.set(row.id, row)
-    names.add(row.name)
     changed.set(row.id, row)
   }
   if (changed.size === 0) return
@@ -77,9 +80,34 @@ async function keepScores(sql: Sql, environmentId: string, run: string, given: r
   await writeSums(sql, environmentId, run, kept.values(), new Set(Array.from(changed.values(), ({ name }) => name)))
 }
 
-function scoresOf(sql: Sql, environmentId: string, run: string): Promise<ScoreRow[]> {
-  const text = `SELECT ${COLUMNS} FROM scores WHERE ${OF_RUN} ORDER BY id LIMIT ?`
-  return sql.all(text, [environmentId, run, LIMITS.scoresOfRun])
+/** How many scores of each name the run has. */
+async function roomOf(sql: Sql, environmentId: string, run: string): Promise<ScoreRoom> {
+  const text = `SELECT name, scores FROM run_scores WHERE ${OF_RUN} ORDER BY run, name LIMIT ?`
+  const rows = await sql.all<{ name: string; scores: number }>(text, [environmentId, run, LIMITS.scoreNamesOfRun])
+  return new Map(rows.map(({ name, scores }) => [name, scores]))
+}
+
+const SUMMED_COLUMNS = selectList({
+  id: 'id',
+  name: 'name',
+  kind: 'kind',
+  number: 'number',
+  category: 'category',
+  scoredAt: 'scored_at',
+  sentAs: 'sent_as',
+} satisfies Record<keyof SummedScore, string>)
+
+/** A run may have megabytes of comments, and a writer waits here: read the scores of these names only, without them. */
+async function scoresNamed(
+  sql: Sql,
+  environmentId: string,
+  run: string,
+  room: ScoreRoom,
+  names: ReadonlySet<string>,
+): Promise<SummedScore[]> {
+  const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND name IN (${PLACES}) ORDER BY id`
+  const known = [...names].filter((name) => room.has(name))
+  return inChunks(known, (chunk) => sql.all<SummedScore>(text, [environmentId, run, ...chunk]))
 }
 
 const CHANGED = Object.values(NAMES).filter((column) => column !== 'run' && column !== 'id')
@@ -107,7 +135,7 @@ async function writeSums(
   sql: Sql,
   environmentId: string,
   run: string,
-  kept: Iterable<ScoreRow>,
+  kept: Iterable<SummedScore>,
   names: ReadonlySet<string>,
 ): Promise<void> {
   const sums = runScores([...kept].filter(({ name }) => names.has(name)))
@@ -130,18 +158,32 @@ async function writeSums(
   }
 }
 
-/** Those of the runs that exist. An import may write their scores until the transaction ends. */
-export async function holdRuns(sql: Sql, environmentId: string, runs: readonly string[]): Promise<Set<string>> {
-  const held = new Set<string>()
-  for (const run of [...new Set(runs)].toSorted()) if (await holdRun(sql, environmentId, run)) held.add(run)
+/** A run whose scores an import may write until the transaction ends. */
+export interface HeldRun {
+  room: ScoreRoom
+  /** Names of the scores that it wrote. */
+  written: Set<string>
+}
+
+/** Those of the runs that exist. */
+export async function holdRuns(
+  sql: Sql,
+  environmentId: string,
+  runs: readonly string[],
+): Promise<Map<string, HeldRun>> {
+  const held = new Map<string, HeldRun>()
+  for (const run of [...new Set(runs)].toSorted()) {
+    if (!(await holdRun(sql, environmentId, run))) continue
+    held.set(run, { room: await roomOf(sql, environmentId, run), written: new Set() })
+  }
   return held
 }
 
 /** After an import has written their scores. */
-export async function sumAgain(sql: Sql, environmentId: string, runs: ReadonlySet<string>): Promise<void> {
-  for (const run of runs) {
-    const kept = await scoresOf(sql, environmentId, run)
-    await writeSums(sql, environmentId, run, kept, new Set(kept.map(({ name }) => name)))
+export async function sumAgain(sql: Sql, environmentId: string, held: ReadonlyMap<string, HeldRun>): Promise<void> {
+  for (const [run, { room, written }] of held) {
+    if (written.size === 0) continue
+    await writeSums(sql, environmentId, run, await scoresNamed(sql, environmentId, run, room, written), written)
   }
 }
 
@@ -164,10 +206,12 @@ async function giveScore(
 ): Promise<'given' | 'no_run' | 'too_many'> {
   const { run, id, name } = score
   if (!(await holdRun(sql, environmentId, run))) return 'no_run'
-  const kept = (await scoresOf(sql, environmentId, run)).filter((one) => one.id !== id)
-  if (!hasRoom(kept.length, new Set(kept.map((one) => one.name)), name)) return 'too_many'
+  const room = await roomOf(sql, environmentId, run)
+  const named = await scoresNamed(sql, environmentId, run, room, new Set([name]))
+  const others = named.filter((one) => one.id !== id)
+  if (others.length === named.length && !takeRoom(room, name)) return 'too_many'
   await writeScores(sql, environmentId, [score])
-  await writeSums(sql, environmentId, run, [...kept, score], new Set([name]))
+  await writeSums(sql, environmentId, run, [...others, score], new Set([name]))
   await insertAudit(sql, audit)
   return 'given'
 }
@@ -182,19 +226,15 @@ async function withdrawScore(
   audit: AuditEntry[],
 ): Promise<ScoreRow | 'sent' | 'foreign' | null> {
   if (!(await holdRun(sql, environmentId, run))) return null
-  const kept = await scoresOf(sql, environmentId, run)
-  const score = kept.find((one) => one.id === id)
-  if (score === undefined) return null
+  const one = `${OF_RUN} AND id = ?`
+  const score = await sql.get<ScoreRow>(`SELECT ${COLUMNS} FROM scores WHERE ${one}`, [environmentId, run, id])
+  if (score === null) return null
   if (score.sentAs !== null) return 'sent'
   if (by !== null && score.authorId !== by) return 'foreign'
-  await sql.run(`DELETE FROM scores WHERE ${OF_RUN} AND id = ?`, [environmentId, run, id])
-  await writeSums(
-    sql,
-    environmentId,
-    run,
-    kept.filter((one) => one.id !== id),
-    new Set([score.name]),
-  )
+  await sql.run(`DELETE FROM scores WHERE ${one}`, [environmentId, run, id])
+  const names = new Set([score.name])
+  const left = await scoresNamed(sql, environmentId, run, await roomOf(sql, environmentId, run), names)
+  await writeSums(sql, environmentId, run, left, names)
   await insertAudit(sql, audit)
   return score
 }
@@ -278,7 +318,7 @@ const GROUPS: Record<ScoreGroup, { join: string; key: string; name: string }> = 
     join: `JOIN runs r ON r.environment_id = ? AND r.id = s.run JOIN agents a ON a.environment_id = r.environment_id
       AND a.id = r.agent_id`,
     key: 'r.agent_id',
-    name: 'MIN(COALESCE(a.display_name, a.name))',
+    name: 'COALESCE(a.display_name, a.name)',
   },
   promptVersion: {
     join: 'JOIN version_runs v ON v.environment_id = ? AND v.run = s.run',
@@ -286,31 +326,43 @@ const GROUPS: Record<ScoreGroup, { join: string; key: string; name: string }> = 
     name: 'NULL',
   },
 }
+const UNGROUPED = { join: '', key: "''", name: "''" }
 
-const COUNTED_SCORES = `CAST(COUNT(*) AS BIGINT) AS runs, CAST(COUNT(s.number) AS BIGINT) AS numbers,
-  COALESCE(SUM(s.number), 0) AS total`
+const ofName = (sum: string) => `SUM(${sum}) OVER (PARTITION BY key, name)`
 
-/** Of the scores given from `from` up to `to`, at most `most` pairs of run and name, the latest. */
+/**
+ * A row for each category of a name, the most frequent, and one for its numbers. Clients choose names and categories, so there may
+ * be as many as scores: the next parameter says how many rows to return, those of the names with most runs.
+ */
+function summed(scores: string, { join, key, name } = UNGROUPED): string {
+  const counted = `SELECT ${key} AS key, MIN(${name}) AS "keyName", s.name, s.category, COUNT(*) AS given,
+    COUNT(s.number) AS numbered, COALESCE(SUM(s.number), 0) AS added FROM ${scores} s ${join}
+    GROUP BY ${key === "''" ? '' : `${key}, `}s.name, s.category`
+  const ranked = `SELECT counted.*, ${ofName('given')} AS runs, ${ofName('numbered')} AS numbers, ${ofName('added')} AS total,
+    ROW_NUMBER() OVER (PARTITION BY key, name, category IS NULL ORDER BY given DESC, category) AS place FROM (${counted}) counted`
+  const frequent = 'category IS NULL DESC, place'
+  const kept = `SELECT * FROM (${ranked}) ranked WHERE place <= ${LIMITS.scoreCategories}
+    ORDER BY runs DESC, key, name, ${frequent} LIMIT ?`
+  return `SELECT key, "keyName", name, category, CAST(given AS BIGINT) AS given, CAST(runs AS BIGINT) AS runs,
+    CAST(numbers AS BIGINT) AS numbers, total FROM (${kept}) kept ORDER BY key, name, ${frequent}`
+}
+
+/** Of the scores given from `from` up to `to`, at most so many pairs of run and name, the latest; and at most so many rows. */
 async function sumScores(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
   { from, to, by }: { from: number; to: number; by: ScoreGroup | null },
-  most: number,
+  most: { pairs: number; rows: number },
 ): Promise<{ rows: ScoreSumRow[]; isCut: boolean }> {
-  const latest = `SELECT * FROM run_scores WHERE environment_id = ? AND scored_at >= ? AND scored_at < ?
-    ORDER BY scored_at DESC LIMIT ?`
-  const params: SqlValue[] = [environmentId, from, to, most]
-  const all = await sql.get<{ count: number }>(
-    `SELECT CAST(COUNT(*) AS BIGINT) AS count FROM (${latest}) given`,
-    params,
-  )
-  const group = by === null ? null : GROUPS[by]
-  const text = `SELECT ${group?.key ?? "''"} AS key, ${group?.name ?? "''"} AS "keyName", s.name, s.category, ${COUNTED_SCORES}
-    FROM (${latest}) s ${group?.join ?? ''} GROUP BY ${group ? `${group.key}, ` : ''}s.name, s.category
-    ORDER BY key, s.name, s.category`
-  const rows = await sql.all<ScoreSumRow>(text, group ? [...params, environmentId] : params)
+  const latest = `(SELECT * FROM run_scores WHERE environment_id = ? AND scored_at >= ? AND scored_at < ?
+    ORDER BY scored_at DESC LIMIT ?)`
+  const params: SqlValue[] = [environmentId, from, to, most.pairs]
+  const all = await sql.get<{ count: number }>(`SELECT CAST(COUNT(*) AS BIGINT) AS count FROM ${latest} given`, params)
+  const ofGroup = by === null ? [] : [environmentId]
+  const text = summed(latest, by === null ? UNGROUPED : GROUPS[by])
+  const rows = await sql.all<ScoreSumRow>(text, [...params, ...ofGroup, most.rows])
   if (by === 'promptVersion') await nameVersions(sql, workspaceId, rows)
-  return { rows, isCut: (all?.count ?? 0) >= most }
+  return { rows, isCut: (all?.count ?? 0) >= most.pairs || rows.length >= most.rows }
 }
 
 async function nameVersions(sql: Sql, workspaceId: string, rows: ScoreSumRow[]): Promise<void> {
@@ -330,8 +382,10 @@ export function scoresOfVersion(
   runs: number,
 ): Promise<ScoreSumRow[]> {
   const newest = `SELECT run FROM version_runs WHERE environment_id = ? AND prompt_version_id = ? ORDER BY run DESC LIMIT ?`
-  const text = `SELECT '' AS key, '' AS "keyName", s.name, s.category, ${COUNTED_SCORES}
-    FROM (${newest}) named JOIN run_scores s ON s.environment_id = ? AND s.run = named.run
-    GROUP BY s.name, s.category ORDER BY s.name, s.category`
-  return sql.all(text, [environmentId, versionId, runs, environmentId])
+  const scores = `(SELECT of_run.* FROM (${newest}) named JOIN run_scores of_run ON of_run.environment_id = ?
+    AND of_run.run = named.run)`
+  return sql.all(summed(scores), [environmentId, versionId, runs, environmentId, VERSION_ROWS])
 }
+
+/** As of one run with all the names and categories that it can have. */
+const VERSION_ROWS = LIMITS.scoreNamesOfRun * LIMITS.scoreCategories

@@ -331,7 +331,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.listScoreNames(env, 50)
     for (const by of [null, 'agent', 'promptVersion'] as const) {
       const window = { from: NOON + 500, to: NOON + 900, by }
-      await storage.sumScores({ environmentId: env, workspaceId: workspace }, window, 300)
+      await storage.sumScores({ environmentId: env, workspaceId: workspace }, window, { pairs: 300, rows: 100 })
     }
     const feedback = (n: number) => scored('accuracy', 1, { runId: `run ${n * 20 + 1}`, author: newId() })
     await append(storage, env, ...Array.from({ length: 20 }, (_, n) => feedback(n)))

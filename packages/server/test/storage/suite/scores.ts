@@ -14,6 +14,7 @@ import { auditEntry } from './issue-sample.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, HOUR, newEnvironment, newId, NOON, outcome, runOf, scored } from './sample.ts'
 
+const MOST = { pairs: 100, rows: 100 }
 const SIFT: RunSift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 100 }
 
 export function operatorScore(
@@ -169,6 +170,21 @@ export function scoresSuite(open: OpenStorage) {
       )
       const { id } = await runOf(storage(), env)
       assert.equal(await storage().giveScore(env, operatorScore(id, 'n00', 1), []), 'too_many')
+    })
+
+    test('is imported only while there is room', async () => {
+      const env = await newEnvironment(storage())
+      await append(storage(), env, event(), scored('n00', 1))
+      const { id } = await runOf(storage(), env)
+      const rows = Array.from({ length: LIMITS.scoreNamesOfRun + 1 }, (_, n) => {
+        const { importedAt: __, ...row } = operatorScore(id, `n${String(n).padStart(2, '0')}`, n)
+        return row
+      })
+      const written = LIMITS.scoreNamesOfRun
+      assert.deepEqual(await storage().importRows(env, 'score', rows, NOON), { outcome: 'imported', written })
+      assert.equal(Object.keys(await sums(env)).length, LIMITS.scoreNamesOfRun)
+      assert.deepEqual((await sums(env))['n00'], [0.5, null, 2])
+      assert.deepEqual(await storage().importRows(env, 'score', rows, NOON), { outcome: 'imported', written: 0 })
     })
 
     test('of an operator replaces their own, with an audit entry, and can be withdrawn; that of a client cannot', async () => {
@@ -344,16 +360,16 @@ export function scoresSuite(open: OpenStorage) {
       await append(storage(), env, scored('accuracy', 100, { runId: 'run 2', time: NOON + 3 * HOUR, author: 'late' }))
       const window = { from: NOON, to: NOON + HOUR }
       const read = async (by: 'agent' | 'promptVersion' | null) => {
-        const { rows, isCut } = await storage().sumScores({ environmentId: env, workspaceId }, { ...window, by }, 100)
+        const { rows, isCut } = await storage().sumScores({ environmentId: env, workspaceId }, { ...window, by }, MOST)
         assert.equal(isCut, false)
-        return rows.map(({ key, keyName, name, category, runs, numbers, total }) => {
-          return [by === 'promptVersion' ? [one, two].indexOf(key) : keyName, name, category, runs, numbers, total]
+        return rows.map(({ key, keyName, name, category, given, numbers, total }) => {
+          return [by === 'promptVersion' ? [one, two].indexOf(key) : keyName, name, category, given, numbers, total]
         })
       }
       assert.deepEqual(await read(null), [
         ['', 'accuracy', null, 2, 2, 1],
-        ['', 'tone', 'kind', 1, 0, 0],
         ['', 'tone', 'rude', 2, 0, 0],
+        ['', 'tone', 'kind', 1, 0, 0],
       ])
       const byAgent = (await read('agent')).toSorted((a, b) => (String(a) < String(b) ? -1 : 1))
       assert.deepEqual(byAgent, [
@@ -369,7 +385,11 @@ export function scoresSuite(open: OpenStorage) {
         [0, 'tone', 'rude', 2, 0, 0],
         [1, 'tone', 'kind', 1, 0, 0],
       ])
-      const cut = await storage().sumScores({ environmentId: env, workspaceId }, { ...window, by: null }, 2)
+      const cut = await storage().sumScores(
+        { environmentId: env, workspaceId },
+        { ...window, by: null },
+        { ...MOST, pairs: 2 },
+      )
       assert.equal(cut.isCut, true)
       const [first, second] = await storage().readVersionResults(env, [one, two], 100)
       assert.deepEqual(
@@ -386,6 +406,33 @@ export function scoresSuite(open: OpenStorage) {
           ['tone', 0],
         ],
       )
+    })
+
+    test('add up in a bounded number of rows, however many names and categories clients choose', async () => {
+      const env = await newEnvironment(storage())
+      const { workspaceId } = (await storage().findEnvironment(env)) ?? assert.fail('no environment')
+      for (let n = 0; n < 30; n++) {
+        const runId = `run ${n}`
+        const tone = scored('tone', n < 3 ? 'rude' : `tone ${String(n).padStart(2, '0')}`, { runId })
+        await append(
+          storage(),
+          env,
+          event({ runId }),
+          tone,
+          scored(`name ${n}`, n, { runId }),
+          scored('mix', n, { runId }),
+        )
+      }
+      const window = { from: NOON, to: NOON + HOUR, by: null }
+      const read = (rows: number) =>
+        storage().sumScores({ environmentId: env, workspaceId }, window, { pairs: 100, rows })
+      const { rows, isCut } = await read(100)
+      const tones = rows.filter(({ name }) => name === 'tone')
+      assert.deepEqual([isCut, rows.length], [false, LIMITS.scoreCategories + 31])
+      assert.deepEqual([tones.length, tones[0]?.category, tones[0]?.given, tones[0]?.runs], [20, 'rude', 3, 30])
+      const few = await read(2)
+      assert.deepEqual([few.isCut, few.rows], [true, [rows.find(({ name }) => name === 'mix'), tones[0]]])
+      assert.deepEqual([few.rows[0]?.numbers, few.rows[0]?.total], [30, 435])
     })
 
     test('are named by environment, each name once', async () => {

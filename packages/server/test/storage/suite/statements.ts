@@ -1,25 +1,34 @@
 /** How many statements an act runs. Acts hold locks, so others wait for every round trip. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Decided } from '../../../src/storage/approvals.ts'
 import type { Intent, Published } from '../../../src/storage/deployments.ts'
+import type { ScoreRow } from '../../../src/storage/scores.ts'
 import { runAct, type ActName } from '../../../src/storage/sql/acts.ts'
+import { insertRows } from '../../../src/storage/sql/rows/insert-rows.ts'
 import type { Sql } from '../../../src/storage/sql/sql.ts'
 import { decision, request } from './approval-sample.ts'
 import { auditEntry, policyVersion, promptVersion } from './configuration-sample.ts'
 import { newId, NOON } from './sample.ts'
+import { operatorScore } from './scores.ts'
 import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 
 /** `sql` is the adapter of an engine on an empty store. */
 export function statementsSuite(sql: () => Sql) {
-  async function act<Result>(name: ActName, ...args: unknown[]): Promise<{ result: Result; statements: number }> {
+  async function act<Result>(
+    name: ActName,
+    ...args: unknown[]
+  ): Promise<{ result: Result; statements: number; chars: number }> {
     const real = sql()
-    let statements = 0
+    let [statements, chars] = [0, 0]
     const counted = <Run extends (...args: never[]) => unknown>(run: Run) =>
-      ((...given: never[]) => {
+      (async (...given: never[]) => {
         statements++
-        return run(...given)
-      }) as Run
+        const result = await run(...given)
+        chars += JSON.stringify(result).length
+        return result
+      }) as unknown as Run
     const counting = {
       ...real,
       all: counted(real.all),
@@ -27,7 +36,8 @@ export function statementsSuite(sql: () => Sql) {
       run: counted(real.run),
       page: counted(real.page),
     } as Sql
-    return { result: (await runAct(counting, name, args)) as Result, statements }
+    const result = (await runAct(counting, name, args)) as Result
+    return { result, statements, chars }
   }
 
   async function newHome() {
@@ -91,6 +101,27 @@ export function statementsSuite(sql: () => Sql) {
     await publish(two, { action: 'PROMOTE', sourceEnvironmentId: one, items: null })
     await publish(one, { action: 'ROLL_BACK', items })
     await publish(one, { action: 'DEPLOY', items: items.map((item) => ({ ...item, version: null })) })
+  })
+
+  test('a score is given and withdrawn without reading scores of other names, or comments', async () => {
+    const { one: env } = await newHome()
+    const run = newId()
+    const none = { differing_retries: 0, prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost_nanos: 0 }
+    const times = { started_at: NOON, last_event_at: NOON, received_at: NOON }
+    const given = { run_id: 'run', agent_id: newId(), status: 'RUNNING', event_count: 1, error_count: 0, traits: '' }
+    const own = { environment_id: env, id: run, number: 1, ...(sql().dialect === 'postgres' && { last_seq: 1 }) }
+    await insertRows(sql(), 'runs', [{ ...own, ...none, ...times, ...given }])
+    const comment = 'c'.repeat(LIMITS.scoreCommentChars)
+    const score = (n: number) => operatorScore(run, `name ${n % 10}`, n, { authorId: `author ${n}`, comment })
+    for (let n = 0; n < 100; n++) await act('giveScore', env, score(n), [])
+    const { id } = score(100)
+    for (const { result, statements, chars } of [
+      await act('giveScore', env, score(100), []),
+      await act<ScoreRow>('withdrawScore', env, run, id, null, []),
+    ]) {
+      assert.ok(result === 'given' || (result as ScoreRow).id === id)
+      assert.ok(statements < 10 && chars < 3 * comment.length, `${statements} statements, ${chars} characters`)
+    }
   })
 
   test('counting the requests of two hundred agents takes a few statements', async () => {

@@ -758,13 +758,13 @@ CREATE TABLE scores (
   kind text COLLATE "C" NOT NULL, -- NUMBER, BOOLEAN, CATEGORY
   number double precision, -- of a boolean 0 or 1; NULL: a category
   category text COLLATE "C",
-  comment text, -- content: it goes with the payloads
   author_kind text COLLATE "C" NOT NULL, -- client, operator, token
   author_id text COLLATE "C" NOT NULL, -- of a client: whom it names, or ''
   author_name text NOT NULL,
   scored_at bigint NOT NULL,
   sent_as text COLLATE "C", -- event id of the SCORE event; NULL: an operator gave it
   imported_at bigint,
+  comment text, -- content: it goes with the payloads. Last: sums read the columns before it
   PRIMARY KEY (environment_id, run, id)
 );
 

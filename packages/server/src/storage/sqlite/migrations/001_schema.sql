@@ -707,13 +707,13 @@ CREATE TABLE scores (
   kind TEXT NOT NULL, -- NUMBER, BOOLEAN, CATEGORY
   number REAL, -- of a boolean 0 or 1; NULL: a category
   category TEXT,
-  comment TEXT, -- content: it goes with the payloads
   author_kind TEXT NOT NULL, -- client, operator, token
   author_id TEXT NOT NULL, -- of a client: whom it names, or ''
   author_name TEXT NOT NULL,
   scored_at INTEGER NOT NULL,
   sent_as TEXT, -- event id of the SCORE event; NULL: an operator gave it
   imported_at INTEGER,
+  comment TEXT, -- content: it goes with the payloads. Last: sums read the columns before it
   PRIMARY KEY (environment_id, run, id)
 ) STRICT, WITHOUT ROWID;
 
