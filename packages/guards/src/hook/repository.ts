@@ -21,6 +21,7 @@ import type { AgentName } from './agents.ts'
 import { isWholeModule } from './modules.ts'
 import { deleteOldFiles } from './old-files.ts'
 import { withoutHooks } from './settings.ts'
+import { vanishedIn } from './vanished.ts'
 import { projectOf } from './written-paths.ts'
 
 export interface Looked {
@@ -156,7 +157,18 @@ export function startedByRepository(looked: Looked): string[] {
       ),
     ]
   })
-  return [...new Set(found)].sort()
+  return [...new Set([...found, ...vanishedIn(projectOf(cwd), isWatched(looked))])].sort()
+}
+
+/** Whether the file of a project could start something in this session. */
+function isWatched({ agent, cwd, ignored }: Looked): (file: string) => boolean {
+  const { settings = [], texts = [], instructions = [], modules = [] } = FORMS[agent]
+  const working = settings.filter(([, ...names]) => names.some((name) => !ignored.has(name)))
+  const places = [...working, ...texts, ...instructions].map(([place]) => place).concat(modules)
+  const project = projectOf(cwd)
+  const below = foldersOf(cwd).map((folder) => path.relative(project, folder).replaceAll(path.sep, '/'))
+  const starts = below.flatMap((folder) => places.map((place) => path.posix.join(folder, place.replace(/\*.*/, ''))))
+  return (file) => starts.some((start) => file === start || file.startsWith(start.endsWith('/') ? start : `${start}/`))
 }
 
 /** Records what a repository starts, once until it changes. Returns a sentence for the person, or none. */

@@ -1,5 +1,6 @@
 /** What a repository starts by itself, and a tool that ran although no hook allowed it. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -175,6 +176,38 @@ function session(cwd: string) {
 const tool = (command: string, id: string) => ({ tool_name: 'Bash', tool_input: { command }, tool_use_id: id })
 const codesOf = async (id: string) =>
   (await server.events(id)).filter(({ eventType }) => eventType === 'ERROR').map(({ payload }) => payload['code'])
+
+test('a file that the repository removes or replaces at the start does not hide what it started', () => {
+  const files = {
+    '.qwen/settings.json': { hooks: { SessionStart: group('x') } },
+    'sub/.qwen/commands/a.toml': 'a',
+    'a.md': '',
+  }
+  const folder = repository(files)
+  const git = (...args: string[]) => assert.equal(spawnSync('git', ['-C', folder, ...args]).status, 0)
+  const found = (below = '') =>
+    startedByRepository({
+      agent: 'qwen-code',
+      cwd: path.join(folder, below),
+      ignored: new Set(),
+      isOurs: () => false,
+    })
+  git('init', '--quiet')
+  git('add', '--all')
+  assert.deepEqual(found(), ['hooks.SessionStart in .qwen/settings.json'])
+  const file = path.join(folder, '.qwen/settings.json')
+  writeFileSync(file, '{}')
+  assert.deepEqual(found(), ['.qwen/settings.json (changed just now)'])
+  rmSync(file)
+  rmSync(path.join(folder, 'a.md'))
+  assert.deepEqual(found(), ['.qwen/settings.json (deleted)'])
+  rmSync(path.join(folder, 'sub/.qwen'), { recursive: true })
+  assert.deepEqual(found('sub'), ['.qwen/settings.json (deleted)', 'sub/.qwen/commands/a.toml (deleted)'])
+  git('update-index', '--skip-worktree', '.qwen/settings.json')
+  assert.deepEqual(found('sub'), ['sub/.qwen/commands/a.toml (deleted)'], 'left out of a sparse checkout')
+  writeFileSync(path.join(folder, '.git/index'), 'DIRC')
+  assert.deepEqual(found(), [], 'a broken index')
+})
 
 test('a session in a repository that starts something is a run with an error and an issue, until it changes once', async () => {
   const folder = repository({ '.git/HEAD': '', '.mcp.json': { mcpServers: { own: { command: './x' } } } })

@@ -179,6 +179,8 @@ async function session(trick: Trick, program: Program, install: Install): Promis
       service,
       breakHook: () => writeFileSync(settings, text.replaceAll('/bin/tacho', '/bin/is-gone')),
     })
+    // As in a repository that git fetched. Its configuration may name programs.
+    spawnSync('git', ['-C', repository, '-c', 'core.fsmonitor=false', 'add', '--all'])
     const flags = [...(trick.flags?.[program.agent] ?? []), ...(trick.untrusted ? [] : program.trust)]
     const start = program.start({ home, repository, model: model.url }, flags)
     const startedAt = performance.now()
