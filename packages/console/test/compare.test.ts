@@ -1,4 +1,5 @@
 /** Two runs, step by step. */
+import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -49,6 +50,68 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await steps.getByRole('button').filter({ hasText: '≠ input' }).click()
     await steps.getByText('5000', { exact: true }).waitFor()
     await steps.getByText('50', { exact: true }).waitFor()
+    await close()
+  })
+
+  test('a failed run is compared with the good one before it in one click, words beside words', async () => {
+    const start = Date.now() - 50_000
+    const chat = (runId: string, at: number, says: string, answers: string, status: string) =>
+      [
+        { eventType: 'USER_INPUT', label: 'Refund it', payload: { text: 'Refund it' } },
+        { eventType: 'LLM_CALL', label: answers, payload: { output: answers } },
+        { eventType: 'USER_INPUT', label: says, payload: { text: says } },
+        { eventType: 'SESSION_OUTCOME', label: status, payload: { status } },
+      ].map((one, n) => event({ runId, agentId: 'chat', agentName: 'Chat', timestamp: start + at + n * 10, ...one }))
+    await tacho.service.record([
+      ...chat('fine', 0, 'It is order 7', 'Which order?', 'COMPLETED'),
+      ...chat('broken', 5_000, 'It is order 8', 'I cannot refund that', 'FAILED'),
+      ...chat('later', 9_000, 'It is order 9', 'Which order?', 'COMPLETED'),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/broken`)
+    await page.getByRole('button', { name: /last good run/ }).click()
+    await page.waitForURL('**/compare?a=fine&b=broken')
+    await page.getByText('The runs took the same steps.').waitFor()
+    const row = page.getByRole('list', { name: 'Steps' }).getByRole('button').nth(2)
+    assert.deepEqual(await row.locator('mark').allTextContents(), ['7', '8'])
+    await row.click()
+    const text = page.getByRole('region', { name: 'Text' })
+    await text.getByRole('group', { name: 'In the second run' }).getByText('It is order').waitFor()
+    assert.deepEqual(await text.locator('mark').allTextContents(), ['7', '8'])
+    await page.getByRole('checkbox', { name: 'Only differences' }).check()
+    await page.getByRole('list', { name: 'Steps' }).getByText('Refund it').first().waitFor({ state: 'detached' })
+    await assertLooks(page, 'compare chats')
+    await page.goto(`${tacho.home}/runs/fine`)
+    await page.getByRole('button', { name: 'Compare…' }).waitFor()
+    assert.equal(await page.getByRole('button', { name: /last good run/ }).count(), 0)
+    await close()
+  })
+
+  test('long runs are aligned beside the page, and end side by side', async () => {
+    const start = Date.now() - 40_000
+    for (const [runId, other] of [
+      ['long one', 'a'],
+      ['long two', 'b'],
+    ] as const) {
+      const steps = Array.from({ length: 700 }, (_, n) =>
+        event({
+          runId,
+          label: n === 350 ? `turn ${other}` : `step ${n}`,
+          eventType: n % 2 ? 'TOOL_CALL' : 'AGENT_STEP',
+          timestamp: start + n,
+        }),
+      )
+      for (let at = 0; at < steps.length; at += 100) await tacho.service.record(steps.slice(at, at + 100))
+    }
+    const { page, close } = await tacho.open()
+    const workers: string[] = []
+    page.on('worker', (worker) => workers.push(worker.url()))
+    await page.goto(`${tacho.home}/compare?a=long%20one&b=long%20two`)
+    await page.getByText('The runs took the same steps.').waitFor()
+    assert.match(workers.join(), /align-worker/)
+    await page.getByRole('checkbox', { name: 'Only differences' }).check()
+    const rows = page.getByRole('list', { name: 'Steps' }).getByRole('listitem')
+    await rows.nth(1).waitFor({ state: 'detached' })
+    assert.deepEqual(await rows.locator('mark').allTextContents(), ['a', 'b'])
     await close()
   })
 

@@ -1,32 +1,128 @@
-/** Aligns the steps of two runs by type and label. Pure. */
+/** Aligns the steps of two runs: by role, such as "a user says something" or "get_order is called", then by position. Pure. */
 import { diffArrays } from 'diff'
-import type { Step } from '../runs/run-queries.ts'
 
-/** Null: the other run has no such step here. */
-export interface Pair {
-  a: Step | null
-  b: Step | null
+/** What an alignment needs to know of a step. */
+export interface AlignedStep {
+  eventType: string
+  label: string
+}
+
+/** Places in the two runs; null: the other run has no such step here. */
+export interface Places {
+  a: number | null
+  b: number | null
+}
+
+export interface Alignment {
+  places: Places[]
+  /** The runs differ so much that some of their steps are paired by position alone. */
+  isRough: boolean
 }
 
 /** Steps of each run that are aligned. */
-export const ALIGNED = 5_000
-/** Runs that differ in more steps than this are not worth an alignment. */
-const EDITS = 3_000
+export const ALIGNED = 30_000
+/** Of the whole; runs that need longer are aligned roughly. */
+const ALIGN_MS = 15_000
+const STRETCH_MS = 2_000
 
-const keyOf = ({ eventType, label }: Step): string => JSON.stringify([eventType, label])
+/** Their labels are what somebody said, another time in other words. */
+const SAYS = new Set(['USER_INPUT', 'LLM_CALL', 'ERROR', 'SESSION_OUTCOME'])
 
-/** Null: the runs differ too much. */
-export function align(a: readonly Step[], b: readonly Step[]): Pair[] | null {
+/** `onProgress`: how much of the first run is aligned, from 0 to 1. */
+export function align(
+  a: readonly AlignedStep[],
+  b: readonly AlignedStep[],
+  onProgress?: (part: number) => void,
+): Alignment {
   const [left, right] = [a.slice(0, ALIGNED), b.slice(0, ALIGNED)]
-  const changes = diffArrays(left.map(keyOf), right.map(keyOf), { maxEditLength: EDITS })
-  if (!changes) return null
-  const pairs: Pair[] = []
-  let [i, j] = [0, 0]
-  for (const { added, removed, count } of changes) {
-    for (let n = 0; n < count; n++) {
-      const pair = { a: added ? null : (left[i++] ?? null), b: removed ? null : (right[j++] ?? null) }
-      pairs.push(pair)
+  const roleOf = rolesOf([...left, ...right])
+  const runs = [left.map(roleOf), right.map(roleOf)] as const
+  const places: Places[] = []
+  let isRough = false
+  for (const stretch of stretchesOf(runs[0], runs[1], ALIGN_MS, onProgress)) {
+    if (stretch.isSame) {
+      places.push(...pairsOf(stretch))
+      continue
+    }
+    const typesIn = (steps: readonly AlignedStep[], range: Range) =>
+      steps.slice(...range).map(({ eventType }) => eventType)
+    for (const part of stretchesOf(typesIn(left, stretch.a), typesIn(right, stretch.b), STRETCH_MS)) {
+      const moved = { a: movedBy(stretch.a[0], part.a), b: movedBy(stretch.b[0], part.b) }
+      isRough ||= part.isRough
+      places.push(...(part.isSame || part.isRough ? pairsOf(moved) : alone(moved)))
     }
   }
-  return pairs
+  return { places, isRough }
+}
+
+/** A model that asks for a tool does something else than one that answers. */
+function rolesOf(steps: readonly AlignedStep[]): (step: AlignedStep) => string {
+  const tools = new Set(steps.flatMap(({ eventType, label }) => (eventType === 'TOOL_CALL' ? [label] : [])))
+  return ({ eventType, label }) =>
+    SAYS.has(eventType) && !tools.has(label) ? eventType : JSON.stringify([eventType, label])
+}
+
+type Range = [from: number, to: number]
+
+interface Stretch {
+  a: Range
+  b: Range
+}
+
+interface FoundStretch extends Stretch {
+  isSame: boolean
+  /** No alignment was found in time. */
+  isRough: boolean
+}
+
+/** Stretches of both that are the same, and those between them, in order. */
+function stretchesOf(
+  a: readonly string[],
+  b: readonly string[],
+  timeout: number,
+  onProgress?: (part: number) => void,
+): FoundStretch[] {
+  const changes = diffArrays([...a.keys()], [...b.keys()], { timeout, comparator: comparing(a, b, onProgress) })
+  const whole: Stretch = { a: [0, a.length], b: [0, b.length] }
+  if (!changes) return [{ ...whole, isSame: false, isRough: true }]
+  const found: FoundStretch[] = []
+  let [i, j] = [0, 0]
+  for (const { added, removed, count } of changes) {
+    const isSame = !added && !removed
+    const [toA, toB] = [added ? i : i + count, removed ? j : j + count]
+    const last = found.at(-1)
+    if (last && !last.isSame && !isSame) [last.a[1], last.b[1]] = [toA, toB]
+    else found.push({ a: [i, toA], b: [j, toB], isSame, isRough: false })
+    ;[i, j] = [toA, toB]
+  }
+  return found
+}
+
+/** Compares places instead of texts, so that it sees how far the first run is aligned. */
+function comparing(
+  a: readonly string[],
+  b: readonly string[],
+  onProgress: ((part: number) => void) | undefined,
+): (i: number, j: number) => boolean {
+  let furthest = 0
+  return (i, j) => {
+    if (onProgress && i > furthest) {
+      furthest = i
+      onProgress(i / a.length)
+    }
+    return a[i] === b[j]
+  }
+}
+
+const movedBy = (by: number, [from, to]: Range): Range => [from + by, to + by]
+
+function pairsOf({ a, b }: Stretch): Places[] {
+  const length = Math.max(a[1] - a[0], b[1] - b[0])
+  const at = ([from, to]: Range, n: number) => (from + n < to ? from + n : null)
+  return Array.from({ length }, (_, n) => ({ a: at(a, n), b: at(b, n) }))
+}
+
+function alone({ a, b }: Stretch): Places[] {
+  const of = ([from, to]: Range) => Array.from({ length: to - from }, (_, n) => from + n)
+  return [...of(a).map((at) => ({ a: at, b: null })), ...of(b).map((at) => ({ a: null, b: at }))]
 }

@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { eventQuery, type Step } from '../runs/run-queries.ts'
 import { duration, money } from '../ui/format.ts'
-import type { Pair } from './align.ts'
+import type { Pair } from './use-alignment.ts'
 
 /** For this many pairs, payloads are read and compared. For later pairs, only payload sizes are compared. */
 const PAIRS_READ = 75

@@ -14,6 +14,7 @@ import { Cost, costsOf } from '../ui/cost.tsx'
 import { compact, counted, duration, exact, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
+import { GoodRun } from './good-run.tsx'
 import { RunMenu } from './run-menu.tsx'
 import { eventQuery, type Step } from './run-queries.ts'
 import { RunStatusChip } from './run-status.tsx'
@@ -67,10 +68,13 @@ export function RunHeader({ run, question, failed, onCompare, onFailure }: Props
         ) : (
           silence !== null && <span className="text-sm text-amber">no event for {duration(silence)}</span>
         )}
-        <Button look="quiet" className="ml-auto" onClick={onCompare}>
-          Compare…
-        </Button>
-        <RunMenu place={place} run={run} />
+        <span className="ml-auto flex flex-wrap items-center gap-x-2">
+          {(run.status === 'FAILED' || run.status === 'CANCELLED') && <GoodRun key={run.id} run={run} />}
+          <Button look="quiet" onClick={onCompare}>
+            Compare…
+          </Button>
+          <RunMenu place={place} run={run} />
+        </span>
       </div>
       <Why run={run} failed={failed} onFailure={onFailure} />
       <dl className="mt-1 flex flex-wrap gap-x-4 gap-y-0.5 text-sm text-soft">

@@ -51,7 +51,7 @@ const GROUPS = [
       ['t c b', 'Timeline, transcript, table'],
       ['/', 'Search in the run'],
       ['y', 'Copy a link to the step'],
-      ['x', 'Compare with another run'],
+      ['x X', 'Compare with another run, with the last good one'],
     ],
   },
 ] as const

@@ -1,0 +1,23 @@
+/** Aligns long runs beside the page, and says how far it is. */
+import { align, type AlignedStep, type Alignment } from './align.ts'
+
+export interface AlignRequest {
+  a: AlignedStep[]
+  b: AlignedStep[]
+}
+
+export type AlignReply = { part: number } | { alignment: Alignment }
+
+const TOLD_MS = 100
+
+self.addEventListener('message', ({ data: { a, b } }: MessageEvent<AlignRequest>) => {
+  let told = 0
+  const reply = (message: AlignReply) => self.postMessage(message)
+  const alignment = align(a, b, (part) => {
+    const now = performance.now()
+    if (now - told < TOLD_MS) return
+    told = now
+    reply({ part })
+  })
+  reply({ alignment })
+})

@@ -1,0 +1,44 @@
+import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { useMutation } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { api } from '../api.ts'
+import { Button } from '../ui/button.tsx'
+import { useKeys } from '../ui/keys.ts'
+import { Refused } from '../ui/refused.tsx'
+
+const route = getRouteApi('/w/$workspace/$environment')
+/** Among the newest good ones, one with the same question says more. */
+const LOOKED_AT = 50
+
+/** Compares a run that went wrong with the newest completed run of its agent before it. */
+export function GoodRun({ run }: { run: OperatorRun }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const compare = useMutation({
+    mutationFn: async () => {
+      const { agentId, agent, startedAt, title } = run
+      const query = { agent: agentId ?? agent.name, status: 'COMPLETED', to: startedAt, limit: LOOKED_AT } as const
+      const { items } = await api.listOperatorRuns({ params: { environmentId: place.environment.id }, query })
+      return items.find((one) => title !== null && one.title === title) ?? items[0] ?? null
+    },
+    onSuccess: (good) =>
+      good &&
+      navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: good.runId, b: run.runId } }),
+  })
+  useKeys({ X: { name: 'Compare with the last good run', act: () => compare.mutate() } })
+  return (
+    <>
+      <Button
+        look="quiet"
+        title="Compare with the last good run of this agent; key: X"
+        busy={compare.isPending}
+        onClick={() => compare.mutate()}
+      >
+        <span className="max-sm:hidden">Compare with the</span> last good run
+      </Button>
+      {compare.data === null && <span className="text-sm text-soft">No run of this agent completed before.</span>}
+      <Refused error={compare.error} />
+    </>
+  )
+}
