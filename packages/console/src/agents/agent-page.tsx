@@ -1,13 +1,14 @@
 import { whyMissing } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useState, type ReactNode } from 'react'
+import { useMemo, useState, type ReactNode } from 'react'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
 import { groupRuns } from '../runs/group.ts'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import type { RunsSearch } from '../runs/search.ts'
 import { Copy } from '../ui/copy.tsx'
-import { Cost, costNote, costsOf, costText } from '../ui/cost.tsx'
+import { Cost } from '../ui/cost.tsx'
+import { costNote, costsOf, costText } from '../ui/costs.ts'
 import { compact, counted, duration, exact, money, number } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
 import { Nothing, Section } from '../ui/section.tsx'
@@ -24,12 +25,14 @@ import {
   useAgentRuns,
   useVersionNames,
 } from './queries.ts'
+import { seriesOf, sumOf, timesOf } from '../usage/series.ts'
 import { AgentMenu } from './agent-menu.tsx'
 import { usedBy } from './used.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
 const RUNS_LISTED = 10
 const NAMES_LISTED = 8
+const DAY_MS = 86_400_000
 
 /** One agent: what its newest runs came to, what they used, and what is open. */
 export function AgentPage() {
@@ -161,9 +164,9 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
 const MEASURES = [
   ['cost', 'Cost'],
   ['tokens', 'Tokens'],
-  ['runs', 'Runs'],
+  ['outcomes', 'Runs'],
 ] as const
-const FORMATS = { cost: money, tokens: compact, runs: number }
+const FORMATS = { cost: money, tokens: compact, outcomes: number }
 
 function Days({ environmentId, agentId, agent }: { environmentId: string; agentId: string; agent: string }) {
   const params = route.useParams()
@@ -178,19 +181,35 @@ function Days({ environmentId, agentId, agent }: { environmentId: string; agentI
     <Section title={`The last ${DAYS_SHOWN} days`}>
       <Tabs label="Measure" value={show} options={MEASURES} onChange={setShow} />
       <div className="mt-3">
-        {data ? (
-          <Plot
-            label={`${show} by day`}
-            times={data.map(({ start }) => start / 1_000)}
-            series={[{ name: show, values: data.map((day) => day[show]) }]}
-            format={FORMATS[show]}
-            onPick={openDay}
-          />
-        ) : (
-          <Skeleton className="h-72" />
-        )}
+        {data ? <DaysPlot data={data} show={show} onPick={openDay} /> : <Skeleton className="h-72" />}
       </div>
     </Section>
+  )
+}
+
+interface DaysPlotProps {
+  data: NonNullable<ReturnType<typeof useAgentDays>['data']>
+  show: keyof typeof FORMATS
+  onPick: (seconds: number) => void
+}
+
+function DaysPlot({ data: { days, before }, show, onPick }: DaysPlotProps) {
+  const { times, series } = useMemo(() => {
+    const [first, last] = [days[0]?.start ?? 0, days.at(-1)?.start ?? 0]
+    const window = { from: first, to: last, stepMs: DAY_MS }
+    const points = days.flatMap(({ point }) => point ?? [])
+    return { times: timesOf(window), series: seriesOf(points, [], window, show) }
+  }, [days, show])
+  return (
+    <Plot
+      label={`${show} by day`}
+      times={times}
+      stepSeconds={DAY_MS / 1_000}
+      series={series}
+      format={FORMATS[show]}
+      before={{ sum: before ? (sumOf([before], show) ?? 0) : 0, period: `the ${DAYS_SHOWN} days before` }}
+      onPick={onPick}
+    />
   )
 }
 

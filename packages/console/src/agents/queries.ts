@@ -3,7 +3,6 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Agent } from '@tacho/contract/operator/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { costsOf, wholeCost } from '../ui/cost.tsx'
 
 const REFRESH_MS = 10_000
 const RUNS_READ = 200
@@ -45,24 +44,31 @@ function daysShown(): { from: string; to: string } {
   return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
 }
 
-/** Usage of the agent by day. `agentId`: its internal id. */
+/** As many days before them. */
+function daysBefore(): { from: string; to: string } {
+  const start = Date.parse(daysShown().from)
+  return { from: new Date(start - DAYS_SHOWN * DAY_MS).toISOString(), to: new Date(start - 1).toISOString() }
+}
+
+/** Usage of the agent by day, and of the days before. `agentId`: its internal id. */
 export function useAgentDays(environmentId: string, agentId: string | undefined) {
   return useQuery({
     queryKey: ['usage of agent', environmentId, agentId],
     queryFn: async () => {
       const query = { ...daysShown(), by: 'agent', step: 'day' } as const
-      const points = await allItems(api.readUsagePoints, { params: { environmentId }, query })
+      const [points, sums] = await Promise.all([
+        allItems(api.readUsagePoints, { params: { environmentId }, query }),
+        allItems(api.readUsagePoints, {
+          params: { environmentId },
+          query: { ...daysBefore(), by: 'agent', step: 'window' },
+        }),
+      ])
       const byDay = new Map(points.filter(({ key }) => key === agentId).map((point) => [Date.parse(point.from), point]))
-      return Array.from({ length: DAYS_SHOWN }, (_, day) => {
+      const days = Array.from({ length: DAYS_SHOWN }, (_, day) => {
         const start = Date.parse(query.from) + day * DAY_MS
-        const point = byDay.get(start)
-        return {
-          start,
-          runs: point?.runs ?? 0,
-          cost: point ? wholeCost(costsOf(point)) : 0,
-          tokens: point?.usage.totalTokens ?? 0,
-        }
+        return { start, point: byDay.get(start) }
       })
+      return { days, before: sums.find(({ key }) => key === agentId) }
     },
     enabled: agentId !== undefined,
     staleTime: 60_000,

@@ -86,12 +86,7 @@ function Pairs({ pairs, a, b }: { pairs: readonly Pair[]; a: string; b: string }
           compare what was recorded.
         </p>
         <label className="flex items-center gap-1.5">
-          <input
-            type="checkbox"
-            checked={isBrief}
-            onChange={() => setBrief(!isBrief)}
-            className="accent-accent-fill"
-          />
+          <input type="checkbox" checked={isBrief} onChange={() => setBrief(!isBrief)} className="accent-accent-fill" />
           Only differences
         </label>
       </div>

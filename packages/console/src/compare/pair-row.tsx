@@ -34,9 +34,7 @@ export function PairRow({ pair, a, b, mark }: Props) {
           <Side step={pair.b} words={words?.b} side="b" />
         </span>
         {mark !== '' && (
-          <span
-            className={`tabular pl-20 text-xs md:col-span-2 ${isAlone ? 'font-medium text-amber' : 'text-soft'}`}
-          >
+          <span className={`tabular pl-20 text-xs md:col-span-2 ${isAlone ? 'font-medium text-amber' : 'text-soft'}`}>
             {mark}
           </span>
         )}

@@ -2,7 +2,8 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { whyEnded } from '@tacho/contract/failure.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { RunStatusChip } from '../runs/run-status.tsx'
-import { Cost, costsOf, wholeCost } from '../ui/cost.tsx'
+import { Cost } from '../ui/cost.tsx'
+import { costsOf, wholeCost } from '../ui/costs.ts'
 import { compact, duration, money, number } from '../ui/format.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/compare')

@@ -1,7 +1,8 @@
 /** The agents of the last 24 hours: how often they fail, how long their calls take, and what they cost. */
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { Cost, costsOf, costText, sumCosts } from '../ui/cost.tsx'
+import { Cost } from '../ui/cost.tsx'
+import { costsOf, costText, sumCosts } from '../ui/costs.ts'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { endedOf, failedShare } from '../ui/failed.tsx'
 import { compact, duration, number } from '../ui/format.ts'

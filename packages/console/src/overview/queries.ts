@@ -2,10 +2,10 @@
 import { allItems } from '@tacho/client/items.ts'
 import type { OperatorRunsQuery } from '@tacho/contract/operator/run.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
-import type { RunStatus } from '@tacho/contract/run.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { costsOf, wholeCost } from '../ui/cost.tsx'
+import { outcomesOf, type Outcomes } from '../runs/outcomes.ts'
+import { costsOf, wholeCost } from '../ui/costs.ts'
 
 const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000
@@ -77,9 +77,6 @@ export function useNewestRuns(environmentId: string) {
   })
 }
 
-/** Runs by status. */
-export type Outcomes = Record<RunStatus, number>
-
 export interface Hour {
   /** Milliseconds. */
   from: number
@@ -96,12 +93,19 @@ export function useDay(environmentId: string) {
       const start = to - (HOURS - 1) * HOUR_MS
       const from = new Date(start).toISOString()
       // Latencies of hours cannot be added up, so the server sums up the whole time too.
-      const read = (step: 'hour' | 'window') =>
+      const read = (step: 'hour' | 'window', time = { from: start, to }) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: { from, to: new Date(to).toISOString(), by: 'agent' as const, step, limit: POINTS_PAGE },
+          query: {
+            from: new Date(time.from).toISOString(),
+            to: new Date(time.to).toISOString(),
+            by: 'agent' as const,
+            step,
+            limit: POINTS_PAGE,
+          },
         })
-      const [points, agents] = await Promise.all([read('hour'), read('window')])
+      const dayBefore = { from: start - HOURS * HOUR_MS, to: start - HOUR_MS }
+      const [points, agents, earlier] = await Promise.all([read('hour'), read('window'), read('window', dayBefore)])
       const byHour = Map.groupBy(points, (point) => Date.parse(point.from))
       const hours = Array.from({ length: HOURS }, (_, hour): Hour => {
         const time = start + hour * HOUR_MS
@@ -109,20 +113,9 @@ export function useDay(environmentId: string) {
       })
       const cost = (point: UsagePoint) => wholeCost(costsOf(point))
       agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
-      return { from, hours, outcomes: outcomesOf(agents), agents }
+      return { from, hours, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
     },
     refetchInterval: DAY_REFRESH_MS,
     placeholderData: keepPreviousData,
   })
-}
-
-function outcomesOf(points: readonly UsagePoint[]): Outcomes {
-  const sum: Outcomes = { RUNNING: 0, COMPLETED: 0, FAILED: 0, CANCELLED: 0 }
-  for (const { runs, completed, failed, cancelled } of points) {
-    sum.RUNNING += runs - completed - failed - cancelled
-    sum.COMPLETED += completed
-    sum.FAILED += failed
-    sum.CANCELLED += cancelled
-  }
-  return sum
 }

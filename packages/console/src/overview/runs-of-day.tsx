@@ -6,17 +6,12 @@ import { STATUSES } from '../runs/search.ts'
 import { counted, hourOfDay, number } from '../ui/format.ts'
 import { Nothing, Unread } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
-import { HOUR_MS, useDay, type Hour, type Outcomes } from './queries.ts'
+import { OUTCOME_COLOURS, STACKED, type Outcomes } from '../runs/outcomes.ts'
+import { HOUR_MS, useDay, type Hour } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** From the bottom up: failed runs stand on the line, where their heights can be compared. */
-const STACKED = ['FAILED', 'CANCELLED', 'COMPLETED', 'RUNNING'] as const satisfies readonly RunStatus[]
-const FILLS: Record<RunStatus, string> = {
-  RUNNING: 'bg-accent',
-  COMPLETED: 'bg-green',
-  FAILED: 'bg-red',
-  CANCELLED: 'bg-soft',
-}
+const FILLS = { accent: 'bg-accent', green: 'bg-green', red: 'bg-red', soft: 'bg-soft' } as const
+const fillOf = (status: RunStatus) => FILLS[OUTCOME_COLOURS[status]]
 /** A label below every third bar. */
 const LABELLED = 3
 
@@ -36,12 +31,13 @@ export function RunsOfDay() {
             className="bg-page px-4 py-3 hover:bg-hover"
           >
             <span className="flex items-center gap-1.5 text-sm text-soft">
-              <span aria-hidden className={`size-2 rounded-xs ${FILLS[status]}`} />
+              <span aria-hidden className={`size-2 rounded-xs ${fillOf(status)}`} />
               {statusWord(status)}, 24 h
             </span>
             <span className="tabular mt-0.5 block text-xl font-semibold">
               {data ? number(data.outcomes[status]) : error ? '–' : <Skeleton className="h-7 w-12" />}
             </span>
+            {data && <span className="tabular text-xs text-soft">{number(data.before[status])} the day before</span>}
           </Link>
         ))}
       </div>
@@ -98,7 +94,7 @@ function Bar({ hour: { from, outcomes }, most }: { hour: Hour; most: number }) {
         <span
           key={status}
           style={{ height: `${(100 * outcomes[status]) / most}%` }}
-          className={`min-h-0.5 shrink border-t border-page ${FILLS[status]}`}
+          className={`min-h-0.5 shrink border-t border-page ${fillOf(status)}`}
         />
       ))}
     </Link>

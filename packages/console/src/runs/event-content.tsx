@@ -80,7 +80,7 @@ function Said({ event, payload, isFolded, sentBefore }: SaidProps) {
   const failure = <FailureDetails {...of} />
   switch (event.eventType) {
     case 'USER_INPUT':
-      return <Bubble tone="bg-green-wash">{textAt(payload, 'text') ?? event.label}</Bubble>
+      return <Bubble tone="bg-cyan-wash">{textAt(payload, 'text') ?? event.label}</Bubble>
     case 'AGENT_STEP':
       return (
         <>

@@ -7,13 +7,14 @@ interface Look {
   fill: string
 }
 
+/** No hue of a status: green, red, amber and the accent say how something ended. An error is red because it went wrong. */
 const LOOKS = new Map<string, Look>([
-  ['USER_INPUT', { tone: 'green', fill: 'fill-green bg-green' }],
+  ['USER_INPUT', { tone: 'cyan', fill: 'fill-cyan bg-cyan' }],
   ['AGENT_STEP', { tone: 'plain', fill: 'fill-edge bg-edge' }],
   ['LLM_CALL', { tone: 'violet', fill: 'fill-violet bg-violet' }],
-  ['TOOL_START', { tone: 'plain', fill: 'fill-accent bg-accent' }],
-  ['TOOL_CALL', { tone: 'accent', fill: 'fill-accent bg-accent' }],
-  ['POLICY_DECISION', { tone: 'amber', fill: 'fill-amber bg-amber' }],
+  ['TOOL_START', { tone: 'plain', fill: 'fill-pink bg-pink' }],
+  ['TOOL_CALL', { tone: 'pink', fill: 'fill-pink bg-pink' }],
+  ['POLICY_DECISION', { tone: 'olive', fill: 'fill-olive bg-olive' }],
   ['ERROR', { tone: 'red', fill: 'fill-red bg-red' }],
   ['SCORE', { tone: 'plain', fill: 'fill-soft bg-soft' }],
   ['SESSION_OUTCOME', { tone: 'plain', fill: 'fill-soft bg-soft' }],

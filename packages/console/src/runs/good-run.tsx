@@ -23,8 +23,7 @@ export function GoodRun({ run }: { run: OperatorRun }) {
       return items.find((one) => title !== null && one.title === title) ?? items[0] ?? null
     },
     onSuccess: (good) =>
-      good &&
-      navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: good.runId, b: run.runId } }),
+      good && navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: good.runId, b: run.runId } }),
   })
   useKeys({ X: { name: 'Compare with the last good run', act: () => compare.mutate() } })
   return (

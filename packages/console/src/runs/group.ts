@@ -1,6 +1,6 @@
 /** Runs summed up by agent or by session. Pure. */
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { addCosts, costsOf, NO_COSTS, type Costs } from '../ui/cost.tsx'
+import { addCosts, costsOf, NO_COSTS, type Costs } from '../ui/costs.ts'
 
 export interface RunGroup {
   /** What the list of runs filters by. */

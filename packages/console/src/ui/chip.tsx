@@ -7,6 +7,9 @@ export const TONES = {
   amber: 'bg-amber-wash text-amber',
   green: 'bg-green-wash text-green',
   violet: 'bg-violet-wash text-violet',
+  cyan: 'bg-cyan-wash text-cyan',
+  pink: 'bg-pink-wash text-pink',
+  olive: 'bg-olive-wash text-olive',
 } as const
 export type Tone = keyof typeof TONES
 

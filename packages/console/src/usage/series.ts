@@ -1,7 +1,8 @@
-/** Points of usage as lines over time. Pure. */
+/** Points of usage as series over time. Pure. */
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
-import { costsOf, wholeCost } from '../ui/cost.tsx'
-import type { Series } from '../ui/plot.tsx'
+import { costsOf, wholeCost } from '../ui/costs.ts'
+import { OUTCOME_COLOURS, outcomesOf, STACKED } from '../runs/outcomes.ts'
+import { SERIES_COLOURS, type Series } from '../ui/plot-series.ts'
 import type { MEASURES } from './search.ts'
 
 export type Measure = (typeof MEASURES)[number]
@@ -13,8 +14,11 @@ interface Window {
   stepMs: number
 }
 
-/** More than this is one line. */
-const LINES = 5
+/** More than this is one series. */
+const SERIES = 5
+/** More bars than this would be thin lines: neighbours are added up. */
+const BARS = 92
+const MERGED = [1, 2, 3, 7]
 /** Without recorded latencies, a point is a gap. Latencies cannot be added up. */
 const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => number | null> = {
   cost: (point) => wholeCost(costsOf(point)),
@@ -23,20 +27,33 @@ const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => numb
   llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
   tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
 }
-const OUTCOMES: [string, (point: UsagePoint) => number][] = [
-  ['Running', ({ runs, completed, failed, cancelled }) => runs - completed - failed - cancelled],
-  ['Completed', ({ completed }) => completed],
-  ['Cancelled', ({ cancelled }) => cancelled],
-  ['Failed', ({ failed }) => failed],
-]
+const OUTCOME_WORDS = { RUNNING: 'Running', COMPLETED: 'Completed', FAILED: 'Failed', CANCELLED: 'Cancelled' } as const
+
+/** Percentiles of steps, or of agents, do not add up. */
+export const areLines = (show: Measure): boolean => show === 'llm' || show === 'tool'
+
+/** The same window in steps that a person can see as bars. */
+export function shownWindow(window: Window, show: Measure): Window {
+  if (areLines(show)) return window
+  const steps = (window.to - window.from) / window.stepMs + 1
+  const times = MERGED.find((one) => steps / one <= BARS) ?? MERGED.at(-1) ?? 1
+  return { ...window, stepMs: window.stepMs * times }
+}
+
+/** Of a whole time. Latencies do not add up. */
+export function sumOf(points: readonly UsagePoint[], show: Measure): number | null {
+  if (areLines(show)) return null
+  const measured = show === 'outcomes' ? ({ runs }: UsagePoint) => runs : MEASURED[show]
+  return points.reduce((sum, point) => sum + (measured(point) ?? 0), 0)
+}
 
 /** Unix seconds at which each step begins. */
 export function timesOf({ from, to, stepMs }: Window): number[] {
   return Array.from({ length: Math.floor((to - from) / stepMs) + 1 }, (_, step) => (from + step * stepMs) / 1_000)
 }
 
-/** The lines of the plot: one for each of the first `sums`, in the order of the table. Without sums, one line for all. */
-export function linesOf(
+/** The series of the plot: one for each of the first `sums`, in the order of the table. Without sums, one for all. */
+export function seriesOf(
   points: readonly UsagePoint[],
   sums: readonly UsagePoint[],
   window: Window,
@@ -44,29 +61,36 @@ export function linesOf(
 ): Series[] {
   const { length } = timesOf(window)
   const stepOf = ({ from }: UsagePoint) => Math.floor((Date.parse(from) - window.from) / window.stepMs)
-  const added = (of: readonly UsagePoint[], measured: (point: UsagePoint) => number) => {
+  const added = (of: readonly UsagePoint[], measured: (point: UsagePoint) => number | null) => {
     const values = Array.from({ length }, () => 0)
-    for (const point of of) values[stepOf(point)] = (values[stepOf(point)] ?? 0) + measured(point)
+    for (const point of of) values[stepOf(point)] = (values[stepOf(point)] ?? 0) + (measured(point) ?? 0)
     return values
   }
-  if (show === 'outcomes') return OUTCOMES.map(([name, counted]) => ({ name, values: added(points, counted) }))
-  if (sums.length === 0) return [{ name: 'all runs', values: added(points, (one) => MEASURED[show](one) ?? 0) }]
-  const byKey = Map.groupBy(points, ({ key }) => key)
+  if (show === 'outcomes') {
+    return STACKED.map((status) => ({
+      name: OUTCOME_WORDS[status],
+      colour: OUTCOME_COLOURS[status],
+      values: added(points, (point) => outcomesOf([point])[status]),
+    }))
+  }
   const measured = MEASURED[show]
-  const line = (sum: UsagePoint): Series => {
-    const of = byKey.get(sum.key) ?? []
-    if (show !== 'llm' && show !== 'tool') return { name: nameOf(sum), values: added(of, (one) => measured(one) ?? 0) }
+  if (sums.length === 0) return [{ name: 'all runs', colour: 'accent', values: added(points, measured) }]
+  const byKey = Map.groupBy(points, ({ key }) => key)
+  const seriesFor = (sum: UsagePoint, index: number): Series => {
+    const [of, name] = [byKey.get(sum.key) ?? [], nameOf(sum)]
+    const colour = SERIES_COLOURS[index] ?? 'edge'
+    if (!areLines(show)) return { name, colour, values: added(of, measured) }
     const values: (number | null)[] = Array.from({ length }, () => null)
     for (const point of of) values[stepOf(point)] = measured(point)
-    return { name: nameOf(sum), values }
+    return { name, colour, values }
   }
   const drawn = sums.filter((sum) => (measured(sum) ?? 0) > 0)
-  if (drawn.length <= LINES + 1 || show === 'llm' || show === 'tool') return drawn.slice(0, LINES + 1).map(line)
-  const others = new Set(drawn.slice(LINES).map(({ key }) => key))
+  if (drawn.length <= SERIES + 1 || areLines(show)) return drawn.slice(0, SERIES + 1).map(seriesFor)
+  const others = new Set(drawn.slice(SERIES).map(({ key }) => key))
   const rest = points.filter(({ key }) => others.has(key))
   return [
-    ...drawn.slice(0, LINES).map(line),
-    { name: `${others.size} others`, values: added(rest, (one) => measured(one) ?? 0) },
+    ...drawn.slice(0, SERIES).map(seriesFor),
+    { name: `${others.size} others`, colour: 'edge', values: added(rest, measured) },
   ]
 }
 

@@ -1,6 +1,7 @@
 /** What lists of agents and sessions share: the choices above, and the columns of their sums. */
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
-import { Cost, costsOf } from '../ui/cost.tsx'
+import { Cost } from '../ui/cost.tsx'
+import { costsOf } from '../ui/costs.ts'
 import type { Column } from '../ui/data-table.tsx'
 import { Failed } from '../ui/failed.tsx'
 import { changed, Choice, TextFilter } from '../ui/filters.tsx'

@@ -9,14 +9,16 @@ import { Button } from '../ui/button.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { csv, download } from '../ui/download.ts'
 import { changed, Choice } from '../ui/filters.tsx'
-import { Cost, costNote, costsOf, sumCosts } from '../ui/cost.tsx'
+import { Cost } from '../ui/cost.tsx'
+import { costNote, costsOf, sumCosts } from '../ui/costs.ts'
 import { Failed } from '../ui/failed.tsx'
 import { compact, duration, money, number, percent, percentiles } from '../ui/format.ts'
 import { Plot } from '../ui/plot.tsx'
+import { Nothing } from '../ui/section.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { DAYS, MEASURES_OF, type GROUPS, type UsageSearch } from './search.ts'
-import { linesOf, nameOf, sorted, timesOf, type Measure } from './series.ts'
+import { areLines, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]
 
@@ -50,6 +52,13 @@ const GROUP_WORDS = [
   ['tool', 'by tool'],
   ['session', 'by session'],
 ] as const
+const BEFORE_WORDS = {
+  '24h': 'the 24 hours before',
+  '7d': 'the 7 days before',
+  '30d': 'the 30 days before',
+  '90d': 'the 90 days before',
+  '365d': 'the year before',
+} as const
 const FORMATS: Record<Measure, (value: number) => string> = {
   cost: money,
   tokens: compact,
@@ -79,12 +88,14 @@ export function UsagePage() {
   useTitle('Usage')
   const { data } = usage
   const sums = useMemo(() => data && sorted(data.sums, show), [data, show])
-  const times = useMemo(() => data && timesOf(data.window), [data])
+  const window = useMemo(() => data && shownWindow(data.window, show), [data, show])
+  const times = useMemo(() => window && timesOf(window), [window])
   const drawn = by === 'session' ? NONE : sums
   const series = useMemo(
-    () => (data && drawn ? linesOf(data.points, drawn, data.window, show) : []),
-    [data, drawn, show],
+    () => (data && drawn && window ? seriesOf(data.points, drawn, window, show) : []),
+    [data, drawn, window, show],
   )
+  const before = data && sumOf(data.before, show)
 
   const set = (change: Partial<Record<keyof UsageSearch, string>>) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
@@ -93,7 +104,7 @@ export function UsagePage() {
     void navigate({
       to: '/w/$workspace/$environment/runs',
       params,
-      search: { from: at(time), to: at(time + (data?.window.stepMs ?? HOUR_MS) / 1_000) },
+      search: { from: at(time), to: at(time + (window?.stepMs ?? HOUR_MS) / 1_000) },
     })
   }
   const from = data && { from: new Date(data.window.from).toISOString() }
@@ -148,7 +159,7 @@ export function UsagePage() {
       </div>
       {isBlocking(usage.error, usage.data) ? (
         <Trouble error={usage.error} retry={() => void usage.refetch()} />
-      ) : !data || !sums || !times ? (
+      ) : !data || !sums || !times || !window ? (
         <PagePending />
       ) : sums.length === 0 ? (
         <Empty title="Nothing was recorded in this period">
@@ -157,16 +168,23 @@ export function UsagePage() {
         </Empty>
       ) : (
         <>
-          <Plot
-            label={`${show} ${by === 'session' ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
-            times={times}
-            series={series}
-            format={FORMATS[show]}
-            onPick={openRuns}
-          />
+          {series.length === 0 ? (
+            <Nothing>None of it was recorded in this period.</Nothing>
+          ) : (
+            <Plot
+              label={`${show} ${by === 'session' ? 'of all runs' : `by ${by}`} over time; the table below has the sums`}
+              times={times}
+              stepSeconds={window.stepMs / 1_000}
+              series={series}
+              areLines={areLines(show)}
+              format={FORMATS[show]}
+              before={typeof before === 'number' ? { sum: before, period: BEFORE_WORDS[since] } : undefined}
+              onPick={openRuns}
+            />
+          )}
           <p className="mt-1 mb-4 text-sm text-soft">
             Drag to zoom, double click to see all again, click to open the runs of that time.
-            {(show === 'llm' || show === 'tool') && ' Percentiles are at most 9 % from the exact ones.'}
+            {areLines(show) && ' Percentiles are at most 9 % from the exact ones.'}
           </p>
           <Estimated sums={sums} />
           <DataTable label="Sums" columns={columns} items={sums.slice(0, ROWS)} keyOf={({ key }) => key} />
@@ -285,20 +303,28 @@ function useUsage(environmentId: string, days: number, by: Group, show: Measure)
       const step = days > 7 ? ('day' as const) : ('hour' as const)
       const stepMs = step === 'day' ? DAY_MS : HOUR_MS
       const window = { from: to + HOUR_MS - days * DAY_MS, to, stepMs }
-      const query = { from: new Date(window.from).toISOString(), to: new Date(to).toISOString(), limit: PAGE }
-      const read = (one: 'hour' | 'day' | 'window', of: Group) =>
+      const earlier = { from: window.from - days * DAY_MS, to: window.from - HOUR_MS }
+      const queryOf = ({ from, to } = window) => ({
+        from: new Date(from).toISOString(),
+        to: new Date(to).toISOString(),
+        limit: PAGE,
+      })
+      const read = (one: 'hour' | 'day' | 'window', of: Group, time?: typeof window) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: { ...query, by: of, step: one },
+          query: { ...queryOf(time), by: of, step: one },
         })
       const first = async () => {
-        const found = { params: { environmentId }, query: { ...query, by, step: 'window' as const, sort } }
+        const found = { params: { environmentId }, query: { ...queryOf(), by, step: 'window' as const, sort } }
         return (await api.readUsagePoints(found, { signal })).items
       }
-      const [points, sums] = await Promise.all(
-        by === 'session' ? [read(step, 'agent'), first()] : [read(step, by), read('window', by)],
-      )
-      return { window, points, sums }
+      const of = by === 'session' ? 'agent' : by
+      const [points, sums, before] = await Promise.all([
+        read(step, of),
+        by === 'session' ? first() : read('window', by),
+        read('window', of, { ...window, ...earlier }),
+      ])
+      return { window, points, sums, before }
     },
     refetchInterval: REFRESH_MS,
     placeholderData: keepPreviousData,

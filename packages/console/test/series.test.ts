@@ -1,0 +1,94 @@
+/** Usage as bars: what adds up, in bars that are wide enough to be seen. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
+import { seriesOf, shownWindow, sumOf, timesOf } from '../src/usage/series.ts'
+
+const HOUR_MS = 3_600_000
+const START = Date.parse('2026-11-20T00:00:00Z')
+const point = (hour: number, key: string, change: Partial<UsagePoint> = {}): UsagePoint => ({
+  from: new Date(START + hour * HOUR_MS).toISOString(),
+  key,
+  name: key,
+  events: 1,
+  runs: 3,
+  completed: 1,
+  failed: 1,
+  cancelled: 0,
+  usage: { promptTokens: 0, completionTokens: 0, totalTokens: 10, cost: 0.5 },
+  estimatedCost: null,
+  unpricedCalls: 0,
+  priceTable: null,
+  llmLatency: { calls: 1, p50Ms: 100, p95Ms: 200 + hour },
+  toolLatency: null,
+  calls: null,
+  ...change,
+})
+const hours = (count: number) => ({ from: START, to: START + (count - 1) * HOUR_MS, stepMs: HOUR_MS })
+
+test('hours of a week are bars of a few hours, and nothing is lost; percentiles stay as they are', () => {
+  const week = hours(168)
+  const shown = shownWindow(week, 'cost')
+  assert.equal(timesOf(shown).length, 84)
+  assert.equal(shownWindow(week, 'llm').stepMs, HOUR_MS)
+  assert.equal(shownWindow(hours(24), 'cost').stepMs, HOUR_MS)
+  for (const days of [30, 90, 365]) {
+    const window = { from: START, to: START + (days - 1) * 24 * HOUR_MS, stepMs: 24 * HOUR_MS }
+    assert.ok(timesOf(shownWindow(window, 'tokens')).length <= 92, `${days} days`)
+  }
+  const points = Array.from({ length: 168 }, (_, hour) => point(hour, hour % 2 ? 'a' : 'b'))
+  const sums = [point(0, 'a'), point(0, 'b')]
+  const series = seriesOf(points, sums, shown, 'cost')
+  assert.deepEqual(
+    series.map(({ name, values }) => [name, values.reduce<number>((sum, value) => sum + (value ?? 0), 0)]),
+    [
+      ['a', 42],
+      ['b', 42],
+    ],
+  )
+  assert.equal(sumOf(points, 'cost'), 84)
+  assert.equal(sumOf(points, 'llm'), null)
+})
+
+test('outcomes are stacked from failed to running, and more agents than colours are one series', () => {
+  const many = Array.from({ length: 9 }, (_, n) => point(0, `agent ${n}`))
+  const outcomes = seriesOf(many, many, hours(24), 'outcomes')
+  assert.deepEqual(
+    outcomes.map(({ name, colour, values }) => [name, colour, values[0]]),
+    [
+      ['Failed', 'red', 9],
+      ['Cancelled', 'soft', 0],
+      ['Completed', 'green', 9],
+      ['Running', 'accent', 9],
+    ],
+  )
+  const cost = seriesOf(many, many, hours(24), 'cost')
+  assert.deepEqual(
+    cost.map(({ name, values }) => [name, values[0]]),
+    [...[0, 1, 2, 3, 4].map((n) => [`agent ${n}`, 0.5]), ['4 others', 2]],
+  )
+  assert.equal(new Set(cost.map(({ colour }) => colour)).size, 6)
+})
+
+test('types of events have no hue of a status; an error is as red as what failed', () => {
+  const tones = (file: string) => {
+    const text = readFileSync(path.join(import.meta.dirname, '../src', file), 'utf8')
+    return new Map(
+      [...text.matchAll(/'?(\w+)'?[:,] \{ tone: '(\w+)'/g)].map(([, name = '', tone = '']) => [name, tone]),
+    )
+  }
+  const types = tones('runs/event-type.tsx')
+  const statuses = [
+    ...tones('runs/run-status.tsx').values(),
+    ...tones('approvals/approval-status.tsx').values(),
+    ...tones('issues/issue-state.tsx').values(),
+  ]
+  assert.ok(types.size >= 9 && statuses.length >= 8)
+  const hues = new Set(statuses.filter((tone) => tone !== 'plain'))
+  assert.deepEqual(
+    [...types].filter(([, tone]) => hues.has(tone)),
+    [['ERROR', 'red']],
+  )
+})
