@@ -27,7 +27,3 @@ export function readScoreFilter(text: string): ScoreFilter | null {
   if (compare !== '=') return null
   return { name, compare, value: given === 'true' ? true : given === 'false' ? false : given }
 }
-
-export function writeScoreFilter({ name, compare, value }: ScoreFilter): string {
-  return compare === null ? name : `${name}${compare}${String(value)}`
-}
