@@ -95,7 +95,7 @@ describe('Slack', { skip: withoutChromium }, () => {
     await page.goto(new URL(link, tacho.service.url).href)
     await page.getByText('This link no longer works').waitFor()
     await page.goto(`${tacho.home}/settings/webhooks/${webhook.id}`)
-    await page.getByRole('button', { name: 'No more decisions in Slack…' }).click()
+    await page.getByRole('button', { name: 'Stop decisions in Slack…' }).click()
     await page.getByRole('button', { name: 'Remove the signing secret' }).click()
     await page.getByText('/slack/interactions/').waitFor({ state: 'detached' })
     await close()

@@ -80,7 +80,7 @@ Examples:
     .addOption(new Option('--enable', 'send again').conflicts('disable'))
     .option('--disable', 'stop sending')
     .option('--signing-secret', SIGNING_SECRET)
-    .option('--no-signing-secret', 'take no more decisions in Slack, and remove its links')
+    .option('--no-signing-secret', 'stop decisions in Slack, and remove the links of its users')
     .action(change)
 
   inEnvironment(

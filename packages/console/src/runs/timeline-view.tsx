@@ -132,7 +132,7 @@ function Turn({ branch, onTurn }: TurnProps) {
   )
 }
 
-/** In place of what is folded away. */
+/** One row that stands for the folded steps. */
 function Folded({
   branch: { below, times, to },
   from,

@@ -43,7 +43,7 @@ export function SlackUsers({ params }: { params: Params }) {
       className="mt-6"
       note={
         <Button look="quiet" onClick={() => setStops(true)}>
-          No more decisions in Slack…
+          Stop decisions in Slack…
         </Button>
       }
     >
@@ -51,12 +51,12 @@ export function SlackUsers({ params }: { params: Params }) {
         queryKey={queryKey}
         read={() => allItems(api.listSlackLinks, { params, query: { limit: 200 } })}
         remove={(linkId) => api.removeSlackLink({ params: { ...params, linkId } })}
-        empty="Nobody yet. The first press of a button answers with a link, only to the person who pressed."
+        empty="No Slack user is linked yet. After the first press of a button, Slack shows that person a link. No one else sees it."
         withPerson
       />
       {stops && (
         <Confirm
-          title="No more decisions in Slack?"
+          title="Stop decisions in Slack?"
           act="Remove the signing secret"
           run={() => api.changeWebhook({ params, body: { signingSecret: null } })}
           onSettled={() => cache.invalidateQueries(webhooksQuery(params.environmentId))}
@@ -69,7 +69,7 @@ export function SlackUsers({ params }: { params: Params }) {
   )
 }
 
-/** Nothing, as long as there is none. */
+/** Shows nothing if no Slack user is linked. */
 export function OwnSlackUsers() {
   const own = useQuery({ queryKey: OWN, queryFn: readOwn })
   if (!own.data || own.data.length === 0) return null
