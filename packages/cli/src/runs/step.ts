@@ -1,6 +1,6 @@
 /** One step of a run on one line: what it said or called, how long it took, what it cost. Pure, except for colours. */
 import type { EventRow } from '@tacho/contract/event.ts'
-import { failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/failure.ts'
+import { causeLines, failureLine, failureOf, whyCancelled, type Failure } from '@tacho/contract/failure.ts'
 import { duration, money } from '@tacho/contract/format.ts'
 import {
   contentText,
@@ -123,7 +123,9 @@ function stepText({ eventType, label }: EventRow, payload: Json, isStory: boolea
 /** First why: a terminal cuts the end of the line. */
 function failedText(eventType: string, failure: Failure, payload: Json, isBelow: boolean): string {
   const { error, input } = payload
-  const why = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
+  const told = failureLine(failure, null) || (isObject(error) ? brief(error) : '')
+  // The last cause is where it began.
+  const why = [told, ...causeLines(failure).slice(-1)].filter((part) => part !== '').join(', ')
   if (eventType === 'ERROR') return why
   const head = ['FAILED', failure.place.name ?? ''].filter((part) => part !== '').join(' ')
   const sent =
