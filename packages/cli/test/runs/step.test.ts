@@ -36,7 +36,14 @@ test('a step says what it did, how long it took and what it cost, in one line as
 test('what failed or was held back has a mark and a word', () => {
   const failed = line(row('TOOL_CALL', 'find'), { toolName: 'find', input: {}, error: 'timeout' })
   assert.match(failed, /^✕ .* FAILED find: timeout, input \{\}$/)
-  const exception = { type: 'Late', message: 'no answer', causes: [{ type: 'A', message: 'x' }, { type: 'Refused', message: 'at 10.0.0.1' }] }
+  const exception = {
+    type: 'Late',
+    message: 'no answer',
+    causes: [
+      { type: 'A', message: 'x' },
+      { type: 'Refused', message: 'at 10.0.0.1' },
+    ],
+  }
   const caused = stepLine(row('TOOL_CALL', 'find'), { toolName: 'find', exception }, TIMELINE, PIPE)
   assert.match(caused, /FAILED find: Late: no answer, because Refused: at 10\.0\.0\.1$/)
   const block = { action: 'BLOCK', toolName: 'refund', policyIds: ['limit'] }

@@ -23,6 +23,8 @@ export interface AgentForm {
   readonly managed?: ManagedForm
   /** Settings that switch its hooks off, below the home of the user and in the project. */
   readonly off?: { readonly files: readonly string[]; readonly pattern: RegExp; readonly byManaged?: RegExp }
+  /** Its hooks give a call no id, or another one than its session files: the tool and its input are the id. */
+  readonly hasNoCallIds?: true
   readonly kinds: Readonly<Record<ToolKind, readonly string[]>>
 }
 
@@ -159,6 +161,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
   },
   'gemini-cli': {
     title: 'Gemini CLI',
+    hasNoCallIds: true,
     events: {
       ...same('SessionStart', 'SessionEnd', 'Notification'),
       BeforeAgent: 'UserPromptSubmit',
@@ -191,6 +194,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
   },
   copilot: {
     title: 'Copilot CLI',
+    hasNoCallIds: true,
     events: {
       sessionStart: 'SessionStart',
       userPromptSubmitted: 'UserPromptSubmit',
@@ -229,6 +233,7 @@ export const AGENTS: Readonly<Record<AgentName, AgentForm>> = {
   },
   'qwen-code': {
     title: 'Qwen Code',
+    hasNoCallIds: true,
     events: { ...COMMON, ...same('PostToolUseFailure', 'Notification') },
     fields: {},
     denial: CLAUDE_DENIAL,

@@ -47,7 +47,8 @@ export function readRecord(agent: AgentName, text: string, step?: string): HookR
   if (toolName) {
     // Older versions of Copilot send the input as a text.
     fields['tool_input'] = objectOf(fields['tool_input']) ?? fields['tool_input']
-    fields['tool_use_id'] ??= callIdOf(toolName, fields['tool_input'])
+    if (form.hasNoCallIds || typeof fields['tool_use_id'] !== 'string')
+      fields['tool_use_id'] = callIdOf(toolName, fields['tool_input'])
   }
   // A user can send the same prompt twice. The size of the transcript tells the two apart.
   const place = isUnique ? '' : sizeOf(fields['transcript_path'])

@@ -2,7 +2,7 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import type { AgentName } from './agents.ts'
+import { AGENTS, type AgentName } from './agents.ts'
 import { callIdOf, textOf } from './record.ts'
 
 /** A call of a tool that has a result. */
@@ -28,8 +28,6 @@ interface Form {
   readonly below: RegExp
   /** Undefined if the first line of the file has it. */
   readonly sessionId?: (line: Fields, file: string) => unknown
-  /** Hooks get no ids of calls: the tool and its input are the id. */
-  readonly hasNoCallIds?: true
   readonly entries: (line: Fields) => Entry[]
 }
 
@@ -89,7 +87,6 @@ const FORMS: Partial<Record<AgentName, Form>> = {
   'gemini-cli': {
     folder: '.gemini/tmp',
     below: /\/tmp\/[^/]+\/chats\/.*$/,
-    hasNoCallIds: true,
     entries: ({ toolCalls }) =>
       listOf(toolCalls).flatMap(({ id, name, args, status, result }): Entry[] => {
         const callId = textOf(id) ?? ''
@@ -137,7 +134,6 @@ const FORMS: Partial<Record<AgentName, Form>> = {
   copilot: {
     folder: '.copilot/session-state',
     below: /\/session-state\/.*$/,
-    hasNoCallIds: true,
     entries({ type, data }) {
       const { toolCallId, toolName, arguments: input, success, error } = objectOf(data)
       const callId = textOf(toolCallId) ?? ''
@@ -176,7 +172,7 @@ export function sessionFiles(agent: AgentName, known: string | undefined, change
 export function readSessionFile(agent: AgentName, file: string, from: number): { calls: KeptCall[]; next: number } {
   const form = FORMS[agent]
   if (!form) return { calls: [], next: from }
-  const { sessionId = () => head, entries, hasNoCallIds } = form
+  const { sessionId = () => head, entries } = form
   const { bytes, start } = readFrom(file, from)
   const head = textAt(file, 'sessionId')
   const open = new Map<string, Omit<KeptCall, 'at'> & { at: number; place: number }>()
@@ -192,7 +188,7 @@ export function readSessionFile(agent: AgentName, file: string, from: number): {
       if (entry.is === 'call') {
         const { callId, toolName, input } = entry
         const at = Date.parse(String(line['timestamp'])) || 0
-        const id = hasNoCallIds ? callIdOf(toolName, input) : callId
+        const id = AGENTS[agent].hasNoCallIds ? callIdOf(toolName, input) : callId
         open.set(callId, { sessionId: session, callId: id, toolName, input, at, place })
         continue
       }

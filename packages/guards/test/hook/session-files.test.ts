@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import { readRecord } from '../../src/hook/record.ts'
 import { readSessionFile } from '../../src/hook/session-files.ts'
 
 let directory: string
@@ -39,5 +40,27 @@ test('gemini-cli: a path that it refuses before any hook is not a call that ran'
   assert.deepEqual(
     calls.map(({ input }) => input),
     [{ file_path: 'said' }, { file_path: 'failed' }],
+  )
+})
+
+test('qwen-code: a hook names a call otherwise than the session file, and the two are the same call', () => {
+  const sessionId = 'de194b13-a2e0-4a48-a97b-8003933433d2'
+  const [name, args] = ['run_shell_command', { command: 'echo harmless', is_background: false }]
+  const lines = [
+    {
+      sessionId,
+      timestamp: '2026-11-27T15:27:52.397Z',
+      message: { parts: [{ functionCall: { id: 'call_0', name, args } }] },
+    },
+    { sessionId, message: { parts: [{ functionResponse: { id: 'call_0', name } }] }, toolCallResult: {} },
+  ]
+  const file = path.join(directory, 'qwen.jsonl')
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  const { calls } = readSessionFile('qwen-code', file, 0)
+  const step = { session_id: sessionId, hook_event_name: 'PreToolUse', tool_use_id: 'toolu_1795793314156_8jpa3nka5' }
+  const record = readRecord('qwen-code', JSON.stringify({ ...step, tool_name: name, tool_input: args }))
+  assert.deepEqual(
+    calls.map(({ callId }) => callId),
+    [record?.fields['tool_use_id']],
   )
 })
