@@ -120,6 +120,19 @@ test('runs are listed by agent, session, status and number', async () => {
     (await list('--search', 'demo-tour-returning-customer', '--status', 'completed', '--all')).hasMore,
     false,
   )
+  type Sums = { items: { status: string; usage: { totalTokens: number } }[] }
+  const sorted: Sums = await json('runs', 'list', ...WHERE, '--sort', 'tokens', '--limit', '5')
+  const tokens = sorted.items.map(({ usage }) => usage.totalTokens)
+  assert.ok(tokens.length === 5 && tokens.at(-1)! > 0)
+  assert.deepEqual(
+    tokens,
+    tokens.toSorted((a, b) => b - a),
+  )
+  assert.match(await text('runs', 'list', ...WHERE, '--sort', 'failures'), /WHY +ERRORS +RUN/)
+  assert.match(
+    (await refused('runs', 'list', ...WHERE, '--sort', 'cost', '--status', 'RUNNING')).stderr,
+    /only runs that ended/,
+  )
   const charged = (await list('--tool', 'refund_payment', '--min-length', '1s', '--min-cost', '0.0001', '--all')).items
   const everything = (await list('--all')).items
   assert.ok(charged.length > 0 && charged.length < everything.length)

@@ -391,6 +391,17 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.waitForFunction(() => document.querySelectorAll('[aria-label=Runs] [role=row]').length === 2)
     await page.getByRole('row').filter({ hasText: 'trouble' }).waitFor()
     const button = page.getByRole('button', { name: 'Columns' })
+    await page.goto(`${tacho.home}/runs`)
+    const rows = page.getByRole('table', { name: 'Runs' }).getByRole('row')
+    await page.getByRole('combobox', { name: 'Order' }).selectOption('Most errors')
+    await page.waitForURL('**/runs?order=failures')
+    await rows.nth(1).waitFor()
+    await page.getByRole('columnheader', { name: 'Length' }).getByRole('button').click()
+    await page.waitForURL('**/runs?order=length')
+    await page.locator('[aria-sort=descending]', { hasText: 'Length' }).waitFor()
+    await page.getByRole('combobox', { name: 'Status' }).selectOption('Running')
+    await page.waitForURL('**/runs?status=RUNNING')
+    await page.goto(`${tacho.home}/runs?tool=refund&hasErrors=true`)
     await button.click()
     const [opened, opener] = [
       await page.getByRole('group', { name: 'Columns' }).boundingBox(),

@@ -79,6 +79,9 @@ export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
 export const RUN_STATUSES = ['RUNNING', ...RUN_OUTCOMES] as const
+/** Orders of the list of runs. */
+export const RUN_SORTS = ['newest', 'cost', 'length', 'tokens', 'failures'] as const
+export type RunSort = (typeof RUN_SORTS)[number]
 
 /** Lower case only, so no two ids differ only by case. Ids also appear in addresses and file names. */
 export const POLICY_ID_PATTERN = `^[a-z0-9][a-z0-9._-]{0,${LIMITS.policyIdChars - 1}}$`

@@ -1,3 +1,4 @@
+import { RUN_SORTS, type RunSort } from '@tacho/contract/words.ts'
 import { Option, type Command } from 'commander'
 import {
   connect,
@@ -20,6 +21,7 @@ import { failed } from '../stop.ts'
 interface ListOptions extends RunFilterOptions, PageOptions {
   view?: string
   order?: 'lowest' | 'highest'
+  sort?: RunSort
 }
 
 interface ExportOptions extends EnvironmentOptions {
@@ -31,12 +33,18 @@ const LISTED = 25
 const GAPS_LISTED = 100
 
 export function addRuns(runs: Command): void {
-  withPages(withRunFilters(inEnvironment(runs.command('list').description('list runs, newest first'))), LISTED)
+  withPages(
+    withRunFilters(inEnvironment(runs.command('list').description('list runs, newest first or in another order'))),
+    LISTED,
+  )
+    .addOption(
+      new Option('--sort <order>', 'newest, or the greatest first; then only runs that ended').choices([...RUN_SORTS]),
+    )
     .addOption(new Option('--order <order>', 'by the mean of the score in --score').choices(['lowest', 'highest']))
     .option('--view <name>', 'the filters of a saved view; filters given here take precedence')
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47\n  tacho runs list --score "accuracy<0.5" --order lowest\n  tacho runs list --view "Failed refunds"',
+      '\nExamples:\n  tacho runs list\n  tacho runs list --environment acme/production --status FAILED --from 24h\n  tacho runs list --errors --tool refund --min-cost 0.25\n  tacho runs list --session chat-4711 --all --json\n  tacho runs list --search order-47\n  tacho runs list --score "accuracy<0.5" --order lowest\n  tacho runs list --sort cost --from 7d\n  tacho runs list --view "Failed refunds"',
     )
     .action(list)
 
@@ -128,7 +136,7 @@ async function list(options: ListOptions): Promise<void> {
   await listRuns(
     client,
     environment.id,
-    { query: { ...query, scoreOrder: options.order }, agent, limit },
+    { query: { ...query, scoreOrder: options.order, sort: options.sort }, agent, limit },
     options.json === true,
   )
 }

@@ -44,6 +44,8 @@ const COLUMNS: Column[] = [
   { title: 'TOKENS', align: 'right', isOptional: true },
 ]
 
+const FAILURES: Column = { title: 'ERRORS', align: 'right' }
+
 export async function listRuns(
   client: OperatorClient,
   environmentId: string,
@@ -58,11 +60,12 @@ export async function listRuns(
     })()
     return printJsonItems({}, 'items', items, () => found)
   }
-  const print = tableWriter(COLUMNS)
+  const isByFailures = wanted.query.sort === 'failures'
+  const print = tableWriter(isByFailures ? COLUMNS.toSpliced(3, 0, FAILURES) : COLUMNS)
   const now = Date.now()
   let count = 0
   for await (const runs of chunks) {
-    if (runs.length > 0) print(runs.map((run) => runCells(run, now)))
+    if (runs.length > 0) print(runs.map((run) => runCells(run, now, isByFailures)))
     count += runs.length
   }
   if (count === 0) printEmpty('No matching runs. `tacho demo` records some to look at, in an environment of its own.')
@@ -92,11 +95,12 @@ async function* runChunks(
   } while (cursor !== null && left > 0)
 }
 
-function runCells(run: OperatorRun, now: number): string[] {
+function runCells(run: OperatorRun, now: number, withFailures: boolean): string[] {
   return [
     run.startedAt,
     [shownStatus(run, now), ...notesOf(run)].join(' '),
     whyLook(run, now) ?? '',
+    ...(withFailures ? [spokenNumber(run.errorCount)] : []),
     run.runId,
     run.agent.name,
     duration(runLength(run, now)),

@@ -5,7 +5,16 @@ import { duration, exact } from '../ui/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
 import { Facets } from './facets.tsx'
 import { statusWord } from './run-status.tsx'
-import { COST_PATTERN, SINCE, STATUS_FILTERS, type RunsSearch, type Since } from './search.ts'
+import {
+  COST_PATTERN,
+  isOpen,
+  RUN_ORDERS,
+  SINCE,
+  STATUS_FILTERS,
+  type RunSort,
+  type RunsSearch,
+  type Since,
+} from './search.ts'
 
 export const SEARCH_ID = 'search-runs'
 const SINCE_WORDS: Record<Since, string> = {
@@ -61,7 +70,7 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         id={SEARCH_ID}
         label="Search runs"
         placeholder="Run, session or agent"
-        className="w-full sm:w-64"
+        className="w-full sm:w-48"
         value={search.q}
         onChange={(q) => set({ q })}
       />
@@ -70,7 +79,7 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         all="Any status"
         value={search.status}
         options={STATUS_FILTERS.map((status) => [status, status === 'STALLED' ? 'Stalled' : statusWord(status)])}
-        onChange={(status) => set({ status })}
+        onChange={(status) => set({ status, ...(isOpen(status) && { order: undefined }) })}
       />
       <Choice
         label="Started"
@@ -79,7 +88,8 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         options={Object.keys(SINCE).map((since) => [since, SINCE_WORDS[since as Since]])}
         onChange={(since) => set({ since })}
       />
-      <TextFilters filters={OWNERS} search={search} onChange={set} />
+      <Order search={search} onChange={set} />
+      <TextFilters filters={OWNERS} search={search} onChange={set} className="w-28" />
       {search.from !== undefined && (
         <span className="text-sm text-soft">
           started {exact(Date.parse(search.from))}
@@ -102,6 +112,36 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
       {menus}
       {isMore && <MoreFilters search={search} items={items} set={set} />}
     </div>
+  )
+}
+
+const ORDER_WORDS: Record<RunSort, string> = {
+  cost: 'Highest cost',
+  length: 'Longest',
+  tokens: 'Most tokens',
+  failures: 'Most errors',
+}
+const SCORE_ORDERS = [
+  ['lowest', 'Lowest score first'],
+  ['highest', 'Highest score first'],
+] as const
+
+function Order({ search, onChange }: { search: RunsSearch; onChange: (change: Change) => void }) {
+  const { order: chosen, score, scoreOrder, status } = search
+  const sorts = isOpen(status) ? [] : RUN_ORDERS.map((one) => [one, ORDER_WORDS[one]] as const)
+  const options = [...sorts, ...(score === undefined ? [] : SCORE_ORDERS)]
+  if (options.length === 0) return null
+  return (
+    <Choice
+      label="Order"
+      all="Newest first"
+      value={chosen ?? (score === undefined ? undefined : scoreOrder)}
+      options={options}
+      onChange={(order) => {
+        const known = RUN_ORDERS.find((one) => one === order)
+        onChange({ order: known, scoreOrder: known ? undefined : order })
+      }}
+    />
   )
 }
 
@@ -174,18 +214,6 @@ function ScoreFilters({ search, items, set }: MoreProps) {
         suggestions={known}
         onChange={(score) => set({ score, ...(score === '' && { scoreOrder: undefined }) })}
       />
-      {search.score !== undefined && (
-        <Choice
-          label="Order"
-          all="Newest first"
-          value={search.scoreOrder}
-          options={[
-            ['lowest', 'Lowest score first'],
-            ['highest', 'Highest score first'],
-          ]}
-          onChange={(scoreOrder) => set({ scoreOrder })}
-        />
-      )}
       {search.unscored !== undefined && (
         <TextFilter
           label="Without a score named"

@@ -15,7 +15,7 @@ import { useNow } from '../ui/now.ts'
 import { Time } from '../ui/time.tsx'
 import { columnWord } from './columns.ts'
 import { RunStatusChip } from './run-status.tsx'
-import type { RunsSearch } from './search.ts'
+import type { RunsSearch, RunSort } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const HOUR_MS = 3_600_000
@@ -129,11 +129,14 @@ interface Props {
   columns: readonly RunColumn[]
   /** Id of the run that the keys have chosen. */
   current: string | null
+  order: RunSort | undefined
+  /** Undefined: the newest first. */
+  onOrder: (order: RunSort | undefined) => void
   onFilter: (filter: RunsSearch) => void
 }
 
 /** Windowed: what is out of sight is not in the page. */
-export function RunList({ items, columns, current, onFilter }: Props) {
+export function RunList({ items, columns, current, order, onOrder, onFilter }: Props) {
   const list = useRef<HTMLDivElement>(null)
   const rowPx = window.matchMedia('(min-width: 64rem)').matches ? ROW_PX : NARROW_ROW_PX
   const rows = useWindowVirtualizer({
@@ -165,9 +168,7 @@ export function RunList({ items, columns, current, onFilter }: Props) {
           style={{ gridTemplateColumns }}
         >
           {columns.map((column) => (
-            <span key={column} role="columnheader" className={COLUMNS[column].right ? 'text-right' : ''}>
-              {columnWord(column)}
-            </span>
+            <Header key={column} column={column} order={order} onOrder={onOrder} />
           ))}
         </div>
       </div>
@@ -186,13 +187,48 @@ export function RunList({ items, columns, current, onFilter }: Props) {
               style={{ transform: `translateY(${start - rows.options.scrollMargin}px)`, gridTemplateColumns }}
             >
               {columns.map((column) => (
-                <Cell key={column} column={column} run={run} onFilter={onFilter} />
+                <Cell key={column} column={column} run={run} order={order} onFilter={onFilter} />
               ))}
             </div>
           )
         })}
       </div>
     </div>
+  )
+}
+
+const SORTS: Partial<Record<RunColumn, RunSort>> = {
+  length: 'length',
+  errors: 'failures',
+  tokens: 'tokens',
+  cost: 'cost',
+}
+
+/** Of a column that the list can be sorted by: a button. Pressed again, the newest come first again. */
+function Header({ column, order, onOrder }: Pick<Props, 'order' | 'onOrder'> & { column: RunColumn }) {
+  const own = SORTS[column]
+  const look = COLUMNS[column].right ? 'text-right' : ''
+  const word = columnWord(column)
+  if (own === undefined) {
+    return (
+      <span role="columnheader" className={look}>
+        {word}
+      </span>
+    )
+  }
+  const isSorted = order === own
+  return (
+    <span role="columnheader" aria-sort={isSorted ? 'descending' : 'none'} className={look}>
+      <button
+        type="button"
+        onClick={() => onOrder(isSorted ? undefined : own)}
+        title={isSorted ? 'Newest first' : `Sort by ${word.toLowerCase()}`}
+        className={`hover:text-ink ${isSorted ? 'font-medium text-ink' : ''}`}
+      >
+        {word}
+        {isSorted && <span aria-hidden> ↓</span>}
+      </button>
+    </span>
   )
 }
 
@@ -210,10 +246,10 @@ function openRow(event: MouseEvent<HTMLElement>): void {
 /** On a phone the run stands above the rest. */
 const PLACES: Partial<Record<RunColumn, string>> = { run: 'order-first w-full lg:order-none lg:w-auto', status: '' }
 
-function Cell({ column, run, onFilter }: CellProps) {
+function Cell({ column, run, order, onFilter }: CellProps) {
   const { right, wide, cell, title, filter } = COLUMNS[column]
   const sameAs = filter?.(run)
-  const look = `${right ? 'tabular lg:text-right' : ''} ${wide ? 'hidden lg:block' : ''}`
+  const look = `${right ? 'tabular lg:text-right' : ''} ${wide && SORTS[column] !== (order ?? '') ? 'hidden lg:block' : ''}`
   const place = PLACES[column] ?? (right ? '' : 'text-soft')
   return (
     <span role="cell" title={title?.(run)} className={`group/cell relative min-w-0 truncate ${look} ${place}`}>
@@ -246,6 +282,7 @@ function Scores({ run: { scores } }: { run: OperatorRun }) {
 interface CellProps {
   column: RunColumn
   run: OperatorRun
+  order: RunSort | undefined
   onFilter: (filter: RunsSearch) => void
 }
 

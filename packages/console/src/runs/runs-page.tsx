@@ -1,6 +1,7 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { Button } from '../ui/button.tsx'
+import { changed } from '../ui/filters.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { useTitle } from '../ui/title.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
@@ -80,6 +81,7 @@ export function RunsPage() {
             }
             showAll={() => setSearch({})}
             text={search.q}
+            isSorted={search.order !== undefined}
           />
         ) : (
           <Empty title="No runs yet" action={<GetStartedLink />}>
@@ -94,13 +96,17 @@ export function RunsPage() {
             items={items}
             columns={columns}
             current={current}
+            order={search.order}
+            onOrder={(order) => setSearch(changed(search, { order, scoreOrder: undefined }))}
             onFilter={(more) => setSearch({ ...search, ...more })}
           />
           {runs.hasNextPage && (
             <div className="flex flex-col items-center gap-2 py-4">
-              {runs.data?.pages.at(-1)?.isCut && <p className="text-sm text-soft">Older runs were not examined yet.</p>}
+              {runs.data?.pages.at(-1)?.isCut && (
+                <p className="text-sm text-soft">{search.order ? 'Further' : 'Older'} runs were not examined yet.</p>
+              )}
               <Button busy={runs.isFetchingNextPage} onClick={() => void runs.fetchNextPage()}>
-                Show older runs
+                Show {search.order ? 'more' : 'older'} runs
               </Button>
             </div>
           )}
@@ -115,9 +121,10 @@ interface NoMatchProps {
   older: { isBusy: boolean; search: () => void } | null
   showAll: () => void
   text: string | undefined
+  isSorted: boolean
 }
 
-function NoMatch({ older, showAll, text }: NoMatchProps) {
+function NoMatch({ older, showAll, text, isSorted }: NoMatchProps) {
   const params = route.useParams()
   if (older !== null) {
     return (
@@ -125,17 +132,18 @@ function NoMatch({ older, showAll, text }: NoMatchProps) {
         title="No run matches so far"
         action={
           <Button busy={older.isBusy} onClick={older.search}>
-            Examine older runs
+            Examine {isSorted ? 'more' : 'older'} runs
           </Button>
         }
       >
-        Cost, length, errors, scores, tools, models and policies are looked up run by run, the newest first. Limit the
-        time to examine fewer.
+        Cost, length, errors, scores, tools, models and policies are looked up run by run, in the order of the list.
+        Limit the time to examine fewer.
       </Empty>
     )
   }
   return (
     <Empty title="No run matches" action={<Button onClick={showAll}>Show all runs</Button>}>
+      {isSorted && 'In this order, the list has runs that ended and have some of what it is sorted by. '}
       This finds a run by the beginning of its id, or by a whole session id, agent id or agent name. Letters match
       exactly.
       {text !== undefined && (

@@ -12,6 +12,8 @@ import type { RunsSearch } from './search.ts'
 import { filterOf } from './views.ts'
 
 const REFRESH_MS = 3_000
+/** In another order, the first page seldom changes and may cost the server a search. */
+const SORTED_REFRESH_MS = 30_000
 const PAGE_RUNS = 100
 /** Requests for one page, if few of the examined runs match. */
 const LOOKS_PER_PAGE = 4
@@ -32,7 +34,7 @@ export function useRuns(environmentId: string, { columns: _, ...search }: RunsSe
   const newest = useQuery({
     queryKey: [...queryKey, 'newest'],
     queryFn: ({ signal }) => readPage(environmentId, search, undefined, signal),
-    refetchInterval: REFRESH_MS,
+    refetchInterval: search.order === undefined ? REFRESH_MS : SORTED_REFRESH_MS,
     enabled: runs.data !== undefined && !runs.isPlaceholderData,
   })
   const { items, news, gone } = newsOf(runs.data?.pages.flatMap((page) => page.items) ?? [], newest.data?.items ?? [])
@@ -71,4 +73,7 @@ async function readPage(environmentId: string, search: RunsSearch, from: Start |
 }
 
 /** A view has filters alone. */
-const orderOf = ({ score, scoreOrder }: RunsSearch) => (score !== undefined && scoreOrder ? { scoreOrder } : {})
+function orderOf({ order, score, scoreOrder }: RunsSearch) {
+  if (order !== undefined) return { sort: order }
+  return score !== undefined && scoreOrder ? { scoreOrder } : {}
+}

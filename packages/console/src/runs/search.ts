@@ -1,5 +1,6 @@
 /** What the addresses of the runs list and of a run hold. */
 import type { RunStatus } from '@tacho/contract/run.ts'
+import { RUN_SORTS } from '@tacho/contract/words.ts'
 import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import { textOf } from '../ui/search.ts'
 
@@ -12,6 +13,13 @@ export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CAN
 /** Length of time that the list goes back to, in hours. */
 export const SINCE = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 } as const
 export type Since = keyof typeof SINCE
+
+/** Orders beside newest first. They have only runs that ended. */
+export const RUN_ORDERS = RUN_SORTS.filter((sort) => sort !== 'newest')
+export type RunSort = (typeof RUN_ORDERS)[number]
+
+/** Such runs have no end, which every other order needs. */
+export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
 export interface RunsSearch {
   q?: string
@@ -34,6 +42,7 @@ export interface RunsSearch {
   /** As the API takes it: a name, or a name and a comparison. */
   score?: string
   scoreOrder?: 'lowest' | 'highest'
+  order?: RunSort
   unscored?: string
   /** Of 100 runs. */
   share?: number
@@ -60,6 +69,7 @@ const NAMES = [
   'promptVersionId',
   'score',
   'scoreOrder',
+  'order',
   'unscored',
   'share',
   'columns',
@@ -77,8 +87,9 @@ export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
     search,
     NAMES,
   )
-  const { score, scoreOrder, share, ...texts } = others
+  const { score, scoreOrder, order, share, ...texts } = others
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
+  const knownOrder = isOpen(knownStatus) ? undefined : RUN_ORDERS.find((one) => one === order)
   return {
     ...texts,
     ...(isTime(from) && { from }),
@@ -91,6 +102,7 @@ export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
     ...(completeness === 'GAPS' && { completeness }),
     ...(score !== undefined && readScoreFilter(score) !== null && { score }),
     ...((scoreOrder === 'lowest' || scoreOrder === 'highest') && { scoreOrder }),
+    ...(knownOrder && { order: knownOrder }),
     ...(isWithin(share, 100) && { share: Math.ceil(Number(share)) }),
     ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
   }

@@ -21,6 +21,7 @@ export function filterOf({
   columns: _,
   since: __,
   scoreOrder: ___,
+  order: ____,
   status,
   minCost,
   hasErrors,

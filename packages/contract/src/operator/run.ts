@@ -6,7 +6,7 @@ import { Completeness } from './completeness.ts'
 import { ESTIMATE } from './estimate.ts'
 import { REJECTIONS, WARNINGS, type RejectionCode, type WarningCode } from '../errors.ts'
 import { Run, RunStatus } from '../run.ts'
-import { FAILURE_PLACES, RUN_ACTIVITIES, SCORE_KINDS } from '../words.ts'
+import { FAILURE_PLACES, RUN_ACTIVITIES, RUN_SORTS, SCORE_KINDS } from '../words.ts'
 
 /** Names that events of a run give, in the order of their arrival. */
 const names = (description: string) => Type.Array(Type.String(), { description })
@@ -183,6 +183,15 @@ export const OperatorRunsQuery = Type.Object({
   limit: pageLimit(LIMITS.operatorPageDefault, LIMITS.operatorPageMax),
   cursor,
   ...RUN_FILTERS,
+  sort: Type.Optional(
+    Type.Enum([...RUN_SORTS], {
+      default: 'newest',
+      description:
+        'The order. newest: by their start. The others list only runs that ended and have some of it, the greatest first: cost: the ' +
+        'sent cost, without estimates; length: from the start to the end; tokens: in total; failures: events that tell an error, as ' +
+        `errorCount counts them. With other filters that more than ${LIMITS.runsLookedAt} runs match: ${SIFTED}`,
+    }),
+  ),
   scoreOrder: Type.Optional(
     Type.Enum(['lowest', 'highest'], {
       description: `Only with score: runs by the mean of that score, not by their start; those with categories alone are left out. ${SIFTED}`,

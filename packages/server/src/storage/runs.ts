@@ -1,5 +1,6 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
+import type { RunSort } from '@tacho/contract/words.ts'
 import type { Page } from './page.ts'
 import type { TraitKind } from './traits.ts'
 import type { UncostedSum } from './uncosted.ts'
@@ -36,8 +37,8 @@ export interface RunRow {
   ruleClosedAt: number | null
   /** Events whose payloads retention removed. */
   payloadsRemoved: number
-  /** What the list is sorted by, if it is by a score. */
-  score?: number
+  /** What the list is sorted by, if not by the start. */
+  rank?: number
 }
 
 /** What sums of gaps need of a run: one request reads thousands of them. */
@@ -77,6 +78,14 @@ export interface RunFilter {
   share?: number | undefined
   /** By the mean of `score` instead of the start. */
   scoreOrder?: 'lowest' | 'highest' | undefined
+  /** Runs that ended, the greatest first, instead of by the start. */
+  rankedBy?: RunRanking | undefined
+}
+
+/** `runsLookedAt`: if other filters are given, a page ends after scanning this many runs, however few match. */
+export interface RunRanking {
+  by: Exclude<RunSort, 'newest'>
+  runsLookedAt: number
 }
 
 export interface RunSift {
@@ -100,8 +109,8 @@ export interface RunPage {
 export interface RunPlace {
   startedAt: number
   id: string
-  /** Where scores give the order. */
-  score?: number
+  /** What the list is sorted by, if not by the start. */
+  rank?: number
 }
 
 export interface UsagePage {

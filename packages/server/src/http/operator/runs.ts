@@ -22,10 +22,13 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
-    const { scoreOrder } = query
+    const { scoreOrder, sort = 'newest' } = query
     const chosen = runFilterOf(query, now())
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
-    const filter = { ...chosen, scoreOrder }
+    if (sort !== 'newest' && scoreOrder !== undefined) return refuseField('sort', 'cannot be given with scoreOrder')
+    if (sort !== 'newest' && chosen.status === 'RUNNING') return refuseField('sort', 'lists only runs that ended')
+    const rankedBy = sort === 'newest' ? undefined : { by: sort, runsLookedAt: LIMITS.runsLookedAt }
+    const filter = { ...chosen, scoreOrder, rankedBy }
     if (!isFindable(filter)) return NOTHING
     const environment = environmentOf(request)
     const { rows, nextCursor, scores } = await readPage(cursors, query, {
@@ -38,11 +41,7 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
         )
         return { ...page, scores: found }
       },
-      placeOf: ({ startedAt, id, score }: RunRow): RunPlace => ({
-        startedAt,
-        id,
-        ...(score !== undefined && { score }),
-      }),
+      placeOf: ({ startedAt, id, rank }: RunRow): RunPlace => ({ startedAt, id, ...(rank !== undefined && { rank }) }),
     })
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
     const pricing = await pricingOf(deps, environment.workspaceId, calls)

@@ -142,7 +142,7 @@ const TAKE_NUMBERS = `SELECT setval('numbers', GREATEST((SELECT COALESCE(max(num
   (SELECT COALESCE(max(number), 0) FROM removed_runs), (SELECT COALESCE(max(number), 0) FROM envelopes)) + 1, false)`
 
 const COLUMNS = `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
-  WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`
+  WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`
 
 function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
   const keep = (state: CopyState) =>

@@ -230,6 +230,34 @@ test('a cancelled run says why; that is no error, and what failed before is not 
   assert.deepEqual([untold.status, untold.errorCount, untold.failure], ['CANCELLED', 1, null])
 })
 
+test('runs are sorted by what they took, and a cursor is bound to the order', async () => {
+  const start = Date.now() - 60_000
+  for (const n of [2, 3, 1]) {
+    const sent = (eventType: string, payload: Record<string, unknown>, ms = 0) =>
+      event({ runId: `sorted${n}`, sessionId: 'sorted', eventType, payload, timestamp: start + ms })
+    const errors = Array.from({ length: n }, () => sent('ERROR', { message: 'It broke' }))
+    const call = sent('LLM_CALL', { model: 'gpt', cost: n, usage: { totalTokens: n } })
+    const { body } = await service.record([...errors, call, sent('SESSION_OUTCOME', { status: 'COMPLETED' }, n)])
+    assert.equal(body.success, true)
+  }
+  const sorted = ['sorted3', 'sorted2', 'sorted1']
+  for (const sort of ['cost', 'length', 'tokens', 'failures']) {
+    assert.deepEqual(await found(`?sort=${sort}&sessionId=sorted`), sorted, sort)
+    assert.deepEqual(await found(`?sort=${sort}&sessionId=sorted&minCost=2`), sorted.slice(0, 2), sort)
+  }
+  assert.deepEqual(await found('?sort=newest'), await found(''))
+  const first = replyOf('listOperatorRuns', await runs('?sort=tokens&sessionId=sorted&limit=1'))
+  const cursor = `sessionId=sorted&cursor=${encodeURIComponent(first.nextCursor ?? '')}`
+  assert.deepEqual(await found(`?sort=tokens&${cursor}`), sorted.slice(1))
+  for (const query of ['sort=cost&', 'sort=newest&', '']) {
+    assert.deepEqual(refusalOf(await runs(`?${query}${cursor}`)), [400, 'invalid_cursor'], query)
+  }
+  const unsorted = ['status=RUNNING', 'activity=STALLED', 'score=a&scoreOrder=lowest'].map((one) => `${one}&sort=cost`)
+  for (const query of ['sort=', 'sort=Cost', ...unsorted]) {
+    assert.deepEqual(refusalOf(await runs(`?${query}`)), [400, 'invalid_request'], query)
+  }
+})
+
 test('filters narrow by cost, length, errors, approvals and the names that events give', async () => {
   const start = Date.now() - 60_000
   const versionId = '0190a1b2-77a1-75f1-a257-11717a8c523d'

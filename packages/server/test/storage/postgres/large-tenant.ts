@@ -37,8 +37,8 @@ async function fillRuns({ client, env }: LargeTenant, first: { id: string; agent
   const columns = `id, number, agent_id, started_at, last_event_at, received_at, event_count, differing_retries, prompt_tokens,
     completion_tokens, total_tokens, cost_nanos, last_seq, error_count, traits, run_id, status, session_key`
   await client.query(
-    `INSERT INTO runs (environment_id, ${columns}, has_gaps) SELECT $1, gen_random_uuid(), 1000000 + n, $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, 0, 0, $4, 0, '',
-      'run ' || n, CASE WHEN n % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 'session ' || n % 100, CASE WHEN n % 20 = 0 THEN 1 ELSE 0 END
+    `INSERT INTO runs (environment_id, ${columns}, has_gaps, ended_at) SELECT $1, gen_random_uuid(), 1000000 + n, $2, $3::bigint + n, $3::bigint + n, $3, $4::bigint, 0, 0, 0, n, n, $4, n, '',
+      'run ' || n, CASE WHEN n % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 'session ' || n % 100, CASE WHEN n % 20 = 0 THEN 1 ELSE 0 END, $3::bigint + 2 * n
       FROM generate_series(1, ${RUNS}) AS n ON CONFLICT DO NOTHING`,
     [env, first.agentId, NOON, EVENTS_OF_RUN],
   )

@@ -214,7 +214,7 @@ describe('plans', { skip: NESTED_PLANS }, () => {
 
   async function listRuns({ id }: { id: string }, filter: RunFilter) {
     await storage.listRuns(env, filter, { limit: 50, after: null })
-    await storage.listRuns(env, filter, { limit: 50, after: { startedAt: NOON + 1_500, id } })
+    await storage.listRuns(env, filter, { limit: 50, after: { startedAt: NOON + 1_500, id, rank: 1_500 } })
   }
 
   /** Every frequent statement. */
@@ -258,6 +258,11 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       { sift, unscored: 'accuracy', share: 10, status: 'FAILED' },
       { sift, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'lowest' },
       { sift, score: { name: 'accuracy', compare: null, value: null }, scoreOrder: 'highest', agentId: run.agentId },
+      ...(['cost', 'length', 'tokens', 'failures'] as const).flatMap((by) => {
+        const rankedBy = { by, runsLookedAt: 400 }
+        return [{ rankedBy }, { rankedBy, sift }, { rankedBy, agentId: run.agentId }]
+      }),
+      { rankedBy: { by: 'cost', runsLookedAt: 400 }, from: NOON + 100, to: NOON + 300 },
       { approvalsLookedAt: 100 },
       { approvalsLookedAt: 100, search: SOME_RUNS },
       { status: 'RUNNING', onlyOutcomesEnd: true },

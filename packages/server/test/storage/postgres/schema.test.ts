@@ -16,7 +16,8 @@ const SNAPSHOT = fileURLToPath(new URL('schema.txt', import.meta.url))
 
 const COLUMNS = `SELECT c.relname AS "table", concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod),
     CASE WHEN l.collname <> 'default' THEN 'COLLATE "' || l.collname || '"' END,
-    CASE WHEN a.attnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(d.adbin, d.adrelid)) AS line
+    CASE WHEN a.attnotnull THEN 'NOT NULL' END, CASE a.attgenerated WHEN '' THEN 'DEFAULT ' ELSE 'GENERATED ' END
+      || btrim(regexp_replace(pg_get_expr(d.adbin, d.adrelid), '[[:space:]]+', ' ', 'g'))) AS line
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   LEFT JOIN pg_collation l ON l.oid = a.attcollation LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
   WHERE c.relnamespace = 'tacho'::regnamespace AND c.relkind = 'r' ORDER BY c.relname, a.attnum`

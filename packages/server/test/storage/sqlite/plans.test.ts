@@ -99,11 +99,44 @@ test('a filter that no index answers is applied to a bounded number of runs, in 
   }
 })
 
+test('runs by cost, length, tokens or failures come from an index; those of a filter are a bounded number', async () => {
+  for (const by of ['cost', 'length', 'tokens', 'failures'] as const) {
+    const index = new RegExp(`SEARCH runs USING (COVERING )?INDEX runs_ranked_by_${by} `)
+    for (const after of [null, { startedAt: 5, id: UUID, rank: 5 }]) {
+      const page = { limit: 10, after }
+      const rankedBy = { by, runsLookedAt: 400 }
+      const sift = { costNanosMin: 1, lengthMsMin: 1, errorsMin: 1, traits: { tool: 'refund' }, runsLookedAt: 400 }
+      for (const filter of [{}, { sift }]) {
+        const plans = await plansOf('listRuns', 'env', { ...filter, rankedBy }, page)
+        assert.equal(plans.length, 'sift' in filter ? 2 : 1)
+        for (const plan of plans) {
+          assert.match(plan, index)
+          assert.doesNotMatch(plan, /SCAN (?!page|ranks|walked|r\b|\(subquery)/, plan)
+        }
+        const [rows = ''] = plans
+        assert.match(rows, /SEARCH runs USING INDEX sqlite_autoindex_runs_1 \(environment_id=\? AND id=\?\)/)
+      }
+      const few: [RunFilter, string][] = [
+        [{ agentId: 'a' }, 'runs_by_agent'],
+        [{ status: 'FAILED', from: 1 }, 'runs_by_status'],
+        [{ from: 1, to: 9 }, 'runs_by_start'],
+      ]
+      for (const [filter, of] of few) {
+        const [count = '', rows = ''] = await plansOf('listRuns', 'env', { ...filter, rankedBy }, page)
+        for (const plan of [count, rows]) {
+          assert.match(plan, new RegExp(`SEARCH runs USING INDEX ${of} `))
+          assert.doesNotMatch(plan, /SCAN (?!runs$|few|page|ranks|walked|r\b|\(subquery)/, plan)
+        }
+      }
+    }
+  }
+})
+
 test('scores of a run, its sums and runs by a score are found by index, a bounded number at a time', async () => {
   const sift = { costNanosMin: 0, lengthMsMin: 0, errorsMin: 0, traits: {}, runsLookedAt: 400 }
   const score = { name: 'accuracy', compare: '<', value: 0.5 } as const
   const ofRun = /SEARCH s USING PRIMARY KEY \(environment_id=\? AND name=\? AND run=\?\)/
-  for (const after of [null, { startedAt: 5, id: UUID, score: 0.5 }]) {
+  for (const after of [null, { startedAt: 5, id: UUID, rank: 0.5 }]) {
     for (const filter of [{ score }, { unscored: 'accuracy', share: 10, status: 'FAILED' }] as RunFilter[]) {
       const [rows = '', last = ''] = await plansOf('listRuns', 'env', { sift, ...filter }, { limit: 10, after })
       assert.match(rows, /INDEX runs_by_(start|status) /)

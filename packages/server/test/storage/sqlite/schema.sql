@@ -749,6 +749,11 @@ CREATE TABLE runs (
   failure TEXT,
   failure_message TEXT,
   said TEXT, -- JSON: its title and its last answer (storage/said.ts), which go with the payloads too
+  -- What lists of runs are sorted by (storage/sql/runs/ranked-runs.ts). Null until the run ends, so that no index changes before.
+  ranked_cost INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(cost_nanos, 0) END) VIRTUAL,
+  ranked_length INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(ended_at - started_at, 0) END) VIRTUAL,
+  ranked_tokens INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(total_tokens, 0) END) VIRTUAL,
+  ranked_failures INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(error_count, 0) END) VIRTUAL,
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -764,6 +769,14 @@ CREATE INDEX runs_by_session ON runs (environment_id, session_key, started_at, i
 CREATE INDEX runs_by_start ON runs (environment_id, started_at, id);
 
 CREATE INDEX runs_by_status ON runs (environment_id, status, started_at, id);
+
+CREATE INDEX runs_ranked_by_cost ON runs (environment_id, ranked_cost, id) WHERE ranked_cost IS NOT NULL;
+
+CREATE INDEX runs_ranked_by_failures ON runs (environment_id, ranked_failures, id) WHERE ranked_failures IS NOT NULL;
+
+CREATE INDEX runs_ranked_by_length ON runs (environment_id, ranked_length, id) WHERE ranked_length IS NOT NULL;
+
+CREATE INDEX runs_ranked_by_tokens ON runs (environment_id, ranked_tokens, id) WHERE ranked_tokens IS NOT NULL;
 
 CREATE INDEX runs_unpacked ON runs (environment_id, number) WHERE packed = 0;
 
@@ -1054,6 +1067,10 @@ CREATE TABLE workspaces (
 -- runs runs_by_session: 1000000 1000000 5 2 1
 -- runs runs_by_start: 1000000 1000000 2 1
 -- runs runs_by_status: 1000000 1000000 250000 2 1
+-- runs runs_ranked_by_cost: 900000 900000 2 1
+-- runs runs_ranked_by_failures: 900000 900000 2 1
+-- runs runs_ranked_by_length: 900000 900000 2 1
+-- runs runs_ranked_by_tokens: 900000 900000 2 1
 -- runs runs_with_gaps: 10000 10000 2 1
 -- runs runs_with_gaps_of_agent: 10000 10000 200 2 1
 -- runs sqlite_autoindex_runs_1: 1000000 1000000 1

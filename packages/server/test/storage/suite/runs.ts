@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../../../src/storage/events.ts'
-import type { RunFilter, RunRow, RunSift } from '../../../src/storage/runs.ts'
+import type { RunFilter, RunPlace, RunRanking, RunRow, RunSift } from '../../../src/storage/runs.ts'
 import { readTraits, traitLine } from '../../../src/storage/traits.ts'
 import { uuidv7At } from '../../../src/storage/uuid.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
@@ -197,12 +197,12 @@ export function runsSuite(open: OpenStorage) {
 
     async function walk(env: string, filter: RunFilter, limit: number): Promise<RunRow[]> {
       const rows: RunRow[] = []
-      for (let after: { startedAt: number; id: string } | null = null; ;) {
+      for (let after: RunPlace | null = null; ;) {
         const page = await storage().listRuns(env, filter, { limit, after })
         rows.push(...page.rows)
-        const last = page.lookedTo ?? page.rows.at(-1)
+        const last: RunPlace | undefined = page.lookedTo ?? page.rows.at(-1)
         if (last === undefined || !page.more) return rows
-        after = { startedAt: last.startedAt, id: last.id }
+        after = { startedAt: last.startedAt, id: last.id, ...(last.rank !== undefined && { rank: last.rank }) }
       }
     }
 
@@ -290,6 +290,80 @@ export function runsSuite(open: OpenStorage) {
       const sorted = rows.toSorted((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1))
       assert.deepEqual(rows, sorted)
       for (const limit of [1, 2, 5, 12]) assert.deepEqual(await walk(env, {}, limit), rows)
+    })
+
+    /** Runs of which r<n> has n of everything, in another order by the start; r3 to r5 have equally much. */
+    async function rankedRuns() {
+      const env = newId()
+      for (const [place, n] of [4, 0, 6, 3, 1, 5, 2, 7].entries()) {
+        const much = n >= 3 && n <= 5 ? 4 : n
+        const start = NOON + place * 1_000
+        const about = {
+          runId: `r${n}`,
+          agentId: n % 2 ? 'odd' : 'even',
+          sessionId: n < 4 ? 'small' : null,
+          time: start,
+        }
+        const failed = Array.from({ length: much }, () => event({ ...about, failure: sampleFailure() }))
+        await append(storage(), env, ...failed, llmCall({ costNanos: much, totalTokens: much }, about))
+        if (n < 7) await append(storage(), env, outcome('COMPLETED', { ...about, time: start + much }))
+      }
+      return env
+    }
+
+    test('is ordered by cost, length, tokens and failures: the greatest first, of runs that ended and have some', async () => {
+      const env = await rankedRuns()
+      const equal = (await walk(env, {}, 100)).filter(({ runId }) => /[345]/.test(runId))
+      const middle = equal.toSorted((a, b) => (a.id < b.id ? 1 : -1)).map(({ runId }) => runId)
+      const all = ['r6', ...middle, 'r2', 'r1']
+      const odd = all.filter((runId) => ['r1', 'r3', 'r5'].includes(runId))
+      for (const by of ['cost', 'length', 'tokens', 'failures'] as const) {
+        for (const runsLookedAt of [1, 3, 100]) {
+          const rankedBy: RunRanking = { by, runsLookedAt }
+          for (const limit of [1, 2, 7]) {
+            const found = async (filter: RunFilter) =>
+              (await walk(env, { ...filter, rankedBy }, limit)).map(({ runId }) => runId)
+            const what = `${by} ${runsLookedAt} ${limit}`
+            assert.deepEqual(await found({}), all, what)
+            assert.deepEqual(await found({ agent: 'odd' }), odd, what)
+            assert.deepEqual(await found({ status: 'COMPLETED', sessionId: 'small' }), ['r3', 'r2', 'r1'], what)
+            assert.deepEqual(await found({ status: 'FAILED' }), [], what)
+            assert.deepEqual(await found({ from: NOON + 1_000, to: NOON + 5_000 }), ['r6', 'r3', 'r1'], what)
+            const sift = { ...NO_SIFT, runsLookedAt, lengthMsMin: 2 }
+            assert.deepEqual(await found({ sift }), ['r6', ...middle, 'r2'], what)
+            assert.deepEqual(await found({ sift, agent: 'odd' }), odd.slice(0, 2), what)
+            assert.deepEqual(await found({ search: 'r3' }), ['r3'], what)
+            assert.deepEqual(await found({ search: 'odd' }), odd, what)
+          }
+        }
+      }
+    })
+
+    test('examines a bounded number of runs in another order too, unless few match an index', async () => {
+      const env = await rankedRuns()
+      const rankedBy = { by: 'cost', runsLookedAt: 3 } as const
+      const first = (filter: RunFilter) => storage().listRuns(env, { ...filter, rankedBy }, { limit: 9, after: null })
+      // Four runs are of this agent: the three dearest of all are looked at, of which r6 and perhaps r4 are.
+      const many = await first({ agent: 'even' })
+      assert.deepEqual([many.rows[0]?.runId, many.more, many.lookedTo?.rank], ['r6', true, 4])
+      const three = { from: NOON + 1_000, to: NOON + 4_000 }
+      const few = await first(three)
+      assert.deepEqual([few.rows.map(({ runId }) => runId), few.more], [['r6', 'r3'], false])
+      const fourth = await first({ ...three, to: NOON + 4_001 })
+      assert.equal(fourth.more, true)
+    })
+
+    test('follows a run that changes after its end, and forgets an end by the stalled rule', async () => {
+      const env = await rankedRuns()
+      const dearest = async () =>
+        (await walk(env, { rankedBy: { by: 'cost', runsLookedAt: 9 } }, 9)).map(({ runId }) => runId)[0]
+      assert.equal(await dearest(), 'r6')
+      await append(storage(), env, llmCall({ costNanos: 50 }, { runId: 'r1', time: NOON }))
+      assert.equal(await dearest(), 'r1')
+      await append(storage(), env, outcome('COMPLETED', { runId: 'r7', time: NOON + 8_000 }))
+      assert.equal(await dearest(), 'r1')
+      await append(storage(), env, llmCall({ costNanos: 90 }, { runId: 'r7', time: NOON }))
+      assert.equal(await dearest(), 'r7')
     })
 
     test('contains one environment only', async () => {

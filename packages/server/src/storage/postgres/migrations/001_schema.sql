@@ -567,6 +567,11 @@ CREATE TABLE runs (
   failure text,
   failure_message text,
   said text, -- JSON: its title and its last answer (storage/said.ts), which go with the payloads too
+  -- What lists of runs are sorted by (storage/sql/runs/ranked-runs.ts). Null until the run ends, so that no index changes before.
+  ranked_cost bigint GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(cost_nanos, 0) END) STORED,
+  ranked_length bigint GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(ended_at - started_at, 0) END) STORED,
+  ranked_tokens bigint GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(total_tokens, 0) END) STORED,
+  ranked_failures bigint GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(error_count, 0) END) STORED,
   PRIMARY KEY (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) WITH (
@@ -587,6 +592,10 @@ CREATE INDEX runs_with_gaps ON runs (environment_id, started_at, id) WHERE has_g
 CREATE INDEX runs_with_gaps_of_agent ON runs (environment_id, agent_id, started_at, id) WHERE has_gaps = 1;
 -- In the interface, runs that the stalled rule closed are RUNNING: its list finds them here.
 CREATE INDEX runs_by_rule ON runs (environment_id, started_at, id) WHERE rule_closed_at IS NOT NULL;
+CREATE INDEX runs_ranked_by_cost ON runs (environment_id, ranked_cost, id) WHERE ranked_cost IS NOT NULL;
+CREATE INDEX runs_ranked_by_length ON runs (environment_id, ranked_length, id) WHERE ranked_length IS NOT NULL;
+CREATE INDEX runs_ranked_by_tokens ON runs (environment_id, ranked_tokens, id) WHERE ranked_tokens IS NOT NULL;
+CREATE INDEX runs_ranked_by_failures ON runs (environment_id, ranked_failures, id) WHERE ranked_failures IS NOT NULL;
 
 -- Rows are only added, so pages are filled. seq is the arrival order within the run, given out under the lock of the
 -- run's row: a smaller seq is never committed later, so a reader that follows it misses nothing. The payload is last:

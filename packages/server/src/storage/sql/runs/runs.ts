@@ -6,7 +6,9 @@ import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import type { Sql, SqlValue } from '../sql.ts'
-import { byScore, scoreConditions, scoreWalk, type ScoreWalk } from './scored-runs.ts'
+import { rankedWalk } from './ranked-runs.ts'
+import { byRank, type Part, type RunWalk } from './run-walk.ts'
+import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
 import { firstRows } from '../../page.ts'
 
@@ -90,8 +92,9 @@ interface SqlFilter extends RunFilter {
 }
 
 /** The first runs of several pages. Ends where a page ends that has more, because its next rows come first. */
-function firstRuns(pages: RunsRead[], { scoreOrder }: RunFilter, { limit }: RunPage): RunsRead {
-  const inOrder = scoreOrder === undefined ? byNewest : byScore(scoreOrder)
+function firstRuns(pages: RunsRead[], { scoreOrder, rankedBy }: RunFilter, { limit }: RunPage): RunsRead {
+  const inOrder =
+    rankedBy !== undefined ? byRank('DESC') : scoreOrder === undefined ? byNewest : byRank(scoreDirection(scoreOrder))
   const ends = pages.flatMap(({ rows, more, lookedTo }): RunPlace[] => (more ? [lookedTo ?? rows.at(-1)!] : []))
   const runs = [...new Map(pages.flatMap(({ rows }) => rows).map((run) => [run.id, run])).values()]
   const known = runs.filter((run) => ends.every((end) => inOrder(run, end) <= 0)).sort(inOrder)
@@ -125,15 +128,10 @@ async function searchRuns(
   return firstRuns(found, filter, page)
 }
 
-interface RunSource {
-  text: string
-  params: SqlValue[]
-}
-
-const ALL_RUNS: RunSource = { text: 'runs', params: [] }
+const ALL_RUNS: Part = { text: 'runs', params: [] }
 
 /** The index of external ids is not ordered by start, so at most this many are sorted. */
-function namedRuns(environmentId: string, prefix: string): RunSource {
+function namedRuns(environmentId: string, prefix: string): Part {
   const { from, below } = prefixRange(prefix)
   const range = below === null ? 'run_id >= ?' : 'run_id >= ? AND run_id < ?'
   const runs = `SELECT * FROM runs WHERE environment_id = ? AND ${range} ORDER BY run_id DESC LIMIT ?`
@@ -159,7 +157,7 @@ async function agentsNamed(sql: Sql, environmentId: string, name: string): Promi
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }
 
-function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: number): RunSource {
+function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: number): Part {
   const newest = `SELECT run_id FROM approvals WHERE environment_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
   const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`
   // PostgreSQL finds each run by the order of the index, as in OF_RUN_ID.
@@ -176,17 +174,17 @@ async function pageOfRuns(
   environmentId: string,
   filter: PlainFilter,
   page: RunPage,
-  named?: RunSource,
+  named?: Part,
 ): Promise<RunsRead> {
-  const { sift, score, scoreOrder } = filter
-  const walk =
-    sift && score && scoreOrder
-      ? scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: sift.runsLookedAt }, page)
-      : null
+  const { sift } = filter
+  const walk = await walkOf(sql, environmentId, filter, page, named)
   const order = walk?.order ?? newestFirst
-  const columns = walk === null ? COLUMNS : `${COLUMNS}, r.score`
+  const columns = walk === null ? COLUMNS : `${COLUMNS}, r.rank`
   const { text: runs, params } = runsThat(sql, environmentId, filter, page, named, walk)
-  if (sift === undefined) return sql.page(withAgents(columns, runs, order), [...params, page.limit + 1], page.limit)
+  if (sift === undefined) {
+    const found = await sql.page<RunRow>(withAgents(columns, runs, order), [...params, page.limit + 1], page.limit)
+    return walk === null || walk.last === null ? found : continued(sql, found, walk.last)
+  }
   params.push(sift.runsLookedAt)
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
   const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, environmentId, filter)]
@@ -194,14 +192,52 @@ async function pageOfRuns(
   const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT ?`
   const values = [...params, ...siftValues(sift), ...further.flatMap((part) => part.params), page.limit + 1]
   const found = await sql.page<RunRow>(withAgents(columns, sifted, order), values, page.limit)
-  if (found.more) return found
-  // Runs that do not match were examined too; continue after them.
-  const looked = walk?.last ?? {
+  const last = {
     text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET ?`,
     params: [...params, sift.runsLookedAt - 1],
   }
-  const last = await sql.get<RunPlace>(looked.text, looked.params)
-  return last === null ? found : { rows: found.rows, more: true, lookedTo: last }
+  return continued(sql, found, walk === null ? last : walk.last)
+}
+
+/** Runs that do not match were examined too; continue after them. `last`: null if all were. */
+async function continued(sql: Sql, found: Page<RunRow>, last: Part | null): Promise<RunsRead> {
+  if (found.more || last === null) return found
+  const lookedTo = await sql.get<RunPlace>(last.text, last.params)
+  return lookedTo === null ? found : { rows: found.rows, more: true, lookedTo }
+}
+
+async function walkOf(
+  sql: Sql,
+  environmentId: string,
+  filter: PlainFilter,
+  page: RunPage,
+  named: Part | undefined,
+): Promise<RunWalk | null> {
+  const { sift, score, scoreOrder, rankedBy } = filter
+  if (rankedBy !== undefined) {
+    return rankedWalk(sql, environmentId, rankedBy, await fewRuns(sql, environmentId, filter, named), page)
+  }
+  if (!sift || !score || !scoreOrder) return null
+  return scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: sift.runsLookedAt }, page)
+}
+
+/** The runs of a filter that an index answers, if they are few; null: they are many; 'all': there is no such filter. */
+async function fewRuns(
+  sql: Sql,
+  environmentId: string,
+  filter: PlainFilter,
+  named: Part | undefined,
+): Promise<Part | null | 'all'> {
+  const { agentId, status, sessionId, hasGaps, approvalsLookedAt, from, to, sift, rankedBy } = filter
+  const isBounded = named !== undefined || approvalsLookedAt !== undefined
+  const isFiltered = [agentId, status, sessionId, hasGaps, from, to].some((value) => value !== undefined)
+  if (!isBounded && !isFiltered) return sift === undefined ? 'all' : null
+  const looked = rankedBy?.runsLookedAt ?? 0
+  const { text, params } = runsThat(sql, environmentId, filter, { limit: looked, after: null }, named)
+  const few = { text, params: [...params, looked] }
+  if (isBounded) return few
+  const more = await sql.get(`SELECT 1 AS one FROM (${text}) runs LIMIT 1 OFFSET ?`, [...params, looked + 1, looked])
+  return more === null ? few : null
 }
 
 /** `alias`: that of the runs, with a dot. */
@@ -219,9 +255,9 @@ function runsThat(
   environmentId: string,
   filter: PlainFilter,
   { after }: RunPage,
-  named?: RunSource,
-  walk: ScoreWalk | null = null,
-): RunSource {
+  named?: Part,
+  walk: RunWalk | null = null,
+): Part {
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(dialect, environmentId, approvalsLookedAt)
   const source = walk?.runs ?? named ?? asked ?? ALL_RUNS

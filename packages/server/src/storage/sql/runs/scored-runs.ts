@@ -1,12 +1,8 @@
 /** Runs by their scores: conditions on a page of runs, and runs in the order of a score. */
-import type { RunFilter, RunPage, RunPlace } from '../../runs.ts'
+import type { RunFilter, RunPage } from '../../runs.ts'
 import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
-import type { Sql, SqlValue } from '../sql.ts'
-
-interface Part {
-  text: string
-  params: SqlValue[]
-}
+import type { Sql } from '../sql.ts'
+import { runWalk, type Part, type RunWalk } from './run-walk.ts'
 
 /** Of the run `page`. A subquery that gives one value is looked up for each run, whatever the statistics say. */
 const OF_PAGE = (selected: string) =>
@@ -38,47 +34,18 @@ function ofScore(environmentId: string, { name, compare, value }: ScoreFilter): 
   return { text: `${OF_PAGE("CASE WHEN s.kind = 'BOOLEAN' THEN s.number END")} ${value ? '>=' : '<'} 0.5`, params }
 }
 
-/** A walk over the runs with a number of one name. `runs` has the column `score`. */
-export interface ScoreWalk {
-  runs: Part
-  /** The place of the last run, if there are as many as may be looked at. */
-  last: Part
-  /** As of a statement over `runs`. `alias`: that of the runs, with a dot. */
-  order: (alias: string) => string
-}
-
+/** Over the runs with a number of one name. */
 export function scoreWalk(
-  { dialect }: Pick<Sql, 'dialect'>,
+  sql: Pick<Sql, 'dialect'>,
   environmentId: string,
   { name, order, looked }: { name: string; order: NonNullable<RunFilter['scoreOrder']>; looked: number },
-  { after }: RunPage,
-): ScoreWalk {
-  const direction = order === 'lowest' ? 'ASC' : 'DESC'
-  const beyond = after === null ? '' : `AND (number, run) ${order === 'lowest' ? '>' : '<'} (?, ?)`
-  const by = `ORDER BY number ${direction}, run ${direction}`
-  const walked = `SELECT run, number FROM run_scores WHERE environment_id = ? AND name = ? AND number IS NOT NULL ${beyond}
-    ${by} LIMIT ?`
-  const params = [environmentId, name, ...(after === null ? [] : [after.score ?? 0, after.id]), looked]
-  // PostgreSQL finds each run by the order of the index, as in OF_UUID.
-  const runs =
-    dialect === 'sqlite'
-      ? `(SELECT runs.*, walked.number AS score FROM (${walked}) walked
-          CROSS JOIN runs ON runs.environment_id = ? AND runs.id = walked.run) runs`
-      : `(SELECT runs.*, walked.number AS score FROM (${walked}) walked, LATERAL (SELECT * FROM runs WHERE environment_id = ?
-          AND id >= walked.run AND id <= walked.run ORDER BY id LIMIT 1) runs) runs`
-  const last = `SELECT number AS score, run AS id, 0 AS "startedAt" FROM (${walked}) walked ${by} LIMIT 1 OFFSET ?`
-  return {
-    runs: { text: runs, params: [...params, environmentId] },
-    last: { text: last, params: [...params, looked - 1] },
-    order: (alias) => `ORDER BY ${alias}score ${direction}, ${alias}id ${direction}`,
+  page: RunPage,
+): RunWalk {
+  const ranks = {
+    text: 'SELECT run AS id, number AS rank FROM run_scores WHERE environment_id = ? AND name = ? AND number IS NOT NULL',
+    params: [environmentId, name],
   }
+  return runWalk(sql, environmentId, { ranks, direction: scoreDirection(order), most: looked }, page)
 }
 
-export function byScore(order: RunFilter['scoreOrder']) {
-  const sign = order === 'lowest' ? 1 : -1
-  return (one: RunPlace, other: RunPlace): number => {
-    const [a, b] = [one.score ?? 0, other.score ?? 0]
-    if (a !== b) return sign * (a < b ? -1 : 1)
-    return one.id === other.id ? 0 : sign * (one.id < other.id ? -1 : 1)
-  }
-}
+export const scoreDirection = (order: RunFilter['scoreOrder']) => (order === 'lowest' ? 'ASC' : 'DESC')

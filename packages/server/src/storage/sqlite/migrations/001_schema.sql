@@ -552,6 +552,11 @@ CREATE TABLE runs (
   failure TEXT,
   failure_message TEXT,
   said TEXT, -- JSON: its title and its last answer (storage/said.ts), which go with the payloads too
+  -- What lists of runs are sorted by (storage/sql/runs/ranked-runs.ts). Null until the run ends, so that no index changes before.
+  ranked_cost INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(cost_nanos, 0) END) VIRTUAL,
+  ranked_length INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(ended_at - started_at, 0) END) VIRTUAL,
+  ranked_tokens INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(total_tokens, 0) END) VIRTUAL,
+  ranked_failures INTEGER GENERATED ALWAYS AS (CASE WHEN ended_at IS NOT NULL THEN NULLIF(error_count, 0) END) VIRTUAL,
   UNIQUE (environment_id, id),
   UNIQUE (environment_id, run_id)
 ) STRICT;
@@ -566,6 +571,10 @@ CREATE INDEX runs_with_gaps ON runs (environment_id, started_at, id) WHERE has_g
 CREATE INDEX runs_with_gaps_of_agent ON runs (environment_id, agent_id, started_at, id) WHERE has_gaps = 1;
 -- In the interface, runs that the stalled rule closed are RUNNING: its list finds them here.
 CREATE INDEX runs_by_rule ON runs (environment_id, started_at, id) WHERE rule_closed_at IS NOT NULL;
+CREATE INDEX runs_ranked_by_cost ON runs (environment_id, ranked_cost, id) WHERE ranked_cost IS NOT NULL;
+CREATE INDEX runs_ranked_by_length ON runs (environment_id, ranked_length, id) WHERE ranked_length IS NOT NULL;
+CREATE INDEX runs_ranked_by_tokens ON runs (environment_id, ranked_tokens, id) WHERE ranked_tokens IS NOT NULL;
+CREATE INDEX runs_ranked_by_failures ON runs (environment_id, ranked_failures, id) WHERE ranked_failures IS NOT NULL;
 
 -- Rows lie in arrival order. The payload is last, so that reading a row without it does not touch its pages.
 CREATE TABLE events (
@@ -1013,6 +1022,10 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
   ('runs', 'runs_by_status', '1000000 1000000 250000 2 1'),
   ('runs', 'runs_by_session', '1000000 1000000 5 2 1'),
   ('runs', 'runs_by_agent_and_status', '1000000 1000000 20000 5000 2 1'),
+  ('runs', 'runs_ranked_by_cost', '900000 900000 2 1'),
+  ('runs', 'runs_ranked_by_length', '900000 900000 2 1'),
+  ('runs', 'runs_ranked_by_tokens', '900000 900000 2 1'),
+  ('runs', 'runs_ranked_by_failures', '900000 900000 2 1'),
   ('runs', 'runs_with_gaps', '10000 10000 2 1'),
   ('runs', 'runs_with_gaps_of_agent', '10000 10000 200 2 1');
 ANALYZE sqlite_schema; -- makes this connection read them

@@ -1,0 +1,34 @@
+/**
+ * Runs that ended by their cost, length, tokens or failures, the greatest first. Without further filters, an index has
+ * them in this order. With filters that few runs match, those are read and sorted. With others, the runs of the index are
+ * checked one by one, so many runs match that they soon fill a page.
+ */
+import type { RunPage, RunRanking } from '../../runs.ts'
+import type { Sql } from '../sql.ts'
+import { runWalk, type Part, type RunWalk } from './run-walk.ts'
+
+const COLUMNS: Record<RunRanking['by'], string> = {
+  cost: 'ranked_cost',
+  length: 'ranked_length',
+  tokens: 'ranked_tokens',
+  failures: 'ranked_failures',
+}
+
+/** `few`: the runs of the filter, if they are few; 'all': there is no filter. */
+export function rankedWalk(
+  sql: Pick<Sql, 'dialect'>,
+  environmentId: string,
+  { by, runsLookedAt }: RunRanking,
+  few: Part | null | 'all',
+  page: RunPage,
+): RunWalk {
+  const column = COLUMNS[by]
+  const select = `SELECT id, ${column} AS rank FROM`
+  // A literal, for the partial indexes.
+  const ranks =
+    few === null || few === 'all'
+      ? { text: `${select} runs WHERE environment_id = ? AND ${column} IS NOT NULL`, params: [environmentId] }
+      : { text: `${select} (${few.text}) few WHERE ${column} IS NOT NULL`, params: few.params }
+  const most = few === 'all' ? page.limit + 1 : runsLookedAt
+  return runWalk(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: few !== null }, page)
+}

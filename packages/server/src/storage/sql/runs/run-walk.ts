@@ -1,0 +1,61 @@
+/** Walks over runs in another order than by their start: by a number, then by their id. */
+import type { RunPage, RunPlace } from '../../runs.ts'
+import type { Sql, SqlValue } from '../sql.ts'
+
+export interface Part {
+  text: string
+  params: SqlValue[]
+}
+
+export interface RunWalk {
+  /** Has the column `rank`. */
+  runs: Part
+  /** The place of the last run, if there are as many as may be looked at; null: all runs are looked at. */
+  last: Part | null
+  /** As of a statement over `runs`. `alias`: that of the runs, with a dot. */
+  order: (alias: string) => string
+}
+
+interface Walked {
+  /** The columns `rank` and `id` of an environment's runs, with conditions at the end. */
+  ranks: Part
+  direction: 'ASC' | 'DESC'
+  /** Runs to look at. */
+  most: number
+  isWhole?: boolean
+}
+
+export function runWalk(
+  { dialect }: Pick<Sql, 'dialect'>,
+  environmentId: string,
+  { ranks, direction, most, isWhole = false }: Walked,
+  { after }: RunPage,
+): RunWalk {
+  const beyond = after === null ? '' : `AND (rank, id) ${direction === 'ASC' ? '>' : '<'} (?, ?)`
+  const by = `ORDER BY rank ${direction}, id ${direction}`
+  // PostgreSQL and SQLite push conditions, order and limit into the plain subquery.
+  const walked = `SELECT id, rank FROM (${ranks.text}) ranks WHERE rank IS NOT NULL ${beyond} ${by} LIMIT ?`
+  const params = [...ranks.params, ...(after === null ? [] : [after.rank ?? 0, after.id]), most]
+  // PostgreSQL finds each run by the order of the index, as in OF_UUID.
+  const runs =
+    dialect === 'sqlite'
+      ? `(SELECT runs.*, walked.rank FROM (${walked}) walked
+          CROSS JOIN runs ON runs.environment_id = ? AND runs.id = walked.id) runs`
+      : `(SELECT runs.*, walked.rank FROM (${walked}) walked, LATERAL (SELECT * FROM runs WHERE environment_id = ?
+          AND id >= walked.id AND id <= walked.id ORDER BY id LIMIT 1) runs) runs`
+  const last = `SELECT rank, id, 0 AS "startedAt" FROM (${walked}) walked ${by} LIMIT 1 OFFSET ?`
+  return {
+    runs: { text: runs, params: [...params, environmentId] },
+    last: isWhole ? null : { text: last, params: [...params, most - 1] },
+    order: (alias) => `ORDER BY ${alias}rank ${direction}, ${alias}id ${direction}`,
+  }
+}
+
+export function byRank(direction: 'ASC' | 'DESC') {
+  const sign = direction === 'ASC' ? 1 : -1
+  return (one: RunPlace, other: RunPlace): number => {
+    const [a, b] = [one.rank ?? 0, other.rank ?? 0]
+    if (a !== b) return sign * (a < b ? -1 : 1)
+    return one.id === other.id ? 0 : sign * (one.id < other.id ? -1 : 1)
+  }
+}
