@@ -17,6 +17,8 @@ const FLAGS_AT = 60
 const NAME_AT = 62
 const EXTENDED = 0x4000
 const SKIP_WORKTREE = 0x4000
+/** Qwen Code writes it into settings that have none, when it starts. */
+const ADDED_VERSION = /,\s{0,99}"\$version": ?\d{1,9}(?=\s{0,99}\}\s{0,99}$)/
 /** A person who changes settings starts the next session later. */
 const MOMENT_MS = 60_000
 
@@ -28,7 +30,7 @@ export function vanishedIn(project: string, isWatched: (file: string) => boolean
       const stats = statSync(path.join(project, file), { throwIfNoEntry: false })
       if (!stats) return [`${file} (deleted)`]
       const isNew = Math.abs(now - stats.ctimeMs) < MOMENT_MS && stats.isFile() && stats.size <= FILE_BYTES_MAX
-      return isNew && hashOf(readFileSync(path.join(project, file))) !== hash ? [`${file} (changed just now)`] : []
+      return isNew && !isContent(readFileSync(path.join(project, file)), hash) ? [`${file} (changed just now)`] : []
     })
   } catch {
     return []
@@ -67,6 +69,10 @@ function* entriesOf(index: Buffer): Generator<readonly [file: string, hash: stri
     // At least one zero ends the name.
     at += (end - at + 8) & ~7
   }
+}
+
+function isContent(content: Buffer, hash: string): boolean {
+  return hashOf(content) === hash || hashOf(Buffer.from(content.toString().replace(ADDED_VERSION, ''))) === hash
 }
 
 /** As git names the content of a file. */

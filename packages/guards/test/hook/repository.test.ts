@@ -192,10 +192,14 @@ test('a file that the repository removes or replaces at the start does not hide 
       ignored: new Set(),
       isOurs: () => false,
     })
+  const file = path.join(folder, '.qwen/settings.json')
+  const settings = JSON.stringify(files['.qwen/settings.json'], null, 2)
+  writeFileSync(file, `${settings}\n`)
   git('init', '--quiet')
   git('add', '--all')
   assert.deepEqual(found(), ['hooks.SessionStart in .qwen/settings.json'])
-  const file = path.join(folder, '.qwen/settings.json')
+  writeFileSync(file, `${settings.slice(0, -2)},\n  "$version": 4\n}\n`)
+  assert.deepEqual(found(), ['hooks.SessionStart in .qwen/settings.json'], 'Qwen Code adds its version')
   writeFileSync(file, '{}')
   assert.deepEqual(found(), ['.qwen/settings.json (changed just now)'])
   rmSync(file)
