@@ -195,8 +195,10 @@ export const LIMITS = {
   problemsAtOnce: 2,
   /** Searches over payloads that a process runs at the same time, one of each workspace. */
   searchesAtOnce: 2,
-  /** Searches of one workspace that wait for their turn in a process, half of them of one token or person. */
-  searchesWaiting: 200,
+  /** Sums of scores that a process reads at the same time, one for each workspace. */
+  scoreSumsAtOnce: 2,
+  /** Of each of these, requests of one workspace that wait for their turn in a process, half of them of one token or person. */
+  turnsWaiting: 200,
   searchQueryChars: 1_000,
   /** Words in one query, including words of phrases and fields. */
   searchQueryWords: 32,

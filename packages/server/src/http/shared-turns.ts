@@ -3,6 +3,7 @@
  * them of one workspace. Others wait, up to a bound; their turns go round the workspaces. One whose client has left is
  * passed over. Work that waits for something else meanwhile gives its turn to others.
  */
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Holder } from './holder.ts'
 import { LEFT, type Refusal } from './reply-error.ts'
 import { Shares, type ShareBounds } from './shares.ts'
@@ -71,6 +72,16 @@ export function createSharedTurns(bounds: { running: ShareBounds; waiting: Share
       underWay.add(holder, -1)
     }
   }
+}
+
+/** One piece of work of a workspace at a time; others of it wait, half of them of one key or operator. */
+export function createTurnsOfWorkspaces(atOnce: number, tooMany: Refusal) {
+  const [most, ofWorkspace] = [5 * LIMITS.turnsWaiting, LIMITS.turnsWaiting]
+  return createSharedTurns({
+    running: { most: atOnce, ofWorkspace: 1, ofCredential: 1 },
+    waiting: { most, ofWorkspace, ofCredential: ofWorkspace / 2 },
+    tooMany,
+  })
 }
 
 const sumOf = (one: ShareBounds, other: ShareBounds): ShareBounds => ({

@@ -1,25 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import fc from 'fast-check'
 import { LEFT, refuse } from '../../src/http/reply-error.ts'
-import { createSharedTurns } from '../../src/http/shared-turns.ts'
+import { createSharedTurns, createTurnsOfWorkspaces } from '../../src/http/shared-turns.ts'
 
 const isOver = () => false
-const WAITING = 20
+const WAITING = LIMITS.turnsWaiting
 const TOO_MANY = refuse('overloaded', 'Too many')
-const turns = (most: number) =>
-  createSharedTurns({
-    running: { most, ofWorkspace: 1, ofCredential: 1 },
-    waiting: { most: 1_000, ofWorkspace: WAITING, ofCredential: WAITING / 2 },
-    tooMany: TOO_MANY,
-  })
+const turns = (atOnce: number) => createTurnsOfWorkspaces(atOnce, TOO_MANY)
 /** Of a workspace, with one of its tokens. */
 const by = (workspace: string, credential = 'token') => ({ workspace, credential })
 
 test('one search of a workspace runs at a time, few at once, and all get their turn', async () => {
   const workspaces = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), {
     minLength: 1,
-    maxLength: WAITING / 2,
+    maxLength: 10,
   })
   await fc.assert(
     fc.asyncProperty(workspaces, fc.boolean(), async (asked, areFailing) => {

@@ -8,19 +8,15 @@ import { holderOf } from '../holder.ts'
 import { listPage } from '../paging.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
-import { createSharedTurns } from '../shared-turns.ts'
+import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import { environmentOf } from './access.ts'
 
-/** Each problem of an idle run may lie in a compressed block of its own. */
-const TURNS = {
-  running: { most: LIMITS.problemsAtOnce, ofWorkspace: 1, ofCredential: 1 },
-  waiting: { most: 1_000, ofWorkspace: 200, ofCredential: 100 },
-  tooMany: refuse('overloaded', 'Too many pages of problems of this workspace are waiting'),
-}
+const TOO_MANY = refuse('overloaded', 'Too many pages of problems of this workspace are waiting')
 
 export function problemsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
-  const takeTurn = createSharedTurns(TURNS)
+  // Each problem of an idle run may lie in a compressed block of its own.
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.problemsAtOnce, TOO_MANY)
 
   serveRoute(app, OPERATOR_ROUTES.listRunProblems, deps, async ({ params, query, request, reply }) => {
     const environment = environmentOf(request)

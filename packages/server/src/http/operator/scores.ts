@@ -7,10 +7,12 @@ import { toGroupedSums, toScore, valueOf } from '../../domain/score.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { scoreId, type ScoreRow } from '../../storage/scores.ts'
 import type { Deps } from '../deps.ts'
+import { holderOf } from '../holder.ts'
 import { checkTexts, refuseField } from '../field.ts'
 import { byId, listPage } from '../paging.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
+import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { windowOf } from './window.ts'
@@ -24,8 +26,12 @@ const TOO_MANY = refuse(
 const SENT = refuse('conflict', 'A client sent this score as an event, which stays. The client can send another value')
 const FOREIGN = refuse('conflict', "This is someone else's score. Withdrawing it requires the role admin")
 
+const TOO_MANY_SUMS = refuse('overloaded', 'Too many sums of scores of this workspace are waiting')
+
 export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
+  // Each reads as many scores as `summedScores`.
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.scoreSumsAtOnce, TOO_MANY_SUMS)
 
   serveRoute(app, OPERATOR_ROUTES.listScores, deps, async ({ params, query, request }) => {
     const environment = environmentOf(request)
@@ -75,12 +81,16 @@ export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
     return { items: names.map(({ name, kind, scoredAt }) => ({ name, kind, lastAt: isoTime(scoredAt) })) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readScoreSums, deps, async ({ query, request }) => {
+  serveRoute(app, OPERATOR_ROUTES.readScoreSums, deps, async ({ query, request, reply }) => {
     const window = windowOf(query)
     const { id: environmentId, workspaceId } = environmentOf(request)
     const by = query.by ?? null
     const most = { pairs: LIMITS.summedScores, rows: LIMITS.scoreSumRows }
-    const { rows, isCut } = await storage.sumScores({ environmentId, workspaceId }, { ...window, by }, most)
+    const { rows, isCut } = await takeTurn({
+      holder: holderOf(request),
+      isOver: () => reply.raw.destroyed,
+      run: () => storage.sumScores({ environmentId, workspaceId }, { ...window, by }, most),
+    })
     return { items: toGroupedSums(rows), isCut }
   })
 

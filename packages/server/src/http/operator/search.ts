@@ -8,7 +8,7 @@ import { parseSearchQuery } from '../../domain/search-query.ts'
 import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/search.ts'
 import type { Deps } from '../deps.ts'
 import { holderOf } from '../holder.ts'
-import { createSharedTurns } from '../shared-turns.ts'
+import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -18,17 +18,12 @@ import { placeAt } from '../paging.ts'
 
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
-/** A search reads for seconds, so one of a workspace runs at a time. */
-const SEARCHES = {
-  running: { most: LIMITS.searchesAtOnce, ofWorkspace: 1, ofCredential: 1 },
-  // Leaves room for the other keys and operators of the workspace.
-  waiting: { most: 1_000, ofWorkspace: LIMITS.searchesWaiting, ofCredential: LIMITS.searchesWaiting / 2 },
-  tooMany: refuse('overloaded', 'Too many searches of this workspace are waiting'),
-}
+const TOO_MANY = refuse('overloaded', 'Too many searches of this workspace are waiting')
 
 export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now, work } = deps
-  const takeTurn = createSharedTurns(SEARCHES)
+  // A search reads for seconds.
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, TOO_MANY)
 
   serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request, reply }) => {
     const { q, limit = LIMITS.searchPageDefault, cursor } = query

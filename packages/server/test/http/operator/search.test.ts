@@ -143,7 +143,7 @@ test('a range before or after all events finds none, however far away it is', as
 test('many searches at once are answered, and recording goes on', async () => {
   await switchTo(true)
   // As many as may wait of one token.
-  const searches = Array.from({ length: LIMITS.searchesWaiting / 2 }, (_, n) => search(`word${n} everywhen`))
+  const searches = Array.from({ length: LIMITS.turnsWaiting / 2 }, (_, n) => search(`word${n} everywhen`))
   const recorded = await Promise.all(Array.from({ length: 20 }, () => service.record([event()])))
   assert.deepEqual(new Set(recorded.map(({ body }) => body.success)), new Set([true]))
   const answers = await Promise.all(searches)
