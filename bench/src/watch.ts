@@ -10,7 +10,7 @@ const MEMORY_MS = 50
 const NOTHING_MS = 0.01
 
 /** /healthz and memory during the work. */
-export async function watch(server: Server, work: () => Promise<unknown>) {
+export async function watch(server: Pick<Server, 'url' | 'pid' | 'usage'>, work: () => Promise<unknown>) {
   const took: number[] = []
   let [isOver, megabytes] = [false, 0]
   resetPeak(server.pid)

@@ -4,6 +4,7 @@
  *   sink      node:http, reads the body, then 200    plain-not-modified  node:http, 304
  *   body      Fastify, 200 with the text of the file in the second argument
  *   count     node:http, accepts each event of a batch
+ *   refuse    node:http, 401 before the body has arrived; /healthz is answered
  */
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
@@ -23,6 +24,8 @@ const PLAIN: Record<string, RequestListener> = {
       reply.writeHead(200, head).end(ACCEPTED)
     })
   },
+  refuse: ({ url }, reply) =>
+    void (url === '/healthz' ? reply.end('ok') : reply.writeHead(401, { connection: 'close' }).end()),
   count: (request, reply) => {
     // Events are counted without parsing: each has one eventId.
     let [accepted, rest] = [0, '']

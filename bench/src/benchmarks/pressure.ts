@@ -1,6 +1,7 @@
 /** What strangers and tenants can do to the service: its memory, and how long others wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
+import { startBareServer } from '../bare/http-server.ts'
 import { startChild } from '../child.ts'
 import type { Setting } from '../benchmark.ts'
 import { onBoth } from '../engines/on-both.ts'
@@ -22,6 +23,8 @@ interface Tried {
   /** Whose requests they are; by default, those of an API key. */
   by?: 'stranger' | 'operator'
   flags?: readonly string[]
+  /** A server of ../bare/http.ts that refuses the same requests. */
+  beside?: 'refuse'
   /** Prepares the store. Ids of what it made stand for `{name}` in the path. */
   prepare?: (server: Server, plan: Plan) => Promise<Ids>
 }
@@ -43,6 +46,7 @@ const ATTACKS: Record<string, Tried> = {
   'refused bodies in one-byte chunks': {
     attack: { kind: 'chunked', path: BATCH, connections: 40, chunks: 400_000, type: 'application/json' },
     by: 'stranger',
+    beside: 'refuse',
   },
   'a batch in one-byte chunks': {
     attack: { kind: 'chunked', path: BATCH, connections: 1, chunks: 1_000_000, type: 'application/json' },
@@ -111,11 +115,17 @@ that asks, where the system counts it. Memory is what the process holds, at its 
     const table = ['| attack | how many answers, by status |', '|---|---|']
     for (const [name, tried] of Object.entries(ATTACKS)) {
       const answers: Suffered = {}
-      const { found } = await inTurn(setting, {
+      const { found, alone } = await inTurn(setting, {
         async found(round) {
           const store = await engine.createStore(`attack-${rows.length}-${round}`)
           await using server = await store.start(tried.flags)
           return await endure(server, tried, setting, answers)
+        },
+        async alone(): Promise<{ p99?: number }> {
+          if (!tried.beside) return {}
+          await using server = await startBareServer(setting.place, tried.beside)
+          const { p99 } = await attackOn(server, tried.attack, setting)
+          return { p99 }
         },
       })
       assertAnswered(name, answers)
@@ -124,30 +134,37 @@ that asks, where the system counts it. Memory is what the process holds, at its 
         row(`${name}: memory at its peak`, 'MB', found.megabytes, found.calmMegabytes, below(PEAK_MEGABYTES)),
         row(`${name}: /healthz, p99`, 'ms', found.p99, found.calmP99, below(HEALTH_MS)),
       )
+      if (alone.p99) rows.push(row(`${name}: /healthz, p99, beside \`node:http\` alone`, 'ms', found.p99, alone.p99))
     }
     return { rows, notes: [], table }
   },
 })
 
-async function endure(server: Server, { attack, by, prepare }: Tried, { plan, say }: Setting, answers: Suffered) {
+async function endure(server: Server, { attack, by, prepare }: Tried, setting: Setting, answers: Suffered) {
+  const { plan } = setting
   const ids = (await prepare?.(server, plan)) ?? {}
-  await using attacker = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
   const calm = await watch(server, () => sleep(plan.seconds * 1_000))
   const headers = by === 'stranger' ? {} : by === 'operator' ? server.operatorHeaders : server.headers
+  const { suffered, ...found } = await attackOn(server, { ...attack, path: filled(attack.path, ids) }, setting, headers)
+  for (const [word, count] of Object.entries(suffered)) answers[word] = (answers[word] ?? 0) + count
+  setting.say(answersText(suffered))
+  return { ...found, calmMegabytes: calm.megabytes, calmP99: calm.p99 }
+}
+
+async function attackOn(
+  server: Pick<Server, 'url' | 'pid' | 'usage'>,
+  attack: Tried['attack'],
+  { plan }: Setting,
+  headers: Record<string, string> = {},
+) {
+  await using attacker = startChild<Attack, Suffered>(new URL('../load/attacks.ts', import.meta.url))
   const seconds = 2 * plan.seconds
+  let suffered: Suffered = {}
   const { megabytes, p99 } = await watch(server, async () => {
-    const suffered = await attacker.call({
-      ...attack,
-      path: filled(attack.path, ids),
-      url: server.url,
-      headers,
-      seconds,
-    })
-    for (const [word, count] of Object.entries(suffered)) answers[word] = (answers[word] ?? 0) + count
-    say(answersText(suffered))
+    suffered = await attacker.call({ ...attack, url: server.url, headers, seconds })
     await sleep(seconds * 250)
   })
-  return { megabytes, p99, calmMegabytes: calm.megabytes, calmP99: calm.p99 }
+  return { megabytes, p99, suffered }
 }
 
 const answersText = (answers: Suffered): string =>
