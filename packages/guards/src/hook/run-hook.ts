@@ -152,15 +152,15 @@ export async function runHook(
 }
 
 /**
- * The agent waits for a hook before a tool: what it records stays in the spool, and the next hook delivers it. An approval is
- * used up by an issue record, so these pass once a person is asked.
+ * The agent waits for a hook before a tool: what it records stays in the spool, and the next hook delivers it. Once a person is
+ * asked, all of it passes: they see what they approve by the event, and an issue record uses up the approval.
  */
 function withoutDelivery(fetch: Outage['fetch']): Outage['fetch'] {
   let isAsking = false
   return (url, options) => {
     isAsking ||= url.includes('/firewall-approvals')
-    const isLater = url.endsWith('/events/batch') || (url.endsWith('/issue-records') && !isAsking)
-    return isLater ? Promise.reject(new Error('the next hook delivers')) : fetch(url, options)
+    const isRecorded = url.endsWith('/events/batch') || url.endsWith('/issue-records')
+    return isRecorded && !isAsking ? Promise.reject(new Error('the next hook delivers')) : fetch(url, options)
   }
 }
 

@@ -419,6 +419,26 @@ test('codex notify: the record is an argument', async () => {
   assert.deepEqual(brief(await server.events('thread-1')), ['AGENT_STEP answer'])
 })
 
+test('a person who is asked sees the call and what led to it, while the hook waits', async () => {
+  const { id, hook, tool } = session()
+  assert.match(denied(await hook('PreToolUse', tool('rm -rf build', 't-1'))), /A policy forbids/)
+  const asked = hook('PreToolUse', tool('git push --force origin main', 't-2'), { args: ['--approval-timeout', '60'] })
+  const { operator, environmentId } = server
+  const { inputPreview } = await eventually(async () => {
+    const { items } = await operator.listApprovals({ params: { environmentId }, query: { status: 'PENDING' } })
+    const [own] = items.filter(({ runId }) => runId === id)
+    const approval = own && (await operator.readApproval({ params: { environmentId, approvalId: own.id } }))
+    return approval?.inputPreview && approval
+  }, 'the input of the approval')
+  assert.equal(inputPreview?.json, '{"command":"git push --force origin main"}')
+  assert.deepEqual(brief(await server.events(id)), [
+    'POLICY_DECISION BLOCK Bash',
+    'POLICY_DECISION REQUIRE_APPROVAL Bash',
+  ])
+  await server.decideNext('Bash', 'REJECTED')
+  assert.match(denied(await asked), /A person rejected/)
+})
+
 test('a tool that ran with another input than the approved one is recorded with its own hash, as an issue, and said', async () => {
   const { id, hook, tool } = session()
   const asked = hook('PreToolUse', tool('git push origin main', 't-1'))
