@@ -39,6 +39,8 @@ const EVENTS: InsertedTable = {
     ),
     latency_us: 'bigint',
     problem: 'text',
+    tokens: 'bigint',
+    cost_nanos: 'bigint',
   },
   conflict: '',
 }

@@ -11,9 +11,15 @@ interface Given {
   parent?: string | null
   latency?: number
   label?: string
+  tokens?: number
+  cost?: number
 }
 
-const step = (eventId: string, time: number, { span = null, parent = null, latency, label = eventId }: Given = {}) =>
+const step = (
+  eventId: string,
+  time: number,
+  { span = null, parent = null, latency, label = eventId, tokens, cost }: Given = {},
+) =>
   ({
     eventId,
     eventType: 'TOOL_CALL',
@@ -22,6 +28,8 @@ const step = (eventId: string, time: number, { span = null, parent = null, laten
     spanId: span,
     parentSpanId: parent,
     latency: latency ?? null,
+    tokens: tokens ?? null,
+    cost: cost ?? null,
   }) as Step
 
 /** As the page has them. */
@@ -62,6 +70,22 @@ test('branches stand together in the order of their start, and say how much is b
       [0, 1_000],
     ],
   )
+})
+
+test('a branch has the tokens and the cost of all that is below it, and a loop those of its steps', () => {
+  const rows = tree([
+    step('ask', 0, { span: 'root' }),
+    step('plan', 100, { span: 'p', parent: 'root', tokens: 10, cost: 0.5 }),
+    step('a', 200, { span: 'a', parent: 'root', tokens: 7 }),
+    ...[1, 2, 3, 4].map((n) =>
+      step(`a${n}`, 200 + n, { span: `a${n}`, parent: 'a', label: 'again', tokens: n, cost: n / 4 }),
+    ),
+    step('end', 900, { span: 'root' }),
+  ])
+  const sums = rows.map(({ step, tokens, cost }) => `${step.eventId} ${tokens} ${cost}`)
+  assert.deepEqual(sums.slice(0, 4), ['ask 27 3', 'plan 10 0.5', 'a 17 2.5', 'a1 10 2.5'])
+  assert.deepEqual(sums.slice(4), ['a2 2 0.5', 'a3 3 0.75', 'a4 4 1', 'end 0 0'])
+  assert.equal(rows[3]?.times, 4)
 })
 
 test('a folded branch hides what is below it, but never the step that is open', () => {

@@ -174,6 +174,16 @@ export const EventRow = Type.Object(
       minimum: 0,
       description: 'How long it took, in milliseconds, as its payload says; null if it does not say so',
     }),
+    tokens: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      minimum: 1,
+      description: 'Tokens of a model call, in total, as the usage of its run counts them; null: none',
+    }),
+    cost: Type.Unsafe<number | null>({
+      type: ['number', 'null'],
+      minimum: 0,
+      description: 'What a model call cost, as its client sent it; null: nothing',
+    }),
     payloadBytes: Type.Integer({
       minimum: 0,
       description: 'Size of the payload in UTF-8 bytes; 0: removed by retention',

@@ -14,7 +14,17 @@ function row(eventType: string, label: string, latency: number | null = null): E
   const timestamp = new Date(START + 1_234).toISOString()
   const ids = { id: '', eventId: 'e', runId: 'r', sessionId: null, agentId: null, agentName: 'a', clientId: 'c' }
   const rest = { receivedAt: timestamp, schemaVersion: null, promptVersionId: null, spanId: null, parentSpanId: null }
-  return { ...ids, ...rest, eventType, label, timestamp, latency, payloadBytes: 2 } as EventRow
+  return {
+    ...ids,
+    ...rest,
+    eventType,
+    label,
+    timestamp,
+    latency,
+    tokens: null,
+    cost: null,
+    payloadBytes: 2,
+  } as EventRow
 }
 
 const line = (event: EventRow, payload: unknown, look = TERMINAL) => stepLine(event, payload, TIMELINE, look)

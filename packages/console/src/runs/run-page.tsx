@@ -169,7 +169,7 @@ export function RunPage() {
         />
       </div>
       <div className="flex min-h-0 flex-1">
-        <div className="flex min-w-0 flex-1 flex-col">
+        <div className="@container flex min-w-0 flex-1 flex-col">
           {shown.length === 0 ? (
             <Empty title="No step matches">
               Search looks at labels and types of steps{zoom === null ? '.' : ' in the part of the run that is shown.'}

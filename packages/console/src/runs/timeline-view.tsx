@@ -1,5 +1,5 @@
 import { useCallback, useMemo } from 'react'
-import { counted, duration, number } from '../ui/format.ts'
+import { compact, counted, duration, money, number } from '../ui/format.ts'
 import type { Bar } from '@tacho/contract/bars.ts'
 import { EventType, lookOf } from './event-type.tsx'
 import type { NotesOf } from './notes.ts'
@@ -28,6 +28,7 @@ interface Props extends Omit<StepListProps, 'steps'> {
 const TURN = 75
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const CHART = 'relative hidden h-full w-[38%] shrink-0 overflow-hidden sm:block'
+const SUMS = 'tabular hidden w-44 shrink-0 text-right text-xs whitespace-nowrap text-soft @4xl:block'
 const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
 
 /** Waterfall: a call as long as it took, a step that closes its span from the span's first event, any other at its time. */
@@ -36,6 +37,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
   const steps = useMemo(() => rows.map(({ step }) => step), [rows])
   const branches = useMemo(() => new Map(rows.map((row) => [row.step.eventId, row])), [rows])
   const hasFolds = useMemo(() => rows.some(isFoldable), [rows])
+  const hasSums = useMemo(() => rows.some(isSum), [rows])
   const { onSelect } = list
   const row = useCallback(
     (step: Step, isSelected: boolean) => {
@@ -44,6 +46,8 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
         depth: 0,
         below: 0,
         to: step.time,
+        tokens: step.tokens ?? 0,
+        cost: step.cost ?? 0,
         times: 1,
         isClosed: false,
       }
@@ -76,6 +80,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
             </button>
           </span>
           <ProblemMark problem={problem} />
+          {hasSums && <Sums branch={branch} from={bar.from} />}
           <span aria-hidden className={CHART}>
             <DrawnBar
               from={bar.from}
@@ -87,12 +92,13 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
         </div>
       )
     },
-    [branches, hasFolds, bars, start, range, marks, ofRun, onSelect, onTurn],
+    [branches, hasFolds, hasSums, bars, start, range, marks, ofRun, onSelect, onTurn],
   )
   return (
     <>
       <div aria-hidden className={`hidden h-6 text-xs text-soft sm:flex ${LINE}`}>
         <span className="flex-auto" />
+        {hasSums && <span className={SUMS}>Time · tokens · cost</span>}
         <span className={CHART}>
           {TICKS.map((part) => (
             <span
@@ -132,9 +138,30 @@ function Turn({ branch, onTurn }: TurnProps) {
   )
 }
 
+/** It stands for other steps too: those below it, or those of a folded loop. */
+const isSum = ({ below, isClosed }: Row): boolean => below > 0 || isClosed
+
+/** What a branch took with all that is below it, and what a model call took. */
+function Sums({ branch, from }: { branch: Row; from: number }) {
+  const isOfMore = isSum(branch)
+  const { tokens, cost } = isOfMore ? branch : branch.step
+  const parts = [
+    ...(isOfMore ? [duration(branch.to - from)] : []),
+    ...(tokens ? [compact(tokens)] : []),
+    ...(cost ? [money(cost)] : []),
+  ]
+  const steps = isOfMore ? counted(branch.times > 1 ? branch.times : branch.below + 1, 'step') : 'This step'
+  const said = [...(tokens ? [`${number(tokens)} tokens`] : []), ...(cost ? [`${money(cost)}, as sent`] : [])]
+  return (
+    <span className={SUMS} title={said.length === 0 ? undefined : `${steps}: ${said.join(', ')}`}>
+      {parts.join(' · ')}
+    </span>
+  )
+}
+
 /** One row that stands for the folded steps. */
 function Folded({
-  branch: { below, times, to },
+  branch: { below, times, to, tokens },
   from,
   problem,
 }: {
@@ -146,7 +173,13 @@ function Folded({
     times > 1
       ? `×${number(times)}${problem ? `, same ${problem.tone === 'red' ? 'error' : 'reason'}` : ''}`
       : `${counted(below, 'step')}, ${duration(to - from)}`
-  return <span className="tabular text-soft"> {said}</span>
+  return (
+    <span className="tabular text-soft">
+      {' '}
+      {said}
+      {tokens > 0 && <span className="@4xl:hidden">, {compact(tokens)} tokens</span>}
+    </span>
+  )
 }
 
 /** As long as it took, with its length beside it. */

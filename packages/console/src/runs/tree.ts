@@ -9,6 +9,9 @@ export interface Branch {
   below: number
   /** Until all of them ended. */
   to: number
+  /** Of the step and of those below it. */
+  tokens: number
+  cost: number
   /** Of the first of a loop: how many steps in a row do the same, and end alike. Else 1. */
   times: number
 }
@@ -23,7 +26,8 @@ export type AlikeOf = (step: Step) => string
 /** Each span with what is in it, its steps and its spans by their start. `alikeOf`: null folds nothing. */
 export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: AlikeOf | null): Branch[] {
   const rows = inSpans(steps, bars).map(({ step, depth }): Branch => {
-    return { step, depth, below: 0, to: barOf(bars, step).to, times: 1 }
+    const { tokens, cost } = step
+    return { step, depth, below: 0, to: barOf(bars, step).to, tokens: tokens ?? 0, cost: cost ?? 0, times: 1 }
   })
   // Those that are open, each deeper than the one before.
   const open: Branch[] = []
@@ -34,6 +38,7 @@ export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: Al
       if (!above) continue
       above.below += last.below + 1
       above.to = Math.max(above.to, last.to)
+      add(above, last)
     }
   }
   if (alikeOf === null) return rows
@@ -48,6 +53,11 @@ export function treeOf(steps: readonly Step[], bars: readonly Bar[], alikeOf: Al
 
 const barOf = (bars: readonly Bar[], { index, time }: Step): Bar => bars[index] ?? { from: time, to: time, depth: 0 }
 
+function add(sum: Branch, { tokens, cost }: Branch): void {
+  sum.tokens += tokens
+  sum.cost += cost
+}
+
 function countLoops(rows: readonly Branch[], alikeOf: AlikeOf): void {
   let at = 0
   while (at < rows.length) {
@@ -56,7 +66,10 @@ function countLoops(rows: readonly Branch[], alikeOf: AlikeOf): void {
     while (first.below === 0 && isAgain(first, rows[end], alikeOf)) end++
     if (end - at >= LOOP) {
       first.times = end - at
-      for (const row of rows.slice(at, end)) first.to = Math.max(first.to, row.to)
+      for (const row of rows.slice(at + 1, end)) {
+        first.to = Math.max(first.to, row.to)
+        add(first, row)
+      }
     }
     at = end
   }

@@ -11,7 +11,7 @@ import { readSaid } from '../storage/said.ts'
 import { readTraits } from '../storage/traits.ts'
 import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
 import { toCompleteness } from './completeness.ts'
-import { toUsage } from './usage.ts'
+import { NANOS, toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
 /** In the interface only an outcome ends a run. */
@@ -92,7 +92,8 @@ function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'po
  */
 export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
   const latency = row.latencyMicros === null ? null : row.latencyMicros / 1_000
-  return { ...eventFields(run, row), latency, payloadBytes: row.payloadBytes }
+  const cost = row.costNanos === null ? null : row.costNanos / NANOS
+  return { ...eventFields(run, row), latency, tokens: row.tokens, cost, payloadBytes: row.payloadBytes }
 }
 
 /** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
@@ -145,7 +146,9 @@ function eventsJson(run: RunRow, rows: StoredEvent[]): string {
   return `[${rows.map((row) => eventJson(run, row, times)).join(',')}]`
 }
 
-function eventFields(run: RunRow, row: EventRowRead, times = EACH): Omit<EventRow, 'latency' | 'payloadBytes'> {
+type EventFields = Omit<EventRow, 'latency' | 'tokens' | 'cost' | 'payloadBytes'>
+
+function eventFields(run: RunRow, row: EventRowRead, times = EACH): EventFields {
   return {
     id: uuidv5(run.id, row.eventId),
     eventId: row.eventId,

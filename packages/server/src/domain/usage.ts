@@ -11,7 +11,7 @@ import { callTokens } from './call-tokens.ts'
 import { isStorableText } from './text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
 
-const NANOS = 1e9
+export const NANOS = 1e9
 
 const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
 const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`

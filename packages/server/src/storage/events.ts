@@ -109,6 +109,9 @@ export interface EventRowRead {
   schemaVersion: string | null
   /** How long it took, in microseconds; null if its payload does not say so. */
   latencyMicros: number | null
+  /** Of a model call; null: none. */
+  tokens: number | null
+  costNanos: number | null
   /** 0: the payload was removed. */
   payloadBytes: number
 }

@@ -44,6 +44,8 @@ const COLUMNS = {
   parentSpanId: 'e.parent_span_id',
   schemaVersion: 'v.schema_version',
   latencyMicros: 'e.latency_us',
+  tokens: 'e.tokens',
+  costNanos: 'e.cost_nanos',
   payloadBytes: PAYLOAD_BYTES,
 } satisfies Record<keyof EventRowRead, string>
 export const ROW = selectList(COLUMNS)

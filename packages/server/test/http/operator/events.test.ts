@@ -37,6 +37,23 @@ test('rows come by time, without payloads but with their size and latency', asyn
   assert.ok(page.items.every((item) => !('payload' in item)))
 })
 
+test('a row of a model call has its tokens and its cost', async () => {
+  const call = (payload: Record<string, unknown>) => event({ runId: 'used', eventType: 'LLM_CALL', payload })
+  await service.record([
+    call({ cost: 0.0042, usage: { promptTokens: 512, completionTokens: 48 } }),
+    call({ usage: { promptTokens: 'many' } }),
+    event({ runId: 'used', eventType: 'TOOL_CALL', payload: { cost: 1, usage: { totalTokens: 5 } } }),
+  ])
+  assert.deepEqual(
+    (await rows('used', '?order=arrival')).items.map(({ tokens, cost }) => [tokens, cost]),
+    [
+      [560, 0.0042],
+      [null, null],
+      [null, null],
+    ],
+  )
+})
+
 test('paging by arrival never ends: its cursor returns later events', async () => {
   const now = Date.now()
   await service.record([event({ runId: 'live', eventId: 'a', timestamp: now })])
@@ -160,7 +177,7 @@ test('an event is returned with the payload as sent', async () => {
   const [row] = (await rows('exact')).items
   const { payload: _payload, estimatedCost, priceTable, unpricedCalls, ...fields } = read
   assert.deepEqual([estimatedCost, priceTable, unpricedCalls], [null, null, 0])
-  assert.deepEqual({ ...fields, latency: null, payloadBytes: payload.length }, row)
+  assert.deepEqual({ ...fields, latency: null, tokens: null, cost: null, payloadBytes: payload.length }, row)
 })
 
 test('a missing event is 404, whichever part of the path is missing', async () => {

@@ -283,6 +283,8 @@ CREATE TABLE events (
   parent_span_id TEXT,
   latency_us INTEGER, -- NULL: its payload does not say so
   problem TEXT, -- what a person should look at: error, blocked, approval; NULL: nothing
+  tokens INTEGER, -- of a model call, in total; NULL: none
+  cost_nanos INTEGER, -- of a model call, as sent; NULL: none
   -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
   payload_bytes INTEGER,
   block INTEGER,

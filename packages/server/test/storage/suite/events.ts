@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { NewEvent } from '../../../src/storage/events.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
-import { append, batch, event, newId, NOON, runOf, timelineOf } from './sample.ts'
+import { append, batch, event, llmCall, newId, NOON, runOf, timelineOf } from './sample.ts'
 
 export function eventsSuite(open: OpenStorage) {
   describe('events', () => {
@@ -130,7 +130,37 @@ export function eventsSuite(open: OpenStorage) {
         ...content
       } = kept
       const payloadBytes = Buffer.byteLength(sent.payload)
-      assert.deepEqual(row, { ...content, seq: row.seq, receivedAt: NOON + 7, latencyMicros: 53, payloadBytes })
+      const used = { tokens: null, costNanos: null }
+      assert.deepEqual(row, {
+        ...content,
+        ...used,
+        seq: row.seq,
+        receivedAt: NOON + 7,
+        latencyMicros: 53,
+        payloadBytes,
+      })
+    })
+
+    test('has the tokens and the cost of a model call, or nothing', async () => {
+      const env = newId()
+      const most = { totalTokens: 1_000_000_000, costNanos: 1_000_000_000_000_000 }
+      const calls = [llmCall({}), llmCall({ totalTokens: 7 }), llmCall({ costNanos: 5 }), llmCall(most), event()]
+      await append(storage(), env, ...calls)
+      const { rows } = await storage().listEventRows(env, (await runOf(storage(), env)).id, {
+        limit: 9,
+        order: 'arrival',
+        after: null,
+      })
+      assert.deepEqual(
+        rows.map(({ tokens, costNanos }) => [tokens, costNanos]),
+        [
+          [null, null],
+          [7, null],
+          [null, 5],
+          [most.totalTokens, most.costNanos],
+          [null, null],
+        ],
+      )
     })
 
     test('texts are compared to the last code point', async () => {

@@ -616,6 +616,8 @@ CREATE TABLE events (
   payload text NOT NULL,
   latency_us bigint, -- NULL: its payload does not say so
   problem text, -- what a person should look at: error, blocked, approval; NULL: nothing
+  tokens bigint, -- of a model call, in total; NULL: none
+  cost_nanos bigint, -- of a model call, as sent; NULL: none
   -- Payloads of idle runs lie in compressed blocks (storage/sql/payloads.ts): a row says where. Until then these are null.
   payload_bytes integer,
   block integer,

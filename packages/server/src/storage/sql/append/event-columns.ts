@@ -28,12 +28,15 @@ function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: 
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
 
-export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us', 'problem']
+export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us', 'problem', 'tokens', 'cost_nanos']
 
 /** In the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
   const latencyMicros = event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)
-  return [...eventValues(event), latencyMicros, problemOfEvent(event)]
+  const { usage } = event
+  // Nothing is kept as null, which takes no room.
+  const used = [usage?.totalTokens || null, usage?.costNanos || null]
+  return [...eventValues(event), latencyMicros, problemOfEvent(event), ...used]
 }
 
 /** What a person should look at. A failed outcome is a problem even if it does not say why. */
