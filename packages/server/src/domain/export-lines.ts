@@ -7,6 +7,7 @@
  * with the hash of the lines before it. So an export that continues needs no line again.
  */
 import { hash } from 'node:crypto'
+import { isObject } from '@tacho/contract/read-payload.ts'
 import type { StoredEvent } from '../storage/events.ts'
 import type { ExportedKey, ExportedRow } from '../storage/exports.ts'
 import type { RunRow } from '../storage/runs.ts'
@@ -153,7 +154,5 @@ function parsed(text: string): Record<string, unknown> | null {
   }
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
 const isKeyPart = (value: unknown): boolean => typeof value === 'string' || Number.isSafeInteger(value)

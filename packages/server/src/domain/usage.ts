@@ -2,6 +2,7 @@
  * Computes what an event adds to its run's usage and how it ends the run. Source: decision "Runs" in docs/decisions.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
 import type { Latency } from '@tacho/contract/operator/usage.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
@@ -104,8 +105,4 @@ function costNanos(value: unknown): number | null {
 
 function modelOf(value: unknown): string {
   return typeof value === 'string' && value.length <= LIMITS.modelChars && isStorableText(value) ? value : ''
-}
-
-function isObject(value: unknown): value is Payload {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,6 +5,7 @@
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { fit } from '@tacho/contract/fit.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Attributes, type Json, type JsonObject } from './attributes.ts'
 import { hasMoreValues } from '../json-values.ts'
@@ -180,10 +181,6 @@ function listOf(value: unknown): unknown[] {
 function objectOf(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value
   throw new TypeError('Not an object')
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Every event of a process repeats its resource. */
