@@ -1,5 +1,3 @@
-/** Agents as operators see them. Agents are created by their first event. */
-
 export interface AgentRow {
   id: string
   externalId: string | null
@@ -11,11 +9,11 @@ export interface AgentRow {
   lastRunAt: number
 }
 
-/** The reported name as `displayName` takes an earlier one away. */
+/** A `displayName` equal to the reported name removes an earlier one. */
 export type AgentChange = { displayName: string } | { archivedAt: number | null }
 
 export interface AgentFilter {
   withArchived: boolean
-  /** A part of a name or of the external id. The search is bounded by LIMITS.searchedAgentNames. */
+  /** Part of a name or of the external id. LIMITS.searchedAgentNames bounds the search. */
   search?: string | undefined
 }

@@ -21,14 +21,14 @@ export type AlertPatch = Partial<Omit<AlertRule, 'kind'>>
 
 export interface AlertNewsRow {
   type: WebhookEvent
-  /** `agentId`: the internal id of the agent that the alert is about. The message gets its name too. */
+  /** `agentId`: the internal id of the alert's agent. The message gets its name too. */
   data: { agentId: string | null }
 }
 
 export interface AlertState {
   status: AlertStatus
   since: number
-  /** While firing: since when the condition is over. */
+  /** While firing: since when the condition no longer holds. */
   overSince: number | null
   value: number | null
   /** For a budget: start of the last checked period, and the highest percentage reported in it. */
@@ -46,7 +46,7 @@ export interface AlertRow {
 }
 
 export interface AlertWindow {
-  /** Start of the window, not rounded, and starts of the hours around it. */
+  /** `since`: start of the window, not rounded. `from` and `to`: starts of hours around it. */
   since: number
   from: number
   to: number

@@ -1,11 +1,10 @@
-/** API keys of an environment. Only the hash of a key is stored. */
 import type { Scope } from '@tacho/contract/route.ts'
 
 export interface NewApiKeyRow {
   id: string
   environmentId: string
   name: string
-  /** SHA-256 of the whole key text as presented, hex. */
+  /** SHA-256 of the whole key text, hex. */
   hash: string
   scopes: Scope[]
   requestsPerSecond: number | null

@@ -1,7 +1,6 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { RowOf } from './tables.ts'
 
-/** The row that tables.ts describes. */
 export interface ApprovalRow extends RowOf<'approvals'> {
   environmentId: string
   inputHash: string
@@ -11,14 +10,13 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   deciderKind: DeciderKind | null
   /** Null: in the operator API, or undecided. */
   decidedVia: DecidedVia | null
-  /** When an import brought it; null: a client sent it here. Clients never get an imported one, and nobody decides it. */
+  /** When an import brought it. Clients never get an imported approval, and nobody decides it. */
   importedAt: number | null
-  /** Increases across the environment with each change. It identifies this approval's last change. */
+  /** Grows across the environment with each change. */
   revision: number
 }
 
-/** The members that a request does not have yet. */
-type Later =
+type NotRequested =
   | 'status'
   | 'decidedAt'
   | 'decisionReason'
@@ -28,14 +26,14 @@ type Later =
   | 'decidedVia'
   | 'importedAt'
   | 'revision'
-export type NewApprovalRow = Omit<ApprovalRow, Later>
+export type NewApprovalRow = Omit<ApprovalRow, NotRequested>
 
 export type DeciderKind = 'operator' | 'token'
 export type DecidedVia = 'slack'
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
 
-/** What messages say of it. `agentName`: as operators see it. */
+/** For messages. `agentName`: as operators see it. */
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
   const { decisionReason, deciderName, decidedVia } = approval
@@ -75,7 +73,7 @@ export interface ApprovalFilter {
 
 export interface ApprovalPage {
   limit: number
-  /** Rows after this place. `time` is the sort column. Null for the first page. */
+  /** `time` is the sort column. */
   after: { time: number; id: string } | null
 }
 
@@ -95,7 +93,7 @@ export interface ApprovalGroupRow {
   oldestCreatedAt: number
 }
 
-/** An agent is its id. Requests without an agent id count for their client. */
+/** Requests without an agent id count for their client. */
 export interface Requester {
   agentId: string | null
   clientId: string
@@ -107,7 +105,7 @@ export interface DecisionRow {
   deciderKind: DeciderKind
   deciderId: string
   deciderName: string
-  /** The webhook whose message had the button. Its Slack channel sees the decision in that message. */
+  /** `webhookId`: the webhook whose message had the button. */
   via: { kind: DecidedVia; webhookId: string } | null
   now: number
 }
@@ -128,9 +126,7 @@ export interface ChangePlace {
   id: string
 }
 
-/**
- * What a TOOL_CALL or POLICY_DECISION says about approvals, by the payload conventions. Null: absent, or not a text.
- */
+/** From a TOOL_CALL or POLICY_DECISION, by the payload conventions. Null: absent, or not a text. */
 export interface ToolEventRow {
   seq: number
   eventId: string
@@ -147,7 +143,6 @@ export interface ToolEventRow {
 
 export interface ToolEventPage {
   limit: number
-  /** A page ends at this many bytes of payload, with at least one row. */
   pageBytes: number
   after: { time: number; seq: number } | null
 }
@@ -158,13 +153,13 @@ export interface ToolEventsRead {
 }
 
 export interface SoughtInput {
-  /** In lower case, the way this service issues ids. */
+  /** In lower case, like the ids of this service. */
   approvalId: string
   toolName: string
   inputHash: string
-  /** Time of the newest event to examine, in milliseconds. */
+  /** Time of the newest event to examine. */
   until: number
-  /** Limits for the search: events of the run, policy decisions among them, and bytes of their payloads. */
+  /** Events of the run, policy decisions among them, and bytes of their payloads. */
   bounds: { rowsLookedAt: number; limit: number; pageBytes: number }
 }
 

@@ -1,5 +1,3 @@
-/** What operators did and attempted: who, when, what. Entries are append-only. */
-
 export interface AuditEntry {
   /** UUIDv7 of `at`; entries are ordered by it. */
   id: string

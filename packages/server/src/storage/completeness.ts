@@ -1,12 +1,12 @@
 /**
- * What a run knows about its recording. A recorder is an SDK instance in one run; it numbers its events from 1. The run keeps
- * counts for each recorder, as one text, so that an event costs no row and no statement.
+ * A recorder is an SDK instance in one run; it numbers its events from 1. The run keeps counts for each recorder as one
+ * text, so an event costs no row and no statement.
  */
 
 export interface Numbering {
   /** RECORDER_CHARS of its recorder, the number in base 36, and a dot if it is the last number. */
   number: string | null
-  /** JSON of `Drop[]`: what its recorder dropped so far. */
+  /** JSON of `Drop[]`: its recorder's totals so far. */
   drops: string | null
 }
 
@@ -23,7 +23,7 @@ export interface Recorder {
 export interface Drop {
   reason: string
   count: number
-  /** Milliseconds since 1970, by the client's clock. */
+  /** By the client's clock. */
   lastAt: number
 }
 
@@ -32,7 +32,7 @@ const RECORDER_CHARS = 5
 export const MOST_RECORDERS = 50
 export const MOST_REASONS = 8
 
-/** Counts a stored event in place. Returns whether a recorder was added. */
+/** Changes `list` in place. Returns whether a recorder was added. */
 export function addArrived(
   list: Recorder[],
   event: Numbering & { clientId: string },
@@ -56,7 +56,7 @@ export function addRejected(list: Recorder[], number: string, clientId: string, 
   noteNumber(recorder, number)
 }
 
-/** An event that is rejected, or stored already, can still say something new about drops. Returns whether it did. */
+/** A rejected or already stored event can still report drops. Returns whether it did. */
 export function addRepeated(list: Recorder[], { number, drops }: Numbering, own: (text: string) => string): boolean {
   const recorder = list.find(({ id }) => number?.startsWith(id))
   return recorder !== undefined && drops !== null && addDrops(recorder, drops, own)
@@ -91,7 +91,7 @@ function noteNumber(recorder: Recorder, number: string): void {
 
 const [DOT, ZERO, LETTERS] = [46, 48, 97]
 
-/** The counts are totals, so that a report that comes twice or late changes nothing. */
+/** Counts are totals, so a repeated or late report changes nothing. */
 function addDrops({ dropped }: Recorder, drops: string, own: (text: string) => string): boolean {
   let isNew = false
   for (const { reason, count, lastAt } of JSON.parse(drops) as Drop[]) {
@@ -107,7 +107,7 @@ function addDrops({ dropped }: Recorder, drops: string, own: (text: string) => s
 
 export const droppedBy = ({ dropped }: Recorder): number => dropped.reduce((sum, { count }) => sum + count, 0)
 
-/** How many events it recorded, as far as is known. A client may drop an event that it sent before the answer was lost. */
+/** As far as is known: a client may drop an event that arrived, if the answer was lost. */
 export function recordedBy(recorder: Recorder): number {
   const { highest, arrived, rejected, isDone } = recorder
   return isDone ? highest : Math.max(highest, arrived + rejected + droppedBy(recorder))

@@ -30,6 +30,6 @@ export interface ConfigurationClientsPage {
 
 export interface ConfigurationClients extends Page<ConfigurationClientRow> {
   revision: string
-  /** Counts over all clients. A standing without clients is missing. */
+  /** Over all clients. A standing without clients is missing. */
   counts: { standing: ClientStanding; clients: number }[]
 }

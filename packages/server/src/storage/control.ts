@@ -1,4 +1,3 @@
-/** What belongs to all control tables together: the first tenant, secrets, last uses, the revision that caches follow. */
 import type { NewApiKeyRow } from './api-keys.ts'
 import type { NewEnvironmentRow } from './environments.ts'
 import type { OperatorTokenRow } from './operator-tokens.ts'
@@ -14,7 +13,7 @@ export interface FirstTenant {
 }
 
 export interface CredentialUse {
-  /** A session is identified by the hash of its token. */
+  /** A session's id is the hash of its token. */
   kind: 'api_key' | 'operator_token' | 'session'
   id: string
   at: number

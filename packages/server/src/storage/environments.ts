@@ -6,13 +6,13 @@ export interface NewEnvironmentRow {
 }
 
 export interface EnvironmentRow extends NewEnvironmentRow {
-  /** Its keys are refused since then; null: it is in use. */
+  /** From then on its keys are refused. */
   archivedAt: number | null
   deleteAt: number | null
 }
 
 export interface DeletionSlice {
-  /** Where it starts: the place of a table in the order of deletion, first 0. */
+  /** Where it starts: the place of a table in the order of deletion, from 0. */
   table: number
   /** Rows to delete at most; of runs, a fixed number. */
   most: number

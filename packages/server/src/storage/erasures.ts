@@ -46,7 +46,7 @@ export interface ErasurePreviewRow {
   runs: number
   events: number
   more: boolean
-  /** Runs that have to be searched, because no index finds them; counted up to `most`. */
+  /** Runs that no index finds; counted up to `most`. */
   toSearch: number
 }
 
@@ -56,29 +56,28 @@ export interface ErasableRun {
   events: number
   startedAt: number
   lastEventAt: number
-  /** Whether some of its events are counted for a prompt version. */
   usesPrompts: 0 | 1
-  /** Whether it is certain that it belongs to the erasure. Otherwise its payloads must be read. */
+  /** False: only its payloads can tell whether it belongs to the erasure. */
   isFound: boolean
 }
 
 export interface Erasable {
   erasure: ErasureRow
   runs: ErasableRun[]
-  /** After these, every run up to this number has been searched. */
+  /** Then every run up to this number has been searched. */
   searchedTo: number
   searched: number
-  /** The agent's usage before this hour is deleted as a whole; null: the usage of each event is subtracted. */
+  /** Before this hour the agent's usage is deleted as a whole; null: usage is subtracted event by event. */
   usageFrom: number | null
 }
 
 /** What the events of a run added to usage. */
 export interface CountedEvents {
-  /** What the run said it had before they were counted. If it says so still, it got no events since. */
+  /** Events of the run before they were counted. The same number later: no event has arrived since. */
   runEvents: number
   events: number
   usage: CountedUsage[]
-  /** The agent's usage before this hour is deleted as a whole, so only the usage of prompt versions is subtracted there; null: all usage is subtracted. */
+  /** As `usageFrom`, but usage of prompt versions is always subtracted. */
   agentFrom: number | null
 }
 

@@ -9,7 +9,7 @@ import type { RunRow } from './runs.ts'
 import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
 
-/** A judged event, flat, with everything the store needs. The payload is the JSON text as sent. */
+/** The payload is the JSON text as sent. */
 export interface NewEvent extends Numbering {
   eventId: string
   clientId: string
@@ -29,14 +29,14 @@ export interface NewEvent extends Numbering {
   latencyMs: number | null
   promptUse: PromptUse | null
   toolUse: ToolUse | null
-  /** The error that it tells; of an outcome also why the run was cancelled, which is no error. Null: neither. */
+  /** For an outcome also why the run was cancelled, which is no error. */
   failure: EventFailure | null
-  /** What it says of the question and the answer of its run. */
+  /** The question or the answer of its run. */
   said: Said | null
   traits: string | null
-  /** Only for a SCORE that says one. */
+  /** Only for a SCORE with a value. */
   score: NewScore | null
-  /** Too old to be stored, but accepted if already stored: the store looks it up and never inserts it. */
+  /** Too old to be stored, but accepted if already stored. */
   onlyIfStored: boolean
 }
 
@@ -47,7 +47,7 @@ export interface NewUsage {
   totalTokens: number
   /** Integer of 1e-9 units. */
   costNanos: number
-  /** The tokens of a call whose sender did not say what it cost, to estimate it. */
+  /** Tokens of a call without a cost, to estimate it. */
   uncosted: CallTokens | null
 }
 
@@ -66,9 +66,9 @@ export interface EventBatchRows {
   environmentId: string
   receivedAt: number
   events: NewEvent[]
-  /** Rejected items that named a run and an id. Kept for `doctor`, bounded. */
+  /** Rejected items that named a run and an id, for `doctor`. */
   rejections: RejectionRow[]
-  /** The run of all these events, as an export has it. */
+  /** When an import writes them: the run of all these events. */
   importing?: ImportedRun | undefined
 }
 
@@ -89,7 +89,7 @@ export interface RejectionRow {
   eventId: string
   code: RejectionCode
   rejectedAt: number
-  /** Number and client of a numbered event, for its run to count. */
+  /** For its run to count. */
   numbered?: { number: string; clientId: string; drops: string | null }
 }
 
@@ -107,7 +107,7 @@ export interface EventRowRead {
   spanId: string | null
   parentSpanId: string | null
   schemaVersion: string | null
-  /** How long it took, in microseconds; null if its payload does not say so. */
+  /** Null: its payload does not say. */
   latencyMicros: number | null
   /** Of a model call; null: none. */
   tokens: number | null
@@ -118,11 +118,10 @@ export interface EventRowRead {
 
 export interface StoredEvent extends EventRowRead {
   payload: string
-  /** The stored payload does not match its checksum, and `payload` is empty. */
+  /** The stored payload does not match its checksum; `payload` is empty. */
   payloadDamaged?: true
 }
 
-/** An event that a person should look at. */
 export interface ProblemEvent extends StoredEvent {
   problem: ProblemKind
 }
@@ -130,7 +129,7 @@ export interface ProblemEvent extends StoredEvent {
 export interface FoundEvent {
   run: RunRow
   event: StoredEvent
-  /** Position in the timeline, from 1. */
+  /** From 1. */
   position: number
   closedRun: boolean
 }
@@ -147,7 +146,6 @@ export interface Timeline extends EventsRead<StoredEvent> {
 export interface EventPage {
   limit: number
   pageBytes: number
-  /** Rows after this place; null for the first page. */
   after: { time: number; seq: number } | null
 }
 
@@ -160,7 +158,7 @@ export interface EventRowsPage {
 
 export interface EventFilter {
   eventType?: string | undefined
-  /** Text that the label contains. A to Z match a to z. */
+  /** Part of the label. A to Z match a to z. */
   label?: string | undefined
   /** A page ends after scanning this many rows, however few match. */
   rowsLookedAt: number

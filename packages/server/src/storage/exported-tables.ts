@@ -11,7 +11,6 @@ export interface TableParts {
   json: readonly string[]
 }
 
-/** The columns that a text in words names, with their marks. */
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '')
 const bare = (word: string): string => word.replace(/[#{}?]+$/, '')
 
@@ -40,7 +39,7 @@ const linesOf = (tables: readonly NamedTable[]) =>
 export const EXPORTED_BEFORE_RUNS = linesOf(TABLES.slice(0, RUNS))
 export const EXPORTED_AFTER_RUNS = linesOf(TABLES.slice(RUNS))
 
-/** Columns that rows of the program have, and those that follow from them. */
+/** `read`: columns of rows in the program. `computed`: those that follow from them. */
 export function columnsOf({ exported = '', kept = '', computed = '' }: Table) {
   return { read: wordsOf(`${exported} ${kept}`).map(bare), computed: wordsOf(computed) }
 }

@@ -1,6 +1,7 @@
 /**
- * Why a run failed or was cancelled, in its row, so that lists of runs are cheap: what the outcome that closed it says, or else
- * the error with the latest time, in whatever order they arrive. The message is content and has a column of its own: it goes with the payloads.
+ * Why a run failed or was cancelled, kept in its row so that lists of runs are cheap: the closing outcome, or else the
+ * latest error, whatever the order of arrival. The message is content, in a column of its own: it is removed with the
+ * payloads.
  */
 import { hash } from 'node:crypto'
 import type { FailedWith, FailurePlace } from '@tacho/contract/failure.ts'
@@ -14,7 +15,7 @@ export interface EventFailure extends FailedWith {
 export interface RunFailure extends EventFailure {
   eventId: string
   time: number
-  /** The outcome that closed the run tells it. */
+  /** From the outcome that closed the run. */
   isFinal: boolean
   failed: readonly FailedPlace[]
 }
@@ -23,7 +24,7 @@ export interface RunFailure extends EventFailure {
 interface FailedPlace {
   time: number
   errorClass: string | null
-  /** Of the message, which is content; null: there is none. */
+  /** Hash of the message, which is content; null: no message. */
   mark: string | null
   place: FailurePlace
 }
@@ -34,7 +35,6 @@ export function isError({ failure, outcome }: { failure: EventFailure | null; ou
   return failure !== null && outcome !== 'CANCELLED'
 }
 
-/** What the error of one event says about its run. */
 export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventId' | 'time' | 'isFinal'>): RunFailure {
   const { errorClass, place } = failure
   const isPlaced = place.name !== null && !at.isFinal
@@ -42,7 +42,7 @@ export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventI
   return { ...failure, ...at, failed }
 }
 
-/** The failure that a run keeps of its own and of one that was just stored: in any order the same. */
+/** The same in any order of arrival. */
 export function keptFailure(known: RunFailure | null, found: RunFailure): RunFailure {
   if (known === null) return found
   const failed = found.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...found.failed])
@@ -64,7 +64,7 @@ function latestPlaces(places: readonly FailedPlace[]): FailedPlace[] {
     .slice(0, FAILED_PLACES)
 }
 
-/** Where it happened: if its event does not say so, the tool, model or step that failed with the same error. */
+/** If its event names no place: the tool, model or step that failed with the same error. */
 export function failurePlace(failure: RunFailure): FailurePlace {
   const { errorClass, place } = failure
   if (place.name !== null) return place

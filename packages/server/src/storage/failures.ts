@@ -1,4 +1,4 @@
-/** Failures that the service sees in recorded events. Each becomes an issue record of the service, once. */
+/** Failures that the service sees in recorded events. Each becomes one issue record of the service. */
 import type { StoredEvent } from './events.ts'
 import type { IssueDecision } from './issue-records.ts'
 import type { RunRow } from './runs.ts'
@@ -37,7 +37,7 @@ export interface NewFailure {
 
 /** Joined where the failure would open one issue too many. */
 export interface BroaderGroups {
-  /** How the fingerprints of its place begin. */
+  /** Prefix of the fingerprints of its place. */
   family: string
   place: FailureGroup
   kind: FailureGroup
@@ -45,7 +45,7 @@ export interface BroaderGroups {
 
 export type FailureGroup = Pick<IssueDecision, 'fingerprint' | 'facts' | 'title'>
 
-/** What the work names: the run by its internal id, and the times of its new events. Null: the stalled rule closed it. */
+/** Internal id of the run and times of its new events. Null: the stalled rule closed it. */
 export const failureSubject = (run: string, span: TimeSpan | null): string =>
   `${run}/${span === null ? 'stalled' : `${span.from}-${span.to}${span.ends ? '/end' : ''}`}`
 

@@ -1,5 +1,4 @@
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
-/** The start of the hour (UTC). */
 export const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS

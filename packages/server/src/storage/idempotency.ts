@@ -1,5 +1,3 @@
-/** Keys that let clients repeat a request without creating anything twice. */
-
 export const IDEMPOTENCY_KEPT_MS = 24 * 60 * 60 * 1000
 
 export interface IdempotencyKey {
@@ -13,15 +11,13 @@ export interface IdempotencyClaim {
   now: number
   /** Keys claimed at or before this time are free again. */
   freeUntil: number
-  /**
-   * An unanswered claim of the same request, made at or before this time, is taken over because its process has died.
-   */
+  /** An unanswered claim of the same request, at or before this time, is taken over: its process has died. */
   deadUntil: number
 }
 
 export interface KeptReply {
   status: number
-  /** JSON text, without secrets. */
+  /** Without secrets. */
   json: string
 }
 

@@ -11,23 +11,22 @@ interface StoredRecord extends RowOf<'issue_records'> {
   recordKind: RecordKind
   status: RecordStatus
   origin: RecordOrigin
-  /** The record of the service that counts the same failure. This one is evidence. */
+  /** The service's record of the same failure, which counts. This one is evidence. */
   sameAs: string | null
-  /** `detectedAt`, but never later than the arrival. Issues are ordered by it. */
+  /** `detectedAt`, but never after the arrival. Orders issues. */
   seenAt: number
-  /** JSON text as it was sent; so is `evidence`. */
+  /** JSON text as sent; so is `evidence`. */
   payload: string
 }
 
-/** The members that a client does not send. */
-type Later = 'status' | 'statusAt' | 'failure' | 'fingerprint' | 'origin' | 'sameAs' | 'seenAt'
+type NotSent = 'status' | 'statusAt' | 'failure' | 'fingerprint' | 'origin' | 'sameAs' | 'seenAt'
 
-export interface NewIssueRecord extends Omit<StoredRecord, Later> {
+export interface NewIssueRecord extends Omit<StoredRecord, NotSent> {
   environmentId: string
 }
 
 export interface IssueRecordWhole extends StoredRecord {
-  /** The issue that has its fingerprint now, or that of the record that counts. */
+  /** The issue of its fingerprint, or of the record that counts. */
   issueId: string | null
   /** The recorded run of `runId`. */
   run: string | null
@@ -53,7 +52,7 @@ export interface RecordInReview {
 
 export interface IssueDecision {
   recordId: string
-  /** The event that a detection of a client names. If the service counted its failure, the record counts no more. */
+  /** The event that a client's detection names. If the service counted its failure, this record no longer counts. */
   reports: { runId: string; eventId: string } | null
   fingerprint: string
   facts: string

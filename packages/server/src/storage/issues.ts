@@ -12,7 +12,7 @@ export interface IssueActor {
   name: string
 }
 
-/** A change by a person. `id` identifies its entry in the activity. */
+/** `id` identifies its entry in the activity. */
 export interface IssueChange {
   id: string
   at: number
@@ -40,15 +40,14 @@ export interface IssueRow extends Omit<RowOf<'issues'>, 'stateBy'> {
 export interface IssueGroupRow extends Seen, IssueCounts {
   fingerprint: string
   facts: string
-  /** The issue it was in before it was merged. */
+  /** Its issue before the merge. */
   homeIssueId: string
 }
 
 export interface IssueWhole extends IssueRow {
   groups: IssueGroupRow[]
-  /** Issues merged into this one. */
   mergedFrom: string[]
-  /** Payloads of its earliest and its latest detection, as they were sent. */
+  /** Of its earliest and its latest detection, as sent. */
   firstPayload: string | null
   lastPayload: string | null
 }
@@ -120,12 +119,12 @@ export type SplitOutcome =
   | { outcome: 'no_issue' | 'no_such_group' | 'nothing_left' }
   | { outcome: 'merged_already'; into: string }
 
-/** `count` slots of `width` milliseconds, the first of them from `from`. */
+/** `count` slots of `width` milliseconds from `from` on. */
 export interface TrendSlots {
   from: number
   width: number
   count: number
-  /** The latest detections of each set of facts that are counted. */
+  /** Only this many latest detections of each set of facts are counted. */
   most: number
 }
 

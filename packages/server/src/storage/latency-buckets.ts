@@ -1,10 +1,10 @@
 /**
- * Latencies are counted in buckets. The bounds of neighbouring buckets differ by a factor of 2^(1/4) = 1.19. A bucket is
- * shown as its middle, so a percentile is at most 9 % from the exact one.
+ * Bounds of neighbouring buckets differ by a factor of 2^(1/4) = 1.19. A bucket is shown as its middle, so a percentile
+ * is at most 9 % off.
  */
 const PER_DOUBLING = 4
 
-/** Bucket 0 has what took less than a millisecond. */
+/** Bucket 0: less than a millisecond. */
 export function bucketOf(latencyMs: number): number {
   return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * PER_DOUBLING) + 1
 }

@@ -1,4 +1,4 @@
-/** People, their roles, invitations and sessions. A scope is a workspace, or null: the whole installation. */
+/** A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 
 export interface OperatorRow {
@@ -15,7 +15,7 @@ export interface MemberRow extends OperatorRow {
   lastSignInAt: number | null
 }
 
-/** The address of an invitation for a person who names their own: the first one of a store. */
+/** An invitation for a person who names their own address: the first one of a store. */
 export const ANY_EMAIL = ''
 
 export interface InvitationRow {
@@ -25,7 +25,7 @@ export interface InvitationRow {
   workspaceId: string | null
   role: Role
   invitedBy: string
-  /** Who invited; null: the service itself. The invitation ends with their credential, or with their right to give the role. */
+  /** Null: the service itself. The invitation ends with the inviter's credential, or their right to give the role. */
   inviter: { kind: 'operator' | 'token'; id: string } | null
   createdAt: number
   expiresAt: number
@@ -34,7 +34,7 @@ export interface InvitationRow {
 }
 
 export interface FoundInvitation extends InvitationRow {
-  /** Whether accepting it may create an account: only if the inviter has a role in the whole installation. */
+  /** Only if the inviter has a role in the whole installation. */
   createsAccount: boolean
   operator: { id: string; name: string; passwordHash: string | null } | null
 }
@@ -54,7 +54,6 @@ export interface PersonRoles {
   roles: { workspaceId: string; role: Role }[]
 }
 
-/** The person of a session, with everything that decides their permissions. */
 export interface SessionRow extends PersonRoles {
   /** SHA-256 of the token. Sessions are looked up by it. */
   id: string

@@ -17,7 +17,7 @@ export interface SlicePlace {
 }
 
 export interface PackedBlock {
-  /** The payload texts in UTF-8, one after the other, as one Brotli stream. */
+  /** Payload texts in UTF-8, concatenated, as one Brotli stream. */
   packed: Uint8Array
   places: (SlicePlace & { at: number; bytes: number })[]
 }
@@ -29,13 +29,13 @@ export interface RunSlice {
 
 export interface PackedSlice {
   number: number
-  /** Events and blocks of the run when the slice was read. */
+  /** When the slice was read. */
   events: number
   blocksBefore: number
   /** Payloads read, even if they form no block. */
   payloads: number
   blocks: PackedBlock[]
-  /** The last examined place; null: nothing was examined. */
+  /** The last examined place; null: none. */
   after: SlicePlace | null
   more: boolean
 }

@@ -1,9 +1,8 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** A page of a list. */
 export interface Page<Row> {
   rows: Row[]
-  /** Whether rows follow: the page ended at its row limit or byte limit. */
+  /** The page ended at its limit of rows or bytes. */
   more: boolean
 }
 
@@ -11,7 +10,7 @@ export function mapPage<Row, To>({ rows, more }: Page<Row>, to: (row: Row) => To
   return { rows: rows.map(to), more }
 }
 
-/** The rows that fit on a page. Reads only one more, to see whether rows follow. */
+/** Reads only one row more, to see whether rows follow. */
 export function firstRows<Row extends object>(
   found: Iterable<Row>,
   limit: number,
@@ -27,21 +26,20 @@ export function firstRows<Row extends object>(
   return { rows, more: false }
 }
 
-/** Size of its texts; everything else is small. */
+/** Of its texts; everything else is small. */
 function bytesOf(row: object): number {
   let bytes = 0
   for (const value of Object.values(row)) if (typeof value === 'string') bytes += Buffer.byteLength(value)
   return bytes
 }
 
-/** Keyset page over rows ordered by id (time-ordered UUIDs, or key ids). */
+/** Ids are time-ordered UUIDs, or key ids. */
 export interface PageById {
   limit: number
-  /** Rows after this id; null for the first page. */
+  /** Null for the first page. */
   after: string | null
 }
 
-/** All rows of a list that is ordered by id. */
 export async function* eachRow<Row extends { id: string }>(
   list: (page: PageById) => Promise<Page<Row>>,
 ): AsyncGenerator<Row> {

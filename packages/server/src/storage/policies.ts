@@ -1,4 +1,4 @@
-/** Policies of a workspace. A version never changes; deployments.ts says which one is deployed. */
+/** A version never changes; deployments.ts says which one is deployed. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 
 export interface NewPolicyRow {

@@ -1,4 +1,4 @@
-/** Prompts of a workspace. A version never changes; deployments.ts says which one is deployed. */
+/** A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
 import type { ScoreSumRow } from './scores.ts'
 import type { LatencyRow } from './usage.ts'
@@ -65,12 +65,12 @@ export interface VersionResultRow {
   completionTokens: number
   totalTokens: number
   costNanos: number
-  /** Its calls without a cost, each as of the day on which its run started. */
+  /** Each as of the day on which its run started. */
   uncosted: UncostedSum[]
-  /** Start of its first run and of its last one: the time of the run's first event with this version. */
+  /** Start of its first and its last run: the first event with this version. */
   firstAt: number
   lastAt: number
-  /** Lengths of the ended runs in milliseconds; null: no run has ended. */
+  /** Of ended runs, in milliseconds; null: no run has ended. */
   lengthP50: number | null
   lengthP95: number | null
   llm: LatencyRow | null

@@ -45,7 +45,7 @@ export interface RetentionSlice {
   reachedAt: number
 }
 
-/** External ids of runs that changed. The engine drops them from its caches. */
+/** External ids. The engine drops these runs from its caches. */
 interface Changed {
   changedRunIds: string[]
 }
@@ -56,7 +56,7 @@ export interface RemovedRuns extends Changed, DeletedEvents {
 
 export interface RemovedPayloads extends Changed {
   events: number
-  /** Runs of the slice of which something is left. */
+  /** Runs of the slice that still have rows. */
   rest: string[]
 }
 

@@ -15,7 +15,6 @@ export interface RunRow {
   agentId: string
   agentExternalId: string | null
   agentName: string
-  /** What an operator called the agent. */
   agentDisplayName: string | null
   promptTokens: number
   completionTokens: number
@@ -41,7 +40,7 @@ export interface RunRow {
   rank?: number
 }
 
-/** What sums of gaps need of a run: one request reads thousands of them. */
+/** One request reads thousands of them. */
 export type GapRow = Pick<
   RunRow,
   'id' | 'runId' | 'startedAt' | 'agentId' | 'agentName' | 'agentDisplayName' | 'recorders'
@@ -66,19 +65,19 @@ export interface RunFilter {
   to?: number | undefined
   /** Only runs of the newest requests for approval, of which this many are examined. */
   approvalsLookedAt?: number | undefined
-  /** Only runs that are stalled at this time. Needs `sift`. */
+  /** Needs `sift`. */
   stalledAt?: number | undefined
-  /** Conditions without an index: each run is checked. */
+  /** Conditions that no index answers. */
   sift?: RunSift | undefined
   /** Needs `sift`. */
   score?: ScoreFilter | undefined
   /** Only runs without a score of this name. Needs `sift`. */
   unscored?: string | undefined
-  /** So many of 100 runs. Needs `sift`. */
+  /** In percent, sampled. Needs `sift`. */
   share?: number | undefined
   /** By the mean of `score` instead of the start. */
   scoreOrder?: 'lowest' | 'highest' | undefined
-  /** Runs that ended, the greatest first, instead of by the start. */
+  /** Only ended runs, the greatest first. */
   rankedBy?: RunRanking | undefined
 }
 
@@ -90,7 +89,7 @@ export interface RunRanking {
 
 export interface RunSift {
   costNanosMin: number
-  /** From the start to the end, or to the latest event. */
+  /** To the end, or to the latest event. */
   lengthMsMin: number
   errorsMin: number
   traits: Partial<Record<TraitKind, string>>
@@ -109,7 +108,6 @@ export interface RunPage {
 export interface RunPlace {
   startedAt: number
   id: string
-  /** What the list is sorted by, if not by the start. */
   rank?: number
 }
 

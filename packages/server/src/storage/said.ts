@@ -1,6 +1,7 @@
 /**
- * The title of a run and its last answer, in its row, so that lists of runs are cheap. The title is the first question, or else
- * the label of the first step, in whatever order the events arrive. Both are content: they go with the payloads.
+ * Title and last answer of a run, kept in its row so that lists of runs are cheap. The title is the first question, or
+ * else the label of the first step, whatever the order of arrival. Both are content: they are removed with the
+ * payloads.
  */
 import type { Said } from '@tacho/contract/said.ts'
 import type { NewEvent } from './events.ts'
@@ -18,7 +19,7 @@ export interface RunSaid {
   answer: Line | null
 }
 
-/** What a run keeps of its own and of an event that was just stored. Returns the same if nothing changes. */
+/** Returns `known` if nothing changes. */
 export function keptSaid(known: RunSaid | null, { said, label, time, eventId }: SayingEvent): RunSaid {
   const line = (text: string): Line => ({ time, eventId, text })
   const { question = null, answer = null } = said ?? {}
@@ -44,7 +45,6 @@ type Place = Pick<Line, 'time' | 'eventId'>
 const isBefore = (one: Place, other: Place): boolean =>
   one.time < other.time || (one.time === other.time && one.eventId < other.eventId)
 
-/** Characters of its texts, about. */
 export function saidChars({ title, answer }: RunSaid): number {
   return [title, answer].reduce((sum, line) => sum + (line === null ? 0 : line.text.length + line.eventId.length), 0)
 }

@@ -1,4 +1,3 @@
-/** Judgements on runs and their steps, and what those of one name say of a run. */
 import { hash } from 'node:crypto'
 import type { ScoreKind } from '@tacho/contract/words.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -13,7 +12,6 @@ export interface ScoreValue {
   category: string | null
 }
 
-/** What a SCORE event says. */
 export interface NewScore extends ScoreValue {
   name: string
   comment: string | null
@@ -28,12 +26,11 @@ export type ScoreRow = RowOf<'scores'>
 
 type SentScore = Pick<ScoreRow, 'scoredAt' | 'sentAs'>
 
-/** What sums read of a score. */
 export type SummedScore = SentScore & Pick<ScoreRow, 'id' | 'name' | 'kind' | 'number' | 'category'>
 
 export interface RunScoreRow extends ScoreValue {
   name: string
-  /** Scores of this name. Of these, `number` is the mean, and kind and category are those of the latest. */
+  /** Of this name: `number` is the mean; kind and category are those of the latest. */
   count: number
   scoredAt: number
 }
@@ -44,7 +41,7 @@ export interface ScoreNameRow {
   scoredAt: number
 }
 
-/** A category of a name in one group; null: its numbers. */
+/** `category` null: the row of its numbers. */
 export interface ScoreSumRow {
   key: string
   keyName: string | null
@@ -58,16 +55,16 @@ export interface ScoreSumRow {
   total: number
 }
 
-/** Whether a row replaces the stored one of the same id: the later by time, then by id of its event. */
+/** The later by time, then by event id, replaces the stored row of the same id. */
 export function isLater(one: SentScore, other: SentScore): boolean {
   if (one.scoredAt !== other.scoredAt) return one.scoredAt > other.scoredAt
   return (one.sentAs ?? '') > (other.sentAs ?? '')
 }
 
-/** How many scores of each name a run has. */
+/** By name. */
 export type ScoreRoom = Map<string, number>
 
-/** Whether the run can keep one more of this name. It counts then. */
+/** Whether the run had room for one more of this name, which is now taken. */
 export function takeRoom(room: ScoreRoom, name: string): boolean {
   const of = room.get(name)
   const kept = room.values().reduce((sum, count) => sum + count, 0)
@@ -81,7 +78,7 @@ export function scoreId(of: Pick<ScoreRow, 'run' | 'eventId' | 'name' | 'authorK
   return hash('sha256', [of.run, of.eventId ?? '', of.name, of.authorKind, of.authorId].join('\0'))
 }
 
-/** Sums of the scores of a run, by name. The same on every engine, whatever the order in which they came. */
+/** By name. The same on every engine, whatever the order of arrival. */
 export function runScores(scores: readonly SummedScore[]): RunScoreRow[] {
   const byName = Map.groupBy(
     scores.toSorted((a, b) => (a.id < b.id ? -1 : 1)),

@@ -9,7 +9,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SearchField, SnippetPart } from '@tacho/contract/operator/search.ts'
 import type { StoredEvent } from './events.ts'
 
-/** Words that stand side by side in a field of an event; without a field, in its label or in a text of its payload. */
+/** Words side by side in `field`; null: in the label or in a text of the payload. */
 export interface SearchClause {
   field: SearchField | null
   words: string[]
@@ -64,7 +64,7 @@ function addWord(words: Word[], word: string, start: number, end: number): void 
 
 const fold = (text: string): string => text.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
 
-/** The strings and numbers of a JSON text, without the keys of its objects. Strings keep their characters. */
+/** Numbers and unescaped strings, without the keys of objects. */
 export function payloadTexts(payload: string): string[] {
   const texts: string[] = []
   for (const [text] of payload.matchAll(VALUES)) {
@@ -102,7 +102,7 @@ function payloadField(payload: string, name: 'toolName' | 'model'): string[] {
 
 const FIELDS = [null, 'tool', 'type', 'agent', 'model', 'label'] as const
 
-/** What the index of a word is made of: a space divides the field from it. */
+/** No word contains a space. */
 const term = (field: SearchField | null, word: string): string => (field === null ? word : `${field} ${word}`)
 
 export function termsOf(event: SearchedEvent): Set<string> {
@@ -123,7 +123,7 @@ export function requiredTerms(clauses: readonly SearchClause[]): string[] {
   return [...new Set(required.flatMap(({ field, words }) => words.map((word) => term(field, word))))]
 }
 
-/** A number of 32 bits. `seed` keeps the words of tenants apart. */
+/** 32 bits. `seed` keeps the words of tenants apart. */
 export function hashOf(text: string, seed = 0x811c9dc5): number {
   let hash = seed
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
@@ -132,7 +132,7 @@ export function hashOf(text: string, seed = 0x811c9dc5): number {
   return (hash ^ (hash >>> 16)) | 0
 }
 
-/** Text around the first match of an event; null if it does not match. */
+/** Text around the first match; null: no match. */
 export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[]): SnippetPart[] | null {
   const texts = new Map<SearchField | null, string[]>()
   const words = new Map<string, Word[]>()
@@ -159,7 +159,7 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
   )
 }
 
-/** Words from the first hit on that a snippet can show. A text may have a hundred thousand hits. */
+/** Only the words that a snippet can show, because a text may have a hundred thousand hits. */
 function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): readonly Word[] {
   const places = sought.map((one) => placeOf(words, one)).filter((place) => place !== -1)
   const from = Math.min(...places)
@@ -171,7 +171,7 @@ function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): re
 
 type Range = Pick<Word, 'start' | 'end'>
 
-/** The index from which on the sought words stand side by side; -1: they do not. */
+/** Where the sought words first stand side by side; -1: nowhere. */
 function placeOf(words: readonly Word[], sought: readonly string[], from = 0): number {
   for (let at = from; at + sought.length <= words.length; at++) {
     if (sought.every((word, index) => words[at + index]?.word === word)) return at

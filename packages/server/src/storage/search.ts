@@ -25,7 +25,6 @@ export interface EventSearch {
   after: SearchPlace | null
 }
 
-/** Where a result stands among the others. */
 export interface SearchPlace {
   time: number
   run: number
@@ -48,7 +47,6 @@ export interface UnindexedRun {
   /** As read: if events were added since, the run stays marked. */
   marks: number
   indexedSeq: number
-  /** Whether these are all of its events. */
   isComplete: boolean
   events: { seq: number; time: number; words: number[] }[]
 }

@@ -1,4 +1,4 @@
-/** The tables of sign-in in the sign-in library's form: few kinds of records, found and changed by conditions. */
+/** Tables in the form of the sign-in library. */
 
 export type SignInModel = 'user' | 'session' | 'account' | 'verification' | 'twoFactor'
 

@@ -1,4 +1,3 @@
-/** Simulations of policies on recorded tool calls, and the data they read. */
 import type { SimulationResult, SimulationStatus } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 
@@ -32,7 +31,7 @@ export type SimulationEnd = { at: number } & (
   | { status: 'FAILED'; error: string }
 )
 
-/** A place among the tool calls of an environment. `seq` alone is not unique across runs on every engine. */
+/** `seq` alone is not unique across runs on every engine. */
 export interface CallPlace {
   time: number
   run: string

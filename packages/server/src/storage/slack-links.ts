@@ -17,7 +17,6 @@ export interface SlackLinkRow extends SlackUser {
   changedAt: number
 }
 
-/** A Slack user who got a code. */
 export interface NewSlackCode extends SlackUser {
   id: string
   environmentId: string

@@ -10,7 +10,7 @@ export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 
 /** Longer than nearly every model call and tool: many environments never choose a rule. */
 const DEFAULT_CLOSE_MINUTES = 60
 
-/** Minutes without an event after which the rule of an environment closes a run. Null: it has none of its own. */
+/** Null: the environment has no rule of its own. */
 export function closeAfterMinutes(rule: StalledRuleRow | null): number {
   return rule?.idleMinutes ?? DEFAULT_CLOSE_MINUTES
 }

@@ -1,11 +1,11 @@
 /**
- * Every table, once: its key, how its rows leave, and its place in a copy and in an export. Tests compare it with the schemas
- * of both engines. Ordered so that each row's references already exist.
+ * Every table, once. Tests compare it with the schemas of both engines. Ordered so that each row's references already
+ * exist.
  */
 export type Engine = 'sqlite' | 'postgres'
 
 export interface Table {
-  /** Unique and never null. A copy reads rows in this order; an export too, without the tenant that it begins with. */
+  /** Unique and never null. A copy reads rows in this order; an export too, without the tenant. */
   key: readonly string[]
   /** A faster order for this engine, because its rows are stored that way. Also unique. */
   walk?: Partial<Record<Engine, readonly string[]>>
@@ -20,7 +20,7 @@ export interface Table {
   /** Why rows stay, or how they are removed if not by the plain rule. */
   note: string
   isCopied: boolean
-  /** The type of its lines in an export. A table that has one lists all its columns but the tenant. */
+  /** The type of its lines in an export, which has all its columns but the tenant and those below. */
   line?: string
   /** In words: a column with numbers ends with #, one with JSON with {}, and one that can be null, then, with ?. */
   exported?: string

@@ -1,6 +1,6 @@
 /**
- * What a run is found by, besides its own fields: the tools, models, policies and prompt versions that its events name.
- * Stored in the row of the run as lines, one per name, because a page of runs examines many rows.
+ * What a run is found by, besides its own fields. Lines in the row of the run, one per name, because a page of runs
+ * examines many rows.
  */
 
 export const TRAIT_KINDS = ['tool', 'model', 'policy', 'prompt'] as const
@@ -16,10 +16,10 @@ export function traitLine(kind: TraitKind, name: string): string {
 export const soughtTrait = (kind: TraitKind, name: string): string => `\n${traitLine(kind, name)}`
 
 export const NO_TRAITS = '\n'
-/** Characters of the traits of one run. Names beyond this are not kept. */
+/** Of one run. Names beyond this are not kept. */
 export const TRAITS_CHARS = 4_096
 
-/** Adds the traits of an event to a run's. Returns the same text if none is new. */
+/** Returns the same text if none is new. */
 export function addTraits(traits: string, ofEvent: string): string {
   if (traits.includes(`\n${ofEvent}`)) return traits
   return ofEvent.split(/(?<=\n)/).reduce((all, line) => {

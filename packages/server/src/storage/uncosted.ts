@@ -1,8 +1,4 @@
-/**
- * The tokens of model calls whose sender did not say what they cost, by model and length of context: what an estimate
- * needs. A run keeps them, by prompt version too, as one text, because most runs use one model and version.
- */
-/** Tokens of one or more model calls, in parts that are priced differently. No token is in two parts. */
+/** Tokens of model calls, in parts that are priced differently. No token is in two parts. */
 export interface TokenParts {
   input: number
   cacheRead: number
@@ -14,7 +10,7 @@ export interface TokenParts {
 }
 
 export interface CallTokens extends TokenParts {
-  /** The largest threshold of long contexts that the input of the call exceeds; 0 if none. */
+  /** The largest long-context threshold that the call's input exceeds; 0: none. */
   context: number
 }
 
@@ -24,8 +20,9 @@ export interface UncostedCalls extends CallTokens {
   calls: number
 }
 
+/** A run keeps these as one text, because most runs use one model and version. */
 export interface RunCalls extends UncostedCalls {
-  /** The prompt version that the calls name. Null: they name none, or the run has too many. */
+  /** Null: the calls name none, or the run has too many. */
   versionId: string | null
 }
 
@@ -38,15 +35,15 @@ export const TOKEN_PARTS = [
   'reasoning',
 ] as const satisfies readonly (keyof TokenParts)[]
 
-/** Calls without a cost in an hour or a day, from `at` on. */
+/** In an hour or a day, from `at` on. */
 export interface UncostedSum extends UncostedCalls {
   at: number
 }
 
-/** Beyond this many models, contexts and versions of a run, calls count as calls of an unknown model. */
+/** Calls beyond this many models, contexts and versions count as calls of an unknown model. */
 const MOST_PER_RUN = 40
 
-/** Adds a call in place. Returns whether the list got longer. */
+/** Changes `list` in place. Returns whether it got longer. */
 export function addUncosted(
   list: RunCalls[],
   { model, versionId }: Pick<RunCalls, 'model' | 'versionId'>,

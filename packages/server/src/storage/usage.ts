@@ -47,7 +47,7 @@ export interface UsagePointRow {
   tool: LatencyRow | null
 }
 
-/** In milliseconds, at most 9 % from the exact percentile. */
+/** In milliseconds, at most 9 % off. */
 export interface LatencyRow {
   calls: number
   p50: number

@@ -43,7 +43,7 @@ export function uuidv7At(time: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-/** UUIDv5 (RFC 9562 5.5): the same namespace and name always give the same id. A page of events computes hundreds. */
+/** RFC 9562 5.5. A page of events computes hundreds. */
 export function uuidv5(namespace: string, name: string): string {
   const input = Buffer.allocUnsafe(16 + Buffer.byteLength(name))
   input.write(namespace.replaceAll('-', ''), 'hex')

@@ -16,7 +16,7 @@ export interface WebhookRow {
   createdAt: number
   disabledAt: number | null
   disabledReason: string | null
-  /** Deliveries deleted unsent, because newer ones exceeded the bound. */
+  /** Deleted unsent, because newer ones exceeded the bound. */
   droppedDeliveries: number
 }
 

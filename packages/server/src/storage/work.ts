@@ -44,7 +44,7 @@ export interface SharedWorkItem extends WorkItem {
 
 export interface WorkClaim {
   kind: WorkKind
-  /** Identifies the claiming process; unique among running ones. */
+  /** The claiming process; unique among running ones. */
   owner: string
   now: number
   leaseUntil: number
@@ -68,6 +68,6 @@ export interface WorkBacklog {
   kind: WorkKind
   items: number
   due: number
-  /** Since when the oldest of them is due; null if none is due. */
+  /** Null: none is due. */
   dueSince: number | null
 }

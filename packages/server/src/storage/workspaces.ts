@@ -1,5 +1,3 @@
-/** Workspaces: an organisation's people, prompts and policies, and its environments. */
-
 export interface NewWorkspaceRow {
   id: string
   name: string
@@ -7,7 +5,7 @@ export interface NewWorkspaceRow {
 }
 
 export interface WorkspaceRow extends NewWorkspaceRow {
-  /** The keys of its environments are refused since then; null: it is in use. */
+  /** From then on the keys of its environments are refused. */
   archivedAt: number | null
 }
 

@@ -1,4 +1,4 @@
-/** Table checksums that do not depend on row order or engine. */
+/** Independent of row order and engine. */
 import { hash } from 'node:crypto'
 import type { Row } from './side.ts'
 import { valueText } from './value-text.ts'
@@ -14,7 +14,7 @@ export function newChecksum(): Checksum {
   return { rows: 0, sum: 0n }
 }
 
-/** Adds rows. A value is hashed as text, so an integer has one hash in any column type. */
+/** Values are hashed as text, so an integer has one hash in any column type. */
 export function addRows(checksum: Checksum, columns: readonly string[], rows: readonly Row[]): void {
   for (const row of rows) {
     const values = columns.map((column) => valueText(row[column]))

@@ -29,7 +29,7 @@ export interface CopyReport {
 
 /** A batch of the largest payloads is in memory twice. */
 const ROWS_PER_BATCH = 500
-/** The secret that signs page cursors. */
+/** This secret signs page cursors. */
 const CURSORS = 'cursors'
 
 export async function copyStore(source: Source, target: Target, watch: CopyWatch = {}): Promise<CopyReport> {
@@ -106,7 +106,7 @@ async function refuseOther(state: CopyState, source: Source, target: Target, exp
   )
 }
 
-/** The columns that both have. The copy must know every column that only one has. */
+/** The columns that both have. A column that only one has must be in `only`. */
 async function columnsOf(source: Source, target: Target): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>()
   for (const { name, only = {} } of COPIED_TABLES) {
@@ -116,7 +116,7 @@ async function columnsOf(source: Source, target: Target): Promise<Map<string, st
       (column) => !(from.has(column) && to.has(column)) && !known.includes(column),
     )
     if (differing.length > 0 || to.size === 0) throw new Error(`${name} differs in ${differing.join(', ')}`)
-    // The copy computes what only the target has, and skips what each embedded store makes for itself.
+    // The copy computes columns that only the target has, and skips what each embedded store makes for itself.
     columns.set(name, [...to.keys()].filter((column) => from.has(column) || only.postgres?.includes(column)).toSorted())
   }
   return columns
@@ -136,7 +136,7 @@ async function copyTable(context: Context, table: NamedTable, onRows: (rows: num
   await target.write(table.name, columns, [], state)
 }
 
-/** The source's rows in the target's form. Reads ahead while the previous rows are written. */
+/** In the target's form. Reads ahead while the previous rows are written. */
 async function* walk({ source, target, columns, rowsPerBatch }: Context, table: NamedTable, from: TableProgress) {
   const order = walkOf(table, source.engine)
   const wanted = (columns.get(table.name) ?? []).filter(

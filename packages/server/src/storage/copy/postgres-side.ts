@@ -1,4 +1,4 @@
-/** A database as source or target of a copy. A source is read in one snapshot. */
+/** A source is read in one snapshot. */
 import pg from 'pg'
 import { checkApplied, COPYING, COPYING_VERSION } from '../sql/migrations.ts'
 import { parseAddress } from '../postgres/address.ts'

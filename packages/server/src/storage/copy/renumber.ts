@@ -1,7 +1,7 @@
 /**
- * Renumbers the seqs of events. In the embedded engine they are the arrival order of the whole store; in PostgreSQL, of
- * each run. So PostgreSQL can keep them. In the embedded engine, each run's events get a separate range, with the same
- * order and gaps. The result depends only on the source, so it can be verified.
+ * The embedded engine numbers the events of the whole store in the order of arrival; PostgreSQL, those of each run. So
+ * PostgreSQL can keep the seqs. In the embedded engine, each run's events get a range of their own, with the same order
+ * and gaps. The result depends only on the source, so it can be verified.
  */
 import { StoreRefused } from '../store.ts'
 import type { Numbering, Row, Side } from './side.ts'
@@ -10,7 +10,7 @@ export function firstNumbering(): Numbering {
   return { next: 1, run: null, offset: 0 }
 }
 
-/** Changes the `seq` of events that arrive run by run. Returns the state for the next rows. */
+/** The rows arrive run by run. Returns the state for the next rows. */
 export async function renumberEvents(rows: Row[], source: Side, before: Numbering): Promise<Numbering> {
   const runs = new Map(rows.map((row) => [Number(row['run']), String(row['environment_id'])]))
   if (before.run !== null) runs.delete(before.run)
@@ -30,16 +30,14 @@ export async function renumberEvents(rows: Row[], source: Side, before: Numberin
   return { next, run, offset }
 }
 
-/** The database numbers the events of each run, in 32 bits. The embedded engine numbers all events of the store, in 53. */
+/** PostgreSQL stores seqs in 32 bits, the embedded engine in 53. */
 const LARGEST_SEQ = 2 ** 31 - 1
 
-/** Throws a StoreRefused if the target cannot hold the seqs. */
 export function checkSeqs(rows: readonly Row[], target: Side): void {
   if (target.engine !== 'postgres' || rows.every((row) => Number(row['seq']) <= LARGEST_SEQ)) return
   throw new StoreRefused(`The store numbers its events beyond ${LARGEST_SEQ}, which ${target.place} cannot hold.`)
 }
 
-/** Updates the references from runs to the seqs of their events. */
 export async function renumberRuns(rows: Row[], source: Side, target: Side): Promise<void> {
   const ids = new Map(rows.map((row) => [Number(row['number']), String(row['environment_id'])]))
   const from = await source.seqSpans(ids)

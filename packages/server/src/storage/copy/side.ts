@@ -1,4 +1,3 @@
-/** One of the two stores of a copy, as the copy algorithm sees it. */
 import type { NamedTable, Engine } from '../tables.ts'
 
 export type Value = string | number | Buffer | null
@@ -13,7 +12,7 @@ export interface CopyState {
   source: string
   startedAt: number
   finishedAt: number | null
-  /** Rows of the source by table, counted at the start. */
+  /** By table, counted at the start. */
   expected: Record<string, number>
   progress: Record<string, TableProgress>
 }
@@ -27,7 +26,7 @@ export interface TableProgress {
 
 export interface Numbering {
   next: number
-  /** The run of the last row, and the offset added to its seqs. */
+  /** `run`: of the last row. `offset`: added to its seqs. */
   run: number | null
   offset: number
 }
@@ -46,7 +45,7 @@ export interface Side {
 }
 
 export interface Source extends Side {
-  /** Identifies the store: the same wherever it is stored, and unique. */
+  /** Unique, and the same wherever the store lies. */
   identity(): Promise<string>
   /** Throws a StoreRefused if another process may have written during the copy. */
   checkUnused(): Promise<void>
@@ -56,12 +55,12 @@ export interface Target extends Side {
   state(): Promise<CopyState | null>
   /** Marks the store, so that no server opens it before the copy ends. */
   begin(state: CopyState): Promise<void>
-  /** Writes rows and the new state in one transaction. */
+  /** In one transaction. */
   write(table: string, columns: readonly string[], rows: readonly Row[], state: CopyState): Promise<void>
   finish(state: CopyState): Promise<void>
 }
 
-/** The table for the target's copy state; the same SQL for both engines. */
+/** The same SQL for both engines. */
 export const COPIES = `CREATE TABLE IF NOT EXISTS copies (
   id integer PRIMARY KEY CHECK (id = 1),
   state text NOT NULL

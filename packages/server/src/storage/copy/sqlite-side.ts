@@ -1,4 +1,4 @@
-/** The embedded store as source or target of a copy. The copy holds the directory's lock, so no server runs on it. */
+/** The copy holds the directory's lock, so no server runs on it. */
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'

@@ -1,6 +1,6 @@
 import type { Value } from './side.ts'
 
-/** A value as text: the same on every engine, and exact. */
+/** Exact, and the same on every engine. */
 export function valueText(value: Value | undefined): string | null {
   if (value === null || value === undefined) return null
   return Buffer.isBuffer(value) ? value.toString('base64') : String(value)

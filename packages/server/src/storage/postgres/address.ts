@@ -1,4 +1,3 @@
-/** Parses a database address, and decides how connections are encrypted and verified. */
 import { readFileSync } from 'node:fs'
 import type { ClientConfig } from 'pg'
 import { StoreRefused } from '../store.ts'
@@ -12,8 +11,8 @@ const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
 const OTHER_PARAMETERS = ['host', 'application_name']
 
 /**
- * Reads `postgres://user:password@host:port/database?sslmode=…`. The modes have libpq's meaning. `prefer` and `allow`
- * are refused because they guarantee nothing. Without sslmode, connections are not encrypted.
+ * `postgres://user:password@host:port/database?sslmode=…`, with libpq's modes. `prefer` and `allow` are refused because
+ * they guarantee nothing. Without sslmode, connections are not encrypted.
  */
 export function parseAddress(given: string): Address {
   const url = URL.parse(given)

@@ -34,7 +34,7 @@ import { statement } from './statement.ts'
 
 /** An agent's unchanged name gets a new time only after this interval, because its row is hot. */
 const AGENT_REFRESH_MS = 1_000
-/** Most concurrent transactions. Each has separate rollup rows. */
+/** Each concurrent transaction has separate rollup rows. */
 export const WRITERS_PER_NODE = 64
 const CACHE_BYTES = 8 * 1_048_576
 
@@ -62,8 +62,8 @@ const OPEN_RUNS: InsertedTable = {
 }
 
 /**
- * The row of one key. Only that key's index has this order, so the planner uses it whatever the statistics say. With
- * equality on a new table, it may scan another index of the tenant.
+ * Only this key's index has this order, so the planner uses it whatever the statistics say. With equality on a new
+ * table, it may scan another index of the tenant.
  */
 const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
 const runOf = (selected: string, runId: string) =>
@@ -72,9 +72,9 @@ const eventOf = (selected: string, run: string, eventId: string) =>
   `(SELECT ${selected} FROM events AS e WHERE e.environment_id = $1 AND e.run = ${run} AND ${oneOf('e.event_id', eventId)})`
 
 /**
- * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each run
- * comes with those of its ids that are stored. The lookup sees the store as of the statement's start, not what others
- * stored while it waited for a lock. In that case the copy violates the primary key, and the transaction starts again.
+ * `$2`: runs, the number each gets if this transaction opens it, and event ids. Runs are locked in that order. Each
+ * comes with those of its ids that are stored, as of the statement's start: if another transaction stored some while
+ * this one waited for a lock, the copy violates the primary key, and the transaction starts again.
  */
 const LOCK_RUNS = statement(`SELECT r.*, s.stored FROM jsonb_array_elements($2::jsonb) AS x,
   LATERAL ${runOf(`${STORED_RUN}, last_seq AS "lastSeq"`, 'x->>0')} FOR NO KEY UPDATE) AS r,
@@ -91,11 +91,11 @@ const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSa
   LATERAL ${eventOf('*', '(x->>0)::bigint', 'x->>1')} AS e
   ${withEnvelope({ dialect: 'postgres' }, '$1')}`)
 
-/** A node takes this many numbers at once. It is the step of the sequence. */
+/** The step of the sequence: a node takes this many numbers at once. */
 const NUMBERS_TAKEN = 1_000
 const TAKE_NUMBERS = statement("SELECT nextval('numbers') AS first")
 
-/** The connection of a transaction, and what to call once its end has been sent. */
+/** Call `onSent` once the transaction's end has been sent. */
 export interface BatchConnection {
   pipeline: Pipeline
   onSent(): void
@@ -103,7 +103,7 @@ export interface BatchConnection {
 
 export function postgresAppendEngine(connections: Connections, nodeSlot: () => number): AppendEngine<BatchConnection> {
   const writers = new Set<number>()
-  /** Existing runs, which need no insert. This saves useless inserts when runs send many small batches. */
+  /** They need no insert, which saves work when runs send many small batches. */
   const knownRuns: KnownRuns = new LRUCache({
     maxSize: CACHE_BYTES,
     sizeCalculation: (_, place) => entryBytes(place.length),
@@ -146,7 +146,7 @@ function beginning(environmentIds: string[]): string {
   return ['BEGIN', ...environmentIds.map((id) => keepRemovalsWaiting(pg.escapeLiteral(id)))].join('; ')
 }
 
-/** A node takes the numbers of runs and envelopes in portions. Those that it does not use are never used. */
+/** A node takes numbers in portions. Those that it does not use stay unused. */
 function numberTaker() {
   let [next, end] = [0, 0]
   return async (client: PoolClient, count: number): Promise<number[]> => {
@@ -244,7 +244,7 @@ function operations(
   }
 
   const changeRuns: AppendTransaction['changeRuns'] = async (environmentId, runs) => {
-    // A new run was opened with the totals of all its events. Only differing retries and rejections are added later.
+    // A new run was opened with the totals of all its events. Differing retries and rejections are added later.
     const isLater = ({ isNew, differingRetries, recorders }: RunState) =>
       !isNew || differingRetries > 0 || recorders.some(({ rejected }) => rejected > 0)
     const rows = runs.filter(isLater).map(runRow)
@@ -260,7 +260,7 @@ type LockedRun = StoredRun & { lastSeq: number; stored: string[] | null }
 /** Ids never contain NUL, so it can separate two. */
 const keyOf = ({ runId, eventId }: Pick<NewEvent, 'runId' | 'eventId'>): string => `${runId}\0${eventId}`
 
-/** The row of a new run: all its events are new too, so they are counted here. */
+/** All events of a new run are new too, so they are counted here. */
 function rowWith(run: RunState, events: readonly NewEvent[]): Row {
   events.forEach((event, index) => addEvent(run, index + 1, event))
   run.openedEvents = events.length

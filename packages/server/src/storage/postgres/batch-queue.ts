@@ -14,9 +14,9 @@ import type { Committed } from '../sql/append/append.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError } from '../store.ts'
 
-/** Most connections that one tenant may write on at a time. */
+/** At a time, for one tenant. */
 const TRANSACTIONS_PER_ENVIRONMENT = 4
-/** Enough that what a commit costs weighs little, few enough that those behind do not wait long. */
+/** Enough to share the cost of a commit, and few enough that the batches behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
 const BYTES_PER_COMMIT = 8 * 1_048_576
 /** Fewer events than this wait for the next transaction if SMALL_TRANSACTIONS are running. */
@@ -86,20 +86,20 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
     return promise
   }
 
-  /** After the requests that have arrived with this one, so that they share a commit. */
+  /** After the requests that arrived with this one, so that they share a commit. */
   function startSoon(): void {
     if (!isDue) setImmediate(start)
     isDue = true
   }
 
-  /** Starts one transaction in each turn of the event loop, because encoding its rows takes a millisecond. */
+  /** One transaction in each turn of the event loop, because encoding its rows takes a millisecond. */
   function start(): void {
     isDue = false
     if (active >= transactions) return
     for (const [environmentId, environment] of environments) {
       const { taken, pipeline } = take(environment, transactions - active)
       if (taken.length === 0) continue
-      // To the end: others come first the next time.
+      // To the end of the map: others come first the next time.
       environments.delete(environmentId)
       environments.set(environmentId, environment)
       void perform(environmentId, environment, taken, pipeline ?? openPipeline())
@@ -148,8 +148,8 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
 }
 
 /**
- * Takes waiting batches that are worth a transaction, and those that share runs with them. `pipeline`: where it must
- * follow another transaction. `free`: transactions that may begin now.
+ * Batches that are worth a transaction, with those that share their runs. `pipeline`: where it must follow another
+ * transaction. `free`: transactions that may begin now.
  */
 function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: number) {
   const [taken, left]: [Queued[], Queued[]] = [[], []]
@@ -183,7 +183,7 @@ function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: 
   return { taken, pipeline }
 }
 
-/** The pipeline of the transactions that write to these runs; `busy`: they cannot be followed now. */
+/** `busy`: the transactions that write to these runs cannot be followed now. */
 function pipelineBefore<Pipeline>(
   transactions: ReadonlySet<Transaction<Pipeline>>,
   runs: ReadonlySet<string>,

@@ -1,6 +1,6 @@
 /**
- * Distributes a store over a Citus cluster, by tenant. Data tables have an environment_id of type uuid: all rows of a
- * tenant, in every table, are on one machine. All other tables stay on the coordinator.
+ * A Citus cluster distributes data tables, those with an environment_id of type uuid: all rows of a tenant, in every
+ * table, are on one machine. All other tables stay on the coordinator.
  */
 import type { Client } from 'pg'
 import { StoreRefused } from '../store.ts'
@@ -12,13 +12,13 @@ const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
 
 const FIRST = 'runs'
 
-/** The distributed tables. The first is the one the others are colocated with. */
+/** The others are colocated with the first. */
 export async function dataTables(client: Pick<Client, 'query'>): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(DATA_TABLES)
   return [FIRST, ...rows.map(({ name }) => name).filter((name) => name !== FIRST)]
 }
 
-/** The statement that distributes a table. Existing rows are moved. */
+/** Existing rows are moved. */
 export function distribution(table: string): string {
   const beside = table === FIRST ? 'none' : `${SCHEMA}.${FIRST}`
   return `SELECT create_distributed_table('${SCHEMA}.${table}', 'environment_id', colocate_with => '${beside}')`
@@ -34,7 +34,7 @@ export async function distribute(client: Pick<Client, 'query'>): Promise<string[
   return due
 }
 
-/** Distributes the tables of a new migration if the others are distributed. */
+/** After a migration, if the other tables are distributed. */
 export async function distributeNew(client: Pick<Client, 'query'>): Promise<void> {
   if ((await isCitus(client)) && (await distributedTables(client)).includes(FIRST)) await distribute(client)
 }

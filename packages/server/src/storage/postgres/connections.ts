@@ -1,4 +1,4 @@
-/** The connections of a node. Settings are applied when a connection opens; a broken connection is never reused. */
+/** Settings are applied when a connection opens; a broken connection is never reused. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../store.ts'
 import { connectError, isPoolBusy, keepsConnection, storageError } from './errors.ts'
@@ -9,7 +9,7 @@ export interface Timeouts {
   connectMs: number
   statementMs: number
   lockMs: number
-  /** The database ends the transaction of a silent node after this, and frees its rows. */
+  /** The database ends a silent node's transaction after this, and frees its rows. */
   idleInTransactionMs: number
 }
 
@@ -21,7 +21,7 @@ export interface ConnectionsOptions {
 }
 
 export interface Connections {
-  /** Runs `work` on a separate connection. Rejects with a StorageError if the store failed. */
+  /** Rejects with a StorageError if the store failed. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   pipeline(): Pipeline
@@ -30,9 +30,9 @@ export interface Connections {
 }
 
 /**
- * Transactions on one connection, in order. The next one begins as soon as the end of the one before has been sent, so
- * the database never waits for this process between them. PostgreSQL executes them in order, so the next one waits for
- * no lock and sees what the one before stored.
+ * Transactions on one connection, in order. The next one is sent once the end of the one before has been sent, so the
+ * database never waits for this process between them. It executes them in order, so the next one waits for no lock and
+ * sees what the one before stored.
  */
 export interface Pipeline {
   transaction<Result>(work: Work<Result>, end: End, onSent: () => void, begin?: string): Promise<Result>
@@ -41,13 +41,13 @@ export interface Pipeline {
 export type End = 'commit' | 'rollback'
 export type Work<Result> = (client: PoolClient, atCommit: AtCommit) => Promise<Result>
 
-/** The schema of our tables, so that a database can be shared. */
+/** Our own schema, so that a database can be shared. */
 export const SCHEMA = 'tacho'
 
 /**
- * Disables plans that this service never needs, because each statement has an index in its own order. Statistics cover
- * all tenants together, and a new table has none. So an environment or run with millions of rows may look small, and
- * these plans would read and sort all rows of a tenant for one page. postgres-plans.test.ts checks this.
+ * Plans that this service never needs, because each statement has an index in its own order. Statistics cover all
+ * tenants together, and a new table has none, so a large environment or run may look small, and these plans would read
+ * and sort all rows of a tenant for one page. postgres-plans.test.ts checks this.
  */
 export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
 
@@ -62,10 +62,10 @@ const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_conf
 
 const SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const INT8 = 20
-/** The database times out first, with a reason. This timeout is for a silent database. */
+/** For a silent database. Otherwise the database times out first, with a reason. */
 const SILENCE_MS = 5_000
 
-/** Our numbers are exact in JavaScript, because sums saturate at the largest exact integer. */
+/** Exact in JavaScript, because sums saturate at the largest exact integer. */
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
@@ -96,7 +96,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     pipeline: true,
     onConnect: (client) => client.query(SETTINGS) as unknown as void,
   })
-  // An error on an idle connection is not lost: the next user gets it.
+  // The next user of the connection gets the error.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
 
@@ -125,7 +125,7 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
     }
   }
 
-  /** Returns the result before the transaction ends, because only the connection waits for that. */
+  /** The result is returned before the transaction ends: only the connection waits for that. */
   async function snapshot<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     use(async (client) => {
@@ -198,8 +198,8 @@ interface Lease {
 export type AtCommit = (statement: Promise<unknown>) => void
 
 /**
- * Runs `work` in a transaction. A failed one is rolled back if the connection still answers. Statements given to
- * `atCommit` are sent together with the commit; if one fails, nothing is committed. `begin` may be followed by statements.
+ * A failed transaction is rolled back if the connection still answers. Statements given to `atCommit` are sent with the
+ * commit; if one fails, nothing is committed. `begin` may be followed by statements.
  */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
@@ -224,7 +224,7 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
     await Promise.allSettled(sent)
     throw await rolledBack(client, failure.behind(error))
   }
-  // It also ends a failed transaction. After that, the connection may belong to the next one.
+  // COMMIT also ends a failed transaction. After `onSent`, the connection may belong to the next one.
   const ended = end === 'commit' ? commit(client) : client.query('ROLLBACK')
   onSent()
   const settled = await Promise.allSettled([...sent, ended])
@@ -233,7 +233,7 @@ export async function inTransaction<Result, Client extends pg.ClientBase>(
   return result
 }
 
-/** Returns the error that ended the transaction. If the rollback fails too, the connection is closed, which also ends it. */
+/** If the rollback fails too, the connection is closed, which also ends the transaction. */
 async function rolledBack(client: pg.ClientBase, error: unknown): Promise<unknown> {
   if (keepsConnection(error) && client.getTransactionStatus() !== 'I') {
     await client.query('ROLLBACK').catch(() => undefined)
@@ -241,7 +241,7 @@ async function rolledBack(client: pg.ClientBase, error: unknown): Promise<unknow
   return error
 }
 
-/** Commits, or throws. After a failed statement, COMMIT reports no error but commits nothing. */
+/** After a failed statement, COMMIT reports no error but commits nothing. */
 async function commit(client: pg.ClientBase): Promise<void> {
   const { command } = await client.query('COMMIT')
   if (command !== 'COMMIT') throw new StorageError('storage_unavailable', 'The transaction could not be committed')

@@ -1,21 +1,20 @@
-/** Classifies PostgreSQL errors: bad data, a lost race, a failed store, or a bug. */
 import { DatabaseError } from 'pg'
 import { StatementTimeout, StorageError, type StorageErrorCode } from '../store.ts'
 
 /** SQLSTATE classes: data exception, integrity constraint violation, program limit exceeded (an index row too long). */
 const DATA_CLASSES = ['22', '23', '54']
-/** Serialization failure and deadlock: retrying the transaction may succeed at once. */
+/** Serialization failure and deadlock: a retry may succeed at once. */
 const RACES = ['40001', '40P01']
 const UNIQUE_VIOLATION = '23505'
 /** Citus repeats the message of a failed COPY without its code, as an internal error. The message names the key of the shard. */
 const INTERNAL_ERROR = 'XX000'
 const KEY_OF_SHARD = /"\w+_pkey_\d+"/
-/** How libpq says that a connection is lost. Citus passes it on, as an internal error, when it loses one to a worker. */
+/** libpq's words for a lost connection. Citus passes them on, as an internal error, when it loses one to a worker. */
 const LOST_WORKER =
   /SSL SYSCALL error|invalid socket|server closed the connection|connection not open|could not (?:receive|send) data/
 /** Connection exception, authorization, insufficient resources, operator intervention, system error. */
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
-/** The statement that failed is not known. Citus passes this on from a worker that lost its transaction. */
+/** The failed statement is unknown. Citus passes this on from a worker that lost its transaction. */
 const IN_FAILED_TRANSACTION = '25P02'
 /**
  * Read only (a failover's other side), failed transaction, lock not available, object not in prerequisite state, not
@@ -42,28 +41,28 @@ const CANCELLED = '57014'
 /** pg's message when all connections of a pool stay busy. */
 const POOL_BUSY = 'timeout exceeded when trying to connect'
 
-/** Whether the values, not the store, made a statement fail. Such a statement always fails. */
+/** The values, not the store, made the statement fail, and always will. */
 export function isDataError(error: unknown): boolean {
   return error instanceof DatabaseError && DATA_CLASSES.includes(error.code?.slice(0, 2) ?? '')
 }
 
-/** Whether another transaction interfered, so that a retry will probably succeed. */
+/** Another transaction interfered: a retry will probably succeed. */
 export function isRace(error: unknown): boolean {
   return error instanceof DatabaseError && RACES.includes(error.code ?? '')
 }
 
-/** Whether a row of that key already exists, in a table whose writers always check first. */
+/** The key exists already, in a table whose writers always check first. */
 export function isTaken(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   return error.code === UNIQUE_VIOLATION || (error.code === INTERNAL_ERROR && KEY_OF_SHARD.test(error.message))
 }
 
-/** Whether a statement failed only because an earlier one in its transaction did. */
+/** The statement failed only because an earlier one in its transaction did. */
 export function followsFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
-/** Whether the connection can be reused after this error, once its transaction is rolled back. */
+/** Once its transaction is rolled back. */
 export function keepsConnection(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
@@ -81,7 +80,7 @@ function isNetworkError(error: unknown): boolean {
   return NETWORK_CODES.test(code ?? '') || LOST_CONNECTION.has(message)
 }
 
-/** The error of a connection attempt. Before the connection exists, only the path to the database can fail. */
+/** Before the connection exists, only the path to the database can fail. */
 export function connectError(error: unknown): unknown {
   if (error instanceof StorageError || error instanceof DatabaseError || isPoolBusy(error)) return storageError(error)
   return unreachable(error)

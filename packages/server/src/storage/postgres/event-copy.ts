@@ -38,11 +38,11 @@ const SHORT_CHARS = 100
 
 export interface EventCopy {
   add(placed: PlacedEvent, seq: number): void
-  /** Sends the added events. Rejects if the database refuses a row, and then stores none. */
+  /** Rejects if the database refuses a row, and then stores none. */
   send(client: ClientBase): Promise<void>
 }
 
-/** Encodes events of one environment. The caller later chooses which to send. */
+/** Of one environment. The caller later chooses which to send. */
 export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]): EventCopy {
   const received = new Map<NewEvent, number>()
   for (const { receivedAt, events } of batches) {
@@ -80,7 +80,7 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
   }
 }
 
-/** Rows of the buffer. `session`: that of the last row, if it has one that differs from its run's. */
+/** `session`: that of the last row, if it differs from its run's. */
 interface Piece {
   from: number
   end: number
@@ -99,7 +99,7 @@ function textValue(text: string): Buffer {
   return value
 }
 
-/** Sends encoded rows with their statement, without waiting for the database to request them. */
+/** Sends rows with their statement, without waiting for the database to request them. */
 function copyIn(client: ClientBase, text: string, environmentId: string, rows: readonly Buffer[]): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const query = new pg.Query(text, (error: Error | null | undefined) => (error ? reject(error) : resolve()))
@@ -144,7 +144,7 @@ function writeValue(buffer: Buffer, at: number, value: string | number | null): 
   return from + bytes
 }
 
-/** A non-integer is sent as text, which the database refuses. This fails one event, not the batch. */
+/** The database refuses a non-integer sent as text. That fails one event, not the batch. */
 function writeNumber(buffer: Buffer, at: number, value: number): number {
   if (!Number.isSafeInteger(value)) return buffer.write(String(value), at)
   buffer.writeBigInt64BE(BigInt(value), at)

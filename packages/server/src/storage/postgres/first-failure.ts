@@ -1,6 +1,6 @@
 /**
- * Remembers the first error of a connection's transaction. Statements are sent without waiting for each other, so a caller
- * may await a later one first, which fails only because the transaction has failed. The database answers in order.
+ * Statements are sent without waiting for each other, so a caller may await a later one first, which fails only because
+ * the transaction has failed. The database answers in order, so the first error is the cause.
  */
 import type { EventEmitter } from 'node:events'
 import type { ClientBase, DatabaseError } from 'pg'

@@ -1,4 +1,4 @@
-/** Migrates the database to the newest schema, or refuses it. If many nodes start at once, one migrates. */
+/** If many nodes start at once, one migrates. */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
@@ -13,14 +13,14 @@ const LOCK = 0x54414348
 const LOCK_POLL_MS = 100
 const OLDEST_MAJOR = 15
 
-/** Marks a migration that is a single statement and cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
+/** Marks a migration of one statement that cannot run in a transaction, such as CREATE INDEX CONCURRENTLY. */
 const NO_TRANSACTION = '-- no transaction'
 
 export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }
 
-/** Uses a separate connection without timeouts. Returns the names of the applied migrations. */
+/** On a separate connection without timeouts. Returns the names of the applied migrations. */
 export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
@@ -50,7 +50,7 @@ async function checkServer(client: Client): Promise<void> {
   }
 }
 
-/** The database's migrations, none if it is new. Refuses a database of a newer or different version. */
+/** None if the database is new. */
 export async function appliedMigrations(client: Pick<Client, 'query'>): Promise<Applied[]> {
   const { rows: tables } = await client.query(`SELECT 1 WHERE to_regclass('${SCHEMA}.migrations') IS NOT NULL`)
   if (tables.length === 0) return []
@@ -109,8 +109,8 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
 }
 
 /**
- * The statements of a migration: each ends with a line that ends with a semicolon, outside of $$. Citus sends the whole
- * query to its workers with each change of a distributed table, so a query must be one statement.
+ * A statement ends with a line that ends with a semicolon, outside of $$. Citus sends the whole query to its workers
+ * with each change of a distributed table, so a query must be one statement.
  */
 function statementsOf(text: string): string[] {
   const statements = ['']
@@ -123,7 +123,6 @@ function statementsOf(text: string): string[] {
   return statements.filter((statement) => statement !== '')
 }
 
-/** What the database administrator must change. */
 function refusal(error: unknown): StoreRefused | null {
   if (!(error instanceof DatabaseError) || error.code !== '42501') return null
   return new StoreRefused(`Tacho may not create its tables in this database: ${error.message}.`)

@@ -17,7 +17,7 @@ export interface NodeRegistry {
   slot(): number
   alive(): number
   databaseBytes(): number | null
-  /** Milliseconds by which the database's clock is ahead of this node's, measured at the last heartbeat. */
+  /** How far the database's clock was ahead of this node's at the last heartbeat. */
   clockOffsetMs(): number
   leave(): Promise<void>
 }
@@ -38,7 +38,7 @@ const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_
     WHERE slot NOT IN (SELECT nodes.slot FROM nodes)), $1, ${NOW}, ${NOW}`)
 const LEAVE = statement('DELETE FROM nodes WHERE node_id = $1')
 /**
- * Finds our sessions that wait for the rest of a statement. The database's timeouts do not apply: it considers them
+ * Sessions of ours that wait for the rest of a statement. The database's timeouts do not apply: it considers them
  * active, not idle, and ignores cancellation within a message. The next transaction would wait for their rows.
  */
 const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -46,7 +46,7 @@ const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_a
   AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - $1 * interval '1 millisecond'`)
 const MEASURE = statement('SELECT pg_database_size(current_database()) AS bytes')
 
-/** The clock is not read from an answer slower than this, except the first. */
+/** Slower answers, except the first, do not set the clock. */
 const LONGEST_READING_MS = 1_000
 
 export interface NodeOptions {
@@ -106,7 +106,7 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
   }
 
   await beat()
-  // After a failed heartbeat, the next one follows. The connections also report an unreachable database.
+  // The next heartbeat follows a failed one. The connections also report an unreachable database.
   const timer = setInterval(
     () =>
       void beat()

@@ -1,4 +1,4 @@
-/** Opens the engine for many processes. Each keeps only caches; all data is in one PostgreSQL database. */
+/** Each process keeps only caches; all data is in one PostgreSQL database. */
 import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
@@ -22,23 +22,22 @@ import { postgresSql } from './sql.ts'
 
 export interface PostgresOptions {
   url: string
-  /** Connections of this node, in addition to one for its heartbeats. */
+  /** In addition to one connection for heartbeats. */
   poolSize?: number
   timeouts?: Partial<Timeouts>
-  /** Most bytes of events that may wait for a commit. */
+  /** Of events that wait for a commit. */
   queueBytes?: number
   waitMs?: number
   now?: () => number
-  /** Called when the database becomes unreachable, and when it is reachable again. */
   onReachable?: (reachable: boolean, why: string) => void
   onWarning?: StoreWarning
 }
 
 const MIB = 1_048_576
 const TIMEOUTS: Timeouts = { connectMs: 10_000, statementMs: 20_000, lockMs: 10_000, idleInTransactionMs: 20_000 }
-/** Attempts of a write that lost a race. */
+/** For a write that lost a race. */
 const TRIES = 3
-/** How long writes are refused after the database's disk was full. */
+/** After the database's disk was full, writes are refused for this long. */
 const FULL_MS = 5_000
 
 const inKind = ({ use, snapshot, transaction }: Connections, kind: ActKind) =>

@@ -1,4 +1,4 @@
-/** Prepares a database before it is served, on a separate connection without timeouts. */
+/** Before it is served, on a separate connection without timeouts. */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError } from 'pg'
 import { StoreRefused } from '../store.ts'
@@ -10,8 +10,8 @@ const POLL_MS = 250
 const CONNECT_MS = 5_000
 
 /**
- * Migrates the store to the newest schema, or creates it. Waits for a database that is still starting. Returns the
- * names of the applied migrations.
+ * Creates the store if needed. Waits for a database that is still starting. Returns the names of the applied
+ * migrations.
  */
 export function prepareStore(address: Address, waitMs: number): Promise<string[]> {
   return onConnection(address, waitMs, (client) => migrate(client))
@@ -61,14 +61,14 @@ const NETWORK_CODES = [
   'ENETUNREACH',
 ]
 
-/** Whether waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
+/** Waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
 function isPassing(error: unknown): boolean {
   if (error instanceof DatabaseError) return /^(57|53)/.test(error.code ?? '')
   const { code = '', message } = error as NodeJS.ErrnoException
   return NETWORK_CODES.includes(code) || /^(timeout|Connection terminated)/.test(message)
 }
 
-/** One sentence, without the password. */
+/** Without the password. */
 function refusal(shown: string, error: unknown): StoreRefused {
   const { message, code } = error as NodeJS.ErrnoException
   return new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)

@@ -1,4 +1,4 @@
-/** Statements are prepared once per connection, under a name derived from the text. */
+/** Statements are prepared once per connection, under a name from a counter. */
 
 export interface Statement {
   name: string
@@ -8,12 +8,12 @@ export interface Statement {
 const portable = new Map<string, Statement>()
 let count = 0
 
-/** A statement that numbers its parameters itself: `$1`. Call it once per text. */
+/** The text numbers its parameters itself: `$1`. Call this once per text. */
 export function statement(text: string): Statement {
   return { name: `tacho_${++count}`, text }
 }
 
-/** A portable statement, with `?` for parameters. The program has a bounded number of texts. */
+/** The program has a bounded number of texts. */
 export function portableStatement(text: string): Statement {
   let known = portable.get(text)
   if (known === undefined) {

@@ -1,6 +1,4 @@
-/**
- * Every portable act, by name. Each engine builds its methods from these. Appending events is specific to each engine.
- */
+/** Each engine builds its methods from these. Appending events is specific to each engine. */
 import type { ActKind, MethodsOf } from './act.ts'
 import type { Sql } from './sql.ts'
 import { alertsActs } from './alerts.ts'

@@ -32,7 +32,7 @@ const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRun
 
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
 
-/** What operators see as the names of agents, by external id. Agents without an event are missing. */
+/** By external id, as operators see them. Agents without an event are missing. */
 export async function findAgentNames(
   sql: Sql,
   environmentId: string,
@@ -60,7 +60,7 @@ function listAgents(
   return sql.page(text, [environmentId, environmentId, after ?? BEFORE_ALL, ...(found?.values ?? [])], limit)
 }
 
-/** A name or the id contains the text. Both engines fold only the letters A to Z. */
+/** Both engines fold only A to Z. */
 function namedLike({ dialect }: Sql, environmentId: string, search: string): { text: string; values: SqlValue[] } {
   const contains = (column: string) =>
     dialect === 'postgres' ? `strpos(lower(${column} COLLATE "C"), ?) > 0` : `instr(lower(${column}), ?) > 0`

@@ -18,7 +18,7 @@ export interface KnownAgent {
   id: string
   name: string
   nameTime: number
-  /** Newest event time of that name seen by this process; at least nameTime. */
+  /** Newest event time of that name seen by this process. */
   seenTime: number
 }
 
@@ -43,8 +43,8 @@ export function knownAgents(refreshMs: number) {
 
   return {
     /**
-     * The agent of each event, in order. New agents are stored, sorted by key, before any run is locked. So a
-     * transaction that names the same new agent waits only for its row.
+     * In the order of `events`. New agents are stored, sorted by key, before any run is locked, so a transaction that
+     * names the same new agent waits only for its row.
      */
     async open(sql: Sql, environmentId: string, events: readonly Named[], now: number): Promise<OpenAgents> {
       const places = events.map((event) => placeOf(environmentId, event))
@@ -68,7 +68,7 @@ export function knownAgents(refreshMs: number) {
       for (const [place, agent] of loaded) agents.set(ownText(place), agent)
     },
     forget: () => agents.clear(),
-    /** Notes a stored event of an agent. Returns whether its row needs an update. */
+    /** Returns whether the row of the agent needs an update. */
     note(agent: KnownAgent, { agentName, time }: Named): boolean {
       const name = shortText(agentName)
       const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime
@@ -84,7 +84,7 @@ export interface OpenAgents {
   loaded: Map<string, KnownAgent>
 }
 
-/** Returns whether the row now has the name, and no newer one. */
+/** True: the row has the name, and no newer one. */
 export async function renameAgent(sql: Sql, environmentId: string, id: string, name: string, time: number) {
   return (await sql.run(RENAME, [name, time, environmentId, id, time])) === 1
 }

@@ -71,7 +71,7 @@ async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Prom
   return 'created'
 }
 
-/** Also checks the alert at once. A budget whose measure changes gets the state `fresh`. Null: no such alert. */
+/** Also checks the alert at once. A budget whose measure changes gets the state `fresh`. */
 async function changeAlert(
   sql: Sql,
   { environmentId, id, at }: AlertRef,
@@ -80,7 +80,7 @@ async function changeAlert(
   audit: AuditEntry[],
 ): Promise<AlertRow | null> {
   if ((await find(sql, environmentId, id)) === null) return null
-  // First, because it locks the work: a check of the old rule can no longer store its result.
+  // First, because it locks the work: no check of the old rule can store its result then.
   await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: at }], RESTARTS)
   const alert = await find(sql, environmentId, id)
   if (alert === null) return null
@@ -122,12 +122,11 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   const environment = alert && (await findEnvironment(sql, environmentId))
   const workspace = environment && (await findWorkspace(sql, environment.workspaceId))
   if (!alert || !environment || !workspace) return null
-  // An archived environment is not evaluated.
   const isArchived = environment.archivedAt !== null || workspace.archivedAt !== null
   return { alert, workspaceId: workspace.id, isArchived }
 }
 
-/** From rollups and indexes only. Null: nothing to measure. Money without estimates. */
+/** From rollups and indexes only; money without estimates. Null: nothing to measure. */
 async function measureAlert(
   sql: Sql,
   environmentId: string,
@@ -183,7 +182,7 @@ async function measureAlert(
   return cost / NANOS
 }
 
-/** Stores the state, queues messages and the next check. False: the owner no longer holds the check. */
+/** False: the owner no longer holds the check. */
 async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const { environmentId, id, owner, at, state, nextAt, news } = check
   const hold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }

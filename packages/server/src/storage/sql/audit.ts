@@ -38,7 +38,7 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
   await insertRows(sql, 'audit_log', rows)
 }
 
-/** Removes ids and texts of clients from the entries about these. Actor, action and target stay. */
+/** Removes ids and texts of clients. Actor, action and target stay. */
 export async function eraseDetails(sql: Sql, environmentId: string, kind: string, targets: string[]): Promise<void> {
   for (const chunk of chunksOf(targets)) {
     const text = `UPDATE audit_log SET detail = '{"erased":true}'
@@ -47,7 +47,7 @@ export async function eraseDetails(sql: Sql, environmentId: string, kind: string
   }
 }
 
-/** The same for decisions on approvals of these runs, also if retention has removed the approvals. */
+/** The same for decisions on approvals of these runs, even if retention has removed the approvals. */
 export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: readonly string[]): Promise<void> {
   const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
@@ -63,7 +63,7 @@ export async function eraseQuotes(sql: Sql, environmentId: string, quoted: strin
   await sql.run(text, [environmentId, JSON.stringify(quoted)])
 }
 
-/** For attempts that change nothing, such as a refused one. Acts that change something insert their own entries. */
+/** For attempts that change nothing. Acts that change something insert their own entries. */
 async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
   await insertAudit(sql, entries)
 }

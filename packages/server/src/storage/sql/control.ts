@@ -14,7 +14,7 @@ export const controlActs = {
   touchCredentials: write(touchCredentials),
 }
 
-/** On an empty store, creates the first tenant with its key and token in one transaction. Otherwise does nothing. */
+/** Does nothing unless the store is empty. */
 async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {
   await lockControl(sql)
   if ((await sql.get('SELECT id FROM workspaces LIMIT 1')) !== null) return 'not_empty'
@@ -27,7 +27,7 @@ async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'no
   return 'created'
 }
 
-/** A secret of the installation. The caller generates it; the store keeps the first. */
+/** The caller generates it; the store keeps the first. */
 export async function secret(sql: Sql, name: string, candidate: string): Promise<string> {
   await sql.run('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING', [name, candidate])
   const row = await sql.get<{ value: string }>('SELECT value FROM secrets WHERE name = ?', [name])
@@ -40,9 +40,9 @@ const TABLES = {
   session: ['operator_sessions', 'token_hash'],
 } as const
 
-/** Records last uses; never moves a time back. */
+/** Never moves a time back. */
 async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
-  // Sorted, so that two nodes that update the same keys cannot deadlock.
+  // Sorted, so that two nodes cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
   for (const { kind, id, at } of sorted) {
     const newer = '(last_used_at IS NULL OR last_used_at < ?)'

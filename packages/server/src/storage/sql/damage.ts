@@ -1,4 +1,4 @@
-/** Finds payloads that are not those that were stored, and says which. What is left of a payload goes no further. */
+/** Names damaged payloads. Their text goes no further. */
 import type { StoreCheck } from '../store.ts'
 import { eventEnvironment } from './events.ts'
 import { PAYLOAD, withPayloads } from './payloads.ts'
@@ -17,7 +17,7 @@ export interface PayloadsChecked {
 
 const ROWS_PER_PAGE = 100
 
-/** Reads all payloads of the store. `snapshot` runs a page's statements on one snapshot. */
+/** `snapshot` runs the statements of a page on one snapshot. */
 export async function checkPayloads(
   snapshot: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>,
 ): Promise<PayloadsChecked> {

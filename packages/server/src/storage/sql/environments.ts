@@ -46,7 +46,7 @@ async function createEnvironment(
   return 'created'
 }
 
-/** Serialises acts that count something in an environment before they add to it, also across processes. */
+/** For acts that count something in an environment before they add to it, also across processes. */
 export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
   // SQLite has one writer.
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = ? FOR NO KEY UPDATE', [id])

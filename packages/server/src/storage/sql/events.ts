@@ -28,7 +28,6 @@ export const eventsActs = {
 export const eventSession = (run: string) =>
   `CASE WHEN e.own_session IS NULL THEN ${run} WHEN e.own_session <> '' THEN substr(e.own_session, 2) END`
 
-/** Columns of the event `e`, its envelope `v` and its run. */
 const COLUMNS = {
   seq: 'e.seq',
   eventId: 'e.event_id',
@@ -57,20 +56,19 @@ const UNBOUNDED = ['sessionId', 'agentId', 'spanId', 'parentSpanId', 'schemaVers
 const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')}`
 
-/** SQL for the `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id; default: a parameter. */
+/** `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id. */
 export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = '?') =>
   dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 
 const withRun = (condition: string) =>
   `WITH run AS (SELECT number, session_id FROM runs WHERE environment_id = :env AND ${condition})`
-/** Starts a statement on the events of one run: `:env` and `:run`, its internal id. */
+/** Parameters: `:env`, and `:run`, the internal id. */
 export const WITH_RUN = withRun(OF_UUID)
 const WITH_RUN_OF_ID = withRun(OF_RUN_ID)
-/** Events `e` of that run. */
+/** Events `e` of the run of WITH_RUN. */
 export const ofRun = (sql: Sql) =>
   `e.environment_id = ${eventEnvironment(sql, ':env')} AND e.run = (SELECT number FROM run)`
 
-/** `:time` and `:seq` name the event where a page continues. */
 export const AFTER = '(e.time, e.seq) > (:time, :seq)'
 const BY_TIME = 'ORDER BY e.time, e.seq LIMIT :limit'
 const BEFORE = '(e.time, e.seq) < (:time, :seq)'
@@ -78,7 +76,7 @@ const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT :limit'
 
 type FirstPage = Omit<EventPage, 'after'>
 
-/** The run with the first page of its events, by external id first, then by internal UUID. Null: no such run. */
+/** By external id first, then by internal UUID. */
 async function readTimeline(
   sql: Sql,
   environmentId: string,
@@ -97,10 +95,7 @@ async function readTimeline(
   return run && { run, ...(await listEvents(sql, environmentId, run.id, { ...page, after: null })) }
 }
 
-/**
- * Timeline order: time, then arrival. Ends at `limit` rows or `pageBytes` of client data, with at least one row.
- * `run` is the internal id.
- */
+/** By time, then arrival. Ends at `limit` rows or `pageBytes`, with at least one row. `run`: internal id. */
 export function listEvents(
   sql: Sql,
   environmentId: string,
@@ -112,7 +107,7 @@ export function listEvents(
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
 }
 
-/** The same of the events that a person should look at: they have an index, however long the run is. */
+/** Events that a person should look at. They have an index, however long the run is. */
 function listProblems(
   sql: Sql,
   environmentId: string,
@@ -144,7 +139,7 @@ async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promi
   return { rows: await withPayloads(sql, params.env, rows), more }
 }
 
-/** The same without payloads, in one of three orders, optionally filtered. */
+/** Events without payloads. */
 export async function listEventRows(
   sql: Sql,
   environmentId: string,
@@ -182,7 +177,7 @@ function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: st
     values['eventType'] = eventType
   }
   if (label !== undefined) {
-    // Both engines fold only the letters A to Z.
+    // Both engines fold only A to Z.
     conditions.push(
       sql.dialect === 'postgres' ? 'strpos(lower(label COLLATE "C"), :label) > 0' : 'instr(lower(label), :label) > 0',
     )
@@ -225,8 +220,8 @@ export function rowsByArrival(
       ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} ${end}`
     return { text, params }
   }
-  // Each order matches an index. The index of times includes the seqs, and finds each row of the page. The condition
-  // that times are above zero stops PostgreSQL 18 from looking for the seq under each time of the run.
+  // The index of times includes the seqs, and finds each row of the page. The condition that times are above zero stops
+  // PostgreSQL 18 from looking for the seq under each time of the run.
   const inIndex = `SELECT e.time AS moment, e.seq AS place FROM events e
     WHERE ${ofRun(sql)} AND (e.time, e.seq) > (0, 0) AND e.seq > :seq ORDER BY e.time, e.seq OFFSET 0`
   const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT :limit`
@@ -236,7 +231,7 @@ export function rowsByArrival(
   return { text, params }
 }
 
-/** A page of events with payloads, for an export. Sizes first, so that no large row is read that does not fit. */
+/** For an export. Sizes first, so that no large row is read that does not fit. */
 export async function arrivedEvents(
   sql: Sql,
   environmentId: string,

@@ -47,7 +47,7 @@ const EVER_DEPLOYED: ReadonlyMap<ExportedTable, { kind: DeployableKind; item: st
 const columnsOf = ({ columns }: TableParts): string =>
   columns.map((column) => `${column} AS "${memberOf(column)}"`).join(', ')
 
-/** Rows after the key, or from the first one. A page ends at `limit` rows or LIMITS.listBytes. */
+/** A page ends at `limit` rows or LIMITS.listBytes. */
 async function readExported(
   sql: Sql,
   environmentId: string,
@@ -74,7 +74,7 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
   return (await sql.get<{ workspaceId: string }>(text, [environmentId]))?.workspaceId ?? null
 }
 
-/** The events of a run with payloads, in the order of their arrival. `run` is the internal id. */
+/** `run`: internal id. */
 function readArrived(
   sql: Sql,
   environmentId: string,
@@ -84,12 +84,12 @@ function readArrived(
   return arrivedEvents(sql, environmentId, run, page)
 }
 
-/** An audit entry stands for what one actor imports within this time. */
+/** One audit entry covers what one actor imports in this time. */
 const LOGGED_FOR_MS = 3_600_000
 
 /**
- * Every request of an import begins with this. An import begins in an empty environment; its later requests name the same
- * source. The audit entry is stored when it begins, and again when another actor or a later hour continues it.
+ * Every request of an import begins with this. An import begins in an empty environment; its later requests name the
+ * same source. An audit entry is stored when it begins, and when another actor or a later hour continues it.
  */
 async function beginImport(
   sql: Sql,
@@ -124,9 +124,8 @@ async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<bool
 }
 
 /**
- * Writes rows that are not there. An equal row stays; a different one, one that names a prompt of another
- * workspace, or one that was erased, ends the act, and earlier rows stay. Deployments make a new configuration.
- * Approvals are marked as imported at `now`.
+ * Writes rows that are not there; an equal row stays. A different row, one that names a prompt of another workspace, or
+ * an erased one ends the act; the rows before it stay. Deployments make a new configuration.
  */
 async function importRows(
   sql: Sql,
@@ -252,8 +251,8 @@ const LOST_FACTS = [
 ]
 
 /**
- * Writes what an imported run does not get from its events. The numbers of a run whose payloads were removed are among
- * it. `runId` is the external id; columns are in camel case.
+ * Facts that an imported run does not get from its events: also its counts, if its payloads were removed. `runId`:
+ * external id.
  */
 async function importRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
@@ -262,7 +261,7 @@ async function importRun(sql: Sql, environmentId: string, runId: string, facts: 
   await sql.run(text, [...columns.map((column) => facts[memberOf(column)] ?? null), environmentId, runId])
 }
 
-/** Columns that no export has, with the same value for all rows. Locks what the rows share. */
+/** Columns that no export has, the same for all rows. Locks what the rows share. */
 async function addedColumns(
   sql: Sql,
   environmentId: string,

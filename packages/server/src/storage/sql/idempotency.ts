@@ -46,7 +46,7 @@ async function claimIdempotencyKey(
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }
 }
 
-/** Stores the reply for retries. Does nothing if that claim was taken over. */
+/** Does nothing if that claim was taken over. */
 async function keepIdempotentReply(
   sql: Sql,
   key: IdempotencyKey,
@@ -57,7 +57,7 @@ async function keepIdempotentReply(
   await sql.run(text, [status, json, ...values(key), claimedAt])
 }
 
-/** Releases the key of a request that created nothing. Does nothing if that claim was taken over. */
+/** For a request that created nothing. Does nothing if that claim was taken over. */
 async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
   await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, [...values(key), claimedAt])
 }

@@ -19,7 +19,7 @@ export function clientRecordKey(sdkInstanceId: string, clientRecordId: string): 
   return textKey(`${sdkInstanceId}\0${clientRecordId}`)
 }
 
-/** Of the issue record about a failure that the service saw. It begins with NUL: no client's key does. */
+/** For a failure that the service saw. It begins with NUL: no client's key does. */
 export function serviceRecordKey(runId: string, eventId: string | null): string {
   return textKey(`\0${runId}\0${eventId ?? ''}`)
 }
@@ -30,7 +30,7 @@ export function requestKey(clientId: string, clientRequestId: string): string {
 
 export const SHORT_CHARS = 200
 
-/** A text for a cache: long ones as their hash. Client texts never contain NUL. */
+/** For caches: a long text as its hash. Client texts never contain NUL. */
 export function shortText(text: string): string {
   return text.length <= SHORT_CHARS ? text : `\0${textKey(text)}`
 }

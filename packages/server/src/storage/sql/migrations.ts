@@ -1,4 +1,3 @@
-/** Numbered SQL files, applied once each, in order. Shared by all engines. */
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -13,10 +12,7 @@ export interface Migration {
 
 export type Applied = Pick<Migration, 'version' | 'name' | 'sha256'>
 
-/**
- * Recorded as applied during a copy into a store. It looks like a far future migration, so that no version serves half
- * a copy.
- */
+/** Recorded as applied during a copy. It looks like a far future migration, so that no version serves half a copy. */
 export const COPYING = 'copying'
 export const COPYING_VERSION = 1_000_000_000
 
@@ -37,7 +33,7 @@ export function readMigrations(folder: string): Migration[] {
 export const newestVersion = (migrations: readonly Pick<Migration, 'version'>[]): number =>
   migrations.at(-1)?.version ?? 0
 
-/** Refuses a store whose migrations are not a prefix of the known ones. */
+/** The applied migrations must be a prefix of the known ones. */
 export function checkApplied(applied: Applied[], known: Migration[]): void {
   if (applied.at(-1)?.name === COPYING) {
     throw new StoreRefused('A copy into this store has not finished. Run tacho copy again to finish it.')

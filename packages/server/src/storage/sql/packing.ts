@@ -26,7 +26,7 @@ const SLICE_BYTES = 512 * 1_024
 /** The window is as large as a block. */
 const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: Math.log2(BLOCK_BYTES) }
 
-/** Runs with payloads that were not tried yet, by number, after that number. */
+/** Only runs whose payloads were not tried yet. */
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
   const text = `SELECT number, id, run_id AS "runId", status, last_event_at AS "lastEventAt" FROM runs
     WHERE environment_id = ? AND packed = 0 AND number > ? ORDER BY number LIMIT ?`
@@ -34,8 +34,8 @@ function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit:
 }
 
 /**
- * Reads and compresses the next payloads of a run, after a place in its timeline: at most some hundred rows or about half a
- * MiB. `run` is the internal id. A block that saves fewer bytes than `leastSaved` is not made. Null: no such run.
+ * The next payloads of a run: at most some hundred rows or about half a MiB. A block that saves fewer bytes than
+ * `leastSaved` is not made. Null: no such run.
  */
 async function readUnpacked(
   sql: Sql,
@@ -123,8 +123,8 @@ async function packBlock(sql: Sql, rows: readonly UnpackedRow[], leastSaved: num
 }
 
 /**
- * Stores slices as read, at most one of each run. A run's last slice marks it as packed, unless new events arrived.
- * False for a run whose blocks have changed since; then its slice is not stored.
+ * At most one slice of each run. Its last slice marks it as packed, unless new events arrived. False: its blocks have
+ * changed since, and the slice is not stored.
  */
 async function storeBlocks(sql: Sql, environmentId: string, slices: readonly RunSlice[]): Promise<boolean[]> {
   const stored = new Map<RunSlice, boolean>()

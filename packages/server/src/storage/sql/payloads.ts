@@ -17,7 +17,7 @@ import { StorageError } from '../store.ts'
 import type { Page } from '../page.ts'
 import type { DamagedPayload, Sql, SqlValue } from './sql.ts'
 
-/** Limits of a block. A larger payload gets a block for itself. */
+/** A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
 export const BLOCK_BYTES = 256 * 1_024
 /** Far above any block, and far below what a damaged one could claim. */
@@ -25,37 +25,37 @@ const MAX_BLOCK_BYTES = 8 * 1_048_576
 
 const BLOCKS_AT_ONCE = 8
 
-/** Readers get this for a removed payload, whose `payloadBytes` is 0, and for a damaged one, which is `payloadDamaged`. */
+/** Readers get this for a removed and for a damaged payload. */
 const NO_PAYLOAD = '{}'
 
 const REMOVE = "payload = '', payload_bytes = 0, payload_sum = NULL, block = NULL, block_at = NULL"
-/** To name the seq makes SQLite delete and insert the row, and so merge pages that become almost empty. */
+/** Naming the seq makes SQLite delete and insert the row, and so merge pages that become almost empty. */
 export const REMOVE_PAYLOAD = { sqlite: `seq = seq, ${REMOVE}`, postgres: REMOVE } as const
 
 export const PAYLOAD_BYTES = 'COALESCE(e.payload_bytes, octet_length(e.payload))'
 
-/** Whether the payload of the event `e` says anything: the empty one, `{}`, is neither packed nor removed. */
+/** The empty payload, `{}`, is neither packed nor removed. */
 export const SAYS_SOMETHING = `${PAYLOAD_BYTES} > 2`
 
 export const payloadSum = (payload: string): number => crc32(payload) | 0
 
 /**
- * From the event `e`: the text, or the place of a packed one, or empty if it was removed. A payload is a JSON object, so
- * a text never looks like a place.
+ * The text, the place of a packed one, or empty if it was removed. A payload is a JSON object, so a text never looks
+ * like a place.
  */
 const TEXT = `CASE WHEN e.block IS NULL THEN e.payload
   ELSE '@' || e.run || ' ' || e.block || ' ' || e.block_at || ' ' || e.payload_bytes END`
 
-/** Selected from the event `e`, for `withPayloads`. `condition`: of events whose payload is wanted. */
+/** For `withPayloads`. `condition`: of events whose payload is wanted. */
 export const payloadIf = (condition: string | null) =>
   `${condition === null ? TEXT : `CASE WHEN ${condition} THEN ${TEXT} END`} AS payload, e.payload_sum AS "payloadSum"`
 export const PAYLOAD = payloadIf(null)
 
-/** Whether the payload of the event `e` may contain `:text`. The reader has to look again. */
+/** True of every packed payload, so the reader has to look again. */
 export const mayContain = ({ dialect }: Pick<Sql, 'dialect'>) =>
   `(e.block IS NOT NULL OR ${dialect === 'postgres' ? 'strpos(e.payload, :text)' : 'instr(e.payload, :text)'} > 0)`
 
-/** Whether a column of the event `e` is as `condition` says, as far as SQL can tell: it cannot look into blocks. */
+/** True of every packed or removed payload, because SQL cannot compare those. */
 export const unlessPacked = (column: string, condition: string) =>
   column === 'e.payload' ? `(e.payload_bytes IS NOT NULL OR ${condition})` : condition
 
@@ -68,7 +68,7 @@ export interface Compared {
   payload: string | null
 }
 
-/** Whether stored events are the same as those sought, given in the same order. A removed payload equals any. */
+/** In the same order. A removed payload equals any. */
 export async function comparePacked(
   sql: Sql,
   environmentId: string,
@@ -98,10 +98,7 @@ interface Read {
   payloadDamaged?: true
 }
 
-/**
- * The rows, in order, with the payload texts as sent. A payload that is not the one that was stored is empty and marked,
- * so that it never stops the others from being read.
- */
+/** Payloads are texts as sent. A damaged one is empty and marked, so that it never stops the others from being read. */
 export async function withPayloads<Row extends Read>(sql: Sql, environmentId: string, rows: Row[]): Promise<Row[]> {
   await readPacked(sql, environmentId, rows)
   for (const row of rows) {
@@ -117,10 +114,9 @@ export async function withPayloads<Row extends Read>(sql: Sql, environmentId: st
 export interface PayloadQuery {
   /** Before SELECT. */
   start?: string
-  /** Selected besides the payload. */
+  /** Besides the payload. */
   columns: string
   payload?: string
-  /** Size of a row, for the page. */
   bytes?: string
   /** From FROM on, ending with `LIMIT :limit`. */
   from: string
@@ -132,7 +128,7 @@ interface PageSize {
   pageBytes: number
 }
 
-/** At most `limit` rows and `pageBytes`, but at least one row. Sizes first, so that no payload is read that does not fit. */
+/** At least one row. Sizes first, so that no payload is read that does not fit. */
 export async function readPayloadPage<Row extends Read>(
   sql: Sql,
   { start = '', columns, payload = PAYLOAD, bytes = PAYLOAD_BYTES, from, params }: PayloadQuery,
@@ -150,7 +146,6 @@ export async function readPayloadPage<Row extends Read>(
   return { rows: await withPayloads(sql, params.env, rows), more: sizes.length > count }
 }
 
-/** How many rows of these sizes fit on a page. */
 export function rowsThatFit(sizes: readonly number[], { limit, pageBytes }: PageSize): number {
   let bytes = 0
   const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)

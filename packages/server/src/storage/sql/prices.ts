@@ -60,10 +60,7 @@ async function removePrice(
   return toRow(stored)
 }
 
-/**
- * Calls without a cost in a window of whole hours, by model and time; of one agent, if given by its internal id.
- * `stepMs`: the longest time that one sum covers.
- */
+/** In a window of whole hours. `agentId`: internal. `stepMs`: the longest time that one sum covers. */
 function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
   const only = agentId ?? undefined
   return readUncostedSums(sql, environmentId, {

@@ -10,12 +10,12 @@ async function controlRevision(sql: Sql): Promise<number> {
   return row?.revision ?? 0
 }
 
-/** Part of every change to a tenant, key or token. Caches follow this revision. */
+/** Part of every change to a tenant, key or token: caches follow this revision. */
 export async function growRevision(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision + 1 WHERE id = 1')
 }
 
-/** Serialises control writes that must not overlap, also across processes. */
+/** For control writes that must not overlap, also across processes. */
 export async function lockControl(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision WHERE id = 1')
 }

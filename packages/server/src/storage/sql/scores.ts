@@ -1,4 +1,4 @@
-/** Scores of runs and steps. Their writer locks the row of the run first, so the sums of a run are of one moment. */
+/** A writer of scores locks the row of the run first, so the sums of a run are of one moment. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../events.ts'
 import {
@@ -37,8 +37,6 @@ const NAMES = namesOfRow('scores')
 const COLUMNS = selectList(NAMES)
 const OF_RUN = 'environment_id = ? AND run = ?'
 
-// --- writing
-
 /** An event with a score that was just stored, and its run. */
 export interface ScoredEvent {
   run: string
@@ -62,7 +60,7 @@ function sentScore(run: string, { score, time, eventId }: NewEvent): ScoreRow | 
   return { id: scoreId(of), ...of, ...given, sentAs: eventId, importedAt: null }
 }
 
-/** Keeps those that are later than the stored ones and for which there is room. */
+/** Keeps those that are later than the stored ones, if there is room. */
 async function keepScores(sql: Sql, environmentId: string, run: string, given: readonly ScoreRow[]): Promise<void> {
   if (given.length === 0) return
   const room = await roomOf(sql, environmentId, run)
@@ -80,7 +78,6 @@ async function keepScores(sql: Sql, environmentId: string, run: string, given: r
   await writeSums(sql, environmentId, run, kept.values(), new Set(Array.from(changed.values(), ({ name }) => name)))
 }
 
-/** How many scores of each name the run has. */
 async function roomOf(sql: Sql, environmentId: string, run: string): Promise<ScoreRoom> {
   const text = `SELECT name, scores FROM run_scores WHERE ${OF_RUN} ORDER BY run, name LIMIT ?`
   const rows = await sql.all<{ name: string; scores: number }>(text, [environmentId, run, LIMITS.scoreNamesOfRun])
@@ -158,14 +155,14 @@ async function writeSums(
   }
 }
 
-/** A run whose scores an import may write until the transaction ends. */
+/** The transaction holds the run until it ends. */
 export interface HeldRun {
   room: ScoreRoom
-  /** Names of the scores that it wrote. */
+  /** Names of scores. */
   written: Set<string>
 }
 
-/** Those of the runs that exist. */
+/** Runs that do not exist are missing. */
 export async function holdRuns(
   sql: Sql,
   environmentId: string,
@@ -187,17 +184,14 @@ export async function sumAgain(sql: Sql, environmentId: string, held: ReadonlyMa
   }
 }
 
-/** Whether the run exists. It stays, and nothing else changes its scores, until the transaction ends. */
+/** False: no such run. Otherwise it stays, and nothing else changes its scores, until the transaction ends. */
 async function holdRun(sql: Sql, environmentId: string, run: string): Promise<boolean> {
   const lock = sql.dialect === 'postgres' ? ' FOR NO KEY UPDATE' : ''
   const text = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}${lock}`
   return (await sql.get(text, { env: environmentId, run })) !== null
 }
 
-/**
- * Stores an operator's score, in place of the one with its id. `too_many`: the run has as many scores, or names of scores, as
- * are kept.
- */
+/** `too_many`: the run has as many scores, or names of scores, as are kept. */
 async function giveScore(
   sql: Sql,
   environmentId: string,
@@ -239,7 +233,6 @@ async function withdrawScore(
   return score
 }
 
-/** With their run. */
 export async function removeScores(sql: Sql, environmentId: string, run: string): Promise<void> {
   for (const table of ['scores', 'run_scores'])
     await sql.run(`DELETE FROM ${table} WHERE ${OF_RUN}`, [environmentId, run])
@@ -250,9 +243,7 @@ export async function dropComments(sql: Sql, environmentId: string, run: string)
   await sql.run(`UPDATE scores SET comment = NULL WHERE ${OF_RUN} AND comment IS NOT NULL`, [environmentId, run])
 }
 
-// --- reading
-
-/** By id, after an id. `run`: internal id. */
+/** `run`: internal id. */
 function listScores(
   sql: Sql,
   environmentId: string,
@@ -264,10 +255,9 @@ function listScores(
 }
 
 const SUM_COLUMNS = selectList(SUM_NAMES, 's.')
-/** No run has this id. */
 const NO_RUN = '00000000-0000-0000-0000-000000000000'
 
-/** What the scores of each run say, by name. Runs without scores are missing. */
+/** Runs without scores are missing. */
 async function readRunScores(
   sql: Sql,
   environmentId: string,
@@ -331,8 +321,8 @@ const UNGROUPED = { join: '', key: "''", name: "''" }
 const ofName = (sum: string) => `SUM(${sum}) OVER (PARTITION BY key, name)`
 
 /**
- * A row for each category of a name, the most frequent, and one for its numbers. Clients choose names and categories, so there may
- * be as many as scores: the next parameter says how many rows to return, those of the names with most runs.
+ * A row for each category of a name, the most frequent, and one for its numbers. Clients choose both, so there may be
+ * as many as scores: the next parameter limits the rows to the names with most runs.
  */
 function summed(scores: string, { join, key, name } = UNGROUPED): string {
   const counted = `SELECT ${key} AS key, MIN(${name}) AS "keyName", s.name, s.category, COUNT(*) AS given,
@@ -347,7 +337,7 @@ function summed(scores: string, { join, key, name } = UNGROUPED): string {
     CAST(numbers AS BIGINT) AS numbers, total FROM (${kept}) kept ORDER BY key, name, ${frequent}`
 }
 
-/** Of the scores given from `from` up to `to`, at most so many pairs of run and name, the latest; and at most so many rows. */
+/** Scores given from `from` up to `to`: at most `most.pairs` pairs of run and name, the latest. */
 async function sumScores(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
@@ -374,7 +364,6 @@ async function nameVersions(sql: Sql, workspaceId: string, rows: ScoreSumRow[]):
   }
 }
 
-/** What the newest `runs` runs of a prompt version were scored. */
 export function scoresOfVersion(
   sql: Sql,
   environmentId: string,
@@ -387,5 +376,5 @@ export function scoresOfVersion(
   return sql.all(summed(scores), [environmentId, versionId, runs, environmentId, VERSION_ROWS])
 }
 
-/** As of one run with all the names and categories that it can have. */
+/** As many as one run can have. */
 const VERSION_ROWS = LIMITS.scoreNamesOfRun * LIMITS.scoreCategories

@@ -1,6 +1,6 @@
 /**
- * The small adapter that portable SQL uses. Each engine implements it on one connection inside a transaction.
- * Statements use quoted camelCase aliases, so that rows have the shape of storage.ts.
+ * Each engine implements this on one connection inside a transaction. Statements use quoted camelCase aliases, so that
+ * rows have the shape of the interface.
  */
 import type { Page } from '../page.ts'
 
@@ -11,14 +11,14 @@ export interface Sql {
   all<Row>(text: string, params?: Params): Promise<Row[]>
   get<Row>(text: string, params?: Params): Promise<Row | null>
   /**
-   * The first rows of a statement without LIMIT: at most `limit` rows and about LIMITS.listBytes, but at least one row.
-   * Rows that do not fit on the page are not read into memory.
+   * For a statement without LIMIT: at most `limit` rows and about LIMITS.listBytes, but at least one row. Rows that do
+   * not fit are not read into memory.
    */
   page<Row extends object>(text: string, params: Params, limit: number): Promise<Page<Row>>
   run(text: string, params?: Params): Promise<number>
 }
 
-/** An event whose payload is not the one that was stored. `eventId` or `seq` names it, as far as its reader knows. */
+/** `eventId` or `seq` names the event, as far as its reader knows. */
 export interface DamagedPayload {
   environmentId: string
   eventId: string | null
@@ -33,7 +33,6 @@ export type Params = readonly SqlValue[] | Readonly<Record<string, SqlValue>>
 /** Not of a cast: `::bigint`. */
 const NAMED = /(?<!:):([a-z]\w*)/g
 
-/** The statement with `?` alone, and their values in order. */
 export function positional(text: string, params: Params): [text: string, values: readonly SqlValue[]] {
   if (Array.isArray(params)) return [text, params as readonly SqlValue[]]
   const named = params as Readonly<Record<string, SqlValue>>
@@ -47,7 +46,7 @@ export function positional(text: string, params: Params): [text: string, values:
   return [numbered, values]
 }
 
-/** The columns of a SELECT, from the column of each member of its rows. `prefix`: `r.` of a table r. */
+/** `columns`: the column of each member. `prefix`: `r.` of a table r. */
 export function selectList(columns: Readonly<Record<string, string>>, prefix = ''): string {
   return Object.entries(columns)
     .map(([name, column]) => `${prefix}${column} AS "${name}"`)

@@ -11,8 +11,8 @@ interface Archivable {
 }
 
 /**
- * Renames, archives or restores a workspace or an environment. An archived one keeps the time when it was archived first.
- * `others`: the condition for tenants whose names it must not have, with its parameters.
+ * An archived tenant keeps the time when it was archived first. `others`: condition for tenants whose names it must not
+ * have.
  */
 export async function changeTenant<Row extends Archivable>(
   sql: Sql,
@@ -22,7 +22,7 @@ export async function changeTenant<Row extends Archivable>(
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<Row | 'name_taken'> {
-  // All changes lock in this order, so that two cannot wait for each other. And two renames at once must not both find
+  // All changes lock in this order, so that two cannot wait for each other, and two renames at once do not both find
   // the name free.
   await lockControl(sql)
   if ('name' in change) {
@@ -35,7 +35,7 @@ export async function changeTenant<Row extends Archivable>(
     await sql.run(`UPDATE ${table} SET archived_at = ? WHERE id = ?`, [change.archivedAt, row.id])
   }
   await insertAudit(sql, audit)
-  // Credential caches follow it.
+  // Credential caches follow the revision.
   await growRevision(sql)
   return { ...row, ...change }
 }

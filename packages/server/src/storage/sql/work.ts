@@ -60,7 +60,7 @@ async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   return rows.map(({ kind }) => kind)
 }
 
-/** Claims due work, longest due first; no other node gets it before the lease ends. Counts an attempt. */
+/** Longest due first. No other node gets it before the lease ends. Counts an attempt. */
 async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
   // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
   // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
@@ -76,7 +76,7 @@ async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: Work
 }
 
 /**
- * Environments with work are found one by one in the index, because one of them may have most of it. The order by kind
+ * Environments are found one by one in the index, because one of them may have most of the work. The order by kind
  * keeps PostgreSQL from reading the whole primary key instead.
  */
 const firstAfter = (condition: string) => `(SELECT CASE WHEN kind = ? THEN environment_id END FROM work
@@ -93,8 +93,8 @@ const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
   FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
 /**
- * Claims due work in turn: first of the workspaces that hold the least, and never as much of one as stays free for
- * the others. `limit` is what is free, `held` what each workspace holds here.
+ * First from the workspaces that hold the least, and never as much of one as stays free for the others. `limit` is what
+ * is free, `held` what each workspace holds here.
  */
 async function claimWorkInTurn(
   sql: Sql,
@@ -130,7 +130,6 @@ interface Share {
   count: number
 }
 
-/** How many items each environment may take. */
 function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string, items: number][]): Share[] {
   const holds = new Map(held)
   const shares = waiting
@@ -151,7 +150,7 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
 
 const HELD = 'environment_id = ? AND kind = ? AND subject_id = ? AND lease_owner = ?'
 
-/** Runs a statement for each held item, in one order everywhere. Its last parameters are those of HELD. */
+/** In one order everywhere. The last parameters of `text` are those of HELD. */
 async function forEachHeld(
   sql: Sql,
   { kind, owner, items }: WorkHold,
@@ -166,12 +165,12 @@ async function forEachHeld(
   return held
 }
 
-/** Postpones work that is still held. Like the next two, returns how many items were still held. */
+/** Like the next two, returns how many items were still held. */
 function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
   return forEachHeld(sql, hold, `UPDATE work SET due_at = ? WHERE ${HELD}`, [leaseUntil])
 }
 
-/** Releases work that is still held, to be claimed again at `dueAt`. */
+/** To be claimed again at `dueAt`. */
 export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
   const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
     WHERE ${HELD}`
@@ -182,7 +181,7 @@ export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
   return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
 }
 
-/** The amount of work, counted up to WORK_COUNTED of each kind, and since when it is due. */
+/** Counted up to WORK_COUNTED of each kind. */
 async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
   const counted = (condition: string) => `(SELECT COUNT(*) FROM
       (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`

@@ -33,7 +33,7 @@ async function createWorkspace(
   return 'created'
 }
 
-/** Only the ids in `within`, if given. */
+/** `within`: only these ids. */
 async function listWorkspaces(
   sql: Sql,
   { limit, after }: PageById,

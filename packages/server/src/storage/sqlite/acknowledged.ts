@@ -15,7 +15,7 @@ export const acknowledgedFile = (file: string): string => `${file}-acknowledged`
 /** SQLite keeps this number for the application, on the page that it writes anyway while the file grows. */
 const numberOf = (db: Database): number => db.pragma('user_version', { simple: true }) as number
 
-/** Changes that were acknowledged and are not in the store. 0 if nothing is known of any. */
+/** Changes that were acknowledged and are not in the store, as far as is known. */
 export function missingChanges(db: Database, file: string): number {
   const acknowledged = Number.parseInt(readBeside(file), 10)
   return Number.isNaN(acknowledged) ? 0 : Math.max(0, (acknowledged - numberOf(db)) | 0)
@@ -30,14 +30,14 @@ function readBeside(file: string): string {
 }
 
 export interface Changes {
-  /** Within the transaction: it makes so many changes. */
+  /** Call this within the transaction. */
   add(count: number): void
-  /** After its commit, before it is acknowledged. */
+  /** Call this after the commit, before it is acknowledged. */
   committed(): void
   close(): void
 }
 
-/** As long as the longest number, so that a shorter one leaves nothing of the one before. */
+/** As long as the longest number, so that a shorter one overwrites all of the one before. */
 const CHARS = 12
 
 export function countChanges(db: Database, file: string): Changes {

@@ -1,6 +1,6 @@
 /**
- * Appends on the embedded engine. It is the only writer, so recently read or written rows stay valid in its cache. Most
- * events cost one insert and no lookup. After a transaction that did not commit, it forgets all runs.
+ * The engine is the only writer, so recently read or written rows stay valid in its cache, and most events cost one
+ * insert and no lookup. After a transaction that did not commit, it forgets all runs.
  */
 import { LRUCache } from 'lru-cache'
 import { entryBytes, ownText } from '../sql/append/cached-text.ts'
@@ -45,7 +45,7 @@ export function rowWriter(db: Database) {
   )
   const environments = environmentNumbers(db)
   return {
-    /** Returns its seq; null if the run already has an event of that id. */
+    /** Null: the run already has an event of that id. */
     insertEvent(environmentId: string, { run, event, receivedAt, envelope }: PlacedEvent): number | null {
       const environment = environments.numberOf(environmentId)
       const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]

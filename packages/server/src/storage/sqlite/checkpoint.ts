@@ -1,8 +1,8 @@
 /**
- * Bounds the write-ahead log, between commits. A checkpoint stalls writers while it copies the pages it finds, each
- * once. New pages must be copied anyway, and copying early keeps stalls short. At full load, p99 from 1,000 pages is 20
- * ms, from 2,000 26 ms, from 4,000 36 ms, all near 74k events/s; from 500 only 45k. Pages that commits rewrite often,
- * such as those of many live runs, cost less the later they are copied.
+ * Bounds the write-ahead log, between commits. A checkpoint stalls writers while it copies pages, each once. Copying
+ * early keeps stalls short: at full load, p99 from 1,000 pages is 20 ms, from 2,000 26 ms, from 4,000 36 ms, all near
+ * 74k events/s; from 500 only 45k. Pages that commits rewrite often, such as those of many live runs, cost less the
+ * later they are copied.
  */
 import type { Database } from './database.ts'
 

@@ -18,7 +18,7 @@ export function openDatabase(file: string, options: { readonly?: boolean; cacheK
   db.pragma('synchronous = FULL')
   if (!options.readonly) db.pragma('journal_mode = WAL')
   db.pragma('synchronous = FULL')
-  // The writer checkpoints, at its own sizes.
+  // The writer checkpoints.
   db.pragma('wal_autocheckpoint = 0')
   db.pragma(`journal_size_limit = ${LOG_BYTES_KEPT}`)
   db.pragma(`cache_size = -${options.cacheKib ?? 16_384}`)

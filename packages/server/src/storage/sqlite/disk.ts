@@ -1,10 +1,10 @@
-/** Watches the store's disk, so that writes stop while there is still free space to work. */
+/** Lets writes stop while there is still free space to work. */
 import { statSync, type StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 
 export interface Disk {
   nearlyFull(): boolean
-  /** A write found the disk full: true until the next check. */
+  /** True until the next check. */
   reportFull(): void
   freeBytes(): number | null
   close(): void

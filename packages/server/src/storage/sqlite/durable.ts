@@ -1,6 +1,5 @@
 import type { Database } from './database.ts'
 
-/** Proves with a write that this connection's commits reach the disk; throws otherwise. */
 export function assertDurable(db: Database): void {
   // Only a write proves it: before the first one, better-sqlite3 may report a setting it does not keep.
   db.prepare('UPDATE control SET revision = revision WHERE id = 1').run()

@@ -1,4 +1,3 @@
-/** Classifies SQLite errors: bad data, a failed store, or a bug. */
 import Database from 'better-sqlite3'
 import { StorageError, StoreDamaged } from '../store.ts'
 
@@ -6,7 +5,7 @@ const DATA_ERRORS = /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/
 const STORE_ERRORS = /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/
 const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/
 
-/** Whether the values, not the store, made a statement fail. Such a statement always fails. */
+/** The values, not the store, made the statement fail, and always will. */
 export function isDataError(error: unknown): boolean {
   if (error instanceof Database.SqliteError) return DATA_ERRORS.test(error.code)
   // better-sqlite3 refuses values without an SQLite type. Any other TypeError is a bug, not the event's fault.

@@ -17,14 +17,14 @@ const MESSAGES: Record<StorageErrorCode, string> = {
   storage_unavailable: 'The store has failed',
 }
 
-/** Passes batches on to the writer. Refuses a batch at once if the queue, the disk or the writer cannot take it. */
+/** Refuses a batch at once if the queue, the disk or the writer cannot take it. */
 export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean, maxBytes: number): EventQueue {
   let queued = 0
 
   function refused(bytes = 0): StorageErrorCode | null {
     if (!writer.alive() || isDamaged()) return 'storage_unavailable'
     if (disk.nearlyFull()) return 'storage_full'
-    // A batch larger than the queue is taken when it is the only one.
+    // A batch larger than the queue is taken alone.
     return queued >= maxBytes || (queued > 0 && queued + bytes > maxBytes) ? 'overloaded' : null
   }
 

@@ -1,11 +1,7 @@
-/** Files of a store: only their owner may read them, and acknowledged data is on disk. */
 import { chmodSync, closeSync, fsyncSync, openSync, statSync } from 'node:fs'
 import path from 'node:path'
 
-/**
- * Creates a database file if it is missing, and restricts it and its log to their owner, because others may read the
- * directory. SQLite gives a new log the mode of its database.
- */
+/** Others may read the directory. SQLite gives a new log the mode of its database. */
 export function keepPrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
   for (const each of [file, `${file}-wal`, `${file}-shm`]) {
@@ -20,7 +16,7 @@ function mayChange(owner: number): boolean {
   return user === 0 || user === owner
 }
 
-/** Waits until a file and its directory entry are on disk. */
+/** Waits for its directory entry too. */
 export function syncFile(file: string): void {
   syncPath(file)
   syncDirectory(path.dirname(file))

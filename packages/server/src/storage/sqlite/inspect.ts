@@ -14,7 +14,7 @@ export interface Inspected {
   disk: Disk
   minFreeDiskBytes: number
   durability: Durability
-  /** Changes that were acknowledged and were not in the store when it was opened. */
+  /** Acknowledged changes that were not in the store when it was opened. */
   missing: number
   queuedBytes: number
   queueBytes: number

@@ -1,7 +1,4 @@
-/**
- * One process per store. Node has no flock, and pids are ambiguous across containers, so the process keeps a lock
- * database open.
- */
+/** Node has no flock, and pids are ambiguous across containers, so the process keeps a lock database open. */
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { StoreRefused } from '../store.ts'
@@ -9,7 +6,7 @@ import { keepPrivate } from './files.ts'
 
 const LOCK_FILE = 'tacho.lock'
 
-/** Locks a store's directory and returns the function that unlocks it. The system unlocks it when the process dies. */
+/** Returns the function that unlocks the directory. The system unlocks it when the process dies. */
 export function lockStore(directory: string): () => void {
   const file = path.join(directory, LOCK_FILE)
   keepPrivate(file)

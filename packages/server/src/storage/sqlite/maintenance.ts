@@ -1,4 +1,4 @@
-/** A thread for one long task on a separate connection, so that neither writes nor reads wait for it. */
+/** A thread for one long task on its own connection, so that neither writes nor reads wait for it. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
 import type { StoreCheck } from '../store.ts'
@@ -8,11 +8,11 @@ import { sentError, type SentError } from './messages.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
-/** `backup` copies a snapshot of the store into a new file. `check` resolves to what it found, as JSON of FileChecked. */
+/** `check` resolves to JSON of FileChecked. */
 export type Task = { task: 'backup'; file: string; target: string } | { task: 'check'; file: string }
 
 export interface FileChecked {
-  /** What SQLite finds wrong with its own structures, or 'ok'. */
+  /** From SQLite's integrity check: 'ok', or a fault. */
   structure: string
   payloads: StoreCheck | null
 }

@@ -24,7 +24,7 @@ export interface Replies {
   warning?: { what: string; error: SentError }
 }
 
-/** An error as plain data, because classes cannot be sent between threads. */
+/** Classes cannot be sent between threads. */
 export interface SentError {
   code: StorageErrorCode | null
   isDamage: boolean

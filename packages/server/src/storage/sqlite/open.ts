@@ -1,4 +1,4 @@
-/** Opens the embedded engine: one file, one writer thread, several reader threads. */
+/** One file, one writer thread, several reader threads. */
 import { mkdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
@@ -22,13 +22,13 @@ import { startReplacedThread, startThread, type StartThread, type Thread } from 
 
 export interface SqliteOptions {
   directory: string
-  /** Writes are refused if the store's disk has less free space. */
+  /** With less free space on the store's disk, writes are refused. */
   minFreeDiskBytes: number
-  /** Most bytes of events that may wait for a commit. */
+  /** Of events that wait for a commit. */
   queueBytes?: number
-  /** Most threads that read; by default half as many as processors, and at least two. */
+  /** By default half as many as processors, and at least two. */
   readers?: number
-  /** A thread of the store ended for a reason other than out of memory, or cannot restart: the process should end. */
+  /** For the end of a thread that a new thread cannot fix: the process should end. */
   onTrouble: (error: Error) => void
   onWarning?: StoreWarning
 }
@@ -36,12 +36,12 @@ export interface SqliteOptions {
 const MIB = 1_048_576
 const WRITER_HEAP_MIB = 512
 const READER_HEAP_MIB = 256
-/** Each takes 20 MB while it serves. */
+/** A reader takes 20 MB while it serves. */
 const MOST_READERS = 8
 
 const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.floor(availableParallelism() / 2)))
 
-/** Opens the store of a directory, or creates it. Throws StoreRefused if it must not be opened. */
+/** Creates the store if it is missing. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
   const { directory, readers: readerCount = defaultReaders(), onTrouble, onWarning } = options
   const file = path.join(directory, STORE_FILE)
@@ -73,7 +73,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
     const startReader: StartThread = (onDeath) =>
       startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onReplies, onDeath })
     const readers = await openReaders(() => startReplacedThread(startReader, onTrouble), readerCount)
-    // Close readers before the writer, because they would block its last checkpoint.
+    // Readers close before the writer, because they would block its last checkpoint.
     opened.unshift(readers.close)
     return storageOf({ options, file, disk, writer, readers, counts, state, missing, close })
   } catch (error) {
@@ -159,7 +159,7 @@ function migrateFile(file: string): number {
   }
 }
 
-/** A store in its place would have none of the keys, policies and runs, and would hide that they are lost. */
+/** A new store in its place would hide that all keys, policies and runs are lost. */
 function refuseEmptied(db: Database.Database, file: string): void {
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const missing = isEmpty ? missingChanges(db, file) : 0

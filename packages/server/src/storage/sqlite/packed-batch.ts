@@ -1,7 +1,7 @@
 /**
- * A batch on its way to the writer thread: one text and one array of numbers, because to clone a hundred objects costs the
- * thread that serves HTTP more than to judge them. The writer takes the texts apart by their lengths. A text that the
- * event before has too is not sent again, and is one string for the writer too.
+ * One text and one array of numbers, because cloning a hundred objects costs the thread that serves HTTP more than
+ * judging them. The writer divides the text by lengths. A text that equals the one of the event before is not sent
+ * again, and is one string for the writer too.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/words.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'

@@ -1,4 +1,4 @@
-/** A thread that serves reads, each act on one snapshot. */
+/** Each act has one snapshot. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
@@ -9,7 +9,7 @@ import { sentError, type Call, type Replies } from './messages.ts'
 import { sqliteSql } from './sql.ts'
 import { transaction } from './transaction.ts'
 
-/** Less than the writer's: pages are seldom read again soon, and each reader has a separate cache. */
+/** Less than the writer's: pages are seldom read again soon, and each reader has its own cache. */
 const CACHE_KIB = 8_192
 
 if (parentPort === null) throw new Error('reader.ts runs as a worker thread')

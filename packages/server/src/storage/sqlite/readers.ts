@@ -26,7 +26,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   const threads = [await start()]
   const ending = new Set<Promise<void>>()
   let starting: Promise<void> | null = null
-  /** Runs since a call found all readers busy, until a call finds one idle. */
+  /** Runs from the call that found all readers busy until a call finds one idle. */
   let busy: NodeJS.Timeout | undefined
   let closing = false
   let resting: NodeJS.Timeout | undefined
@@ -48,7 +48,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
     if (closing || resting !== undefined || threads.length === most || threads.some(isIdle)) return
     starting ??= start()
       .then(keepWhileUsed)
-      // The others serve on.
+      // The other threads continue.
       .catch(() => {
         resting = setTimeout(() => (resting = undefined), RETRY_MS)
       })

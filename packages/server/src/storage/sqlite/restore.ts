@@ -1,4 +1,3 @@
-/** Replaces a store that no process has open with a backup. */
 import { constants, copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
@@ -13,19 +12,17 @@ import { appliedMigrations, knownMigrations } from './migrate.ts'
 export interface RestoreOptions {
   from: string
   directory: string
-  /** Move an existing store aside instead of refusing. */
+  /** Moves an existing store aside instead of refusing. */
   replace?: boolean
 }
 
 export interface Restored {
   bytes: number
-  /** Where the previous store is now; null if there was none. */
+  /** Path of the previous store; null: there was none. */
   replaced: string | null
 }
 
-/**
- * Checks a backup and makes it the store of a directory, completely or not at all. Throws StoreRefused if it must not.
- */
+/** Completely or not at all. Throws StoreRefused if it must not. */
 export function restoreSqlite({ from, directory, replace = false }: RestoreOptions): Restored {
   checkBackup(from)
   mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -50,7 +47,7 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
   }
 }
 
-/** Move the log too: it may hold commits that are not in the file yet. */
+/** The log moves too: it may hold commits that are not in the file yet. */
 function putAside(store: string): string {
   const aside = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
   rmSync(`${store}-shm`, { force: true })

@@ -2,9 +2,7 @@ import { firstRows } from '../page.ts'
 import { positional, type Params, type Sql } from '../sql/sql.ts'
 import type { Database, Statement } from './database.ts'
 
-/**
- * The portable adapter over one connection. Its promises are already resolved, because SQLite answers synchronously.
- */
+/** Promises are already resolved, because SQLite answers synchronously. */
 export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefined): Sql {
   const prepared = statements(db)
   const prepare = (text: string, params: Params = [], end = '') => {
@@ -33,7 +31,7 @@ export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefi
   }
 }
 
-/** Prepares each text once. The program has a bounded number. */
+/** The program has a bounded number of texts. */
 function statements(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
   return (text: string) => {

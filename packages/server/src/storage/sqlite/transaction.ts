@@ -16,7 +16,7 @@ export async function counted<Result>(
   return result
 }
 
-/** Runs `work` in one transaction. Ends it with `end` if the work resolves, and rolls back if it rejects. */
+/** Ends with `end` if the work resolves; rolls back if it rejects. */
 export async function transaction<Result>(
   db: Database,
   kind: 'read' | 'write',

@@ -1,4 +1,4 @@
-/** The thread that owns every write. Whatever waits is taken together: event batches share commits. */
+/** The thread that owns every write. Waiting batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
 import type { ClosedRuns } from '../stalled.ts'
@@ -62,7 +62,6 @@ function tidy(): void {
   }
 }
 
-/** The batches at the head of the queue that fit into one commit. */
 function takeBatches(): Call[] {
   let bytes = 0
   const end = queue.findIndex((call, index) => {
