@@ -36,9 +36,9 @@ import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 /** A path id can have 255 code points, each up to 12 characters when percent-encoded. */
 const PATH_PARAMETER_CHARS = 4_096
 const HEADERS_TIMEOUT_MS = 10_000
-/** How often the server checks for requests that arrive too slowly. Node's default is 30 seconds. */
+/** Node's default is 30 seconds. */
 const TIMEOUT_CHECK_MS = 1_000
-/** Longer than the idle timeout of common load balancers, so the load balancer closes the connection first. */
+/** Longer than the idle timeouts of load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000
 
 function withoutCompilers(): never {
@@ -49,11 +49,11 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   const { config } = deps
   const app = fastify({
     ...(log ? { loggerInstance: log } : {}),
-    // The framework's log lines include the address with its query; ours do not.
+    // The framework's log lines contain the query.
     logController: new LogController({ disableRequestLogging: true }),
-    // Each route checks its requests itself. The framework's own compilers are a hundred modules to load.
+    // The framework's compilers are a hundred modules to load.
     schemaController: { compilersFactory: { buildValidator: withoutCompilers, buildSerializer: withoutCompilers } },
-    // A logger per request would cost more than most requests' log output, so our lines include the request id.
+    // A logger per request would cost more than the lines it writes.
     childLoggerFactory: (logger) => logger,
     genReqId: () => randomUUID(),
     trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
@@ -63,7 +63,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     http: {
       headersTimeout: Math.min(HEADERS_TIMEOUT_MS, config.requestTimeout),
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      // Node would reject it without a body; the hook on every request sends a problem body.
+      // Node would reject it without a body; every-reply.ts sends a problem.
       requireHostHeader: false,
     },
     // Still answer requests on open connections; the drain timeout bounds this.
@@ -86,7 +86,6 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
 
   const approvals = createApprovalReader(app, deps)
 
-  // No key needed.
   metricsHooks(app, deps)
   requestLogHooks(app)
   healthRoutes(app, deps)
@@ -97,7 +96,6 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
     guideRoutes(app)
   }
 
-  // The public interface.
   void app.register(
     async (api) => {
       const unknownKeys = createUnknownKeys()
@@ -124,7 +122,6 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   })
   slackRoutes(app, deps, approvals, limits)
 
-  // The operator API, and its MCP server.
   void app.register(async (operators) => {
     operators.decorateRequest('operatorToken', null)
     operators.decorateRequest('session', null)

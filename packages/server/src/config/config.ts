@@ -19,8 +19,8 @@ import {
 } from './setting.ts'
 
 /**
- * Every setting of the server. The name implies the flag and the variable: `dataDir` is --data-dir and TACHO_DATA_DIR.
- * A flag overrides a variable. A secret has no flag.
+ * A name implies the flag and the variable: `dataDir` is --data-dir and TACHO_DATA_DIR. A flag overrides a variable. A
+ * secret has no flag.
  */
 export const SETTINGS = {
   host: text(
@@ -197,7 +197,7 @@ export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)
 
 export interface SettingText {
   name: SettingName
-  /** `--data-dir <directory>`; null for a secret. */
+  /** Null for a secret. */
   flag: string | null
   variable: string
   help: string
@@ -210,7 +210,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
-/** Variables of the other commands and of the SDK. They can be set in the same shell. */
+/** Other commands and the SDK use these, perhaps in the same shell. */
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 
@@ -225,9 +225,6 @@ export function settingTexts(): SettingText[] {
   }))
 }
 
-/**
- * Builds the configuration from flags (by setting name) and environment, or lists everything that is wrong with them.
- */
 export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   const faults = [...unknownFlags(flags), ...unknownVariables(environment)]
   const values: Record<string, unknown> = {}
@@ -251,7 +248,7 @@ function workersFault({ workers, databaseUrl }: Config): string | null {
   return `--workers ${workers} needs a database, because the embedded store supports one process. Set --database-url, or omit --workers.`
 }
 
-/** An identity provider needs all of its settings or none. */
+/** All of its settings are needed, or none. */
 function identityProviderFault(config: Config): string | null {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
   const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(
@@ -283,7 +280,7 @@ function findText(name: SettingName, setting: Setting<unknown>, flags: Flags, en
   if (flag !== undefined) return { from: flagOf(name), text: flag }
   const variable = variableOf(name)
   const fileVariable = `${variable}_FILE`
-  // Compose and unit files can set an empty variable; treat it as unset.
+  // Compose and unit files can set an empty variable.
   const value = environment[variable] || null
   const file = (setting.fromFile && environment[fileVariable]) || null
   if (value !== null && file !== null) return noText(`Set only one of ${variable} and ${fileVariable}.`)

@@ -1,4 +1,4 @@
-/** The most similar known name; null if more than a third of the letters differ. */
+/** Null if more than a third of the letters differ. */
 export function nearestName(given: string, known: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Math.floor(given.length / 3) + 1
@@ -9,7 +9,7 @@ export function nearestName(given: string, known: readonly string[]): string | n
   return best
 }
 
-/** How many letters to add, drop or change to turn one text into the other (Levenshtein). */
+/** Levenshtein. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, column) => column)
   for (let line = 1; line <= one.length; line++) {

@@ -1,16 +1,14 @@
 import { isIP } from 'node:net'
 
 export interface Setting<Value> {
-  /** Placeholder for the value in the help, as in `<port>`. */
   placeholder: string
   help: string
-  /** Written as a person would write it; null if there is no default. */
+  /** As a person would write it. */
   byDefault: string | null
-  /** Parses a text from a person; if it is invalid, returns what the text must be. */
   parse: (text: string) => Parsed<Value>
-  /** A secret has no flag and is never shown: other users can read the arguments of a process. */
+  /** Has no flag and is never shown: other users can read the arguments of a process. */
   secret?: boolean
-  /** Can be given as a file name in TACHO_…_FILE, as for container secrets. */
+  /** As a file name in TACHO_…_FILE, for container secrets. */
   fromFile?: boolean
 }
 
@@ -53,7 +51,7 @@ export function integer(about: About, minimum: number, maximum: number): Setting
   }
 }
 
-/** A number with a unit, stored in the smallest unit: `256MiB` in bytes, `30s` in milliseconds. */
+/** In the smallest unit: `256MiB` in bytes, `30s` in milliseconds. */
 export function quantity(about: About, kind: keyof typeof UNITS, minimum: string, maximum: string): Setting<number> {
   const mustBe = `from ${minimum} to ${maximum}, with a unit (${Object.keys(UNITS[kind]).join(', ')})`
   const [least, most] = [inSmallestUnit(kind, minimum), inSmallestUnit(kind, maximum)]
@@ -99,7 +97,7 @@ export function networks(about: About): Setting<string[]> {
   }
 }
 
-/** A secret with its own format; `mustBe` describes the format without repeating the given value. */
+/** `mustBe` must not repeat the given value. */
 export function secretText(
   about: Omit<About, 'byDefault'>,
   isValid: (text: string) => boolean,
@@ -129,7 +127,7 @@ export function optional(
   }
 }
 
-/** An origin, with a path if a proxy adds one, without a trailing slash; null if it is not such an address. */
+/** Keeps a path that a proxy adds, without trailing slash. Null if it is no such address. */
 export function webAddress(given: string): string | null {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null

@@ -1,6 +1,6 @@
 /**
- * Judges what happened after approvals were requested, from the events of a run (docs/decisions, "What happened after
- * an approval"). Client clocks are not comparable with the server clock, so only the storage time of events counts.
+ * Client clocks are not comparable with the server clock, so only the storage time of events counts (docs/decisions,
+ * "What happened after an approval").
  */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
@@ -12,7 +12,7 @@ export interface CallJudgement {
   call: ToolEventRow
   verdict: CallVerdict
   approval: ApprovalRow | null
-  /** The id that the call named, even if no such approval exists. */
+  /** Even if no such approval exists. */
   approvalId: string | null
   linkedBy: JudgedCall['linkedBy']
 }
@@ -72,7 +72,7 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
   for (const call of unjudged()) {
     const left = openOfTool.get(call.toolName) ?? []
     const place = placeOf.get(call) ?? 0
-    // A call before the recorded request is older, although both may be stored afterwards in one batch.
+    // A call before the recorded request is older, although one batch may store both afterwards.
     const at = left.findIndex((one) => one.approval.createdAt <= call.receivedAt && place > one.askedAt)
     const asked = left[at]?.approval
     const own = decided.about(call)
@@ -102,7 +102,7 @@ function verdictOf(run: string, call: ToolEventRow, approval: ApprovalRow, usedB
 const keyOf = ({ toolName, inputHash }: Pick<ToolEventRow, 'toolName' | 'inputHash'>): string =>
   JSON.stringify([toolName, inputHash])
 
-/** Policy decisions in the run: by tool and input, and by tool for any input. */
+/** By tool and input, and by tool for any input. */
 function policyDecisions(events: ToolEventRow[]) {
   const required = new Set<string>()
   const other = new Set<string>()

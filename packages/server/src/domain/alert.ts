@@ -43,7 +43,6 @@ function nextBudget(rule: AlertRule, state: AlertState, value: number, now: numb
   return { state: { ...state, value, period, percentTold }, news: percentTold > told ? 'budget.reached' : null }
 }
 
-/** Whether its threshold and value are US dollars. */
 export const isMoney = (kind: unknown): boolean => kind === 'cost' || kind === 'budget'
 
 export function alertNews({ id, environmentId, rule }: AlertRow, { value, percentTold }: AlertState) {

@@ -1,4 +1,4 @@
-/** Rules and shapes of approvals. storage/sql/approvals/approvals.ts shows the state diagram. */
+/** storage/sql/approvals/approvals.ts shows the states. */
 import { NewApproval, type Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -9,7 +9,7 @@ import { isStorableText } from './text.ts'
 
 const MINUTE_MS = 60_000
 
-/** The window for counting requests of one agent, and how many requests are a burst. */
+/** `burst`: this many requests of one agent in the window; counted up to `most`. */
 export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } as const
 
 const FIELDS = Object.keys(NewApproval.properties) as (keyof NewApproval)[]
@@ -18,7 +18,7 @@ export function unstorableText(request: NewApproval): keyof NewApproval | null {
   return FIELDS.find((field) => !isStorableText(String(request[field] ?? ''))) ?? null
 }
 
-/** Converts a validated request to its stored form. `now` in milliseconds. */
+/** `now` in milliseconds. */
 export function toNewApproval(
   request: NewApproval,
   asked: { id: string; environmentId: string; clientId: string; now: number },
@@ -43,14 +43,14 @@ export function toNewApproval(
   }
 }
 
-/** Whether the deadline has passed but the store still says PENDING. Never show EXPIRED before the store does. */
+/** Never show EXPIRED before the store does. */
 export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
   return status === 'PENDING' && expiresAt <= now
 }
 
 const EXPIRED_AT_ONCE = 200
 
-/** Expires the approvals of an environment that are overdue at `at`, at most `mostRounds` times 200. `onExpired`: after each round. */
+/** At most `mostRounds` times 200. `onExpired` runs after each round. */
 export async function expireOverdue(
   storage: Pick<Storage, 'expireApprovals'>,
   environmentId: string,
@@ -80,7 +80,6 @@ export function toOperatorApproval(row: ApprovalRow, agentName: string | null): 
   }
 }
 
-/** `requests` is the count, up to ASKED_LATELY.most. */
 export function toAskedLately(requests: number): AskedLately {
   const { windowMs, burst, most } = ASKED_LATELY
   return { requests, capped: requests >= most, windowMs, burst: requests >= burst }

@@ -1,6 +1,6 @@
 /**
- * Splits the tokens of a model call into parts that providers price differently. Understands the usage of OpenAI (chat
- * and responses), Anthropic, the AI SDK, and of the contract.
+ * Providers price the parts differently. Understands the usage of OpenAI (chat and responses), Anthropic, the AI SDK,
+ * and of the contract.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
@@ -8,7 +8,7 @@ import type { CallTokens } from '../storage/uncosted.ts'
 
 type Fields = Record<string, unknown>
 
-/** The first that the usage has. A dot leads into an object. */
+/** The first one present counts. A dot leads into an object. */
 const CACHE_READ = [
   'cachedTokens',
   'cacheReadTokens',
@@ -33,7 +33,7 @@ export interface TokenTotals {
   totalTokens: number | null
 }
 
-/** The parts add up to all tokens of the call. Null: the usage has no tokens. */
+/** The parts add up to all tokens of the call. Null without tokens. */
 export function callTokens(usage: Fields, totals: TokenTotals): CallTokens | null {
   const { totalTokens } = totals
   const prompt = totals.promptTokens ?? Math.max(0, (totalTokens ?? 0) - (totals.completionTokens ?? 0))
@@ -70,7 +70,7 @@ function leavesOutCached(usage: Fields): boolean {
   )
 }
 
-/** The largest of LONG_CONTEXTS that the input exceeds; 0 if none. */
+/** The largest of LONG_CONTEXTS that the input exceeds, or 0. */
 function contextOf(inputTokens: number): number {
   return LONG_CONTEXTS.findLast((start) => inputTokens > start) ?? 0
 }

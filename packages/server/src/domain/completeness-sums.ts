@@ -1,4 +1,4 @@
-/** What clients or agents lost, summed up over runs with gaps. */
+/** Losses of clients or agents, over runs with gaps. */
 import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/operator/completeness.ts'
 import { MOST_REASONS, readRecorders, type Drop, type Recorder } from '../storage/completeness.ts'
 import type { GapRow } from '../storage/runs.ts'
@@ -39,7 +39,7 @@ export function completenessSums(by: CompletenessQuery['by']) {
   }
 
   return {
-    /** Adds a run; call it with the newest first. Returns how many SDK instances recorded the run. */
+    /** Call it with the newest run first. Returns how many SDK instances recorded the run. */
     add(run: GapRow): number {
       const recorders = readRecorders(run.recorders)
       if (by === 'agent') addGroup(run.agentId, run.agentDisplayName ?? run.agentName, recorders, run)

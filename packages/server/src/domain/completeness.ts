@@ -1,4 +1,4 @@
-/** What of a run arrived, and what an event says about that. Source: decision "What of a run arrived" in docs/decisions. */
+/** Source: decision "What of a run arrived" in docs/decisions. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Completeness, RecorderCompleteness } from '@tacho/contract/operator/completeness.ts'
 import {
@@ -12,7 +12,7 @@ import {
 } from '../storage/completeness.ts'
 import { hasAtMost } from './text.ts'
 
-/** Anything else is as if it were absent: an event is never rejected for its number. */
+/** Another number counts as absent: an event is never rejected for it. */
 const NUMBER = /^[0-9a-z]{5}[1-9a-z][0-9a-z]{0,6}\.?$/
 const NUMBER_MAX = 36 ** 7 - 1
 const RECORDER = /^[0-9a-z]{5}$/
@@ -28,7 +28,7 @@ export function dropsOf(number: string | null, dropped: unknown): string | null 
   return number === null || dropped === undefined ? null : dropsText(dropped)
 }
 
-/** `{"queue_full":[3,1790000000000]}`: by reason how many so far, and when the last. */
+/** `{"queue_full":[3,1790000000000]}`: how many so far, and when the last. */
 function dropsText(dropped: unknown): string | null {
   if (typeof dropped !== 'object' || dropped === null) return null
   const drops: Drop[] = []
@@ -48,7 +48,7 @@ const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
 const isCount = (value: unknown, max: number): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
 
-/** Whether recorders from outside are as events could have left them, in a run of as many events. */
+/** Recorders from outside must be as that many events could have left them. */
 export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
   const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
     RECORDER.test(id) &&
@@ -100,13 +100,13 @@ export function countsOf(each: readonly Counts[]): Counts {
 export function toRecorder(recorder: Recorder): RecorderCompleteness {
   const { clientId, arrived, isDone } = recorder
   const recorded = Math.max(arrived, recordedBy(recorder))
-  // What is counted twice, because an answer was lost, explains no more than what did not arrive.
+  // A lost answer makes events count twice; they explain no more than what did not arrive.
   const rejected = Math.min(recorder.rejected, recorded - arrived)
   const dropped = Math.min(droppedBy(recorder), recorded - arrived - rejected)
   return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
 }
 
-/** By reason, of all recorders that did not deliver all; added to those that are known. */
+/** Only recorders that did not deliver all; adds to `drops`. */
 export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<string, Drop>()): Map<string, Drop> {
   for (const recorder of recorders) {
     if (recordedBy(recorder) <= recorder.arrived) continue

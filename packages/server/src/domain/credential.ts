@@ -23,7 +23,7 @@ const API_KEY = pattern(API_KEY_PREFIX)
 const OPERATOR_TOKEN = pattern(OPERATOR_TOKEN_PREFIX)
 const INVITATION = pattern(INVITATION_PREFIX)
 
-/** Describes the format of a key or token that an installation brings itself. */
+/** For errors about a key or token that an installation brings itself. */
 export const API_KEY_FORM = form(API_KEY_PREFIX)
 export const OPERATOR_TOKEN_FORM = form(OPERATOR_TOKEN_PREFIX)
 
@@ -43,7 +43,6 @@ export function parseOperatorToken(text: string): Credential | null {
   return parse(OPERATOR_TOKEN, text)
 }
 
-/** The token in an invitation link. */
 export function newInvitation(random: Random): NewCredential {
   return create(INVITATION_PREFIX, random)
 }
@@ -52,18 +51,18 @@ export function parseInvitation(text: string): Credential | null {
   return parse(INVITATION, text)
 }
 
-/** The code with which a person links a Slack user to their account. */
+/** With it, a person links a Slack user to their account. */
 export function newSlackCode(random: Random): NewCredential {
   return create(SLACK_PREFIX, random)
 }
 
-/** The lookup value of a session; its token has no public part. */
+/** A session's token has no public part. */
 export function sessionCredential(token: string): Credential {
   const digest = hash('sha256', token)
   return { id: digest, hash: digest }
 }
 
-/** Compares two hashes in constant time, as texts, because decoding hex is lenient. */
+/** In constant time. As texts, because decoding hex is lenient. */
 export function sameHash(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'))
 }

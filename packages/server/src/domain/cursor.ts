@@ -1,16 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/**
- * Opaque, authenticated page positions. A cursor is bound to its tenant, list, filter or run, so a cursor from
- * elsewhere is rejected. It is not bound to the page size.
- */
+/** Opaque and authenticated. A cursor is bound to its tenant, list, filter or run, but not to the page size. */
 export interface Cursors {
   write(walk: readonly unknown[], position: unknown): string
-  /** The position passed to `write`; null if the cursor is damaged or belongs to another list. */
+  /** Null if the cursor is damaged or belongs to another list. */
   read<Position>(walk: readonly unknown[], cursor: string): Position | null
 }
 
-/** `secret` belongs to the installation and is in the store, so every node and restart reads the same cursors. */
+/** `secret` is in the store, so every node and restart reads the same cursors. */
 export function cursors(secret: string): Cursors {
   const sign = (walk: readonly unknown[], text: string): string =>
     createHmac('sha256', secret)

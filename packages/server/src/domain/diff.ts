@@ -3,7 +3,7 @@ import { diffArrays, type ChangeObject } from 'diff'
 
 type FieldDiff = VersionDiff['fields'][number]
 
-/** Maximum removed plus added lines to match: bounds the work to 30 ms for any text length, in as many turns of the event loop. */
+/** Removed plus added lines. Bounds the work to 30 ms for any text length, in as many turns of the event loop. */
 const EDITS_MAX = 400
 
 /** More lines of both texts would take hundreds of milliseconds to match and to send. */
@@ -45,7 +45,7 @@ function asOne(change: 'removed' | 'added', lines: string[]): FieldDiff['lines']
   return lines.length === 0 ? [] : [{ change, text: lines.join('\n') }]
 }
 
-/** A missing final line break counts only if one text has it; it then shows as an empty line. */
+/** A missing final line break shows, as an empty line, only if the other text has one. */
 function linesOf(...texts: [string, string]): [string[], string[]] {
   const whole = texts.every((text) => text.endsWith('\n'))
   const [one, other] = texts.map((text) => (text === '' ? [] : (whole ? text.slice(0, -1) : text).split('\n')))

@@ -1,4 +1,4 @@
-/** Continues an erasure slice by slice until it is effective. Several nodes may do this concurrently. */
+/** Slice by slice until the erasure is effective. Several nodes may do this concurrently. */
 import type {
   CountedEvents,
   CountedUsage,
@@ -31,7 +31,7 @@ export interface Erasing {
 }
 
 const RUNS_AT_ONCE = 500
-/** Events counted for one transaction, because appends wait for it. */
+/** In one transaction, because appends wait for it. */
 const EVENTS_AT_ONCE = 5_000
 const PAGE = { limit: 1_000, pageBytes: 4 * 1_048_576 }
 
@@ -54,7 +54,7 @@ export async function advanceErasure(
   }
 }
 
-/** Ends early if it is over. Then the last runs come again. */
+/** If it ends early, the last runs come again. */
 async function* slicesOf(
   storage: ErasingStore,
   environmentId: string,
@@ -72,7 +72,7 @@ async function* slicesOf(
     slice.push({ number: run.number, counted: found.counted })
     events += found.counted?.usage.length ?? 0
     if (events < EVENTS_AT_ONCE) continue
-    // The whole walk is noted with its last slice.
+    // Noted with the last slice.
     yield { runs: slice, searchedTo: -1, searched: 0 }
     slice = []
     events = 0
@@ -80,7 +80,7 @@ async function* slicesOf(
   yield { runs: slice, searchedTo, searched }
 }
 
-/** Null: the run does not belong to the erasure. `over`: stopped while its events were read. */
+/** Null: the run does not belong to the erasure. `over`: stopped while reading its events. */
 async function examine(
   storage: ErasingStore,
   environmentId: string,
@@ -99,7 +99,7 @@ async function examine(
     const { rows, more } = await storage.listEvents(environmentId, run.id, { ...PAGE, after })
     for (const { time, eventType, payload, payloadBytes, payloadDamaged } of rows) {
       counted.events++
-      // Nothing says any longer which model, tool or version it was counted for: that usage stays.
+      // Its model, tool or version is lost, so its usage stays.
       const isLost = payloadBytes === 0 || payloadDamaged === true
       if (isLost && eventType === 'LLM_CALL') continue
       const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'
@@ -132,14 +132,14 @@ async function examine(
   return isFound ? { counted } : null
 }
 
-/** Beyond these, names that usage is not summed up by are one name. */
+/** Further names without rows of their own become one name. */
 const NAMED_ENTRIES = 2_000
-/** What the store calls them. */
+/** The store's name for them. */
 const OTHER = 'other'
 
 /**
- * Events that are counted in the same rows become one entry, because a run may have millions. `names`: those that have
- * rows; null: keep all.
+ * A run may have millions of events, so those counted in the same rows become one entry. `names` have rows of their
+ * own; null keeps all.
  */
 function count(entries: Map<string, CountedUsage>, names: ReadonlySet<string> | null, one: CountedUsage): void {
   const { time, eventType, latencyMs, promptUse, times } = one
@@ -174,10 +174,10 @@ function sumOf(one: NewUsage, other: NewUsage): NewUsage {
   return { ...one, ...added(SUMS, one, other), uncosted }
 }
 
-/** Without an escape, a text of JSON is as it is written. */
+/** JSON without an escape has the text as it is. */
 const mayContain = (payload: string, id: string): boolean => payload.includes(id) || payload.includes('\\')
 
-/** Whether a value at these keys is the id: a text, or a number as it is written, because a double has fewer digits. */
+/** A number matches as written, because a double has fewer digits. */
 function hasValue(payload: string, keys: readonly string[], id: string): boolean {
   return valuesAt(payload, keys).some((value) =>
     value.startsWith('"') ? JSON.parse(value) === id : value === id && IS_NUMBER.test(id),

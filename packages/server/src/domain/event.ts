@@ -1,4 +1,4 @@
-/** Validates the events of a batch separately: "per-event evaluation" in the interface. */
+/** Each event separately: "per-event evaluation" in the interface. */
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -25,16 +25,14 @@ export interface JudgeContext {
   now: number
 }
 
-/**
- * A validated batch. `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item.
- */
+/** `indexes[i]` is the position of `events[i]` in the request; `ids` has the usable id of every item. */
 export interface JudgedBatch {
   ids: (string | null)[]
   events: NewEvent[]
   indexes: number[]
   rejections: Rejection[]
   warnings: Warning[]
-  /** Rejections with a run and an event id, for the store to keep. */
+  /** Only rejections with a run and an event id; the store keeps them. */
   refused: RejectionRow[]
 }
 
@@ -42,13 +40,13 @@ export type Judgement =
   | { ok: true; batch: JudgedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
-/** Validates the text of a batch body; only the envelope can fail as a whole. Source: interface, POST /events/batch. */
+/** Only the envelope can fail as a whole. Source: interface, POST /events/batch. */
 export function judgeBatch(text: string, context: JudgeContext): Judgement {
   let items: unknown
   try {
     items = JSON.parse(text)
   } catch {
-    // V8's message quotes the body, and payloads stay out of replies and logs.
+    // V8's message quotes the body, which must stay out of replies and logs.
     return { ok: false, code: 'invalid_json', detail: jsonFault(text) }
   }
   if (!Array.isArray(items)) {
@@ -66,7 +64,7 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
   return { ok: true, batch: judgeItems(items, payloadAt, context) }
 }
 
-/** JSON text of a payload, and its levels of objects and arrays. */
+/** `levels` of objects and arrays. */
 export interface PayloadText {
   json: string
   levels: number
@@ -74,7 +72,7 @@ export interface PayloadText {
 
 const NO_PAYLOAD: PayloadText = { json: '{}', levels: 1 }
 
-/** Validates each item separately. `payloadAt`: the exact payload text of the item at this place. */
+/** `payloadAt` returns the exact text of the item's payload. */
 export function judgeItems(
   items: readonly unknown[],
   payloadAt: (index: number) => PayloadText,
@@ -161,7 +159,7 @@ function toNewEvent(item: EventInput, payload: string, onlyIfStored: boolean): N
   }
 }
 
-/** An unusable or overlong span id never fails an event; it is dropped. */
+/** An unusable or overlong span id never fails an event. */
 function spanId(value: unknown): string | null {
   return typeof value === 'string' && isStorableText(value) && hasAtMost(value, LIMITS.textChars) ? value : null
 }
@@ -184,7 +182,7 @@ const FAULT_CODES = new Map<string, RejectionCode>([
   ['maxLength', 'too_long'],
 ])
 
-/** Below this, a timestamp is read as seconds: as milliseconds it is before March 1973. */
+/** Read as seconds below this: as milliseconds it is before March 1973. */
 const SECONDS_BELOW = 100_000_000_000
 /** The last millisecond that a Date can show. */
 const DATE_MAX_MS = 8_640_000_000_000_000
@@ -251,7 +249,7 @@ function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionR
     : refused
 }
 
-/** Builds the reply after the store's verdicts; `verdicts` is null when nothing could be stored. */
+/** `verdicts` is null when nothing could be stored. */
 export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null): BatchResult {
   const rejections = [...batch.rejections]
   const retryable = new Set<string>()

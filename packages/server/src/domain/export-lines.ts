@@ -19,18 +19,18 @@ export const EXPORT_VERSION = 1
 
 export interface ExportPlace {
   section: ExportedTable | 'run'
-  /** Null: at its first row. Of a run: start and internal id. */
+  /** Null: at its first row. For a run: start and internal id. */
   after: ExportedKey | null
   /** The last event of that run; absent after all of them. */
   event?: string
-  /** How many events of that run follow. */
+  /** Events of that run that follow. */
   left?: number
 }
 
-/** What is counted and hashed up to a line. */
+/** Up to a line. */
 export interface ExportState {
   lines: number
-  /** Lines by type. */
+  /** By type. */
   counts: Record<string, number>
   sha256: string
 }
@@ -107,7 +107,7 @@ function withMembers(object: object, members: readonly string[]): string {
   return `${[JSON.stringify(object).slice(0, -1), ...members].join(',')}}`
 }
 
-/** JSON text as it was sent. One with line breaks would end the line, so it is written as a text. */
+/** Text as it was sent. Line breaks would end the line, so such a text is quoted. */
 function jsonMember(name: string, text: string): string {
   return /[\n\r]/.test(text) ? `"${name}Text":${JSON.stringify(text)}` : `"${name}":${text}`
 }

@@ -1,4 +1,4 @@
-/** Walks an environment for an export. Reads one page at a time, and only when the reader wants more. */
+/** Reads the next page only when the reader wants more. */
 import type { ExportedKey } from '../storage/exports.ts'
 import type { StoredEvent } from '../storage/events.ts'
 import type { RunFilter, RunPlace, RunRow } from '../storage/runs.ts'
@@ -38,7 +38,7 @@ const EVENT_PAGE_BYTES = 1_048_576
 /** A mark follows at the latest after these. */
 const MARK_BYTES = 1_048_576
 const MARK_LINES = 1_000
-/** Lines are passed on in pieces of about this size, which take a millisecond. */
+/** A piece takes about a millisecond. */
 const PIECE_CHARS = 65_536
 
 const SECTIONS: readonly ExportPlace['section'][] = [...EXPORTED_BEFORE_RUNS, 'run', ...EXPORTED_AFTER_RUNS]
@@ -46,7 +46,7 @@ const SECTIONS: readonly ExportPlace['section'][] = [...EXPORTED_BEFORE_RUNS, 'r
 interface Line {
   type: string
   text: string
-  /** Where an export continues after this line; null: only after a later one. */
+  /** An export continues after this line here; null: only after a later one. */
   place: ExportPlace | null
 }
 
@@ -156,10 +156,7 @@ export async function* walkRuns(
   }
 }
 
-/**
- * The first `count` events of a run (internal id) after a place, in the order of their arrival, in pages. A run may grow
- * faster than it is read.
- */
+/** By arrival, the first `count` after a place. A run may grow faster than it is read. */
 export async function* walkEvents(
   storage: Pick<Storage, 'readArrived'>,
   environmentId: string,

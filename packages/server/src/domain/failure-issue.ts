@@ -1,6 +1,6 @@
 /**
- * Decides which failures that the service saw belong together, and how the issue is called. The facts depend on the
- * failure alone, never on when it arrived or on other failures. Only their number may make the store take broader ones.
+ * The facts depend on the failure alone, never on its arrival or on other failures. Only the number of failures may
+ * make the store take broader ones.
  */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/operator/issue.ts'
@@ -10,7 +10,7 @@ import { messageTemplate, VARIABLE } from './message-template.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'
-/** Of the hash of a place: few of one environment can be equal. */
+/** Hash characters: few places of one environment can be equal. */
 const FAMILY_CHARS = 16
 const FACT_CHARS = 200
 const TITLE_CHARS = 200
@@ -39,15 +39,18 @@ export interface SeenError {
 }
 
 export interface FailureGrouping extends Grouping {
-  /** Where the messages of one place vary too much: all of them. */
+  /** Broader, for messages of one place that vary too much. */
   place: Grouping
-  /** Where failures vary too much: all of this kind. */
+  /** Broader still, for failures of one kind that vary too much. */
   kind: Grouping
-  /** How the fingerprints of a place begin. */
+  /** Fingerprints of a place begin with it. */
   family: string
 }
 
-/** Source: decisions 0106 and 0133. Where nothing says where it failed, its place is its agent. A failure without any error of its own belongs to its agent. */
+/**
+ * Source: decisions 0106 and 0133. Without a known place, or without an error of its own, a failure belongs to its
+ * agent.
+ */
 export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
   const said = {
@@ -89,7 +92,7 @@ function template(message: string | null): string | null {
   return message === null ? null : messageTemplate(message) || null
 }
 
-/** In a line: `TimeoutError in get_order: no answer after …`. The facts name the agent by its id. */
+/** `TimeoutError in get_order: no answer after …`. The facts have the agent's id. */
 export function failureTitle(
   { detectionType, errorType, toolName, model, frame, message, cause, agent }: Facts,
   agentName: string,
@@ -109,7 +112,7 @@ export function failureTitle(
   return shortened(why === null ? what : `${what}: ${why}`, TITLE_CHARS)
 }
 
-/** Of a group that is broader than its failures. */
+/** For a group that is broader than its failures. */
 export const placeTitle = ({ place }: FailureGrouping, agentName: string): string =>
   failureTitle({ ...place.facts, message: 'many different messages' }, agentName)
 
@@ -124,7 +127,7 @@ const FAILED: Record<FailureKind, string> = {
 
 export const kindTitle = (kind: FailureKind): string => `Many different failures of ${FAILED[kind]}`
 
-/** A template whose variable parts meet has one mark for them; one that is nothing but a mark says nothing. */
+/** Adjacent marks become one. Null if nothing but a mark is left. */
 function spoken(template: string | undefined): string | null {
   const text = template?.replaceAll(/…[….]+/g, '…').replace(/: …$/, '')
   return text === undefined || text === '…' ? null : text

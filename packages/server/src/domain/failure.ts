@@ -1,4 +1,4 @@
-/** The error of an event, as its run keeps it. Source: decision "Why a run failed" in docs/decisions. */
+/** Source: decision "Why a run failed" in docs/decisions. */
 import { cancellationOf, failureOf, isErrorEvent } from '@tacho/contract/failure.ts'
 import type { RunOutcome } from '@tacho/contract/run.ts'
 import type { EventFailure } from '../storage/failure.ts'

@@ -1,4 +1,4 @@
-/** Authenticates callers of the public interface: the API key selects the tenant, the scopes and the rate limit. */
+/** The API key selects the tenant, the scopes and the rate limit. */
 import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import { parseOperatorToken } from '../domain/credential.ts'
@@ -16,7 +16,7 @@ declare module 'fastify' {
   }
 }
 
-/** The hook of one route. It runs synchronously for a cached key. */
+/** Synchronous for a cached key. */
 export function apiKeyHook(
   route: Route,
   keys: CredentialCache<FoundApiKey>,

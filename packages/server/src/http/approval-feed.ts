@@ -1,9 +1,7 @@
 /**
- * Delivers changes of approvals to the waiting requests of this process: long polls and streams.
- *
- * One loop per process asks the store which environments have a new revision and reads their changes. It runs only
- * while there are followers. Revisions of an environment are committed in order (storage/sql/approvals/approvals.ts),
- * so the feed misses no change from any node. A change from this process triggers a read immediately.
+ * Delivers approval changes to the long polls and streams of this process. One loop, only while there are followers,
+ * asks the store for new revisions. Revisions of an environment commit in order (storage/sql/approvals/approvals.ts),
+ * so the feed misses none. A change from this process is read at once.
  */
 import type { ApprovalRow, ChangePlace } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -16,10 +14,7 @@ export interface Follower {
 }
 
 export interface ApprovalFeed {
-  /**
-   * Sends the follower every later change of one approval or of the whole environment. After the promise resolves, a
-   * read plus these changes is complete. Call the result to stop.
-   */
+  /** A read after the promise resolves, plus the changes sent, is complete. Call the result to stop. */
   follow(environmentId: string, follower: Follower, id?: string): Promise<() => void>
   look(): void
   close(): void
@@ -34,7 +29,7 @@ export interface FeedOptions {
 
 interface Topic {
   removedRevision: number
-  /** Position of the last delivered change; null until the store has returned the environment's position. */
+  /** Null until the store has returned it. */
   place: ChangePlace | null
   opened: Promise<void>
   all: Set<Follower>

@@ -1,4 +1,3 @@
-/** Reads approvals for the public and the operator API: current rows with expiry applied, and changes. */
 import type { FastifyInstance } from 'fastify'
 import { Gauge } from 'prom-client'
 import { createApprovalFeed, type ApprovalFeed } from './approval-feed.ts'

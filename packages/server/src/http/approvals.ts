@@ -17,7 +17,7 @@ import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 import { Shares } from './shares.ts'
 
-/** The same reply for an unknown approval and for one of another tenant or client. */
+/** Also for an approval of another tenant or client. */
 const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
 
 export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, current }: ApprovalReader): void {
@@ -52,7 +52,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       row?.clientId === headers[CLIENT_ID_HEADER] && row.importedAt === null ? row : null
     const find = async () => own(await current.find(environmentId, id))
     const holder = holderOf(request)
-    // Each wait holds a connection. Clients pause before they ask again after an answer that came at once.
+    // Each wait holds a connection. A client that gets its answer at once pauses before it asks again.
     if (query.wait !== undefined && waits.take(holder, 1)) {
       const waiting = waitWhilePending({ environmentId, id, find, own, ms: query.wait * 1_000, response: reply.raw })
       const ended = await waiting.finally(() => waits.add(holder, -1))
@@ -77,10 +77,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     response: ServerResponse
   }
 
-  /**
-   * Until the approval is decided, expired or erased, its time is up, the client has left, or the process drains. Returns the
-   * approval if it has ended, as it was just read.
-   */
+  /** Ends with the approval, the time, the client or the process. Null if the approval did not end. */
   async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     let over = false

@@ -1,39 +1,32 @@
-/** Caches what clients request most: the revision of each environment, and the configuration texts. */
 import { LRUCache } from 'lru-cache'
 import type { Configuration } from '../storage/deployments.ts'
 import type { Storage } from '../storage/storage.ts'
 import { shareLoads } from './shared-loads.ts'
 
 export interface ServedConfiguration {
-  /**
-   * Weak, because a compressing proxy removes strong tags: the bytes change. Without a tag, 304 would never be sent.
-   */
+  /** Weak, because compressing proxies remove strong tags, and then 304 is never sent. */
   tag: string
   body: Buffer
 }
 
 export interface ConfigurationCache {
-  /** The tag of the deployed configuration; free while cached. */
   tagOf(environmentId: string): string | Promise<string>
-  /** The tag of the deployed configuration if cached; never asks the store. */
+  /** Never asks the store. */
   rememberedTag(environmentId: string): string | null
-  /** The complete deployed configuration. */
   read(environmentId: string): Promise<ServedConfiguration>
   published(environmentId: string): void
-  /** Reports the control-table revision that the store returned when asked at `askedAt`, by the monotonic clock. */
+  /** `askedAt` is monotonic: when the store was asked, not when it answered. */
   observeRevision(revision: number, askedAt: number): void
 }
 
 export interface ConfigurationCacheOptions {
   storage: Pick<Storage, 'readConfiguration'>
-  /** Milliseconds of a monotonic clock. */
   monotonicNow?: () => number
   maxBytes?: number
 }
 
 interface Known {
   tag: string
-  /** The round in which the entry was valid. */
   round: number
 }
 
@@ -48,15 +41,14 @@ interface Loaded extends ServedConfiguration {
   round: number
 }
 
-/** All nodes see a publication within a second: after a second without news, a node asks the store. */
+/** So all nodes see a publication within a second. */
 const TRUST_MS = 1_000
 const MAX_ENVIRONMENTS = 10_000
 const MAX_BYTES = 32 * 1_048_576
 
 /**
- * The text of an environment has the revision that was read with it. A round ends when the control tables change. Then
- * the cache asks for each environment's revision again, and for its text only if the revision is new. Environments never
- * share a text, not even of the same revision: what one tenant's store has is never served to another.
+ * A round ends when the control tables change. Then revisions are read again, and texts only for new revisions.
+ * Environments never share a text, even of the same revision: one tenant's content is never served to another.
  */
 export function createConfigurationCache({
   storage,

@@ -1,20 +1,19 @@
-/** Which clients asked for the runtime configuration since the last write to the store, and what each had. */
+/** Clients that asked for the runtime configuration since the last write to the store. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
 
 export interface Poll {
   environmentId: string
   keyId: string
-  /** The header X-Service-Client-ID; '' if it is missing. */
+  /** Header X-Service-Client-ID, or ''. */
   clientId: string
-  /** The tag that the client already had; '' if it had none. */
+  /** '' if it had none. */
   had: string
-  /** The tag of the deployed configuration, which the client has or gets. */
   tag: string
 }
 
 export interface ConfigurationClientsSeen {
-  /** Records one request. Costs one update of a map, because every poll calls it. */
+  /** Called for every poll, so it costs one update of a map. */
   record(poll: Poll): void
   take(): ReadonlyMap<string, ConfigurationClientSeen[]>
 }
@@ -51,7 +50,7 @@ export function createConfigurationClients({
     }
   }
 
-  /** Makes room for one client: drops the oldest of its environment, or else of the first environment. */
+  /** Drops the oldest of its environment, or else of the first environment. */
   function makeRoom(environmentId: string, clients: Map<string, Seen>): void {
     if (clients.size >= LIMITS.configurationClients) return drop(environmentId, clients)
     if (inAll < maxInAll) return

@@ -1,6 +1,6 @@
 /**
- * The operator console: bundled files, served from our own origin. Asset names contain a hash of their content, so browsers
- * can cache them forever. The page that names them is never cached.
+ * Asset names contain a hash of their content, so browsers can cache them forever. The page that names them is never
+ * cached.
  */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
@@ -26,15 +26,11 @@ export function hasConsole(dist: string = DIST): boolean {
 }
 
 export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
-  // Every reply forbids caching unless its route says otherwise.
   const caching = 'public, max-age=31536000, immutable'
   serveFolder(app, '/assets', path.join(dist, 'assets'), { caching, preCompressed: true })
 }
 
-/**
- * The console's own router handles every address that a person opens and no route has. Not a route `/*`: it would match
- * addresses that the router refuses as too long.
- */
+/** Not a route `/*`: it would match addresses that the router refuses as too long. */
 export async function sendConsolePage(reply: FastifyReply, dist: string = DIST): Promise<FastifyReply> {
   void reply.code(200).headers(PAGE_HEADERS).type('text/html; charset=utf-8')
   return sendFile(reply, path.join(dist, 'index.html'))

@@ -15,26 +15,21 @@ export interface CredentialCacheOptions<Row extends StoredCredential> {
 }
 
 export interface CredentialCache<Row extends StoredCredential> {
-  /**
-   * The row of a credential that is valid at `now` (milliseconds since 1970); null for any other text, without a
-   * reason. Synchronous if cached. Rejects with the store's error when the store cannot answer.
-   */
+  /** Null for any text that is not valid at `now`, without a reason. Rejects when the store cannot answer. */
   find(text: string, now: number): Row | null | Promise<Row | null>
   findRemembered(text: string, now: number): Row | null
-  /** Reports the control-table revision that the store returned when asked at `askedAt`, by the monotonic clock. */
+  /** `askedAt` is monotonic: when the store was asked, not when it answered. */
   observeRevision(revision: number, askedAt: number): void
-  /** When each id was last used successfully, since the last call. */
+  /** The last successful use of each id since the last call. */
   takeUses(): Map<string, number>
   size(): number
 }
 
-/** After this long without an answer from the store, a node ignores its cache. */
 const TRUST_MS = 5_000
 
 /**
- * Caches credential lookups, including unknown ids, so a request costs microseconds. A new control-table revision
- * clears the cache, and a silent store disables it, so a revocation takes effect on every node within 5 seconds. Memory
- * is bounded, and unknown ids never evict known ones.
+ * A new control-table revision clears the cache, and a silent store disables it, so every node obeys a revocation
+ * within 5 seconds. Unknown ids are cached too, but never evict known ones.
  */
 export function createCredentialCache<Row extends StoredCredential>({
   parse,

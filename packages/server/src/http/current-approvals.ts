@@ -1,7 +1,6 @@
 /**
- * Reads approvals with expiry applied. The store marks overdue approvals EXPIRED before any caller sees that status.
- * Concurrent requests for the same overdue environment share one write, because a thousand clients may share a
- * deadline.
+ * The store marks overdue approvals EXPIRED before any caller sees that status. A thousand clients may share a
+ * deadline, so concurrent requests of one environment share one write.
  */
 import { expireOverdue, isOverdue } from '../domain/approval.ts'
 import type { ApprovalRow } from '../storage/approvals.ts'
@@ -24,7 +23,7 @@ export interface CurrentOptions {
 const MOST_ROUNDS = 5
 
 export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions): CurrentApprovals {
-  /** By environment: the latest time up to which a read needs its approvals expired. */
+  /** By environment. */
   const neededUpTo = new Map<string, number>()
   const expireShared = sharing(async (environmentId) => {
     const upTo = neededUpTo.get(environmentId) ?? now()
@@ -60,10 +59,7 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
   }
 }
 
-/**
- * Runs work once at a time per key. Calls during a run share the next run, because the current one may have started too
- * early.
- */
+/** Calls during a run share the next run, because the current one may have started too early. */
 function sharing(work: (key: string) => Promise<void>): (key: string) => Promise<void> {
   const running = new Map<string, Promise<void>>()
   const waiting = new Map<string, Promise<void>>()

@@ -39,9 +39,9 @@ export interface Deps {
   metrics: Metrics
   prices: PriceTable
   work: { wake(kind: WorkKind): void }
-  /** Why a webhook must not use this address, to append to the field name; null if it may. */
+  /** The reason against the address, to append to the field name; null if it is allowed. */
   checkWebhookUrl: (url: string) => Promise<string | null>
-  /** Sends to public addresses only, as for webhooks. */
+  /** Public addresses only, as for webhooks. */
   sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>
   /** Milliseconds since 1970. */
   now: () => number

@@ -4,8 +4,8 @@
 const TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g
 
 /**
- * Whether If-None-Match contains the tag: one tag, a list, or `*`. The comparison is weak (RFC 9110 13.1.2), because
- * caches and proxies weaken strong tags and some clients drop the mark.
+ * Accepts one tag, a list, or `*`. The comparison is weak (RFC 9110 13.1.2), because caches weaken strong tags and some
+ * clients drop the mark.
  */
 export function matchesTag(ifNoneMatch: string | undefined, tag: string): boolean {
   if (ifNoneMatch === undefined) return false

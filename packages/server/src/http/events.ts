@@ -12,8 +12,7 @@ import { serveRoute } from './serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, judge, memory, replies, metrics, now } = deps
-  // A full queue is reported before the body is read. On a full disk, valid events come back as retryable after
-  // validation.
+  // Before the body is read. On a full disk, valid events come back as retryable after validation.
   const admit = () => (storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null)
 
   serveRoute(

@@ -18,11 +18,11 @@ export function everyReplyHooks(app: FastifyInstance, { draining, replies }: Pic
     } else done()
   })
 
-  // While the process drains, each reply closes its connection, so that clients reconnect elsewhere.
+  // Makes clients reconnect to another node.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (draining()) void reply.header('connection', 'close')
     closeIfUnread(request.raw, reply.raw)
-    // Not an error reply: unread, that would be one more.
+    // An error reply would be one more that nobody reads.
     if (!replies.hasRoom(() => holderOf(request), reply, payload)) request.raw.destroy()
     done()
   })

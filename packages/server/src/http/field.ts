@@ -1,4 +1,3 @@
-/** Checks request fields beyond what a schema can express. The checks throw a Refusal. */
 import { isStorableText, UNSTORABLE } from '../domain/text.ts'
 import { refuse, type Refusal } from './reply-error.ts'
 
@@ -8,7 +7,7 @@ export function refuseField(name: string, message: string): Refusal {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Checks the name of a workspace or environment. People write `workspace/environment`, or an id. */
+/** People write `workspace/environment`, or an id. */
 export function checkTenantName(name: string): void {
   if (name.includes('/')) throw refuseField('name', 'must not contain a slash')
   if (UUID.test(name)) throw refuseField('name', 'must not have the form of an id')
@@ -21,7 +20,7 @@ export function checkTexts(texts: Record<string, string | null | undefined>): vo
   }
 }
 
-/** Milliseconds of a valid time. Some do not exist in milliseconds: leap seconds. */
+/** Leap seconds are valid times that do not exist in milliseconds. */
 export function timeOf(name: string, text: string): number {
   const time = Date.parse(text)
   if (!Number.isNaN(time)) return time

@@ -1,7 +1,4 @@
-/**
- * Files that the server brings: read once, at their first request, and sent from one shared buffer, so that unread
- * answers hold neither copies nor open files.
- */
+/** Files are read once and sent from one shared buffer, so that unread answers hold neither copies nor open files. */
 import { createHash } from 'node:crypto'
 import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -15,7 +12,7 @@ interface Content {
   tag: string
 }
 
-/** In the order of preference. The build writes the compressed file beside the plain one. */
+/** In order of preference. */
 const ENCODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -48,7 +45,6 @@ const tagOf = (bytes: Buffer): string => `"${createHash('sha256').update(bytes).
 
 export interface FileOptions {
   caching: string
-  /** Whether compressed files lie beside it. */
   preCompressed?: boolean
 }
 

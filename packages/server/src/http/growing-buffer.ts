@@ -1,11 +1,11 @@
-/** Bytes that arrive in pieces, in one buffer of at most twice their size: many small pieces would take hundreds of times that. */
+/** At most twice the size of its bytes: many small pieces would take hundreds of times that. */
 export class GrowingBuffer {
   readonly #maxBytes: number
   readonly #expected: number
   #buffer: Buffer = Buffer.alloc(0)
   size = 0
 
-  /** `expected` bytes are only a hint of the sender. */
+  /** `expected` is only the sender's hint. */
   constructor(maxBytes: number, expected = 0) {
     this.#maxBytes = maxBytes
     this.#expected = expected

@@ -1,4 +1,4 @@
-/** Liveness and readiness for load balancers and process supervisors. Neither needs a key. */
+/** Neither route needs a key. */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Storage } from '../storage/storage.ts'
@@ -10,8 +10,7 @@ export interface HealthDeps {
   draining: () => boolean
 }
 
-/** The store is not ready if one small read takes longer. */
-const PING_MS = 1_000
+const PING_TIMEOUT_MS = 1_000
 
 export function healthRoutes(app: FastifyInstance, { storage, draining }: HealthDeps): void {
   let pinging: Promise<Refusal | null> | null = null
@@ -24,23 +23,27 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Health
     return { status: 'ready' }
   })
 
-  /** Why requests should go to another node. A full write queue does not count, because it drains within moments. */
+  /** A full write queue does not count, because it drains within moments. */
   async function notReady(): Promise<Refusal | null> {
     if (draining()) return refuse('shutting_down')
     const damage = storage.damage()
     if (damage !== null) return refuse('storage_unavailable', damage)
     const refused = storage.writesRefused()
     if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
-    // Shared, because no key is needed: concurrent checks cause only one store read at a time.
+    // Shared, because no key is needed: concurrent checks cause one store read.
     pinging ??= pingStore().finally(() => (pinging = null))
     return pinging
   }
 
   async function pingStore(): Promise<Refusal | null> {
     const stop = new AbortController()
-    const late = wait(PING_MS, refuse('storage_unavailable', `The store did not answer within ${PING_MS} ms`), {
-      signal: stop.signal,
-    })
+    const late = wait(
+      PING_TIMEOUT_MS,
+      refuse('storage_unavailable', `The store did not answer within ${PING_TIMEOUT_MS} ms`),
+      {
+        signal: stop.signal,
+      },
+    )
     const answered = storage.ping().then(
       () => null,
       (error: unknown) => refuse(error instanceof StorageError ? error.code : 'storage_unavailable'),

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { network } from './network.ts'
 
-/** Who uses shared memory or shared turns: first the workspace, and in it the key or operator. */
+/** Memory and turns are shared by workspace, and in it by key or operator. */
 export interface Holder {
   workspace: string
   credential: string

@@ -1,14 +1,11 @@
-/**
- * Bounds the connections that wait for a request. Each is small, but their number would otherwise be bounded only by how
- * many files the process may open, and then the store could open none.
- */
+/** Unbounded, connections without a request could use up the files of the process, and the store could open none. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** Beyond `most`, closes the connection that has waited longest. Clients open another one with their next request. */
+/** Closes the connection that has waited longest; its client reconnects with its next request. */
 export function boundIdleConnections(server: Server, most: number = LIMITS.idleConnections): void {
-  /** In the order in which they began to wait. */
+  /** The longest wait first. */
   const idle = new Set<Socket>()
   const underWay = new WeakMap<Socket, number>()
 

@@ -4,7 +4,7 @@ import { performTask, type JudgeAnswer, type JudgeTask } from './judge.ts'
 
 collectWhenIdle()
 
-// One after the other: if the thread ends, judge.ts knows at which task.
+// If the thread ends, judge.ts must know at which task.
 let last = Promise.resolve()
 
 parentPort?.on('message', ({ id, ...task }: JudgeTask) => {

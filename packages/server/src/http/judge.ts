@@ -14,7 +14,7 @@ import type { Encoding } from '../domain/otlp/read-request.ts'
 /** Up to these sizes, even the slowest body is validated within a few milliseconds. */
 const DIRECT_BYTES = { batch: 128 * 1024, telemetry: 32 * 1024 }
 
-/** Several times what the largest allowed body takes. Beyond it, the thread ends instead of the process. */
+/** Several times what the largest body takes. Beyond it, the thread ends instead of the process. */
 const HEAP_MEGABYTES = 256
 const TOO_MUCH_MEMORY = {
   ok: false,
@@ -33,7 +33,7 @@ export interface TelemetryFormat {
   encoding: Encoding
 }
 
-/** What is done with a body, here or on the thread. `format` is null for a batch of events. */
+/** `format` is null for a batch of events. */
 export interface JudgeTask {
   id: number
   body: Uint8Array
@@ -48,7 +48,7 @@ export interface JudgeAnswer {
 
 export async function performTask({ body, format, context }: Omit<JudgeTask, 'id'>): Promise<Judged> {
   if (format) {
-    // Loaded with the first request: most installations never need protobuf.
+    // Most installations never need protobuf.
     const { judgeTelemetry } = await import('../domain/otlp/judge.ts')
     return judgeTelemetry(format.signal, format.encoding, body, context)
   }
@@ -56,7 +56,7 @@ export async function performTask({ body, format, context }: Omit<JudgeTask, 'id
 }
 
 export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_MEGABYTES } = {}): Judge {
-  // Each has its own thread: a span takes several times as long as an event, and batches must not wait for spans.
+  // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch, heapMegabytes)
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
   return {
@@ -74,12 +74,12 @@ interface Sent extends PromiseWithResolvers<Judged> {
 }
 
 function createLane(directBytes: number, heapMegabytes: number) {
-  /** Sent to the thread and not answered, in the order in which it takes them. */
+  /** In the order in which the thread takes them. */
   const sent = new Map<number, Sent>()
   let thread: Worker | null = null
   let [lastId, isClosed] = [0, false]
 
-  // Start the thread for the first large body: most installations never need it.
+  // Most installations never need the thread.
   function start(): Worker {
     const resourceLimits = { maxOldGenerationSizeMb: heapMegabytes }
     const started = new Worker(moduleUrl('judge-thread', import.meta.url), { resourceLimits })
@@ -95,7 +95,7 @@ function createLane(directBytes: number, heapMegabytes: number) {
     return started
   }
 
-  /** The task that a thread failed at ends with it. A new thread takes those behind it. */
+  /** The thread failed at the first task. A new thread takes the others. */
   function ended(fault: Error | null): void {
     thread = null
     const [failed, ...others] = sent.values()

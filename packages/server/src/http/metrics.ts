@@ -24,11 +24,9 @@ export interface MetricsSources {
 }
 
 export interface MetricsOfWorkers {
-  /** Metrics of all workers together. */
   gather(own: Registry): Promise<string>
 }
 
-/** How often to sample the event loop. */
 const LOOK_MS = 20
 
 /** Everything is measured at scrape time, except requests, events and event loop delay. */
@@ -84,7 +82,6 @@ export function metricsRoutes(app: FastifyInstance, { metrics }: { metrics: Metr
   })
 }
 
-/** The pattern of the route; unmatched requests share one label. */
 export function routeLabel(request: FastifyRequest): string {
   return request.routeOptions.url ?? 'none'
 }
@@ -217,7 +214,7 @@ function processMetrics(registry: Registry, { version, memory, replies }: Metric
   }).set({ version, node: process.versions.node }, 1)
 }
 
-/** Event loop delay since the last scrape. The histogram records sample intervals; the excess is the delay. */
+/** The histogram records sample intervals; the excess is the delay. */
 function delayGauges(registry: Registry, delay: ELDHistogram): void {
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000) || 0
   const p99 = () => seconds(delay.percentile(99))

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 
-/** An IPv4 address, including one mapped to IPv6 (as on `::`); for IPv6, the /64 that one client has. */
+/** The IPv4 address, even if mapped to IPv6; for IPv6 the /64, all of which one client has. */
 export function network(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

@@ -1,7 +1,6 @@
 /**
- * OpenTelemetry over HTTP: POST /otlp/v1/traces, /logs and /metrics, in protobuf or JSON (OTLP specification 1.9). Each span
- * and log record becomes an event. If any part of a request cannot be stored, the whole request is refused. Exporters then
- * retry it, and events stored before are not counted twice.
+ * OTLP 1.9 over HTTP. If any part of a request cannot be stored, the whole request is refused. Exporters then retry it,
+ * and events stored before are not counted twice.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
@@ -79,8 +78,8 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
 type Part = Pick<JudgedBatch, 'events' | 'refused'>
 
 /**
- * Stores a request in parts as large as batches, several at a time. So the largest request fits in a queue with room
- * for a batch. Null as soon as a part could not be stored.
+ * In parts as large as batches, so that the largest request fits in a queue with room for a batch. Null if a part could
+ * not be stored.
  */
 async function storeParts(
   batch: JudgedBatch,
@@ -135,7 +134,7 @@ async function answer(
   partial: PartialSuccess | null,
 ): Promise<FastifyReply> {
   if (encoding === 'protobuf') {
-    // Loaded with the first request: most installations never need protobuf.
+    // Most installations never need protobuf.
     const { protobufReply } = await import('../domain/otlp/reply.ts')
     return reply.type(PROTOBUF).send(protobufReply(partial))
   }

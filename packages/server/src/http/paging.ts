@@ -1,4 +1,3 @@
-/** Shared by all lists: a cursor comes in; a page and the next cursor go out. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { Page } from '../storage/page.ts'
@@ -10,7 +9,7 @@ interface ListQuery {
 }
 
 interface List<Row, Place, Read> {
-  /** The tenant, the list and its whole filter. A cursor of another list is refused. */
+  /** Tenant, list and whole filter: a cursor of another list is refused. */
   of: readonly unknown[]
   placeOf: (row: Row) => Place
   /** `lookedTo`: where to continue, if not after the last row. */
@@ -41,10 +40,10 @@ export async function listPage<Row, Item, Place>(
 export const byId = ({ id }: { id: string }): string => id
 export const byNumber = ({ number }: { number: number }): number => number
 
-/** The page of a filter that no stored row can match. */
+/** A filter that no stored row can match. */
 export const NOTHING = { items: [], nextCursor: null }
 
-/** Where to continue; null: at the start. Refuses a damaged or foreign cursor. */
+/** Null: at the start. */
 export function placeAt<Place>(cursors: Cursors, of: readonly unknown[], cursor: string | undefined): Place | null {
   if (cursor === undefined) return null
   const after = cursors.read<Place>(of, cursor)

@@ -1,12 +1,12 @@
 /**
- * Bounds the requests of one connection that are under way. Node parses all that one read of 64 KiB holds, more than a
- * thousand requests, before anything can pause it, and each holds its answer until those before it are read.
+ * Node parses all requests of one read of 64 KiB, more than a thousand, before anything can pause it. Each holds its
+ * answer until those before it are read.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** Requests of each connection that wait for an earlier answer to leave. A connection without any is not in it. */
+/** Requests that wait for an earlier answer to leave. */
 const queued = new WeakMap<Socket, number>()
 
 /** Whether an earlier answer of this connection must be read first. */
@@ -14,7 +14,7 @@ export function isQueued(response: ServerResponse): boolean {
   return response.socket === null
 }
 
-/** Puts itself in front of the listeners that the server has. `closed` learns of each connection that asked too much. */
+/** Runs before the listeners that the server has. */
 export function boundPipelines(server: Server, closed: () => void = () => undefined): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')
@@ -23,7 +23,7 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
     // The rest of a read that closed its connection.
     if (socket.destroyed) return
     if (isQueued(response) && !enqueue(socket, response)) {
-      // Not an answer: unread, that would be one more.
+      // An answer would be one more that nobody reads.
       socket.destroy()
       closed()
       return

@@ -1,7 +1,4 @@
-/**
- * Limits requests per second for each caller. Each node grants its share of the limit, so no request needs the
- * database. The node count is the latest one from the store.
- */
+/** Each node grants its share of a caller's limit, so no request needs the database. */
 import type { FastifyReply } from 'fastify'
 import { refuse, type Refusal } from './reply-error.ts'
 import { createWindows, type Windows } from './windows.ts'
@@ -14,7 +11,7 @@ export interface Counted {
   limit: number
   remaining: number
   resetSeconds: number
-  /** Set if the request is over the limit; then it was not counted. */
+  /** A refused request was not counted. */
   refusal: Refusal | null
 }
 
@@ -50,7 +47,6 @@ export function createRateLimit({
   function count(callerId: string, requestsPerSecond: number | null): Counted {
     const wholeLimit = requestsPerSecond ?? byDefault
     const living = nodes()
-    // Reset all counters when the shares change.
     if (living !== sharedBy) windows.clear()
     sharedBy = living
     const limit = Math.max(1, Math.floor(wholeLimit / living))

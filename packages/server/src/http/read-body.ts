@@ -1,6 +1,4 @@
-/**
- * Reads a request body into memory. Counts its bytes on arrival and during decompression, and does not trust headers.
- */
+/** Counts bytes on arrival and during decompression, and does not trust headers. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import type { Transform } from 'node:stream'
@@ -11,12 +9,12 @@ import type { Holder } from './holder.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { Shares } from './shares.ts'
 
-/** One workspace gets this part of the memory. */
+/** One workspace gets one part of this many. */
 const WORKSPACES = 4
 
 /**
- * Bytes that all request bodies take in memory; bounds a flood of uploads. Each workspace has a share, and in it each key
- * or operator, so that unfinished uploads of one cannot stop the requests of others.
+ * Bounds a flood of uploads. By the shares, unfinished uploads of one workspace or key cannot stop the requests of
+ * others.
  */
 export class BodyMemory {
   readonly maxBytes: number
@@ -62,21 +60,18 @@ const DECODERS = new Map<string, (() => Transform) | null>([
   ['zstd', createZstdDecompress],
 ])
 
-/** A compressed body may be somewhat larger than its content. The limit stops endless empty blocks. */
+/** The limit stops endless empty blocks. */
 const COMPRESSED_SLACK = 2
 
-/** A body may come in so many pieces, and in one more for each of these bytes. Writers with a buffer are far below. */
+/** Pieces that a body may have, and one more for each of these bytes. Buffered writers are far below. */
 const PIECES = 4_096
 const BYTES_PER_PIECE = 16
-/** What a request takes until its body has arrived, beside the body: its connection, headers and their objects. */
+/** Connection, headers and objects of a request whose body has not arrived. */
 const UNFINISHED_BYTES = 8_192
 const TOO_MANY_BODIES = refuse('overloaded', 'Too many request bodies in memory')
 const TOO_MANY_PIECES = 'The body came in too many small pieces. Send larger chunks'
 
-/**
- * Returns the decoded body as at most `maxBytes` of UTF-8, or a refusal, in the order 413, 415, 400. Its bytes count in
- * `memory` until the response ends.
- */
+/** Refuses in the order 413, 415, 400. The bytes count in `memory` until the response ends. */
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
@@ -115,7 +110,7 @@ function collect(
 ): Promise<Buffer | Refusal> {
   const body = new GrowingBuffer(maxBytes, decoder ? 0 : Number(request.headers['content-length'] ?? 0))
   let held = 0
-  /** Counts the body, and the request while it is unfinished; returns whether they fit. */
+  /** Counts the body, and the request while it is unfinished. */
   const hold = (bytes: number): boolean => {
     const fits = memory.resize(holder, held, bytes)
     if (fits) held = bytes

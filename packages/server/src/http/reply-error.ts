@@ -12,9 +12,7 @@ interface RefusalDetails {
   current?: Problem['current']
 }
 
-/**
- * An error reply. Handlers throw or return it; hooks pass it to replyError. A class, so that no parsed body can look like one.
- */
+/** Handlers throw or return it. A class, so that no parsed body can look like one. */
 export class Refusal extends Error {
   readonly code: ErrorCode
   readonly detail: string | undefined
@@ -39,7 +37,6 @@ export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal
 }
 
-/** What `run` returns, or the refusal that it throws. */
 export async function orRefusal<Result>(run: () => Result | Promise<Result>): Promise<Result | Refusal> {
   try {
     return await run()
@@ -50,8 +47,7 @@ export async function orRefusal<Result>(run: () => Result | Promise<Result>): Pr
 }
 
 /**
- * Replies contain what one key or person is allowed to see: proxies and browsers must not cache them, and browsers must
- * not guess another type. A cacheable route overrides this.
+ * Replies contain what one key or person may see: caches must not keep them, and browsers must not guess another type.
  */
 export const REPLY_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
@@ -67,7 +63,7 @@ export function replyError(request: FastifyRequest, reply: FastifyReply, refusal
     .send(problem(refusal, request.id))
 }
 
-/** Registers handlers for all framework and parser errors. `pageOf` can answer a request that no route has; else null. */
+/** `pageOf` can answer a request that no route has. */
 export function errorHandlers(
   app: FastifyInstance,
   pageOf: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null = () => null,

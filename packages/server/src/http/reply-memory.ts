@@ -1,7 +1,6 @@
 /**
- * Limits memory for replies that are being built or are unread. Each workspace gets a share of it, and each key or operator
- * a part of that, so that clients that do not read cannot block the replies of others. Requests without a credential
- * count by address.
+ * Bounds the memory of replies that are being built or are unread. By the shares, clients that do not read cannot block
+ * the replies of others.
  */
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -12,7 +11,7 @@ import { Shares } from './shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
 export interface Page {
-  /** The page is built; its bytes count until the client has read them. */
+  /** The bytes count until the client has read them. */
   built(reply: FastifyReply, bytes: number): void
   dropped(): void
 }
@@ -24,14 +23,14 @@ interface Waiting {
   start: (page: Page | Refusal) => void
 }
 
-/** Pages to build concurrently: each blocks the event loop for some milliseconds. */
+/** Each builder blocks the event loop for some milliseconds. */
 const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
-/** One workspace gets this part of the memory, and always room for two pages. */
+/** One workspace gets one part of this many, and always room for two pages. */
 const WORKSPACES = 4
 /** A smaller reply counts only if it waits behind another of its connection; otherwise the connection bounds it. */
 const UNCOUNTED_BYTES = 16_384
-/** What a waiting reply takes beside its text: its request, its headers and their objects. */
+/** Request, headers and objects of a waiting reply, beside its text. */
 const REPLY_BYTES = 8_192
 
 export class ReplyMemory {
@@ -51,9 +50,9 @@ export class ReplyMemory {
     return this.#memory.used
   }
 
-  /** Waits to build a page of at most about `mostBytes`; refuses if they do not fit, or if the client has left meanwhile. */
+  /** Refuses if `mostBytes` do not fit, or if the client has left. */
   async begin(holder: Holder, mostBytes: number, isOver: () => boolean): Promise<Page | Refusal> {
-    // Those of other workspaces wait for their own turns.
+    // Other workspaces have their own turns.
     const decided = this.#waiting.usedBy(holder.workspace) > 0 ? null : this.#decide(holder, mostBytes)
     if (decided) return decided
     if (!this.#waiting.take(holder, 1)) return overloaded()
@@ -68,7 +67,7 @@ export class ReplyMemory {
     return null
   }
 
-  /** Counts what any reply takes that waits behind another of its connection; returns whether it fits. */
+  /** Counts replies that wait behind another of their connection. */
   hasRoom(holderOf: () => Holder, reply: FastifyReply, payload: unknown): boolean {
     if (!isQueued(reply.raw)) return true
     const length = typeof payload === 'string' ? payload.length : 0

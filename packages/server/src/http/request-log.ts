@@ -1,13 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { routeLabel } from './metrics.ts'
 
-/** Machines call these every few seconds, so they are logged only at debug level, like 304 replies. */
+/** Machines call these every few seconds, so they are logged only at level debug. */
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 
-/**
- * One line per answered request. It contains the route pattern, not the address, and the public part of the key. It
- * contains no client ids, query, body or secret.
- */
+/** Contains the route's pattern and the public part of the key; no address, client ids, query, body or secret. */
 export function requestLogHooks(app: FastifyInstance): void {
   app.addHook('onResponse', (request, reply, done) => {
     const isDebugging = request.log.level === 'debug'

@@ -70,7 +70,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 
 const noSuchRun = () => refuse('not_found', 'The run does not exist')
 
-/** Identifies a run's timeline, however the path spelled the run. */
+/** The same however the path spelled the run. */
 function eventsWalk(environmentId: string, run: RunRow): readonly unknown[] {
   return [environmentId, 'events', run.id]
 }

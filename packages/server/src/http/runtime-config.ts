@@ -7,7 +7,7 @@ import { matchesTag } from './etag.ts'
 import { serveRoute } from './serve-route.ts'
 import { sendInPieces } from './stalled-readers.ts'
 
-/** Kept by the client only, which asks each time whether it is still true; the key selects what is served. */
+/** Only the client caches it, and revalidates each time; the key selects what is served. */
 export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 
 const CLIENT_ID = CLIENT_ID_HEADER.toLowerCase()

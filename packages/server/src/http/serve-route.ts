@@ -1,4 +1,3 @@
-/** Serves one route of a routes table with Fastify. Checks parameters, query and body before the handler runs. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
@@ -19,7 +18,7 @@ declare module 'fastify' {
     route?: Route
   }
   interface FastifyRequest {
-    /** Decoded bytes of the body, valid UTF-8; null if the route has no body. */
+    /** Valid UTF-8; null if the route has no body. */
     bodyBytes: Buffer | null
   }
 }
@@ -46,7 +45,7 @@ type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | Fast
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** JSON text, a refusal, or null if the handler sent the reply itself. */
+/** Null if the handler sent the reply itself. */
 export type Answer = string | Refusal | null
 
 export type AnswerOnce = (
@@ -58,18 +57,15 @@ export type AnswerOnce = (
 export interface RouteOptions {
   memory: BodyMemory
   replies: ReplyMemory
-  /** Runs before the body is read; returns why to refuse the request now, or null. */
+  /** Runs before the body is read. */
   admit?: () => Refusal | null
-  /** The handler reads `request.bodyBytes` itself; the body is not parsed or checked here. */
+  /** The body is neither parsed nor checked. */
   rawBody?: boolean
   once?: ((route: Route) => AnswerOnce | null) | undefined
   refused?: (request: FastifyRequest, refusal: Refusal) => Promise<void>
 }
 
-/**
- * Registers `route`. Refusals come in this order: 401, 403, 429 (hooks of the enclosing scope), then 413, 415, 400. A
- * handler returns the reply body, JSON text, or the reply it sent itself; it throws or returns a Refusal.
- */
+/** Refuses in the order 401, 403, 429 (hooks of the enclosing scope), 413, 415, 400. */
 export function serveRoute<R extends Route>(
   app: FastifyInstance,
   route: R,
@@ -150,12 +146,12 @@ function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): 
 }
 
 /**
- * Every read of an operator waits for its turn, so that one workspace cannot occupy the readers of the store. Streams and
- * files have turns of their own.
+ * Operator reads wait for a turn, so that one workspace cannot occupy the store's readers. Streams and files have turns
+ * of their own.
  */
 const READ_BYTES = 65_536
 
-/** Expected size of a reply that waits for its turn to be built; 0 for others. */
+/** 0: the reply does not wait for a turn. */
 function pageBytesOf(route: Route): number {
   const { method, reply, replyBytes, replyType } = route
   const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')
@@ -163,7 +159,7 @@ function pageBytesOf(route: Route): number {
   return replyBytes ?? (isList ? LIMITS.listBytes : isOperatorRead ? READ_BYTES : 0)
 }
 
-/** Turns off the framework's body parsing: each route's hook reads the body. */
+/** Each route's hook reads the body. */
 export function withoutBodyParsers(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -181,8 +177,7 @@ function bodyHook(maxBytes: number, { memory, admit }: RouteOptions): onRequestA
 }
 
 /**
- * Checks the parameters of an address against a schema of texts, enums and whole numbers. An empty or repeated
- * parameter is rejected; unknown ones are ignored. `subject` comes before each name in the error.
+ * An empty or repeated parameter is rejected; unknown ones are ignored. `subject` comes before each name in the error.
  */
 function queryChecker(schema: TObject, subject = ''): (given: unknown) => object {
   const compiled = compiledAtFirstUse(schema)
@@ -210,7 +205,7 @@ function queryChecker(schema: TObject, subject = ''): (given: unknown) => object
   }
 }
 
-/** Checks headers against a schema of texts, by their documented names. A repeated header is rejected. */
+/** A repeated header is rejected. */
 function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
   const check = queryChecker(schema, 'The header ')
   return (rawHeaders) => {
@@ -241,7 +236,7 @@ function bodyChecker(schema: TSchema): (bytes: Buffer | null) => unknown {
   }
 }
 
-/** Compiled on first use: most of a hundred endpoints are rarely called, so start time and memory stay low. */
+/** Most of a hundred endpoints are rarely called: this saves start time and memory. */
 function compiledAtFirstUse(schema: TSchema): () => Validator {
   let validator: Validator | undefined
   return () => (validator ??= Compile(schema))

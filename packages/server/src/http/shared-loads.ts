@@ -1,8 +1,6 @@
-/** Concurrent loads of one key share one read of the store. */
-
 export interface SharedLoads<Value> {
   load(key: string): Promise<Value>
-  /** Running reads of this key may be stale: their callers get the value, but it is not cached. */
+  /** Running reads of this key may be stale: their callers get the values, but nothing is cached. */
   forget(key: string): void
   forgetAll(): void
 }

@@ -1,7 +1,6 @@
 /**
- * Turns at work that takes threads, readers or connections which all other requests need too. Few run at once, a share of
- * them of one workspace. Others wait, up to a bound; their turns go round the workspaces. One whose client has left is
- * passed over. Work that waits for something else meanwhile gives its turn to others.
+ * Turns at work on threads, readers or connections that all requests need. They go round the workspaces, and skip a
+ * client that has left.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Holder } from './holder.ts'
@@ -15,7 +14,7 @@ export interface Turn<Result> {
   run: (away: Away) => Promise<Result>
 }
 
-/** Waits without the turn, and for a turn after that. */
+/** Gives the turn up during `wait`, and waits for another one after it. */
 export type Away = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 interface Waiting {
@@ -23,7 +22,7 @@ interface Waiting {
   begin: () => void
 }
 
-/** Returns a function that runs work when its turn has come, or throws `tooMany`. */
+/** The result runs work on its turn, or throws `tooMany`. */
 export function createSharedTurns(bounds: { running: ShareBounds; waiting: ShareBounds; tooMany: Refusal }) {
   const running = new Shares(bounds.running)
   const underWay = new Shares(sumOf(bounds.running, bounds.waiting))
@@ -74,7 +73,7 @@ export function createSharedTurns(bounds: { running: ShareBounds; waiting: Share
   }
 }
 
-/** One piece of work of a workspace at a time; others of it wait, half of them of one key or operator. */
+/** Half of what waits in a workspace may be of one key or operator. */
 export function createTurnsOfWorkspaces(atOnce: number, tooMany: Refusal) {
   const [most, ofWorkspace] = [5 * LIMITS.turnsWaiting, LIMITS.turnsWaiting]
   return createSharedTurns({

@@ -1,6 +1,6 @@
 /**
- * Divides something bounded: a workspace gets a share of all, and a key or operator a part of the share of its workspace.
- * So the many keys of one workspace are no more than one, and one key leaves room for the others of its workspace.
+ * A workspace gets a share of all, a key or operator a part of that. So many keys of one workspace get no more than
+ * one, and one key leaves room for the others.
  */
 import type { Holder } from './holder.ts'
 

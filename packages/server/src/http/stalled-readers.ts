@@ -1,13 +1,13 @@
 /**
- * Disconnects clients that read nothing of their replies. Node's socket timeout does not do this: every write restarts it,
- * so a stream with heartbeats never times out.
+ * Node's socket timeout does not disconnect clients that read nothing: every write restarts it, so a stream with
+ * heartbeats never times out.
  */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 
-/** A large reply is written in pieces of this size, so that the server sees how far the client has read. */
+/** Pieces show how far the client has read. */
 const PIECE_BYTES = 65_536
 const CHECKS = 10
 
@@ -19,13 +19,13 @@ interface Progress {
 /** Bytes that a socket must take within `stalledMs`; others must take one. */
 const paces = new WeakMap<Socket, number>()
 
-/** Until the returned function is called, the client must read that much of its pending bytes in each `stalledMs`. */
+/** Until the result is called. */
 export function demandPace(socket: Socket, bytes: number): () => void {
   paces.set(socket, bytes)
   return () => paces.delete(socket)
 }
 
-/** Disconnects a client that has read none of its pending bytes for `stalledMs`, or fewer than its pace demands. */
+/** Disconnects a client that reads fewer of its pending bytes in `stalledMs` than its pace demands, or none. */
 export function cutStalledReaders(server: Server, stalledMs: number, monotonicNow = () => performance.now()): void {
   const sockets = new Map<Socket, Progress>()
   const check = (): void => {

@@ -1,9 +1,9 @@
-/** Queues whose turns go round the workspaces, and in a workspace round its keys and operators. */
+/** Turns go round the workspaces, and in a workspace round its keys and operators. */
 import type { Holder } from './holder.ts'
 
 export class TurnsByWorkspace<Item extends { holder: Holder }> {
   size = 0
-  /** Maps in the order of the next turns. */
+  /** In the order of the next turns. */
   readonly #workspaces = new Map<string, Map<string, Item[]>>()
 
   push(item: Item): void {
@@ -16,7 +16,7 @@ export class TurnsByWorkspace<Item extends { holder: Holder }> {
     this.size += 1
   }
 
-  /** Removes and returns the first item that may start; the next one comes from others. */
+  /** The next item comes from another holder. */
   shift(mayStart: (item: Item) => boolean): Item | null {
     for (const [workspace, queues] of this.#workspaces) {
       for (const [credential, queue] of queues) {

@@ -1,10 +1,9 @@
 /**
- * Spreads work of a millisecond or more over turns of the event loop, one piece per turn. A small request then does not
- * wait for all earlier batches.
+ * Spreads work of a millisecond or more over turns of the event loop, so that a small request does not wait for earlier
+ * batches.
  */
 const waiting: (() => void)[] = []
 
-/** Resolves on the caller's turn, in call order. */
 export function waitForTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   waiting.push(resolve)
@@ -17,7 +16,7 @@ function next(): void {
   if (waiting.length > 0) setImmediate(next)
 }
 
-/** The same as `items.map(to)`, so many in each turn. */
+/** `items.map(to)`, so many items in each turn. */
 export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   atOnce: number,
@@ -31,7 +30,7 @@ export async function mapInTurns<Item, Result>(
   return results
 }
 
-/** Passes pieces on, each in a turn of its own: who takes everything at once would get all of them in one turn. */
+/** A consumer that takes everything at once would get all pieces in one turn. */
 export async function* inTurns<Piece>(pieces: AsyncIterable<Piece>): AsyncGenerator<Piece> {
   for await (const piece of pieces) {
     yield piece

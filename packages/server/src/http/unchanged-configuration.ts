@@ -1,7 +1,6 @@
 /**
- * Answers "has my configuration changed?" with 304 before the framework sees the request, because SDKs poll it and the
- * framework costs more than the answer. Handles only the simple case: the key and the tag are cached, nothing is refused.
- * Every other request goes to the framework, whose route handles all cases. A test compares both.
+ * Answers polls of SDKs with 304 before the framework, which costs more than the answer. Handles only cached keys and
+ * tags with nothing to refuse; the framework's route handles all cases. A test compares both.
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
@@ -24,7 +23,7 @@ type Needs = Pick<
   'keys' | 'configurations' | 'configurationClients' | 'rateLimit' | 'metrics' | 'draining' | 'now'
 >
 
-/** Adds the listener in front of the framework. Call it before other listeners count the requests. */
+/** Call it before other listeners count the requests. */
 export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
   const framework: RequestListener = (request, response) => app.routing(request, response)
   app.server.removeAllListeners('request')
@@ -73,7 +72,7 @@ interface Given {
   clientId: string
 }
 
-/** The headers that the answer depends on. The values are never read. */
+/** The answer depends on these. The values are never read. */
 const NO_HEADERS = {
   host: '',
   'x-api-key': '',
@@ -83,7 +82,7 @@ const NO_HEADERS = {
   'transfer-encoding': '',
 }
 
-/** Null if a required header is missing, or if one was sent twice. */
+/** Null if a required header is missing, or one was sent twice. */
 function plainHeaders(rawHeaders: readonly string[]): Given | null {
   const found = { ...NO_HEADERS }
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,6 +1,6 @@
 /**
- * Limits invalid API keys per address, because each can cost a lookup in the store. Cached keys are never refused here, so
- * another client behind the same address cannot block them.
+ * Each invalid key can cost a lookup in the store. Cached keys are never refused here, so other clients behind the
+ * address are not blocked.
  */
 import type { FastifyRequest } from 'fastify'
 import { network } from './network.ts'
@@ -9,7 +9,7 @@ import { createWindows } from './windows.ts'
 
 export interface UnknownKeys {
   count(request: FastifyRequest): void
-  /** The refusal of any key that needs a lookup, once the address has reached its limit; null before. */
+  /** Applies to keys that need a lookup; null below the limit. */
   refusal(request: FastifyRequest): Refusal | null
 }
 

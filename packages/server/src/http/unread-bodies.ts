@@ -1,12 +1,12 @@
 /**
- * Closes the connection of a request that is answered before its body has arrived, if the rest is large or of unknown
- * length. Parsing the rest would be work done for a refused client.
+ * Closes the connection of a request answered before its body has arrived, if the rest is large or of unknown length.
+ * Parsing the rest would be work for a refused client.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** How long and how much a client may send on until it notices the answer. Closing at once could lose the answer. */
+/** A client may send on until it notices the answer. Closing at once could lose the answer. */
 const LINGER_MS = 2_000
 const LINGER_BYTES = LIMITS.importBodyBytes
 

@@ -1,4 +1,4 @@
-/** Counts events per subject in time windows. Bounded: evicts the least recently counted subjects first. */
+/** Evicts the least recently counted subjects first. */
 import { LRUCache } from 'lru-cache'
 
 export interface Taken {

@@ -1,4 +1,4 @@
-/** Checks alerts and budgets once a minute, from rollups. The node that claims a check does it. */
+/** Once a minute, from rollups; the node that claims a check does it. */
 import { HOUR_MS, hourOf } from '../storage/hours.ts'
 import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'

@@ -1,4 +1,4 @@
-/** Closes stalled runs where the rule of an environment says so: once a minute while runs are running. */
+/** Once a minute while runs are running, by the rule of the environment. */
 import type { RunPlace } from '../storage/runs.ts'
 import type { WorkItem } from '../storage/work.ts'
 import { oneByOne } from './one-by-one.ts'
@@ -15,7 +15,7 @@ export interface CloseStalledOptions {
 export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: CloseStalledOptions): WorkHandler {
   const again = (at = 0) => ({ dueAt: Math.max(at, now() + intervalMs) })
 
-  /** Returns when to look again; null if the rule closes nothing any more. */
+  /** When to look again; null if the rule closes nothing any more. */
   async function closeAll({ environmentId }: WorkItem, signal: AbortSignal): Promise<number | null> {
     let nextAt = 0
     let after: RunPlace | null = null

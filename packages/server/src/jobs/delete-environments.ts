@@ -1,4 +1,4 @@
-/** Deletes environments whose waiting time is over, in slices so short that recording into others does not wait. */
+/** Deletes in slices so short that recording into other environments does not wait. */
 import type { Storage } from '../storage/storage.ts'
 import type { WorkItem } from '../storage/work.ts'
 import { oneByOne } from './one-by-one.ts'
@@ -33,10 +33,10 @@ export function deleteEnvironments({ storage, owner, now }: DeleteEnvironmentsOp
     owner,
     async perform(item, _, signal) {
       await deleteOne(item, signal)
-      // A finished deletion has removed this item. It is still there if the environment was restored.
+      // A finished deletion has removed this item; a restored environment keeps it.
       return 'done'
     },
-    // Somebody was promised that nothing is left.
+    // The user was promised that nothing is left.
     giveUp: () => ({ dueAt: now() + AGAIN_MS }),
   })
 }

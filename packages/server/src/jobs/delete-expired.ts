@@ -9,12 +9,10 @@ export interface DeleteOptions {
   intervalMs?: number
 }
 
-/** Deletes in small batches, so other writers get their turn. */
+/** Small, so that other writers get their turn. */
 const SLICE = 500
 
-/**
- * Deletes expired sessions, challenges and idempotency keys. They are already invalid; deletion keeps the tables small.
- */
+/** The rows are already invalid; deletion keeps the tables small. */
 export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: DeleteOptions): Job {
   return every({
     intervalMs,

@@ -1,4 +1,4 @@
-/** Sends webhook deliveries. Each delivery has its own attempts and delays, separate from the work queue's. */
+/** Each delivery has its own attempts and delays, separate from the work queue's. */
 import { mailAddressOf, mailMessage } from '../domain/mail.ts'
 import { newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -21,16 +21,16 @@ export interface DeliverOptions {
   random?: () => number
 }
 
-/** Concurrent sends of this process. One workspace gets at most half of them. */
+/** One workspace gets at most half of them. */
 const SLOTS = 40
-/** A receiver slower than this is slow: its other messages wait for a multiple of the time it took. */
+/** A receiver slower than this gets its other messages after a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
-/** Between two mails to one address, so that a flood of requests is not one of mails. */
+/** Between two mails to one address. */
 const MAIL_PAUSE_MS = 10_000
-/** How long a mail waits while others are under way. */
+/** A mail waits this long while others are under way. */
 const BUSY_PAUSE_MS = 1_000
-/** The status a receiver sends to stop deliveries (Standard Webhooks). */
+/** A receiver stops deliveries by this status (Standard Webhooks). */
 const GONE = 410
 
 export function deliverWebhooks({
@@ -43,7 +43,7 @@ export function deliverWebhooks({
   random = Math.random,
 }: DeliverOptions): WorkHandler {
   const kind = 'deliver_webhook'
-  /** When each webhook may send again from this node. So a slow receiver delays only its own messages. */
+  /** A slow receiver delays only its own messages, on this node. */
   const pauses = new Map<string, number>()
 
   async function deliver(item: WorkItem): Promise<unknown> {
@@ -62,7 +62,7 @@ export function deliverWebhooks({
       storage.postponeWork({ kind, owner, items: [item] }, { dueAt, error: null, counts: false })
     if (pausedUntil !== undefined && startedAt < pausedUntil) return later(pausedUntil)
     const isMail = webhook.format === 'mail'
-    // Before it is sent, because others of the batch are on their way too.
+    // Set before sending, because others of the batch are on their way too.
     if (isMail) pauses.set(webhook.id, startedAt + MAIL_PAUSE_MS)
     const sent = isMail ? await sendMail(order) : await sender.send(await requestOf(order, startedAt))
     if (sent === 'no_member') {
@@ -93,7 +93,7 @@ export function deliverWebhooks({
   const requestOf = async (order: DeliveryOrder, at: number) =>
     webhookMessage(order, await pages.placeOf(order.webhook.environmentId), at)
 
-  /** Only members of the workspace get mail, also after an admin chose their address. */
+  /** Checked for each mail: the person may have left since an admin chose the address. */
   async function sendMail(order: DeliveryOrder): Promise<Sent | 'busy' | 'no_member'> {
     const { url, environmentId } = order.webhook
     const address = mailAddressOf(url)

@@ -1,4 +1,4 @@
-/** Finishes erasures: what their request left to search, then the deletion of their events. */
+/** Finishes erasures: searches the events that were left to search, then deletes them. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { advanceErasure, type ErasingStore } from '../domain/erasure.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -8,7 +8,7 @@ import type { WorkHandler } from './work.ts'
 export interface EraseOptions {
   storage: ErasingStore & Pick<Storage, 'deleteErased' | 'deferErasure'>
   now: () => number
-  /** Events in one transaction, and the pause after it, in which others write. */
+  /** Events in one transaction. In the pause after it, others write. */
   slice?: number
   pauseMs?: number
 }

@@ -12,7 +12,7 @@ export interface JobOptions {
   random?: () => number
 }
 
-/** Repeats a job, without overlapping runs. The pause between runs is the interval plus or minus a tenth. */
+/** Runs never overlap. The pause between them is the interval plus or minus a tenth. */
 export function every({ intervalMs, run, onError, random = Math.random }: JobOptions): Job {
   const stopped = new AbortController()
   const ended = loop()

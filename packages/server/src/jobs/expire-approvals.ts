@@ -14,8 +14,8 @@ const ENVIRONMENTS_AT_ONCE = 100
 const MOST_ROUNDS = 20
 
 /**
- * Stores EXPIRED for approvals that no request has read since their deadline, so lists and streams show it. Requests
- * that read earlier get the same result. Without overdue approvals, a run reads only a small index.
+ * Lists and streams must show EXPIRED even if no request has read the approval since its deadline. Without overdue
+ * approvals, a run reads only a small index.
  */
 export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: ExpireOptions): Job {
   return every({

@@ -1,7 +1,6 @@
 /**
- * Looks at runs in which something failed, and makes an issue record of each failure. A run is queued by the append that
- * stored the failure, or by the stalled rule. The records are decided at once. Webhooks are told once that a run failed, with
- * the end of that work.
+ * Makes an issue record of each failure of a run. The append that stored the failure, or the stalled rule, queues the
+ * run. Webhooks get one message about the failed run, when it ends.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../domain/run-news.ts'
@@ -28,13 +27,13 @@ export interface FindFailuresOptions {
   random: Random
 }
 
-/** Runs at once; the workspaces take turns. */
+/** Shared by the workspaces. */
 const SLOTS = 4
 /** In a transaction: a batch of events waits no longer for them than for another batch. */
 const FAILURES_AT_ONCE = 20
 
 export function findFailures({ storage, pages, owner, now, random }: FindFailuresOptions): WorkHandler {
-  /** Returns the run, and what webhooks are told of it: only when it ends. */
+  /** Null: webhooks get no message yet, because the run goes on. */
   async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)
     if (subject === null) return null
@@ -49,7 +48,7 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     for (let at = 0; at < failures.length; at += FAILURES_AT_ONCE) {
       const some = failures.slice(at, at + FAILURES_AT_ONCE)
       const stored = await storage.recordFailures(environmentId, run.runId, some, now())
-      // The others are known already, perhaps from a report.
+      // The others are stored already, perhaps from a report.
       const named = stored === some.length ? [] : some.flatMap(namedByMessage)
       if (named.length > 0) await storage.nameReported(environmentId, run.runId, named)
     }
@@ -65,7 +64,7 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     owner,
     async perform(item, hold) {
       const ended = await find(item)
-      // Queued again meanwhile, it is no longer held and stays.
+      // If it was queued again meanwhile, it is no longer held and stays.
       if (ended === null) return 'done'
       const news = { type: 'run.failed', at: now(), data: ended.data } as const
       await storage.tellOfRun(hold, item.environmentId, ended.run, news)
@@ -110,7 +109,7 @@ function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): 
   return eventId === null || message === undefined ? [] : [{ eventId, title }]
 }
 
-/** The run went silent. If an outcome arrived meanwhile, it did not. */
+/** An outcome may have arrived since the rule closed the run. */
 function stalled({ run, events }: RunInReview): Found[] {
   const { ruleClosedAt, agentName, agentExternalId: agentId, sessionId, lastEventAt } = run
   if (ruleClosedAt === null) return []
@@ -123,7 +122,7 @@ function stalled({ run, events }: RunInReview): Found[] {
   return [{ ...of, eventId: null, ...grouped(failure, agentName, release) }]
 }
 
-/** The payload repeats the facts and not the message itself: that is in the event, and goes with it. */
+/** The message itself is only in the event, and is deleted with it. */
 function grouped(failure: FailedEvent['failure'], agentName: string, release: string | null) {
   const grouping = failureGrouping(failure)
   const { facts, family, place, kind } = grouping

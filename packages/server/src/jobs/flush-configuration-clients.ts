@@ -11,7 +11,7 @@ export interface FlushClientsOptions {
   intervalMs?: number
 }
 
-/** Writes which clients asked for their configuration, once a minute and on stop; one transaction per environment. */
+/** Once a minute and on stop; one transaction per environment. */
 export function flushConfigurationClients({
   storage,
   clients,
@@ -21,7 +21,7 @@ export function flushConfigurationClients({
 }: FlushClientsOptions): Job {
   const job = every({ intervalMs, run: flush, onError })
 
-  // A failed write loses what was seen in this minute. The next polls of the same clients are recorded again.
+  // A failed write loses this minute. The next polls of the same clients are recorded again.
   async function flush(): Promise<void> {
     for (const [environmentId, seen] of clients.take()) {
       await storage.writeConfigurationClients(environmentId, seen, now() - CLIENTS_KEPT_MS).catch(onError)

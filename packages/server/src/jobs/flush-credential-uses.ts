@@ -14,11 +14,11 @@ export interface FlushOptions {
   intervalMs?: number
 }
 
-/** Writes the last uses of credentials about once a minute, and the remaining ones on stop. */
+/** About once a minute, and on stop. */
 export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: FlushOptions): Job {
   const job = every({ intervalMs, run: flush, onError })
 
-  // A failed write loses its uses. They are only hints for people, and the next use is recorded again.
+  // A failed write loses its uses: only hints for people, and the next use is recorded again.
   async function flush(): Promise<void> {
     const uses = sources.flatMap((source) =>
       [...source.credentials.takeUses()].map(([id, at]) => ({ kind: source.kind, id, at })),

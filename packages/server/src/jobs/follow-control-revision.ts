@@ -12,7 +12,7 @@ export interface FollowOptions {
   intervalMs?: number
 }
 
-/** Sends the store's control revision to the listeners every half second; sends nothing while the store is silent. */
+/** Sends nothing while the store is silent. */
 export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: FollowOptions): Job {
   return every({
     intervalMs,

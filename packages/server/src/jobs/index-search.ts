@@ -1,7 +1,7 @@
 /**
- * Keeps the search index of environments up to date. Each environment where search is on has one item in the work
- * queue. After each portion the job rests several times as long as the portion took, so recording keeps most of the
- * processor. While events arrive faster than that, the index falls behind, and says by how much.
+ * Each environment with search has one item in the work queue. After each portion the job rests several times as long
+ * as the portion took, so recording keeps most of the processor. While events arrive faster, the index falls behind,
+ * and says by how much.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { oneByOne } from './one-by-one.ts'
@@ -15,7 +15,6 @@ export interface IndexSearchOptions {
   >
   owner: string
   now: () => number
-  /** The job rests this many times as long as the portion took. */
   rests?: number
 }
 

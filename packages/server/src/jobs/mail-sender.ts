@@ -1,16 +1,15 @@
-/** Sends mail through the server that the operator set. */
 import type { Transporter } from 'nodemailer'
 import { smtpServerOf } from '../domain/smtp-server.ts'
 import type { MailMessage } from '../domain/mail.ts'
 import type { Sent } from './webhook-sender.ts'
 
 const TIMEOUT_MS = 10_000
-/** The whole of one mail. A batch of deliveries waits for it. */
+/** For the whole of one mail, because a batch of deliveries waits for it. */
 const SEND_MS = 15_000
 const AT_ONCE = 5
 
 export interface MailSender {
-  /** `busy`: as many mails as may be are under way. */
+  /** `busy`: no more mails may be under way. */
   send(message: MailMessage): Promise<Sent | 'busy'>
 }
 
@@ -24,7 +23,7 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
   const server = smtpUrl === null ? null : smtpServerOf(smtpUrl)
   if (server === null || mailFrom === null) return null
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1)
-  // Load the library for the first mail: most installations send none.
+  // Most installations send no mail.
   let opened: Promise<Transporter> | null = null
   let sending = 0
 
@@ -87,10 +86,10 @@ const REASONS = new Map([
   ['EDNS', 'The host of the mail server does not resolve'],
   ['ETIMEDOUT', 'The mail server did not answer in time'],
 ])
-/** Refusals of this mail. Others, such as a refused sign-in, the operator can mend. */
+/** Refusals of this mail. The operator can mend others, such as a refused sign-in. */
 const OF_THE_MAIL = new Set(['EENVELOPE', 'EMESSAGE'])
 
-/** Without the words of the mail server, which may quote addresses. */
+/** Without the mail server's words, which may quote addresses. */
 function failureOf(error: unknown): Sent {
   const { code = '', responseCode = null } = error as { code?: string; responseCode?: number }
   const isFinal = OF_THE_MAIL.has(code) && responseCode !== null && responseCode >= 500

@@ -2,7 +2,7 @@ import type { Storage } from '../storage/storage.ts'
 import type { WorkHold, WorkItem, WorkKind } from '../storage/work.ts'
 import type { WorkHandler } from './work.ts'
 
-/** What becomes of an item. `ended`: the storage act that did its work ended it too. */
+/** `ended`: the storage act that did the work also ended the item. */
 export type Next = 'done' | 'ended' | { dueAt: number }
 
 export interface OneByOne {
@@ -15,7 +15,7 @@ export interface OneByOne {
   giveUp(item: WorkItem, reason: string): Promise<Next> | Next
 }
 
-/** A handler whose items do not share transactions. */
+/** Items do not share transactions. */
 export function oneByOne({ storage, owner, perform, giveUp, ...handler }: OneByOne): WorkHandler {
   const holdOf = (item: WorkItem): WorkHold => ({ kind: handler.kind, owner, items: [item] })
 

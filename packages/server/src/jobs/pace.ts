@@ -11,26 +11,26 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../storage/storage.ts'
 
 export interface Pace {
-  /** Runs one slice, then pauses. The slice gets the number of rows it may change, and returns how many it changed. */
+  /** `change` gets the number of rows it may change, and returns how many it changed. Then comes the pause. */
   slice(change: (most: number, add: AddWork) => Promise<number>): Promise<number>
 }
 
-/** Adds work of a slice in milliseconds that delays no commit, such as compressing: the pause follows it too. */
+/** The pause also follows work that delays no commit, such as compressing; in milliseconds. */
 export type AddWork = (ms: number) => void
 
 const LEAST = 500
 const MOST = 5_000
-/** How long a slice should take, and pauses in times of the slice. Busy: events waited for their commit when it began. */
+/** `pauses` are multiples of the slice's time. Busy: events waited for their commit when it began. */
 const ENGINES = {
   // Commits wait for a slice.
   sqlite: { sliceMs: { recording: 25, idle: 40 }, pauses: { busy: 18, recording: 8, idle: 0.5 } },
   // A slice delays no commit, and most of it is round trips. Another node may record what this one cannot see.
   postgres: { sliceMs: { recording: 200, idle: 200 }, pauses: { busy: 7, recording: 3, idle: 1 } },
 } as const
-/** A disk that is slow for a moment does not stop the work for long. */
+/** A disk that is slow for a moment must not stop the work for long. */
 const LONGEST_PAUSE_MS = 5_000
 
-/** `patience`: how many times longer the pauses of a busy store are, for work that nothing waits for. */
+/** `patience` multiplies the pauses of a busy store, for work that nothing waits for. */
 export function createPace(storage: Pick<Storage, 'gauges' | 'engine'>, signal: AbortSignal, patience = 1): Pace {
   const { sliceMs, pauses } = ENGINES[storage.engine]
   let most = LEAST

@@ -1,8 +1,6 @@
 /**
- * Packs the payloads of idle runs into blocks, a few at a time.
- *
- * Nothing is remembered between passes: the store knows which runs are unpacked. If several nodes take the same run, one
- * of them stores it and the others continue. A process that dies leaves whole blocks.
+ * Nothing is remembered between passes: the store knows which runs are unpacked. If several nodes take the same run,
+ * one of them stores it. A process that dies leaves whole blocks.
  */
 import { eachRow } from '../storage/page.ts'
 import type { PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../storage/packing.ts'
@@ -25,7 +23,7 @@ export interface PackOptions {
 const CLOSED_IDLE_MS = 10 * 60_000
 const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500
-/** Bytes that a block takes in addition to its content: in its row, and in the rows of its events. */
+/** Bytes of a block beside its content: in its row, and in the rows of its events. */
 const LEAST_SAVED = 200
 /** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
 const PATIENCE = { sqlite: 4, postgres: 10 } as const
@@ -39,7 +37,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
     for await (const environmentId of environments()) await packEnvironment(environmentId)
   }
 
-  /** Short runs share a transaction. A run that fills several has one slice in each, because a slice follows a stored one. */
+  /** Short runs share a transaction. A run that fills several has one slice in each: a slice follows a stored one. */
   async function packEnvironment(environmentId: string): Promise<void> {
     const pace = createPace(storage, stopping.signal, PATIENCE[storage.engine])
     const runs = unpackedRuns(environmentId)
@@ -70,7 +68,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
     }
   }
 
-  /** Null: there is nothing of the run to store. */
+  /** Null: nothing to store. */
   async function read(
     environmentId: string,
     run: UnpackedRun,
@@ -81,7 +79,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
     try {
       return await storage.readUnpacked(environmentId, run.id, after, LEAST_SAVED)
     } catch (error) {
-      // One run that cannot be read must not keep the others from being packed.
+      // A run that cannot be read must not keep the others from being packed.
       if (error instanceof StorageError) throw error
       onError(error)
       return null

@@ -14,7 +14,7 @@ type Place = RunStepPage['before']
 
 const PAGE_STEPS = 1_000
 const PAGE_BYTES = 1_048_576
-/** Runs to follow at the same time; an evicted run is read again from its start. */
+/** An evicted run is read again from its start. */
 const RUNS_FOLLOWED = 10_000
 
 export function readSteps(storage: Pick<Storage, 'listRunSteps'>, environmentId: string, taker: StepTaker): StepReader {

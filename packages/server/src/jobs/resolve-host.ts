@@ -1,6 +1,6 @@
 /**
- * Resolves host names that tenants chose. `dns.lookup` waits on threads that the whole process shares, so a few names
- * with a silent name server would stop every delivery. This asks the name servers without a thread, and within a time.
+ * For host names that tenants chose. `dns.lookup` waits on threads of the whole process, so a few names with a silent
+ * name server would stop every delivery. This asks the name servers without a thread, within a time.
  */
 import type { LookupAddress } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'
@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache'
 export type ResolveHost = (host: string) => Promise<LookupAddress[]>
 
 export interface ResolveOptions {
-  /** Name servers, as `address:port`; by default those of the system. */
+  /** `address:port`; by default those of the system. */
   servers?: readonly string[]
   /** For each of two attempts. */
   timeoutMs?: number
@@ -47,7 +47,7 @@ export function createHostResolver(options: ResolveOptions = {}): ResolveHost {
   async function resolve(host: string): Promise<LookupAddress[]> {
     const family = isIP(host)
     if (family !== 0) return [{ address: host, family }]
-    // Only the system knows these names. No tenant can make it ask a name server of theirs for one.
+    // Only the system knows these names. No tenant can make it ask their own name server.
     if (!host.includes('.') || (await isInHostsFile(host))) return lookup(host, { all: true })
     const [v4, v6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
     const found = [addressesOf(v4, 4), addressesOf(v6, 6)].flat()

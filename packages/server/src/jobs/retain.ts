@@ -23,7 +23,7 @@ export interface RetainOptions {
   turnMs?: number
 }
 
-/** A pass that finds nothing takes a few statements, so it may come often. */
+/** A pass that finds nothing takes a few statements. */
 const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
 const RUNS_AT_ONCE = 500
@@ -51,7 +51,6 @@ export function retain(options: RetainOptions): WorkHandler {
   const { storage, owner, now, turnMs = TURN_MS } = options
   return oneByOne({
     kind: 'retain',
-    // One environment at a time per node.
     batch: 1,
     storage,
     owner,
@@ -74,7 +73,7 @@ interface Turn {
 async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   const { environmentId } = turn
-  // First delete the events of runs that an earlier pass removed. Today's settings do not matter for them.
+  // Runs that an earlier pass removed: today's settings do not matter for them.
   if (!(await deleteEvents(options, turn))) return false
   if ((await storage.startRetention(environmentId, now())) === null) return true
   if (!(await removeRuns(options, turn)) || !(await removePayloads(options, turn))) return false
@@ -108,7 +107,6 @@ function removeRuns(options: RetainOptions, turn: Turn): Promise<boolean> {
   })
 }
 
-/** Events of runs that are removed already. */
 async function deleteEvents(options: RetainOptions, turn: Turn): Promise<boolean> {
   const { storage, now } = options
   for (let runsLeft = true; runsLeft;) {

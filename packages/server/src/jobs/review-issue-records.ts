@@ -1,6 +1,4 @@
-/**
- * Reviews issue records: computes the facts of a record, then adds it to the issue with its fingerprint or opens one.
- */
+/** Computes the facts of a record and adds it to the issue with its fingerprint, or opens one. */
 import { issueTitle } from '../domain/issue-title.ts'
 import { canonicalFacts, groupingOf } from '../domain/issue.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'

@@ -1,14 +1,14 @@
-/** Addresses of environments and runs in the console, for messages. */
+/** Addresses in the console, for messages. */
 import type { Storage } from '../storage/storage.ts'
 
 export interface RunPages {
-  /** The environment's name, and where its pages begin. Null: it was deleted. */
+  /** Null: it was deleted. */
   placeOf(environmentId: string): Promise<{ environment: string; url: string } | null>
-  /** `run`: its internal id. Null: the environment was deleted. */
+  /** `run` is its internal id. Null: the environment was deleted. */
   urlOf(environmentId: string, run: string): Promise<string | null>
 }
 
-/** `publicUrl`: where people reach the server. With ids, so that a renamed workspace is found. */
+/** Contains ids, so that a renamed workspace is found. */
 export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string): RunPages {
   async function placeOf(environmentId: string) {
     const found = await storage.findEnvironment(environmentId)

@@ -32,7 +32,7 @@ export interface SimulateOptions {
   sliceCalls?: number
 }
 
-/** Count calls in steps of this length, newest first, until there are enough. */
+/** Calls are counted in steps of this length, newest first, until there are enough. */
 const COUNT_MS = 4 * 60 * 60 * 1000
 const SLICE_CALLS = 250
 const SLICE_BYTES = 524_288
@@ -115,7 +115,7 @@ interface Window {
   cut: boolean
 }
 
-/** The calls of the last days, limited to the newest calls that one simulation may examine. */
+/** Limited to the newest calls that one simulation may examine. */
 async function measure(
   storage: SimulationActs,
   { environmentId, createdAt, days }: SimulationRow,

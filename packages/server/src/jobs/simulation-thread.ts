@@ -1,4 +1,4 @@
-/** The worker thread of simulate.ts. It parses payloads and evaluates conditions, so no request waits for that. */
+/** Parses payloads and evaluates conditions, so that no request waits for that. */
 import { workerData } from 'node:worker_threads'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import {

@@ -1,4 +1,4 @@
-/** Tells webhooks about runs with gaps, once each, after the time in which a retry or a spool can still fill them. */
+/** Once per run, after the time in which a retry or a spool can still fill the gaps. */
 import { gapsNews } from '../domain/run-news.ts'
 import { oneByOne } from './one-by-one.ts'
 import type { Storage } from '../storage/storage.ts'

@@ -1,4 +1,4 @@
-/** Sends webhook requests to public addresses only, to prevent server-side request forgery. */
+/** Sends to public addresses only, against server-side request forgery. */
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -12,7 +12,7 @@ const RESPONSE_BYTES = 64 * 1024
 export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }
 
 export interface WebhookSender {
-  /** Why this address is not allowed, to append to the field name; null if it is allowed. Resolves the host. */
+  /** Resolves the host. The reason against the address, to append to the field name; null if it is allowed. */
   check(url: string): Promise<string | null>
   send(message: WebhookMessage): Promise<Sent>
   close(): Promise<void>
@@ -22,7 +22,7 @@ export interface WebhookSender {
 export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   const guard = addressGuard(allowed)
   const resolveHost = createHostResolver()
-  // Checks the address during DNS resolution: the connection uses the same address without a second lookup.
+  // Checked during DNS resolution: the connection uses the same address without a second lookup.
   const checkedLookup: LookupFunction = (hostname, options, callback) => {
     const found = (addresses: LookupAddress[]) => {
       const refused = addresses.map(({ address }) => guard(address)).find((fault) => fault !== null)
@@ -33,7 +33,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
     }
     resolveHost(hostname).then(found, (error: Error) => callback(error, []))
   }
-  // Load the library for the first message: most installations send none.
+  // Most installations send no message.
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
   async function open() {
     const { default: undici } = await import('undici')
@@ -63,7 +63,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       try {
         const { agent, request } = await (opened ??= open())
         const signal = AbortSignal.timeout(TIMEOUT_MS)
-        // Do not follow redirects: they could bypass the address check.
+        // A redirect could bypass the address check.
         const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal })
         const status = response.statusCode
         await response.body.dump({ limit: RESPONSE_BYTES })
@@ -92,10 +92,7 @@ function addressGuard(allowed: readonly string[]): (address: string) => string |
   }
 }
 
-/**
- * The library's range name. Of IPv6, only 2000::/3 is assigned (RFC 4291 2.4), but the library calls the rest unicast
- * too.
- */
+/** Only 2000::/3 of IPv6 is assigned (RFC 4291 2.4), but the library calls the rest unicast too. */
 function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
   const range = address.range()
   const isUnassigned = address instanceof ipaddr.IPv6 && (address.parts[0] ?? 0) >> 13 !== 1
@@ -132,7 +129,7 @@ const REASONS = new Map([
 
 class NotPublic extends Error {}
 
-/** A sentence without addresses, stacks or bodies: messages of the system name the address behind a name. */
+/** Without addresses, stacks or bodies: system messages name the address behind a name. */
 function reasonOf(error: unknown): string {
   const { name, message, code = '' } = error as NodeJS.ErrnoException
   if (error instanceof NotPublic) return message

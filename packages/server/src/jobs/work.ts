@@ -21,12 +21,11 @@ import type { SharedWorkItem, WorkHold, WorkItem, WorkKind } from '../storage/wo
 export interface WorkHandler {
   kind: WorkKind
   batch: number
-  /** Whether `batch` is a number of slots that the workspaces share. `perform` gets one item. */
+  /** `batch` is a number of slots that the workspaces share; `perform` gets one item. */
   inTurn?: boolean
   /**
-   * Processes the items and removes them from the queue, if possible in one transaction. If it rejects, items still
-   * queued are retried. The signal aborts when the process stops: a long task may reject then, and another node
-   * continues.
+   * Removes the items from the queue, if possible in one transaction. If it rejects, items still queued are retried.
+   * The signal aborts when the process stops: a long task may reject then, and another node continues.
    */
   perform(items: WorkItem[], signal: AbortSignal): Promise<unknown>
   giveUp(item: WorkItem, reason: string): Promise<unknown>
@@ -42,18 +41,18 @@ export interface WorkRunnerOptions {
   pollMs?: number
   leaseMs?: number
   maxAttempts?: number
-  /** Delay before the second attempt; doubles with each further attempt. */
+  /** Doubles with each further attempt. */
   firstDelayMs?: number
 }
 
 export interface WorkRunner {
   start(): void
-  /** Starts without waiting for the poll, because this node just queued work. */
+  /** Does not wait for the poll. */
   wake(kind: WorkKind): void
   stop(): Promise<void>
 }
 
-/** Wait this long to collect a burst into shared transactions. */
+/** Collects a burst into shared transactions. */
 const GATHER_MS = 20
 const LONGEST_DELAY_MS = 5 * 60_000
 const REASON_CHARS = 500
@@ -89,7 +88,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
         running.set(item, work(handler, [item]).then(end, end))
       }
       await alarm.rung()
-      // Burst of ends, one claim.
+      // A burst of ends shares one claim.
       if (!stopping.signal.aborted) await wait(GATHER_MS)
     }
     await Promise.all(running.values())
@@ -212,7 +211,7 @@ function reasonOf(error: unknown): string {
 
 interface Alarm {
   ring(): void
-  /** Resolves when it rings, or at once if it has rung since the last call. */
+  /** Resolves at once if it has rung since the last call. */
   rung(): Promise<void>
 }
 

@@ -9,7 +9,7 @@ export interface CopyOptions extends CopyWatch {
   /** `sqlite:<directory>` or `postgres://…` */
   from: string
   to: string
-  /** Copy a database while servers write to it. Changes stored after the copy starts are not copied. */
+  /** Changes stored after the copy starts are not copied. */
   whileRunning?: boolean
 }
 

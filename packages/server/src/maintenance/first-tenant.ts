@@ -1,4 +1,3 @@
-/** Makes an empty store usable: creates one workspace, one environment, one key and one operator token. */
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import { SCOPES } from '@tacho/contract/route.ts'
@@ -20,13 +19,13 @@ import { ROOT } from '../program/root.ts'
 import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
 
-/** The created credentials, to show once. Null if the settings provided them. */
+/** To show once; null if the settings provided them. */
 export interface FirstCredentials {
   workspace: string
   environment: string
   apiKey: string | null
   operatorToken: string | null
-  /** The first owner's address, if the settings name one, and link token. */
+  /** The address of the first owner, if the settings name one, and the link's token. */
   invitation: { email: string | null; text: string } | null
 }
 
@@ -90,10 +89,7 @@ export async function createFirstTenant(
   }
 }
 
-/**
- * Text for people, shown once. `url` is the listening address, null if the server could not listen; `base` is the public
- * address.
- */
+/** `url` is null if the server could not listen; `base` is the public address. */
 export function firstTenantText(
   { workspace, environment, apiKey, operatorToken, invitation }: FirstCredentials,
   url: string | null,
@@ -120,15 +116,15 @@ export function firstTenantText(
 }
 
 /**
- * The command line of `tacho`. `npx ./tacho-….tgz` keeps the package in npm's cache: there `npx tacho` would download
- * another package of this name, with the operator token in its environment.
+ * `npx ./tacho-….tgz` keeps the package in npm's cache: there `npx tacho` would download another package of this name,
+ * with the operator token in its environment.
  */
 export function commandAt(root: string): string {
   const isCached = root.includes(`${path.sep}_npx${path.sep}`)
   return isCached ? `'${path.join(root, 'packages/cli/bin/tacho')}'` : 'npx tacho'
 }
 
-/** One line for a POSIX shell, which inserts the current time. */
+/** The shell inserts the current time. */
 function curlLine(url: string, apiKey: string): string {
   const event = `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello","agentName":"curl",\
 "eventType":"USER_INPUT","label":"Hello","timestamp":'$(date +%s)000'}`

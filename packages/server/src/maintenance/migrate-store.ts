@@ -1,4 +1,3 @@
-/** Migrates a database to this version's schema before a deployment; on Citus, also distributes tables. */
 import { parseAddress } from '../storage/postgres/address.ts'
 import { knownMigrations } from '../storage/postgres/migrate.ts'
 import { distributeStore, prepareStore } from '../storage/postgres/prepare.ts'
@@ -9,23 +8,21 @@ export { StoreRefused }
 
 export interface MigrateOptions {
   databaseUrl: string
-  /** Also distribute the tables over a Citus cluster. */
+  /** Also distribute the tables. */
   citus?: boolean
 }
 
 export interface Migrated {
   database: string
   schema: number
-  /** Names of the applied migrations; empty if another process was faster. */
+  /** Empty if another process was faster. */
   applied: string[]
   distributed: string[] | null
 }
 
 const WAIT_MS = 10_000
 
-/**
- * Can be repeated, interrupted, and run on several machines at once. Throws StoreRefused with a message for people.
- */
+/** Can be repeated, interrupted, and run on several machines at once. Throws StoreRefused with a message for people. */
 export async function migrateStore({ databaseUrl, citus = false }: MigrateOptions): Promise<Migrated> {
   const address = parseAddress(databaseUrl)
   const applied = await prepareStore(address, WAIT_MS)

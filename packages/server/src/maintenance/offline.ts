@@ -15,17 +15,17 @@ import { allRows } from '../storage/page.ts'
 export { StoreRefused }
 
 export interface RecoverOptions {
-  /** Directory of the embedded store; no server may have it open. */
+  /** No server may have it open. */
   dataDir: string
-  /** A database store instead; its servers can keep running. */
+  /** Its servers can keep running. */
   databaseUrl?: string | null
   operatorToken?: boolean
   apiKeyFor?: { workspace: string; environment: string }
-  /** Revoke the replaced credentials: all other operator tokens, or all other keys of the environment. */
+  /** All other operator tokens, or all other keys of the environment. */
   revokeOld?: boolean
 }
 
-/** The new credentials; they cannot be read again. */
+/** They cannot be read again. */
 export interface Recovered {
   operatorToken: string | null
   apiKey: string | null
@@ -62,7 +62,6 @@ async function open({ dataDir, databaseUrl = null }: RecoverOptions): Promise<St
   return openSqliteStorage({ directory, minFreeDiskBytes: 0, readers: 1, onTrouble: () => undefined })
 }
 
-/** Replaces the store with a backup; throws StoreRefused if that is not allowed. */
 export function restore(options: { from: string; dataDir: string; replace?: boolean }): Restored {
   const { from, dataDir, replace = false } = options
   return restoreSqlite({ from: path.resolve(from), directory: path.resolve(dataDir), replace })

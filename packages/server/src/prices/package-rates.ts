@@ -1,8 +1,8 @@
-/** Prices of models from @pydantic/genai-prices, whose data is in the package. Import it only in a thread or a test. */
+/** Import it only in a thread or a test. */
 import { calcPrice, findProvider, type ConditionalPrice, type ModelPrice } from '@pydantic/genai-prices'
 import type { DatedRates, ModelRates, Rate, Rates } from '../domain/price.ts'
 
-/** Null: the package does not know the model, or not the prices of its tokens. */
+/** Null: the package lacks the model, or the prices of its tokens. */
 export function packageRates(name: string): ModelRates | null {
   const prices = find(name)
   if (prices === null) return null
@@ -62,7 +62,7 @@ function toRate(price: ModelPrice[string]): Rate | undefined {
   return { base: price.base, above: above.toSorted((a, b) => a.context - b.context) }
 }
 
-/** Second of the day in UTC. `time`: such as 16:30:00Z or 00:30:00+08:00. */
+/** In UTC. `time`: such as 16:30:00Z or 00:30:00+08:00. */
 function secondOf(time: string): number {
   return (((Date.parse(`1970-01-01T${time}`) / 1_000) % 86_400) + 86_400) % 86_400
 }

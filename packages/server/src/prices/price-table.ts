@@ -1,6 +1,6 @@
 /**
- * Looks up prices of models. A thread loads the data of the package for the first unknown model and ends soon after, so
- * an idle server does not hold it.
+ * A thread loads the package's data for the first unknown model and ends soon after, so an idle server does not hold
+ * it.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

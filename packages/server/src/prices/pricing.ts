@@ -1,4 +1,4 @@
-/** Estimates what calls cost, by the prices of the workspace and, without one, by the price table. */
+/** Prices of the workspace come before the price table. */
 import { hash } from 'node:crypto'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import {
@@ -16,11 +16,11 @@ import type { UncostedCalls, UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
 export interface Pricing {
-  /** Estimate for a run or an event, with prices as of `time`. */
+  /** With prices as of `time`. */
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
-  /** Estimate for sums, each with prices as of its time. */
+  /** Each with prices as of its time. */
   ofSums(sums: readonly UncostedSum[]): EstimateFields
-  /** The same in units of 1e-9. */
+  /** In units of 1e-9. */
   nanosOf(sums: readonly UncostedSum[]): number
   hasPrice(model: string): boolean
 }
@@ -28,7 +28,7 @@ export interface Pricing {
 const NANOS = 1e9
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
 
-/** Looks up the prices of these calls once. Without calls, it reads nothing. */
+/** Without calls, it reads nothing. */
 export async function pricingOf(
   { storage, prices }: { storage: Pick<Storage, 'listPrices'>; prices: PriceTable },
   workspaceId: string,
@@ -56,7 +56,7 @@ export async function pricingOf(
   }
 }
 
-/** The name of the table and, if the workspace has prices, a digest of them. Another text means other estimates. */
+/** Another name means other estimates. */
 export function tableName({ version }: Pick<PriceTable, 'version'>, own: readonly PriceRow[]): string {
   if (own.length === 0) return version
   const digest = hash('sha256', JSON.stringify(own.map(({ model, rates }) => [model, rates])))

@@ -6,7 +6,6 @@ import type { Config } from '../config/config.ts'
 
 export interface Log {
   logger: Logger
-  /** Ends the process after the lines are written. */
   leave(code: number): Promise<never>
 }
 
@@ -14,7 +13,6 @@ export interface Log {
 const WAITING_CHARS = 4 * 1_048_576
 /** Small, so that a slow reader is not taken for one that has stopped. */
 const WRITE_BYTES = 65_536
-/** Pause before a pipe that is full is tried again. */
 const FULL_PIPE_MS = 50
 /** How long an ending process waits for a reader that reads nothing. */
 const STOPPED_MS = 2_000
@@ -22,10 +20,7 @@ const STDERR = 2
 
 const writeBytes = promisify(write)
 
-/**
- * Structured lines on stderr, each with the fields of `base`. Writes do not block, so a stalled reader cannot stop the
- * server.
- */
+/** Writes do not block, so a stalled reader cannot stop the server. Each line has the fields of `base`. */
 export function createLog(level: Config['logLevel'], base: { worker: number } | null = null): Log {
   const lines = createLines()
   return {

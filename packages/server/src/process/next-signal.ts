@@ -3,10 +3,10 @@ import os from 'node:os'
 /** A repeat within this time counts as the same signal: process groups, npm and a parent process deliver it twice. */
 const SAME_SIGNAL_MS = 1_000
 
-/** How long jobs, threads and the store may take to end after the drain timeout. Longer than on any healthy machine. */
+/** Jobs, threads and the store end sooner on any healthy machine. */
 export const CLOSE_MS = 5_000
 
-/** Resolves at the first stop signal. The next different signal exits immediately. */
+/** The next different signal exits immediately. */
 export function nextSignal(leave: (code: number) => void): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   let firstAt: number | null = null

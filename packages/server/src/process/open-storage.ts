@@ -6,7 +6,7 @@ import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { StoreWarning } from '../storage/store.ts'
 
-/** At most one line per warning in this time, so lasting trouble does not fill the log. */
+/** Lasting trouble must not fill the log. */
 const WARN_EVERY_MS = 60_000
 
 export interface StorageWatch {
@@ -18,7 +18,7 @@ export async function openStorage(config: Config, watch: StorageWatch): Promise<
   return config.databaseUrl === null ? openEmbedded(config, watch) : openDatabase(config.databaseUrl, config, watch)
 }
 
-/** Location of the data, for people; without user and password. */
+/** For people; without user and password. */
 export function storagePlace({ databaseUrl, dataDir }: Config): string {
   if (databaseUrl === null) return path.resolve(dataDir)
   const { host, pathname } = new URL(databaseUrl)
@@ -36,7 +36,7 @@ async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): P
     onTrouble,
     onWarning: throttledWarning(log),
   })
-  // Deletes files left by a killed process; by now this process holds the store's lock.
+  // A killed process left them; by now this process holds the store's lock.
   for (const name of readdirSync(directory)) {
     if (name.startsWith(SNAPSHOT_PREFIX)) rmSync(path.join(directory, name))
   }

@@ -1,9 +1,9 @@
 import os from 'node:os'
 
 export interface RequestMemory {
-  /** Bytes of all request bodies. */
+  /** Bytes. */
   bodies: number
-  /** Bytes of all replies that are being built or are unread. */
+  /** Bytes, while being built or unread. */
   replies: number
 }
 

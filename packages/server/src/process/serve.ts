@@ -1,4 +1,4 @@
-/** `tacho serve`: one process, or a parent of several workers. The parent loads only what it needs. */
+/** The parent of several workers loads only what it needs. */
 import cluster from 'node:cluster'
 import type { Config } from '../config/config.ts'
 

@@ -50,13 +50,13 @@ import type { Storage } from '../storage/storage.ts'
 import type { WorkerLink } from './worker-link.ts'
 
 export interface RunningServer {
-  /** The listening address, as a client on this machine writes it. */
+  /** As a client on this machine writes it. */
   url: string
   close(): Promise<void>
 }
 
 export interface StartOptions {
-  /** Prints text for people: the address, and the first credentials of a new store. */
+  /** Text for people: the address, and the first credentials of a new store. */
   print?: (text: string) => void
   log?: FastifyBaseLogger | undefined
   now?: () => number

@@ -3,7 +3,7 @@ import type { MetricObject, Registry } from 'prom-client'
 import type { MetricsOfWorkers } from '../http/metrics.ts'
 
 export type FromWorker =
-  /** Text for people; the parent prints it once for all workers. */
+  /** For people; the parent prints it once for all workers. */
   | { tacho: 'print'; text: string }
   | { tacho: 'ready' }
   | { tacho: 'measured'; metrics: MetricObject[] }

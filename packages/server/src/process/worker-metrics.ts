@@ -1,6 +1,6 @@
 /**
- * Combines the metrics of all workers of a machine in one scrape. The shared port reaches a random worker, and its
- * counters alone would jump between scrapes. The counts of ended workers are kept, so sums never fall.
+ * The shared port reaches a random worker, whose counters alone would jump between scrapes. Counts of ended workers are
+ * kept, so sums never fall.
  */
 import type { Worker } from 'node:cluster'
 import type { MetricObject } from 'prom-client'

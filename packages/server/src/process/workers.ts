@@ -18,9 +18,8 @@ import { createWorkerMetrics } from './worker-metrics.ts'
 import type { FromWorker } from './worker-link.ts'
 
 /**
- * A worker died young if it ended within this time after it was ready, or after its start if it never was. The time to
- * become ready does not count, because it depends on the machine. Shorter than a new worker's wait for an unreachable
- * database.
+ * After it was ready, or after its start if it never was: the time to become ready depends on the machine. Shorter than
+ * a new worker's wait for an unreachable database.
  */
 const YOUNG_MS = 8_000
 const QUICK_DEATHS = 5

@@ -1,4 +1,4 @@
-/** A worker thread that is called: each call gets one answer, in the thread by `answerCalls`. */
+/** The thread answers each call by `answerCalls`. */
 import { parentPort, Worker, type Transferable, type WorkerOptions } from 'node:worker_threads'
 import { PendingCalls } from './pending-calls.ts'
 
@@ -16,7 +16,7 @@ export interface CalledThread<Task, Result> {
   close(): Promise<void>
 }
 
-/** `onEnd`: it has ended, closed or not. Its calls are rejected by then. */
+/** `onEnd` runs after the calls were rejected, whether the thread was closed or not. */
 export function startCalledThread<Task, Result>(
   url: URL,
   { name, ...options }: WorkerOptions & { name: string },
@@ -52,7 +52,7 @@ export function startCalledThread<Task, Result>(
   }
 }
 
-/** Starts a thread for its first user, and ends it `idleMs` after the last one has left. */
+/** Ends the thread `idleMs` after its last user has left. */
 export function createSharedThread<Task, Result>(
   start: (onEnd: () => void) => CalledThread<Task, Result>,
   idleMs: number,
@@ -84,7 +84,7 @@ export function createSharedThread<Task, Result>(
   }
 }
 
-/** In the thread. What `perform` throws is answered as an error, and later calls go on. */
+/** In the thread. An error of `perform` is the answer, and later calls go on. */
 export function answerCalls<Task, Result>(
   perform: (task: Task) => Result,
   transferOf: (result: Result) => readonly Transferable[] = () => [],

@@ -1,4 +1,3 @@
-/** Serves the OpenAPI documents and a page to browse them, from the server's own origin. */
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { operatorDocument, publicDocument } from '@tacho/contract/openapi.ts'
@@ -54,10 +53,9 @@ const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-
 /** Examples have times shortly after this one. */
 const EXAMPLES_AT = 1_790_000_000_000
 
-/** How long examples stay as they are. */
 const EXAMPLES_MS = 10 * 60_000
 
-/** Examples happen now, so that they can be sent as they are: old events are rejected. */
+/** Old events are rejected, so examples happen now. */
 function withTimesOf(now: number, text: string): string {
   return text.replaceAll(/\b17900000\d{5}\b/g, (time) => String(now + Number(time) - EXAMPLES_AT))
 }
@@ -75,7 +73,7 @@ export function documentsRoutes(app: FastifyInstance, { version, now, atRoot }: 
     [OPERATOR_PREFIX, operatorDocument],
   ] as const
   for (const [prefix, make] of documents) {
-    // Half a megabyte that few servers are asked for. All answers of a while share it.
+    // Half a megabyte that few servers are asked for, so the requests of a while share it.
     let text: string | null = null
     let made = { at: Number.NEGATIVE_INFINITY, bytes: Buffer.alloc(0) }
     app.get(`${prefix}/openapi.json`, (_request, reply) => {

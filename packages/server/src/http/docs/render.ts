@@ -1,4 +1,3 @@
-/** A page of the docs as HTML: its text in the middle, and the list of pages from the front page beside it. */
 import path from 'node:path'
 import MarkdownIt from 'markdown-it'
 
@@ -46,7 +45,7 @@ ${markdown.renderer.render(tokens, markdown.options, {})}</main>
 `
 }
 
-/** Headings get the ids that GitHub gives them, so that one link works in both places. */
+/** GitHub's ids, so that one link works in both places. */
 function nameHeadings(tokens: Token[]): void {
   const used = new Map<string, number>()
   tokens.forEach((token, index) => {
@@ -62,7 +61,7 @@ function nameHeadings(tokens: Token[]): void {
   })
 }
 
-/** Links to other pages lead to their address here. A link to another file of the repository becomes plain text. */
+/** A link to a file that is no page becomes plain text. */
 function pointLinks(tokens: readonly Token[], pages: GuidePages, file: string): void {
   for (const { children } of tokens) {
     for (const token of children ?? []) {
@@ -80,7 +79,6 @@ function pointLinks(tokens: readonly Token[], pages: GuidePages, file: string): 
 
 const textOf = (token: Token, attribute: string): string => String(token.attrGet(attribute) ?? '')
 
-/** The links of the front page, under its headings. */
 function pageList(pages: GuidePages, front: Source, current: string): string {
   const tokens = markdown.parse(front.text, {})
   pointLinks(tokens, pages, front.file)

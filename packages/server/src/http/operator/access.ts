@@ -1,4 +1,4 @@
-/** Checks what the caller of the operator API can do: the role in the workspace that the path names decides. */
+/** The role in the workspace that the path names decides. */
 import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../storage/uuid.ts'
@@ -16,10 +16,9 @@ export interface Actor {
   id: string
   name: string
   installation: boolean
-  /** The caller's minimum role in every workspace. */
   everywhere: Role | null
   ownWorkspaces: readonly string[]
-  /** Null: the caller has no access to the workspace. */
+  /** Null: no access to the workspace. */
   roleIn: (workspaceId: string) => Role | null
 }
 
@@ -39,8 +38,8 @@ declare module 'fastify' {
 type Lookups = Pick<Storage, 'findWorkspace' | 'findTenant' | 'appendAudit'>
 
 /**
- * Logs attempts at changes that the caller's role does not allow. If the caller has no role in the workspace, the entry
- * goes to the installation's audit log, so strangers cannot write into a workspace's log.
+ * Attempts at changes that the role does not allow are logged. Without a role in the workspace, the entry goes to the
+ * installation's audit log, so strangers cannot write into a workspace's log.
  */
 export function accessHook(storage: Lookups, limits: OperatorLimits, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
@@ -63,14 +62,13 @@ function refusedEntry(request: FastifyRequest, now: number): AuditEntry {
   return auditOf(request, now, 'endpoint.call.refused', target, { needs: access, ...params })
 }
 
-/** A person, with the roles of a session or of a link. */
 export function personActor({ id, email }: { id: string; email: string }, { everywhere, roles }: PersonRoles): Actor {
-  // Use the address, because people choose their own names.
+  // People choose their own names, so use the address.
   const who = { kind: 'operator', id, name: email } as const
   return actorWith(who, everywhere, new Map(roles.map(({ workspaceId, role }) => [workspaceId, role])))
 }
 
-/** An actor from its roles: `everywhere` and the workspaces in `own`; the higher role counts. */
+/** The higher of the role everywhere and the one in `own` counts. */
 export function actorWith(
   who: Pick<Actor, 'kind' | 'id' | 'name'>,
   everywhere: Role | null,
@@ -122,7 +120,7 @@ interface NamedTenant {
   environmentId?: string
 }
 
-/** Whether a caller may do what needs `access`, in the tenant that is named, by the roles that the caller has now. */
+/** By the roles that the caller has now. */
 export async function admitActor(
   storage: Pick<Lookups, 'findTenant' | 'findWorkspace'>,
   actor: Actor,
@@ -156,7 +154,6 @@ async function namedTenant(
   return { workspace: workspaceId === undefined ? null : await storage.findWorkspace(workspaceId), environment: null }
 }
 
-/** The same for a request that was admitted before, with the current roles of its actor. */
 export function admitAgain(request: FastifyRequest, actor: Actor): Refusal | null {
   const { access } = request.routeOptions.config.route as OperatorRoute
   const { workspace = null, environment = null } = request.operator ?? {}

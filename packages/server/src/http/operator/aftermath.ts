@@ -13,15 +13,12 @@ import { serveRoute } from '../serve-route.ts'
 import { mapInTurns } from '../turns.ts'
 import { environmentOf } from './access.ts'
 
-/**
- * How much of one run to examine: pages that each take a reader about ten milliseconds, and a limited number of them.
- */
+/** Each page takes a reader about ten milliseconds. */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
 const MOST_APPROVALS = 500
-/** Approvals of other runs that the calls of a run name. */
 const MOST_OTHERS = 200
-/** Calls written out in one turn of the event loop. */
+/** In one turn of the event loop. */
 const CALLS_IN_TURN = 250
 
 interface Looked {

@@ -97,7 +97,6 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Undefined if it is not given. */
 function expiryOf(text: string | null | undefined, now: number): number | null | undefined {
   return typeof text === 'string' ? futureTimeOf('expiresAt', text, now) : text
 }

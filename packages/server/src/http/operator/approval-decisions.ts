@@ -47,7 +47,7 @@ export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed
     return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
   })
 
-  /** Logs invalid attempts, such as deciding in another person's name, without the body's values. */
+  /** Logs invalid attempts, such as deciding in another person's name, without values of the body. */
   async function auditRefused(request: FastifyRequest, { more: { errors = [] } }: Refusal): Promise<void> {
     const { approvalId = '' } = request.params as { approvalId?: string }
     const target = { kind: 'approval', id: approvalId }

@@ -1,7 +1,6 @@
 /**
- * The live stream of approvals as server-sent events: a snapshot, then hints about changes, and comments as heartbeats.
- * After an erasure of approvals there is a new snapshot. It ends when the process drains, when the token or session
- * becomes invalid, or when the client stops reading, because unread data is bounded.
+ * Server-sent events: a snapshot, then hints about changes, and comments as heartbeats. An erasure of approvals causes
+ * a new snapshot. The stream ends when the process drains, the credential becomes invalid, or the client stops reading.
  */
 import { Readable } from 'node:stream'
 import type { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
@@ -19,7 +18,7 @@ import { Shares } from '../shares.ts'
 import { namedApprovals } from './named-approvals.ts'
 
 export interface StreamOptions {
-  /** Interval between heartbeats. Access is checked again before each heartbeat and each message. */
+  /** Access is checked again before each heartbeat and each message. */
   beatMs?: number
   mostStreams?: number
   ofWorkspace?: number
@@ -29,7 +28,7 @@ export interface StreamOptions {
 const STREAM_TYPE = 'text/event-stream; charset=utf-8'
 const SNAPSHOT_ROWS = 100
 const SNAPSHOT_BYTES = 256 * 1024
-/** A client with more unread data than this is disconnected; it reconnects and gets a snapshot. */
+/** A client with more unread data is disconnected; it reconnects and gets a snapshot. */
 const BACKLOG_BYTES = 512 * 1024
 const RECONNECT_MS = 1_000
 
@@ -71,7 +70,7 @@ export function approvalStreamRoutes(
       if (!over) messages.push(null)
       over = true
     }
-    // What happens before the snapshot is sent after it.
+    // Changes before the snapshot are sent after it.
     const { promise: opened, resolve: openSent } = Promise.withResolvers<void>()
     let sent = opened
     let isRenewing = false
@@ -94,7 +93,7 @@ export function approvalStreamRoutes(
 
     function sendIfAllowed(text: () => string | Promise<string>): Promise<void> {
       sent = sent.then(async () => {
-        // Keep clients connected while the store does not answer.
+        // Clients stay connected while the store does not answer.
         const stays = await hasAccess(request).catch(() => null)
         if (stays === false) end('access_ended')
         else send(await text())
@@ -102,7 +101,7 @@ export function approvalStreamRoutes(
       return sent
     }
 
-    /** Approvals were erased: the client replaces what it has. */
+    /** After an erasure, the client must replace its approvals. */
     function renew(): void {
       if (isRenewing) return
       isRenewing = true
@@ -133,7 +132,6 @@ export function approvalStreamRoutes(
     return actor !== null && actor.roleIn(workspaceOf(request).id) !== null
   }
 
-  /** The message with the pending approvals, up to a size. */
   async function snapshot(environmentId: string): Promise<string> {
     const { rows, more } = await current.read(environmentId, () =>
       storage.listApprovals(environmentId, { status: 'PENDING' }, { limit: SNAPSHOT_ROWS, after: null }),

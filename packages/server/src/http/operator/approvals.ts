@@ -14,7 +14,7 @@ import { environmentOf } from './access.ts'
 import { namedApprovals } from './named-approvals.ts'
 import { readPage, NOTHING } from '../paging.ts'
 
-/** The queue groups this many requests: those with the earliest deadlines. */
+/** The requests with the earliest deadlines. */
 const GROUPED_REQUESTS = 10_000
 
 export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
@@ -59,7 +59,7 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
   async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
     if (row.status !== 'PENDING' || row.importedAt !== null) return null
     const { rows, more } = await storage.listDeciders(workspaceId, LIMITS.decidersMax)
-    // By the address, as in decisions, because people choose their own names.
+    // As in decisions: people choose their own names.
     return { people: rows.map(({ id, email }) => ({ id, name: email })), more }
   }
 
@@ -73,7 +73,7 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     return recorded && toInputPreview(recorded)
   }
 
-  /** Adds to each approval how often its agent has asked recently; counts each agent once. */
+  /** Counts each agent once. */
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
     const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
     const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))

@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 
-/** Who acts, where and in which request. */
 export interface Acting {
   scope: NonNullable<FastifyRequest['operator']>
   requestId: string
@@ -15,8 +14,8 @@ export function actingIn({ operator, id }: FastifyRequest): Acting {
 }
 
 /**
- * Creates the audit entry of a request. `action` is `<noun>.<verb>`; `detail` says what changed, without secrets or
- * payloads. The actor comes from the credentials, never from the body.
+ * `action` is `<noun>.<verb>`; `detail` holds no secrets or payloads. The actor comes from the credentials, never from
+ * the body.
  */
 export function auditOf(
   request: FastifyRequest,

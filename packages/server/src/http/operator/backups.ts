@@ -9,10 +9,10 @@ import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
 
-/** Prefix of snapshots in the data directory; startup deletes those left by a crash. */
+/** Startup deletes snapshots left by a crash. */
 export const SNAPSHOT_PREFIX = 'snapshot-'
 
-/** A client that reads nothing for this long is disconnected, so its snapshot does not block the next one. */
+/** A client that reads nothing must not block the next snapshot for longer. */
 const STALL_MS = 60_000
 const CHUNK_BYTES = 256 * 1024
 
@@ -44,7 +44,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
     }
   })
 
-  /** Exports all data, so write an audit entry. */
+  /** A backup exports all data. */
   async function audited(request: FastifyRequest): Promise<void> {
     await storage.appendAudit([auditOf(request, now(), 'backup.create', { kind: 'backup', id: request.id })])
   }
@@ -60,7 +60,7 @@ export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
       if (!result.ok) throw refuse('conflict', NO_SNAPSHOT[result.reason])
       return await digest(await open(name), result.bytes)
     } finally {
-      // The open handle keeps the content readable, so delete the file now: nothing can leave it behind.
+      // The open handle keeps the content readable; a file deleted now cannot be left behind.
       await rm(name, { force: true })
     }
   }

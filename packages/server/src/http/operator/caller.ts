@@ -28,7 +28,7 @@ export interface CallerDeps {
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 
 /**
- * Does not count failed attempts per token. A token has 256 random bits (at least 190 if the installation brought it),
+ * Failed attempts are not counted per token. A token has 256 random bits (at least 190 if the installation brought it),
  * so guessing is hopeless, and counting would let strangers lock operators out.
  */
 export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestAsyncHookHandler {
@@ -38,7 +38,7 @@ export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestA
   }
 }
 
-/** A slow body can outlast its sender's access, so access is checked again when the body has arrived. */
+/** A slow body can outlast its sender's access, so it is checked again. */
 export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
   return async (request, reply) => {
     if (request.bodyBytes === null || request.operator === null) return
@@ -76,7 +76,7 @@ async function admit(
   return reads ? null : foreignOrigin(request, publicUrl, { byCookie: true })
 }
 
-/** A token takes precedence. A bad token fails even with a valid cookie. */
+/** A bad token fails even with a valid cookie. */
 async function findCaller(
   { operatorTokens, sessions, now }: CallerDeps,
   request: FastifyRequest,

@@ -13,7 +13,7 @@ import { readPage } from '../paging.ts'
 import { firstRows } from '../../storage/page.ts'
 
 const RUNS_AT_ONCE = 100
-/** Added in one turn of the event loop: a run may have many. */
+/** In one turn of the event loop: a run may have many. */
 const RECORDERS_IN_TURN = 250
 
 export function completenessRoutes(app: FastifyInstance, deps: Deps): void {
@@ -36,7 +36,7 @@ export function completenessRoutes(app: FastifyInstance, deps: Deps): void {
     return { items: rows.map(toSum), nextCursor, lookedTo: nullableIsoTime(addedTo) }
   })
 
-  /** Newest first. Returns the start of the last run that was added, if there may be more. */
+  /** Newest first. Returns the start of the last run, if there may be more. */
   async function eachRun(
     environmentId: string,
     filter: GapFilter,

@@ -1,4 +1,4 @@
-/** Decides approvals, for every way in which a person can. */
+/** Shared by the operator API and Slack. */
 import type { NewDecision } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
 import type { SlackUser } from '../../storage/slack-links.ts'
@@ -7,16 +7,16 @@ import type { Deps } from '../deps.ts'
 import { entryOf, type Acting } from './audit.ts'
 import { agentNames } from './named-approvals.ts'
 
-/** Whoever acts was admitted with the access of the route `decideApproval`. */
+/** Admission for the route `decideApproval` comes before. */
 export interface Deciding extends Acting {
-  /** By a button of a webhook's message; without it, in the operator API. */
+  /** Set for a button of a webhook's message. */
   slack?: SlackUser & { webhookId: string }
 }
 
 export type NamedDecided = Decided & { agentName: string | null }
 export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
 
-/** Each decision and each refusal gets its own audit entry. The rows are of the environment in the scope. */
+/** Each decision and each refusal has its own audit entry. The rows belong to the environment in the scope. */
 export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
   return async (by, rows, { decision, reason = null }) => {
     const { environment, actor } = by.scope
@@ -31,7 +31,7 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
       const detail = { toolName, inputHash, agentId, agentName, policyId, runId, reason, ...slack, ...more }
       return entryOf(by, at, action, { kind: 'approval', id }, detail)
     }
-    // The decider is always the authenticated caller, never a name in the request.
+    // Never a name in the request.
     const { kind: deciderKind, id: deciderId, name: deciderName } = actor
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
     const decided = await storage.decideApprovals(

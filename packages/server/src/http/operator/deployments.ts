@@ -18,7 +18,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.listDeployments, deps, async ({ query, request }) => {
     const { id } = environmentOf(request)
-    // Read the revision first: a publication in between then shows in the rows or not at all.
+    // Read first: a publication in between then shows in the rows or not at all.
     const { revision } = await storage.readConfiguration(id, null)
     const page = await listPage(cursors, query, {
       of: ['deployments', id],
@@ -86,7 +86,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** Prompt ids are UUIDs; some clients write them in capitals. */
+/** Some clients write UUIDs in capitals. */
 function toItem({ kind, id }: Item): Item {
   return { kind, id: kind === 'prompt' ? id.toLowerCase() : id }
 }

@@ -9,7 +9,7 @@ import { serveRoute } from '../serve-route.ts'
 import { shareLoads } from '../shared-loads.ts'
 import { workCheck } from './work-check.ts'
 
-/** If wall clock and running time differ by more than this, someone has set the clock since the start. */
+/** A larger difference of wall clock and running time means that someone has set the clock. */
 const CLOCK_DRIFT_MS = 60_000
 /** An earlier time means that the clock is wrong. */
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
@@ -18,10 +18,10 @@ const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
-/** Broken parts are not ok; advice about settings appears in checks that are ok. */
+/** Only broken parts are not ok; advice about settings is. */
 export function doctorRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, config, version, now } = deps
-  // It can read the whole store, so all who ask meanwhile get the same answer.
+  // An inspection can read the whole store, so concurrent requests share one.
   const inspections = shareLoads(
     () => storage.inspect(),
     () => undefined,

@@ -17,7 +17,7 @@ import { listPage, byId } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
 
 const NO_ERASURE = refuse('not_found', 'The erasure does not exist')
-/** If an erasure takes longer, the reply comes before it is effective, and the background job continues. */
+/** After this time, the reply comes before the erasure is effective, and the background job continues. */
 const ANSWER_MS = 10_000
 
 export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
@@ -42,7 +42,7 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
       reason,
       requestedBy: { kind: by, id: byId, name, workspaceId: workspaceOf(request).id, requestId: request.id },
       createdAt,
-      // Before appends wait for the erasure.
+      // Counted before appends wait for the erasure.
       toSearch: await storage.countToSearch(environmentId, { kind, field }),
     }
     const detail = { kind, subjectHash: erasure.subjectHash, field, reason }

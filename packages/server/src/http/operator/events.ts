@@ -62,7 +62,7 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   async function traceOfMissing(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {
-    // Rejections are stored under the external run id; the run need not exist.
+    // Rejections have the external run id, and the run need not exist.
     const run = await storage.findRun(environmentId, runId)
     const refused = await storage.findRejection(environmentId, run?.runId ?? runId, eventId)
     if (!refused) return { outcome: 'unknown' }
@@ -78,7 +78,7 @@ function filterOf(eventType: string | undefined, label: string | undefined): Eve
   return { eventType, label, rowsLookedAt: LIMITS.eventsLookedAt }
 }
 
-/** JSON text of a stored event's trace, with the original payload text. */
+/** Contains the payload's text as stored. */
 function storedTraceJson({ run, event, position, closedRun }: FoundEvent): string {
   const payload = JSON.parse(event.payload) as Record<string, unknown>
   const countedUsage = hasUsage(event.eventType, payload)

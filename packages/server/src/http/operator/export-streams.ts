@@ -1,7 +1,6 @@
 /**
- * Streams exports: a bounded number at a time, and of one workspace. The next page is read only when the client has taken
- * the pieces before it. A client that reads too slowly is disconnected (stalled-readers.ts), and so is one whose access
- * ends meanwhile; the walk ends with its stream.
+ * The next page is read only when the client has taken the pieces before it. A client that reads too slowly is
+ * disconnected (stalled-readers.ts), and so is one whose access ends.
  */
 import { Readable } from 'node:stream'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -36,13 +35,13 @@ export function createExportStreams(
   { atOnce, ofWorkspace }: ExportBounds,
 ): SendExport {
   const { draining } = deps
-  /** A token or person gets half of what its workspace gets, but at least two. */
+  /** A token or person gets half of its workspace's streams, but at least two. */
   const open = new Shares({ most: atOnce, ofWorkspace, ofCredential: Math.max(2, ofWorkspace / 2) })
 
   async function* whileAllowed(pieces: Awaited<ReturnType<Export['begin']>>, { request, reply }: Export) {
     for await (const piece of inTurns(pieces)) {
       const actor = await currentActor(deps, request)
-      // Not the end of the stream, because the file would look complete.
+      // A regular end would make the file look complete.
       if (actor === null || admitAgain(request, actor) !== null) return void reply.raw.destroy()
       yield piece
     }

@@ -30,7 +30,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
   })
   const parquetFiles = createParquetFiles()
   app.addHook('onClose', () => parquetFiles.close())
-  // Short ones, which never wait for a long one.
+  // Short ones must not wait for a long one.
   const sendRunFile = createExportStreams(deps, {
     atOnce: LIMITS.runFilesAtOnce,
     ofWorkspace: LIMITS.runFilesOfWorkspaceAtOnce,
@@ -47,7 +47,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     const name = `tacho-${fileTime(now())}.jsonl`
     const begin = async () => {
       const target = { kind: 'environment', id: environment.id }
-      // Only the names of the filters: the audit log outlives the erasure of what they name.
+      // Only names of the filters: the audit log outlives the erasure of their values.
       const detail = { filters: Object.keys(given), resumed: from !== null }
       await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
       const names = { workspace: workspace.name, environment: environment.name }
@@ -97,7 +97,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
         writtenAt: now(),
       })
     }
-    // Also where a browser shows it instead of saving it.
+    // Needed if a browser shows the page instead of saving it.
     void reply.header('content-security-policy', `${RUN_PAGE_POLICY}; sandbox`)
     const [route, name] = [OPERATOR_ROUTES.exportRun, `tacho-run-${row.id}.html`]
     return sendRunFile({ request, reply, route, name, begin })

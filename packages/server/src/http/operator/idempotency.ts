@@ -1,4 +1,4 @@
-/** Retries of a creation with the same Idempotency-Key create nothing and get the first reply again. */
+/** Retries with the same Idempotency-Key create nothing and get the first reply again. */
 import { createHash } from 'node:crypto'
 import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/operator/idempotency.ts'
 import type { Route } from '@tacho/contract/route.ts'

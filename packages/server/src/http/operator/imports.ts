@@ -20,7 +20,7 @@ interface Done {
   known: number
 }
 
-/** Runs of one request that are written at the same time, so that they share commits. */
+/** Written at the same time, so that they share commits. */
 const RUNS_AT_ONCE = 32
 
 export function importsRoutes(app: FastifyInstance, { storage, now, ...deps }: Deps): void {
@@ -45,7 +45,6 @@ export function importsRoutes(app: FastifyInstance, { storage, now, ...deps }: D
     return part.kind === 'rows' ? importRows(environmentId, part, done) : importRun(environmentId, part, done)
   }
 
-  /** Before any row is taken. */
   async function begin(
     environmentId: string,
     request: FastifyRequest,
@@ -125,7 +124,7 @@ const REASONS: ReadonlyMap<EventVerdict, string> = new Map([
   ['unstorable', 'was rejected by the store'],
 ])
 
-/** Runs that follow each other are written at the same time; everything else in order. */
+/** Only adjacent runs are written at the same time; everything else in order. */
 function* together(parts: readonly ImportPart[]): Generator<ImportPart[]> {
   let runs: ImportPart[] = []
   for (const part of parts) {

@@ -98,7 +98,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     return found.endedAt === null && found.expiresAt > now() ? found : null
   }
 
-  /** A person with an account must prove that it is theirs. */
+  /** The person must prove that an existing account is theirs. */
   async function present(
     found: FoundInvitation,
     { password }: Acceptance,
@@ -109,7 +109,8 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
       throw refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }
     attempts.on(email)
-    // An address without an account takes as long and is told the same, because owners of a workspace may invite any.
+    // An address without an account takes as long and gets the same answer, because owners of a workspace may invite
+    // any.
     const isRight = await attempts.inTurn(request, () => verifyPassword(password, operator?.passwordHash ?? null))
     if (!isRight || operator === null) throw createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
     attempts.succeeded(email, request.ip)
@@ -188,7 +189,7 @@ const NO_OWN_ACCOUNT = refuse(
 )
 
 function accountOf({ operator, createsAccount }: FoundInvitation): OpenedInvitation['account'] {
-  // Not told to owners of a workspace, who may invite any address.
+  // Hidden from owners of a workspace, who may invite any address.
   if (!createsAccount) return 'unknown'
   if (operator === null) return 'none'
   return operator.passwordHash === null ? 'identity-provider' : 'password'

@@ -36,7 +36,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.commentIssue, deps, async ({ params, body: { text }, request }) => {
     checkTexts({ text })
-    // The comment text stays with the issue; the audit log records only that there was a comment.
+    // Only the issue keeps the text of a comment.
     const { issue, change, audit } = ask(request, params.issueId, 'comment')
     if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
     const row: IssueActivityRow = { ...change, kind: 'COMMENTED', importedAt: null, text, detail: '{}' }

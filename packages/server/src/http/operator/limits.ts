@@ -1,6 +1,6 @@
 /**
- * Rate limits of the operator API. Each request counts for its address before the credential is read, and then for its
- * token or session. Refused changes write audit entries, so they have their own limit.
+ * Each request counts for its address before the credential is read, then for its token or session. Refused changes
+ * have their own limit, because they write audit entries.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { network } from '../network.ts'
@@ -11,12 +11,12 @@ import { createWindows } from '../windows.ts'
 export interface OperatorLimits {
   byAddress(request: FastifyRequest, reply: FastifyReply): Refusal | null
   byCaller(callerId: string, reply: FastifyReply): Refusal | null
-  /** Counts a refused change. Over the limit, returns the refusal to send without an audit entry. */
+  /** The refusal to send without an audit entry, once over the limit. */
   ofRefusedChanges(callerId: string): Refusal | null
 }
 
 export interface OperatorLimitsOptions {
-  /** For each token and session. An address gets four times as many, because several callers can share it. */
+  /** Per token and session. An address gets four times as many, because callers can share it. */
   requestsPerSecond: number
   nodes: () => number
 }

@@ -1,12 +1,12 @@
-/** Answers one message of MCP with the official library. Loaded with the first message. */
+/** Loaded with the first message. */
 import { createOperatorClient } from '@tacho/client/operator.ts'
 import { createTachoServer } from '@tacho/mcp/server.ts'
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** Answers are short, and are sent when they are complete, so nothing needs to be kept alive. */
+/** Answers are short and sent complete. */
 const NO_KEEP_ALIVE = 0
-/** Nothing of this server changes. The library has an error of its own, which says that clients may try again. */
+/** Nothing of this server changes. The library's own error says that clients may try again. */
 const SUBSCRIBE = 'subscriptions/listen'
 const METHOD_NOT_FOUND = { code: -32_601, message: 'Method not found' }
 
@@ -15,7 +15,7 @@ export interface McpMessage {
   token: string
   version: string
   end: AbortSignal
-  /** Waits without the turn of the message. */
+  /** Gives the message's turn up while waiting. */
   pause: (milliseconds: number) => Promise<unknown>
 }
 
@@ -40,7 +40,6 @@ export async function answerMcp(
   const handler = createMcpHandler(() => createTachoServer(client, version, pause), {
     onerror: (error) => (failure = error),
     keepAliveMs: NO_KEEP_ALIVE,
-    // A subscription would stay open, and no tool or resource of this server changes.
     maxSubscriptions: 0,
   })
   const headers = Object.entries(request.headers).flatMap(([name, value]) =>
@@ -53,10 +52,7 @@ export async function answerMcp(
   return { status, type: response.headers.get('content-type'), text: await response.text() }
 }
 
-/**
- * Calls the operator API of this process as the caller would: each read has its own checks of the token and role, its own limits,
- * and its own line in the log.
- */
+/** Each read has its own checks of the token and role, its own limits, and its own line in the log. */
 function fetchFrom(app: FastifyInstance, remoteAddress: string, end: AbortSignal): typeof globalThis.fetch {
   return async (url, { method, headers, body, signal } = {}) => {
     const reply = await app.inject({

@@ -1,7 +1,4 @@
-/**
- * The MCP server: POST /mcp (streamable HTTP of the Model Context Protocol). Stateless: each message is answered on its own, by
- * reads of the operator API with the caller's own token.
- */
+/** Streamable HTTP, without state: reads of the operator API with the caller's own token answer each message. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { MCP_ROUTE } from '@tacho/contract/operator/mcp.ts'
@@ -17,12 +14,11 @@ import { waitForTurn } from '../turns.ts'
 import { bearerOf } from './operator-token.ts'
 import { foreignOrigin } from './same-origin.ts'
 
-/** All reads of one message together. Official clients give up after as long. */
+/** For all reads of one message. Official clients give up after as long. */
 const READS_MS = 60_000
 
 /**
- * Each message gets a server of its own, which takes some milliseconds. Its reads take turns of their own too. While it
- * waits for a simulation, others have its turn.
+ * A message gets its own server, which takes some milliseconds. It gives its turn up while it waits for a simulation.
  */
 const RUNNING = { most: 8, ofWorkspace: 4, ofCredential: 4 }
 const TOO_MANY = refuse('overloaded', 'Too many messages of this token are waiting')
@@ -43,7 +39,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
       clearTimeout(timer)
       reads.abort()
     })
-    // Loaded with the first message: most installations never get one.
+    // Most installations never get a message.
     const { answerMcp } = await import('./mcp-answer.ts')
     const answer = await takeTurn({
       holder: holderOf(request),
@@ -69,7 +65,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Runs after the caller is known. A session cookie is not enough: a browser sends it on its own. */
+/** Runs after the caller is known. A session cookie is not enough: browsers send it by themselves. */
 function tokenOnlyHook(publicUrl: string | null): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const foreign = foreignOrigin(request, publicUrl, { byCookie: false })

@@ -15,7 +15,7 @@ import { pick, isoOf } from '../../domain/shown.ts'
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
 
-/** People of the path's workspace; without a workspace, all people. */
+/** Without a workspace in the path: all people. */
 export function operatorsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 

@@ -107,7 +107,7 @@ function target(id: string) {
   return { kind: 'policy', id }
 }
 
-/** The version contains the condition; the log entry names only its effect. */
+/** The version itself contains the condition. */
 function auditDetail({ severity, action }: NewPolicyVersion) {
   return { severity, action }
 }
@@ -121,7 +121,6 @@ function checkVersion({ name, description, condition, note }: NewPolicyVersion):
   checkCondition(condition)
 }
 
-/** Says why a condition cannot be saved, with line and column. */
 export function checkCondition(condition: string): void {
   const compiled = compileCondition(condition)
   if (compiled.ok) return

@@ -26,7 +26,7 @@ export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.setPrice, deps, async ({ body, request }) => {
-    // Copy by name: a body can contain extra fields.
+    // By name: a body can contain extra fields.
     const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
     checkTexts({ model })
     const changedAt = now()

@@ -116,20 +116,19 @@ function environmentTarget(request: FastifyRequest) {
   return { kind: 'environment', id: environmentOf(request).id }
 }
 
-/** Copies by name: a body can contain extra fields. */
+/** By name: a body can contain extra fields. */
 function changed(before: RetentionSettings, change: RetentionChange): RetentionSettings {
   return Object.fromEntries(
     SETTING_NAMES.map((name) => [name, change[name] === undefined ? before[name] : change[name]]),
   ) as unknown as RetentionSettings
 }
 
-/** `{ runDays: { from: null, to: 90 } }` */
 function detailOf({ before, settings }: Record<'before' | 'settings', RetentionSettings>): Record<string, unknown> {
   const differing = SETTING_NAMES.filter((name) => before[name] !== settings[name])
   return Object.fromEntries(differing.map((name) => [name, { from: before[name], to: settings[name] }]))
 }
 
-/** Null: the current settings are asked for. */
+/** Null: the current settings. */
 function previewed(query: RetentionPreviewQuery): RetentionSettings | null {
   const { keepOpenIssueRuns, ...days } = query
   if (SETTING_NAMES.every((name) => name === 'keepOpenIssueRuns' || days[name] === undefined)) return null

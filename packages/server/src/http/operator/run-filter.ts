@@ -28,7 +28,7 @@ export function isFindable({ sessionId, agent, search, sift, score, unscored }: 
   return texts.every((text) => text === undefined || isStorableText(text))
 }
 
-/** The filters that no index answers; undefined if none is given. */
+/** No index answers these; undefined if none is given. */
 function siftOf(query: RunFilterQuery): RunSift | undefined {
   const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
   const { score, unscored, share } = query

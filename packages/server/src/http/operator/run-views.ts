@@ -46,7 +46,7 @@ export function runViewsRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.changeRunView, deps, async ({ params, body, request }) => {
-    // Copy by name: a body can contain extra fields.
+    // By name: a body can contain extra fields.
     const { name, query, lastHours, columns } = body
     checkTexts({ name })
     if (query !== undefined) checkQuery(query)
@@ -74,7 +74,7 @@ export function runViewsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** Refuses filters that the list of runs would refuse, or that no store could keep. */
+/** Filters that the list of runs would refuse, or that no store could keep. */
 function checkQuery({ minLengthMs: _, share: __, ...texts }: RunFilter): void {
   optionalTimeOf('query/from', texts.from)
   optionalTimeOf('query/to', texts.to)

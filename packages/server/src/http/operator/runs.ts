@@ -60,7 +60,7 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     return toOperatorRun(run, pricing, scores.get(run.id), activities.get(run.id))
   })
 
-  /** The runs of a page with their scores, as many as fit on a page. */
+  /** As many runs as fit on a page with their scores. */
   async function scored(environmentId: string, page: RunsRead) {
     const scores = await storage.readRunScores(
       environmentId,

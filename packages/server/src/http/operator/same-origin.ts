@@ -1,10 +1,9 @@
-/** Checks whether a browser request comes from the server's own origin. */
 import type { FastifyRequest } from 'fastify'
 import { refuse, type Refusal } from '../reply-error.ts'
 
 /**
- * Refuses a request that another site may have caused. Browsers set these headers and pages cannot change them. A
- * request without them is not from a browser, so it is allowed unless it uses a cookie.
+ * Browsers set these headers, and pages cannot change them. A request without them is not from a browser, so it is
+ * allowed unless it uses a cookie.
  */
 export function foreignOrigin(
   request: FastifyRequest,

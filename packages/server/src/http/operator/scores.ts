@@ -94,7 +94,7 @@ export function scoresRoutes(app: FastifyInstance, deps: Deps): void {
     return { items: toGroupedSums(rows), isCut }
   })
 
-  /** The comment stays with the score. */
+  /** Only the score keeps the comment. */
   function audited(request: FastifyRequest, verb: string, run: RunRow, detail: Record<string, unknown>) {
     return [auditOf(request, now(), `run.${verb}`, { kind: 'run', id: run.id }, { runId: run.runId, ...detail })]
   }

@@ -61,7 +61,7 @@ export function searchRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Within the times that events can have: a few minutes ahead of the clock at most. */
+/** Events can be a few minutes ahead of the clock. */
 function rangeOf(query: { from?: string; to?: string }, now: number): { from: number; to: number } {
   const last = now + LIMITS.eventFutureMs
   const to = query.to === undefined ? last : timeOf('to', query.to)

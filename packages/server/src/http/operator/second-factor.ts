@@ -48,7 +48,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
     const code = body.code.replaceAll(' ', '')
-    // Use up the code before checking it, so that an observer cannot sign in with it during the check.
+    // Used up before the check, so that an observer cannot sign in with it meanwhile.
     if (!(await storage.useCode(operator.id, code, now())))
       return refuse('forbidden', 'The code is wrong or was already used')
     const answer = await readAnswer(await library.api.verifyTOTP({ body: { code }, headers, asResponse: true }))

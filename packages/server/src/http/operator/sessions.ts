@@ -1,4 +1,4 @@
-/** People's own sessions and password. Tokens have neither. */
+/** Tokens have neither sessions nor a password. */
 import type { Done } from '@tacho/contract/operator/sign-in.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -72,7 +72,7 @@ export function sessionOf({ session }: FastifyRequest): SessionRow {
   throw refuse('forbidden', 'This requires a signed-in person, not a token')
 }
 
-/** Refuses a caller with the session but a wrong password. Attempts count like sign-in attempts. */
+/** Attempts count like sign-in attempts. */
 export async function checkPassword(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,

@@ -113,7 +113,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     passCookies(request, reply, answer, config)
     const begun = sessionTokenIn(answer.setCookies) !== null
     if (begun) await signedIn(request, answer, 'oidc')
-    // Redirect only to our own console, even if the provider's answer names another address.
+    // Always our own console, even if the provider's answer names another address.
     return reply
       .code(303)
       .header('location', begun ? '/' : `/?sign-in=refused`)
@@ -129,7 +129,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     onceCode: string | null = null,
   ): Promise<SignInResult | Refusal> {
     attempts.from(request.ip)
-    // Omit the session cookie; otherwise the library would check the code for that session.
+    // With the session cookie, the library would check the code for that session.
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
     if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
@@ -140,7 +140,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return wrong
   }
 
-  /** Prevents reuse: an observer cannot use the code too while it is still valid (RFC 6238 5.2). */
+  /** An observer must not use the code too while it is valid (RFC 6238 5.2). */
   async function isFirstUse(answer: LibraryAnswer, code: string): Promise<boolean> {
     const session = await sessionIn(answer)
     if (await storage.useCode(session.operator.id, code, now())) return true
@@ -163,13 +163,13 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return { status: 'signed_in' }
   }
 
-  /** Logs the failure if the account exists; the reply does not reveal that. */
+  /** The reply does not reveal whether the account exists. */
   async function refusedPassword(request: FastifyRequest, email: string): Promise<Refusal> {
     const operator = await storage.findOperatorByEmail(email)
     if (!operator) return WRONG
     const detail = { why: 'wrong_password', address: request.ip }
     const entry = personalEntry(operator, now(), 'operator.sign_in.refused', null, detail, request.id)
-    // Not awaited: the time of the reply would tell that the account exists.
+    // Not awaited: the reply's time would reveal that the account exists.
     void storage
       .appendAudit([entry])
       .catch((err: unknown) => request.log.error({ err }, 'could not log a refused sign-in'))
@@ -181,7 +181,6 @@ function isWrongPassword({ code }: LibraryAnswer): boolean {
   return code === 'INVALID_EMAIL_OR_PASSWORD' || code === 'INVALID_EMAIL'
 }
 
-/** Our cookies except the session cookie. */
 function challengeCookies(request: FastifyRequest): string {
   return cookieHeader(request, (name) => name.startsWith(`${COOKIE_PREFIX}.`) && name !== SESSION_COOKIE)
 }

@@ -1,6 +1,6 @@
 /**
- * Decisions by the buttons of a message in Slack. Slack signs its requests with the secret of the app, and nothing of a request
- * is read before its signature is checked. A linked Slack user decides as the person, in the way of the operator API.
+ * Buttons of a message in Slack. Nothing of a request is read before its signature, by the app's secret, is checked. A
+ * linked Slack user decides as the person, as in the operator API.
  */
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -37,7 +37,7 @@ const FORM = 'application/x-www-form-urlencoded'
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
-/** Messages to Slack under way; beyond these, the next press says what was decided. */
+/** Beyond these, the next press says what was decided. */
 const ANSWERS = 200
 
 declare module 'fastify' {
@@ -71,7 +71,7 @@ export function slackRoutes(
       const { slackWebhook: webhook, bodyBytes } = request
       const press = bodyBytes && slackPressOf(bodyBytes)
       if (webhook && press) answer(webhook, press, await messagesTo(press, webhook, request))
-      // Slack shows an error for anything else, and reads no message here.
+      // Slack shows an error for anything else.
       return reply.code(200).send('')
     },
   })
@@ -96,7 +96,7 @@ export function slackRoutes(
     return limitRate(limit, reply, webhook.id)
   }
 
-  /** Decides, and returns what Slack shows. Nothing of the request but its signed ids decides anything. */
+  /** Returns what Slack shows. Only the signed ids of the request decide. */
   async function messagesTo(press: SlackPress, webhook: WebhookRow, request: FastifyRequest): Promise<object[]> {
     const { environmentId, id: webhookId } = webhook
     const person = await storage.findLinkedPerson(environmentId, webhookId, press)
@@ -149,9 +149,9 @@ export function slackRoutes(
     return askedText(slackLinkAddress(placeOf(environment.workspaceId, environmentId), webhookId, code))
   }
 
-  /** Does not wait: Slack waits for the reply three seconds at most. */
+  /** Does not wait, because Slack waits three seconds at most. */
   function answer(webhook: WebhookRow, { responseUrl }: SlackPress, messages: object[]): void {
-    // Slack answers where it takes messages. So a request cannot make the server call another host.
+    // A request must not make the server call another host.
     if (URL.parse(responseUrl)?.origin !== new URL(webhook.url).origin || answers >= ANSWERS) {
       app.log.warn({ webhookId: webhook.id }, 'could not answer in Slack')
       return

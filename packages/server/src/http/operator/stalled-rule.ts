@@ -1,4 +1,3 @@
-/** The stalled rule of an environment, and what running runs do by it. */
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
@@ -41,7 +40,7 @@ function toRule(row: StalledRuleRow | null): StalledRule {
   return { ...rule, closeAfterMinutes: closeAfterMinutes(row), source: row === null ? 'default' : 'environment' }
 }
 
-/** What the running ones of these runs do now, by internal id. */
+/** Of running runs only, by internal id. */
 export async function activitiesOf(
   storage: Pick<Storage, 'readActivityRule'>,
   environmentId: string,

@@ -17,7 +17,7 @@ import { pick, isoOf } from '../../domain/shown.ts'
 
 const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
 
-/** Tokens of the path's workspace; without a workspace, tokens that are valid in every workspace. */
+/** Without a workspace in the path: tokens that are valid in every workspace. */
 export function tokensRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors, now } = deps
 

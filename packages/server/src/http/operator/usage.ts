@@ -95,7 +95,7 @@ const STEPS = { hour: HOUR_MS, day: DAY_MS } as const
 
 type Part = Omit<UsageWindow, 'by'>
 
-/** Parts whose steps have one length: the months, or the whole window. */
+/** Steps of a part have one length: the months, or the whole window. */
 function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step']): [Part, ...Part[]] {
   if (step !== 'month') return [{ from, to, stepMs: step === 'window' ? to - from : STEPS[step] }]
   const parts: Part[] = []

@@ -20,7 +20,7 @@ import { listPage, byId } from '../paging.ts'
 
 const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
 const NO_DELIVERY = refuse('not_found', 'The delivery does not exist')
-/** How long the previous secret also signs, so that receivers can switch. */
+/** The previous secret also signs for this long, so that receivers can switch. */
 const ROTATION_MS = 24 * 60 * 60 * 1000
 
 export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
@@ -64,7 +64,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
-    // Copy by name: a body can contain extra fields, and they must not reach the row or the audit log.
+    // By name: extra fields of a body must not reach the row or the audit log.
     const { url, description, events, enabled, signingSecret } = body
     const id = params.webhookId.toLowerCase()
     checkTexts({ description })
@@ -162,7 +162,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     throw refuseField('url', 'must be mailto: and the address of a member of the workspace')
   }
 
-  /** Logs attempts to reach the internal network through a webhook. */
+  /** Refused addresses are logged: they may be attempts to reach the internal network. */
   async function checkUrl(
     request: FastifyRequest,
     verb: string,
@@ -199,7 +199,7 @@ function checkSigningSecret(format: WebhookFormat, secret: string | null | undef
   if (secret && format !== 'slack') throw refuseField('signingSecret', 'is for webhooks with the format slack')
 }
 
-/** The audit log says that the secret changed, not which it is. */
+/** Never the secret itself, for the audit log. */
 function secretDetail({ signingSecret }: { signingSecret?: string | null }): { signingSecret?: string } {
   if (signingSecret === undefined) return {}
   return { signingSecret: signingSecret === null ? 'removed' : 'set' }

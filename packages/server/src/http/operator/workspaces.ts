@@ -32,7 +32,7 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
     checkTenantName(name)
     const createdAt = now()
     const row = { id: uuidv7(createdAt, randomBytes), name, createdAt, archivedAt: null }
-    // The workspace's owners should see who created it.
+    // The workspace's owners see who created it.
     const target = { kind: 'workspace', id: row.id }
     const audit = { ...auditOf(request, createdAt, 'workspace.create', target, { name }), workspaceId: row.id }
     if ((await storage.createWorkspace(row, [audit])) === 'name_taken') {

@@ -1,4 +1,4 @@
-/** The runs of a filter, or their events, as a Parquet file. Reads one page at a time, when the reader wants more. */
+/** Reads the next page when the reader wants more. */
 import { walkEvents, walkRuns } from '../../../domain/export.ts'
 import { toOperatorRun } from '../../../domain/run.ts'
 import { pricingOf } from '../../../prices/pricing.ts'

@@ -1,16 +1,16 @@
 /**
- * The Parquet files of a process, which one thread writes: each thread has a heap of its own, and two took 150 MB. The
- * thread starts with the first file and ends soon after the last one.
+ * One thread writes all files: each thread has a heap of its own, and two took 150 MB. It ends soon after the last
+ * file.
  */
 import { moduleUrl } from '../../../program/module-url.ts'
 import { createSharedThread, startCalledThread } from '../../../threads/called-thread.ts'
 import type { ParquetRows, ParquetTable, ParquetTask } from './parquet-thread.ts'
 
 export interface ParquetFile {
-  /** Resolves with the bytes that follow those before; often none. */
+  /** Bytes that follow those before; often none. */
   add(rows: ParquetRows): Promise<Uint8Array>
   end(): Promise<Uint8Array>
-  /** Forgets the file, whether it ended or not. */
+  /** Also for a file that has not ended. */
   close(): void
 }
 

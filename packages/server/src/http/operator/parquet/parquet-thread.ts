@@ -1,4 +1,4 @@
-/** The worker thread of parquet-files.ts: parsing and compressing would delay every request. */
+/** Parsing and compressing would delay every request. */
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { answerCalls } from '../../../threads/called-thread.ts'
 import { EVENT_COLUMNS, readEvent, RUN_COLUMNS, type ParquetEvent } from './columns.ts'
@@ -7,7 +7,7 @@ import { createTableWriter } from './table-writer.ts'
 export type ParquetTable = 'events' | 'runs'
 export type ParquetRows = readonly ParquetEvent[] | readonly OperatorRun[]
 
-/** Rows of a file; null ends it. */
+/** Null ends the file. */
 export interface ParquetTask {
   file: number
   table: ParquetTable

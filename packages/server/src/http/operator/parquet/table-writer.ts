@@ -1,11 +1,10 @@
-/** Writes rows of one table as Parquet, in row groups of bounded size. */
 import { zstdCompressSync } from 'node:zlib'
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
 import type { ParquetColumn, ParquetType, ParquetValue } from './columns.ts'
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
 
-/** A row group ends after the first of these. Readers keep a row group in memory. */
+/** Bounded, because readers keep a row group in memory. */
 const GROUP_ROWS = 50_000
 const GROUP_CHARS = 4 * 1_048_576
 

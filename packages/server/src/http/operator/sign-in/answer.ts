@@ -1,4 +1,4 @@
-/** Converts answers of the sign-in library to our replies: passes its cookies on, but not its bodies. */
+/** Passes the sign-in library's cookies on, but not its bodies. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { refuse, type Refusal } from '../../reply-error.ts'
 import { setCookies } from './session-cookie.ts'
@@ -37,7 +37,7 @@ export async function readAnswer(response: Response): Promise<LibraryAnswer> {
   }
 }
 
-/** Passes the cookies on, including deletions in error answers. */
+/** Error answers can delete cookies. */
 export function passCookies(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -49,7 +49,7 @@ export function passCookies(
 
 export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong, was already used, or the sign-in has expired')
 
-/** The caller's error behind a library code; null if the caller did nothing wrong. */
+/** Null if the caller did nothing wrong. */
 export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
   switch (code) {
     case 'ACCOUNT_TEMPORARILY_LOCKED':

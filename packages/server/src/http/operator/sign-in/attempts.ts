@@ -1,7 +1,4 @@
-/**
- * Limits sign-in attempts per address and per account, on this node, and what they cost: a hash of a password takes 19 MiB
- * and a thread that other work needs too.
- */
+/** Per node. A password hash takes 19 MiB and a thread that other work needs too. */
 import type { FastifyRequest } from 'fastify'
 import { holderOf } from '../../holder.ts'
 import { network } from '../../network.ts'
@@ -12,9 +9,8 @@ import { createWindows, type Taken } from '../../windows.ts'
 export interface Attempts {
   from(address: string): void
   on(account: string): void
-  /** Clears the account's attempts and this attempt of the address after a success. */
   succeeded(account: string, address: string): void
-  /** Runs what hashes a password, in turns of the addresses and workspaces. */
+  /** Hashing takes turns by address and workspace. */
   inTurn<Result>(request: FastifyRequest, run: () => Promise<Result>): Promise<Result>
 }
 

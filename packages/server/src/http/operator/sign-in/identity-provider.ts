@@ -1,7 +1,4 @@
-/**
- * Decides who can sign in through the identity provider: invited people and people with an address in the allowed
- * domain.
- */
+/** Admits invited people and people with an address in the allowed domain. */
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
@@ -15,25 +12,22 @@ export const PROVIDER_ID = 'oidc'
 
 export interface AdmissionOptions {
   storage: Storage
-  /** People with an address in this domain need no invitation; null: everyone needs one. */
+  /** Addresses in it need no invitation; null: everyone needs one. */
   domain: string | null
   domainRole: Role
   now: () => number
 }
 
-/** Verified claims of the identity provider about a person. */
+/** Verified claims about a person. */
 export type Profile = Record<string, unknown>
 
-/** Accepts only a boolean true as verified; a text such as "true" does not count. */
+/** A text such as "true" does not count as verified. */
 export function verifiedEmail(profile: Profile): string | null {
   const { email, email_verified: verified } = profile
   return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
 }
 
-/**
- * Creates an account for an admitted person and grants the roles they are invited to. Nobody else gets an account, so
- * nobody else gets a session.
- */
+/** Nobody else gets an account, and so nobody else gets a session. */
 export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
   return async function admit(profile: Profile): Promise<void> {
     const email = verifiedEmail(profile)

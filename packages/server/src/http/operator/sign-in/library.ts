@@ -1,7 +1,6 @@
 /**
- * The sign-in library (better-auth): passwords with a second factor, and an identity provider. It loads at the first
- * sign-in, because it needs 50 MB. We call its functions instead of exposing its endpoints; our endpoints check origin
- * and rate and report errors in our words.
+ * better-auth. It needs 50 MB, so it loads at the first sign-in. We call its functions instead of exposing its
+ * endpoints: ours check origin and rate, and report errors in our words.
  */
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
@@ -13,7 +12,7 @@ import { createAdmission, PROVIDER_ID, verifiedEmail } from './identity-provider
 import { newRecordId, signInRecords } from './records.ts'
 
 const SIGN_IN_PATH = '/operator/v1/sign-in'
-/** Carries the client address to the library. A header of this name from a client is dropped. */
+/** Only the server sets it: a header of this name from a client is dropped. */
 export const ADDRESS_HEADER = 'x-tacho-address'
 
 const SECOND_FACTOR_SECONDS = 10 * 60
@@ -38,10 +37,7 @@ type OidcLibrary = Awaited<ReturnType<typeof loadOidcLibrary>>
 
 export interface SignInLibrary {
   passwords(): Promise<PasswordLibrary>
-  /**
-   * Null if the provider's discovery document cannot be read at the moment. Rejects if no identity provider is
-   * configured.
-   */
+  /** Null if the provider's discovery document cannot be read at the moment. */
   oidc(): Promise<OidcLibrary | null>
   hasOidc: boolean
 }

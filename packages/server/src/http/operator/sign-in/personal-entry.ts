@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { uuidv7 } from '../../../storage/uuid.ts'
 import type { AuditEntry } from '../../../storage/audit.ts'
 
-/** The audit entry of a person's action on their own account, before a credential identifies them. */
+/** Before a credential identifies the person. */
 export function personalEntry(
   person: { id: string; email: string },
   at: number,

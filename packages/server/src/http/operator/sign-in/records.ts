@@ -1,6 +1,6 @@
 /**
- * The sign-in library's records in our store. Each call is one act and one transaction on a store thread. The library
- * has no transactions here, so steps that must happen together are acts of our own.
+ * Each call is one act and one transaction. The library has no transactions here, so steps that belong together are
+ * acts of our own.
  */
 import { randomBytes } from 'node:crypto'
 import type { CustomAdapter, Where } from 'better-auth/adapters'
@@ -19,7 +19,7 @@ const MANY = 10_000
 
 export const newRecordId = (): string => uuidv7(Date.now(), randomBytes)
 
-/** The store keeps only hashes of session tokens; the library gets back the tokens it passed in. */
+/** The store has only hashes of session tokens; the library gets back the tokens it passed in. */
 export function signInRecords(
   storage: Pick<Storage, 'findSignIn' | 'createSignIn' | 'updateSignIn' | 'deleteSignIn'>,
 ): CustomAdapter {

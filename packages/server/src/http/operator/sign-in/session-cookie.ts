@@ -1,14 +1,11 @@
-/**
- * The sign-in cookies, identified by their prefix. The session cookie is the token plus the sign-in library's
- * signature.
- */
+/** The session cookie is the token plus the sign-in library's signature. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export const COOKIE_PREFIX = 'tacho'
 export const SESSION_COOKIE = `${COOKIE_PREFIX}.session_token`
 export const SECOND_FACTOR_COOKIE = `${COOKIE_PREFIX}.two_factor`
 
-/** The session's token; its 190 random bits make the signature redundant. */
+/** 190 random bits make the signature redundant. */
 export function sessionTokenOf(request: FastifyRequest): string | null {
   const value = cookiesOf(request).get(SESSION_COOKIE)
   return value === undefined ? null : tokenIn(value)
@@ -31,12 +28,12 @@ function tokenIn(value: string): string | null {
   }
 }
 
-/** A Cookie header with only the named cookies of a request, unchanged. */
+/** Only the named cookies, unchanged. */
 export function cookieHeader(request: FastifyRequest, isWanted: (name: string) => boolean): string {
   return [...cookiesOf(request)].flatMap(([name, value]) => (isWanted(name) ? [`${name}=${value}`] : [])).join('; ')
 }
 
-/** Passes cookies on; with a public TLS address, they are marked Secure. */
+/** With a public TLS address, they are marked Secure. */
 export function setCookies(
   request: FastifyRequest,
   reply: FastifyReply,
