@@ -1,4 +1,4 @@
-/** Dependencies of all routes; main.ts creates them once. Files named here take single members, never all of `Deps`. */
+/** server.ts creates them once. Files imported here take single members, never all of `Deps`. */
 import type { Config } from '../config/config.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { WebhookMessage } from '../domain/webhook.ts'
@@ -41,7 +41,7 @@ export interface Deps {
   work: { wake(kind: WorkKind): void }
   /** The reason against the address, to append to the field name; null if it is allowed. */
   checkWebhookUrl: (url: string) => Promise<string | null>
-  /** Public addresses only, as for webhooks. */
+  /** To public and allowed addresses only, as for webhooks. */
   sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>
   /** Milliseconds since 1970. */
   now: () => number

@@ -26,7 +26,7 @@ const SLOTS = 40
 /** A receiver slower than this gets its other messages after a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
-/** Between two mails to one address. */
+/** Between two mails of one webhook. */
 const MAIL_PAUSE_MS = 10_000
 /** A mail waits this long while others are under way. */
 const BUSY_PAUSE_MS = 1_000

@@ -1,4 +1,4 @@
-/** Sends to public addresses only, against server-side request forgery. */
+/** Sends to public and allowed addresses only, against server-side request forgery. */
 import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
