@@ -1,8 +1,8 @@
 /**
- * What an append must know of its environment, exactly, in one statement: what was removed from it, what must not be
- * stored again, and whether it is searched. Every removal changes the revision, so appends forget the runs, agents and
- * envelopes that they cache. An event that arrives at the same time as an erasure is either removed by it or refused
- * after it, because removals wait for the transactions of appends (erased-keys.ts).
+ * What an append must know of its environment, in one statement: what was removed from it, what must not be stored
+ * again, and whether it is searched. Every removal changes the revision, so appends forget the runs, agents and
+ * envelopes that they cache. An event that arrives during an erasure is either removed by it or refused after it,
+ * because removals wait for the transactions of appends (erased-keys.ts).
  */
 import { LRUCache } from 'lru-cache'
 import { findErased, type Named } from '../erasure/erased-keys.ts'
@@ -34,10 +34,7 @@ export function knownStates() {
   const revisionOf = (environmentId: string): number | undefined => states.get(environmentId)?.revision
   return {
     revisionOf,
-    /**
-     * Which of the events were erased. Where nothing was, the check shares the round trip that opens the runs: call
-     * `confirm` then. `forget`: forgets what is cached.
-     */
+    /** If nothing was erased, the check shares the round trip that opens the runs: call `confirm` then. */
     async check(
       sql: Sql,
       environmentId: string,

@@ -35,26 +35,26 @@ export interface WantedRun {
   runId: string
   /** Null: only look it up. */
   opening: Opening | null
-  /** The distinct events to store in it, in order of arrival. */
+  /** Distinct, in order of arrival. */
   events: NewEvent[]
 }
 
 export interface AppendTransaction {
   sql: Sql
-  /** Selects the rollup rows: no concurrent transaction uses this number. */
+  /** No concurrent transaction uses this number for its rollup rows. */
   slot: number
   takeNumbers: TakeNumbers
   forgetRuns(): void
   /** Statements that nothing awaits before the commit. If one fails, nothing is committed. */
   atCommit(statement: Promise<unknown>): void
-  /** Finds, opens and locks the runs by external id; the ids are sorted. Runs neither found nor opened are missing. */
+  /** By external id; the ids are sorted. Runs neither found nor opened are missing. */
   openRuns(environmentId: string, wanted: readonly WantedRun[]): Promise<ReadonlyMap<string, RunState>>
   /**
-   * Stores the events that are not yet stored; their ids are distinct. Returns the seq of each, null if it was already
-   * stored. The first one stored that has a session names it for its run, because the rows of the next ones then leave it out.
+   * Event ids are distinct. Returns the seq of each; null: it was already stored. The first stored event with a session
+   * names it for its run, because the rows of the next ones then leave it out.
    */
   insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
-  /** Whether the stored event of that id is the same; null if none is stored. */
+  /** Whether the stored event is the same; null: none is stored. */
   compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
@@ -62,8 +62,8 @@ export interface AppendTransaction {
 /** `Connection`: what a transaction runs on, if the engine has several. */
 export interface AppendEngine<Connection = never> {
   /**
-   * Runs `work` in one transaction; the commit is durable when the promise resolves. `rollback`: a dry run. Removals from
-   * the environments of the batches wait until it ends.
+   * The commit is durable when the promise resolves. `rollback`: a dry run. Removals from the environments of the
+   * batches wait until it ends.
    */
   transaction<Result>(
     batches: readonly EventBatchRows[],
@@ -72,7 +72,7 @@ export interface AppendEngine<Connection = never> {
     on?: Connection,
   ): Promise<Result>
   isRace(error: unknown): boolean
-  /** Whether an event, not the store, made the statement fail. */
+  /** The event, not the store, made the statement fail. */
   isDataError(error: unknown): boolean
   /** A store failure as a StorageError; any other error unchanged. */
   storageError(error: unknown): unknown
@@ -91,7 +91,7 @@ interface Candidate {
   importing: ImportedRun | null
   agent: KnownAgent | null
   envelope: number
-  /** A score of a run that another event opens. It names no agent. */
+  /** A score of a run that another event opens; it names no agent. */
   isJoining: boolean
   /** The first storable event of that id; null: none is storable. */
   first: Candidate | null
@@ -102,7 +102,7 @@ const eventOf = ({ event }: Candidate): NewEvent => event
 
 interface Noted {
   environmentId: string
-  /** The environment's revision of removals. The rest is cached only if it is still the same. */
+  /** Of removals. The rest is cached only if it is still the same. */
   revision: number
   agents: OpenAgents
   envelopes: OpenEnvelopes
@@ -304,7 +304,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     return { environmentId, revision, agents, envelopes, buckets, renamed }
   }
 
-  /** Runs occasionally, in a separate transaction. The next trim removes what one leaves. */
+  /** In a separate transaction. The next trim removes what one leaves. */
   async function trim(environmentId: string, added: number): Promise<void> {
     if (added === 0) return
     const count = (untrimmed.get(environmentId) ?? 0) + added
@@ -324,7 +324,7 @@ interface Repeat {
   isSame: boolean
 }
 
-/** The candidates without a verdict whose event is stored, by this transaction or before. */
+/** For the candidates without a verdict whose event is stored, by this transaction or before. */
 async function judgeRepeats(
   transaction: AppendTransaction,
   environmentId: string,
@@ -357,7 +357,7 @@ function candidatesOf({ receivedAt, events, importing }: EventBatchRows): Candid
   return events.map((event) => ({ event, receivedAt, importing: importing ?? null, ...none }))
 }
 
-/** The runs that the events and numbered rejections name, sorted. Marks the first candidate of each id. */
+/** Sorted. Marks the first candidate of each id. */
 function wantedRuns(candidates: readonly Candidate[], rejections: readonly RejectionRow[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {

@@ -1,6 +1,6 @@
 import type { EventBatchRows } from '../../events.ts'
 
-/** Approximate size of an event in queues and commits, without its payload. */
+/** Approximate; without the payload. */
 const EVENT_BYTES = 500
 
 /** Characters stand for bytes, because counting bytes costs more than it is worth. */

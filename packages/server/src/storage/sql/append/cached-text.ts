@@ -1,6 +1,6 @@
 const ENTRY_BYTES = 500
 
-/** Upper bound of the memory of a cache entry whose texts have `chars` UTF-16 units together. */
+/** Upper bound of the memory of an entry. `chars`: UTF-16 units of its texts. */
 export function entryBytes(chars: number): number {
   return 2 * chars + ENTRY_BYTES
 }

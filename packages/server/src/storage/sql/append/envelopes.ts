@@ -1,6 +1,6 @@
 /**
- * What the events of one agent in one client repeat. It is stored once per environment, and events name it by number. A
- * client that sends new texts with every event gets a row for each. Sessions are not part of it: see own_session.
+ * What the events of one agent in one client repeat: stored once per environment, and named by number. A client that
+ * sends new texts with every event gets a row for each. Sessions are not part of it: see own_session.
  */
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../events.ts'
@@ -49,7 +49,7 @@ const ENVELOPES: InsertedTable = {
 
 const CACHE_BYTES = 8 * 1_048_576
 
-/** Gives out numbers that no run and no envelope of the store has. */
+/** Numbers that no run and no envelope of the store has. */
 export type TakeNumbers = (count: number) => Promise<number[]>
 
 export interface OpenEnvelopes {
@@ -65,7 +65,7 @@ export function knownEnvelopes() {
   })
 
   return {
-    /** The envelope of each event. New ones are stored, sorted by key. */
+    /** New envelopes are stored, sorted by key. */
     async open(
       sql: Sql,
       environmentId: string,

@@ -1,4 +1,4 @@
-/** An event as a row: which columns hold it as sent, and which a retry must share. */
+/** The columns that hold an event as sent, and those that a retry must share. */
 import type { ProblemKind } from '@tacho/contract/words.ts'
 import type { NewEvent } from '../../events.ts'
 import { isError } from '../../failure.ts'
@@ -34,20 +34,20 @@ export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us', 'prob
 export function rowValues(event: NewEvent) {
   const latencyMicros = event.latencyMs === null ? null : Math.round(event.latencyMs * 1_000)
   const { usage } = event
-  // Nothing is kept as null, which takes no room.
+  // 0 is stored as null, which takes no room.
   const used = [usage?.totalTokens || null, usage?.costNanos || null]
   return [...eventValues(event), latencyMicros, problemOfEvent(event), ...used]
 }
 
-/** What a person should look at. A failed outcome is a problem even if it does not say why. */
+/** A failed outcome is a problem even if it does not say why. */
 function problemOfEvent(event: NewEvent): ProblemKind | null {
   if (event.toolUse !== null) return event.toolUse.problem
   return event.outcome === 'FAILED' || isError(event) ? 'error' : null
 }
 
 /**
- * Columns in which a retry must equal the stored event `e` and its envelope `v`. A payload that is not
- * in its row is compared by `comparePacked`.
+ * A retry must equal the stored event `e` and its envelope `v` in these columns. `comparePacked` compares a payload
+ * that is not in its row.
  */
 export const COMPARED = [
   ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),

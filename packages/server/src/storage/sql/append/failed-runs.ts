@@ -1,6 +1,5 @@
 /**
- * Queues the runs in which a transaction stored failures, so that a job looks at them (jobs/find-failures.ts). One row for a
- * run and transaction, and none where nothing failed.
+ * Queues the runs in which a transaction stored failures for jobs/find-failures.ts: one row for a run and transaction.
  */
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../events.ts'
@@ -20,12 +19,12 @@ interface FailedSpan extends TimeSpan {
   failures: number
 }
 
-/** Notes an event that was just stored, after it changed its run. Later outcomes of an ended run count like its errors. */
+/** Call this after the event changed its run. Later outcomes of an ended run count like its errors. */
 export function noteFailedRun(failed: FailedRuns, run: RunState, seq: number, event: NewEvent): void {
   const { outcome, time } = event
   const isEnd = outcome === 'FAILED' && run.closingSeq === seq
   const known: FailedSpan = failed.get(run) ?? { from: time, to: time, failures: 0 }
-  // A run that was opened with its events counts all of their errors already.
+  // A run that was opened with its events already counts all of their errors.
   const errors = run.openedEvents > 0 ? known.failures + 1 : run.errorCount
   if (!isEnd && !(isError(event) && errors <= FAILURES_OF_A_RUN)) return
   const [from, to] = [Math.min(known.from, time), Math.max(known.to, time)]
@@ -46,7 +45,10 @@ export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedR
   )
 }
 
-/** Where everything fails, runs with this many failures a second are looked at, and as many at once. The others are counted in no issue. */
+/**
+ * If everything fails, runs with this many failures a second are examined, and this many at once. The others count in
+ * no issue.
+ */
 const FAILURES_PER_SECOND = 50
 const FAILURES_AT_ONCE = 5_000
 const ENVIRONMENTS_KEPT = 10_000
@@ -61,7 +63,7 @@ export function failureBudgets() {
       const within: FailedRuns = new Map()
       for (const [run, span] of failed) {
         if (grown < 1) break
-        // The last run may take more than is left: what is left grows from below zero then.
+        // The last run may take more than is left, which then grows from below zero.
         grown -= span.failures
         within.set(run, span)
       }

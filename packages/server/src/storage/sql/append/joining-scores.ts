@@ -3,8 +3,8 @@ import { OF_RUN_ID } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 
 /**
- * The scores whose run exists, or is opened by another of the events. Users give scores later, in other programs, so a score
- * neither makes an agent nor is the first event of an agent's run if that can be helped.
+ * Scores whose run exists or is opened by another event. Users give scores later, in other programs, so a score neither
+ * makes an agent nor is the first event of an agent's run if that can be avoided.
  */
 export async function findJoining(
   sql: Sql,

@@ -1,4 +1,4 @@
-/** Rejected events. The store keeps the newest of each environment. */
+/** The store keeps the newest of each environment. */
 import { read } from '../act.ts'
 import type { NewEvent, RejectionRow } from '../../events.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '../rows/json-rows.ts'
@@ -12,7 +12,7 @@ export const rejectionsActs = {
   findRejection: read(findRejection),
 }
 
-/** How many are kept per environment, plus those since the last trim. */
+/** Per environment, plus those since the last trim. */
 const REJECTIONS_KEPT = 10_000
 
 const REJECTIONS: InsertedTable = {
@@ -28,8 +28,8 @@ export function rejectionRow(event: NewEvent, code: RejectionRow['code'], reject
 }
 
 /**
- * Counts rejections of numbered events in their runs, before they are kept, and returns those runs. A retry, which is rejected
- * again, counts once.
+ * A retry that is rejected again counts once, so call this before the rejections are kept. Returns the runs that
+ * counted some.
  */
 export async function countRejected(
   sql: Sql,
@@ -61,7 +61,7 @@ export function keepRejections(sql: Sql, environmentId: string, rejections: read
   return insertJsonRows(sql, REJECTIONS, environmentId, rows)
 }
 
-/** Deletes the oldest rows over the limit. Reads an index row for each row that stays, so call it seldom. */
+/** Reads an index row for each row that stays, so call it seldom. */
 export async function trimRejections(sql: Sql, environmentId: string, kept = REJECTIONS_KEPT): Promise<void> {
   const text = `DELETE FROM rejections WHERE environment_id = ? AND rejected_at <= (
     SELECT rejected_at FROM rejections WHERE environment_id = ? ORDER BY rejected_at DESC LIMIT 1 OFFSET ?)`

@@ -1,4 +1,4 @@
-/** The columns of a run that appends read and write, on every engine. */
+/** Appends read and write these columns on every engine. */
 import { readRecorders, recordersText } from '../../completeness.ts'
 import { failureText, readFailure } from '../../failure.ts'
 import { readSaid, saidText } from '../../said.ts'
@@ -38,7 +38,6 @@ export const RUN_COLUMNS = [
   ['packed', 'packed', 'integer', 'moved'],
 ] as const satisfies readonly Described[]
 
-/** The SELECT list of a StoredRun. */
 export const STORED_RUN = `${RUN_COLUMNS.map(([name, column]) => `${column} AS "${name}"`).join(', ')}, session_id AS session`
 
 type Texts = 'uncosted' | 'recorders' | 'failure' | 'said'
@@ -58,7 +57,7 @@ export function stateOf({ failureMessage, ...stored }: StoredRun, lastSeq: numbe
   }
 }
 
-/** The values of a run's columns by name, and its session if this transaction names it. */
+/** With its session, if this transaction names it. */
 export function columnValues(run: RunState) {
   return {
     ...run,

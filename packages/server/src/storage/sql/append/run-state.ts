@@ -22,7 +22,7 @@ import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
 
 export interface RunState extends UsageSums {
   id: string
-  /** What events name it by. Unique in the store. */
+  /** Unique in the store. Events name the run by it. */
   number: number
   runId: string
   agentId: string
@@ -37,7 +37,7 @@ export interface RunState extends UsageSums {
   failure: RunFailure | null
   said: RunSaid | null
   recorders: Recorder[]
-  /** 1: events of its recorders did not arrive. */
+  /** 1: some events of its recorders did not arrive. */
   hasGaps: 0 | 1
   uncosted: RunCalls[]
   /** 1: no payload waits to be packed into a block. */
@@ -45,7 +45,7 @@ export interface RunState extends UsageSums {
   lastSeq: number
   endedAt: number | null
   closingSeq: number | null
-  /** When the stalled rule closed it; null: it did not, or an outcome has replaced that. */
+  /** Null: it did not, or an outcome has replaced that. */
   ruleClosedAt: number | null
   /** Short form of its session: the first that an event names. */
   session: string | null
@@ -106,7 +106,7 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
   }
 }
 
-/** What a run has before a transaction changes it. */
+/** Before a transaction changes the run. */
 export const UNCHANGED = {
   namedSession: null,
   isNew: false,
@@ -116,7 +116,6 @@ export const UNCHANGED = {
   hasNewGaps: false,
 } as const satisfies Partial<RunState>
 
-/** Adds an event that was just stored. */
 export function addEvent(run: RunState, seq: number, event: NewEvent): void {
   const { time, outcome, usage, promptUse } = event
   const isActivity = event.eventType !== 'SCORE' || run.eventCount === 0
@@ -193,7 +192,7 @@ function noteTraits(run: RunState, event: NewEvent): void {
   run.hasGrown = true
 }
 
-/** Notes the session of an event that was just stored. It also decides how the rows of the next events name theirs. */
+/** It also decides how the rows of the next events name theirs. */
 export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {
   if (sessionId === null || run.session !== null) return
   run.session = ownText(shortText(sessionId))
@@ -202,8 +201,8 @@ export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessio
 }
 
 /**
- * How the row of an event names its session. Null: the session of its run, which this event may be the first to name.
- * Empty: none. Otherwise '=' and the session. Most runs have one session, so it is stored once.
+ * Null: the session of its run, which this event may be the first to name. Empty: none. Otherwise '=' and the session.
+ * Most runs have one session, so it is stored once.
  */
 export function ownSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): string | null {
   if (sessionId === null) return ''

@@ -61,7 +61,7 @@ function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit:
   return sql.page(text, [environmentId, textKey(run)], limit)
 }
 
-/** Groups the approvals pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
+/** Those pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
 function groupApprovals(
   sql: Sql,
   environmentId: string,
@@ -79,7 +79,7 @@ function groupApprovals(
   return sql.all(text, [environmentId, now, requests, groups])
 }
 
-/** How many requests each of these made at or after `since`; counts at most `most`. */
+/** At or after `since`; counts at most `most`. */
 async function countRequests(
   sql: Sql,
   environmentId: string,
@@ -120,7 +120,7 @@ async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<Ap
   })
 }
 
-/** Approvals that are new or changed after that place, by (revision, id). */
+/** By (revision, id). */
 function listChangedApprovals(
   sql: Sql,
   environmentId: string,

@@ -34,8 +34,8 @@ export const approvalsActs = {
 }
 
 /**
- * Stores a request. The same client and clientRequestId return the stored request in its current state. `conflict`:
- * the stored request is for another tool or input. `imported`: an import brought it. `erased`: the request was erased, or its run forever.
+ * The same client and clientRequestId return the stored request. `conflict`: it is for another tool or input.
+ * `imported`: an import brought it. `erased`: the request was erased, or its run forever.
  */
 async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
   // A retry needs no lock.
@@ -79,8 +79,8 @@ async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Pr
 }
 
 /**
- * Decides each approval that is pending and not expired, and refuses the rest. Results are in the order of `ids`. The
- * targets of `audit` are these ids; only the entries of decided approvals are stored.
+ * Results are in the order of `ids`. The targets of `audit` are these ids; only the entries of decided approvals are
+ * stored.
  */
 async function decideApprovals(
   sql: Sql,
@@ -138,7 +138,7 @@ async function decide(
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [...set, environmentId, ...chunk, now]))
 }
 
-/** Expires the overdue approvals among the ids. Approvals expire only here. */
+/** Approvals expire only here. */
 async function expire(
   sql: Sql,
   { environmentId, now, revision }: ChangeOfApprovals,
@@ -151,7 +151,7 @@ async function expire(
   return expired
 }
 
-/** Expires the approvals overdue at `now`, oldest deadline first. Returns how many. */
+/** Oldest deadline first. Returns how many. */
 export async function expireApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<number> {
   const revision = await nextRevision(sql, environmentId, null)
   const overdue = await sql.all<{ id: string }>(
@@ -170,7 +170,7 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
   return expired.length
 }
 
-/** The environment's next revision. Until this transaction ends, no other one changes approvals of the environment. */
+/** Until this transaction ends, no other one changes approvals of the environment. */
 export async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
     `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (?, 1, ?)

@@ -1,4 +1,3 @@
-/** Finds the POLICY_DECISION in which a client recorded the input of a call it requested approval for. */
 import { read } from '../act.ts'
 import type { RecordedInputRow, SoughtInput } from '../../approvals.ts'
 import { ofRun, WITH_RUN } from '../events.ts'
@@ -10,7 +9,7 @@ export const recordedInputActs = {
 }
 
 /**
- * The first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries
+ * From the first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries
  * `input`. Searches backwards from `until`, within bounds.
  */
 async function findRecordedInput(

@@ -24,8 +24,8 @@ const LATEST_WINS = `ON CONFLICT (environment_id, identified_by, client_id)
   WHERE c.seen_at <= excluded.seen_at`
 
 /**
- * Merges what one process has seen of the clients of an environment: of each client, the latest is kept. Then deletes
- * the clients last seen before `deleteBefore`, and the oldest beyond LIMITS.configurationClients.
+ * Keeps the latest of each client. Deletes the clients last seen before `deleteBefore`, and the oldest beyond
+ * LIMITS.configurationClients.
  */
 async function writeConfigurationClients(
   sql: Sql,
@@ -43,7 +43,7 @@ async function writeConfigurationClients(
       seen_at: seenAt,
     }),
   )
-  // Processes that write the same clients lock their rows in the same order.
+  // Every process locks the rows in this order.
   rows.sort((a, b) => compare(a.identified_by, b.identified_by) || compare(a.client_id, b.client_id))
   await insertRows(sql, 'configuration_clients AS c', rows, LATEST_WINS)
   await sql.run('DELETE FROM configuration_clients WHERE environment_id = ? AND seen_at < ?', [
@@ -64,7 +64,7 @@ function compare(a: string, b: string): number {
 const STANDING = `CASE WHEN seen_at < ? THEN 'SILENT' WHEN revision = ? THEN 'CURRENT'
   WHEN seen_at > ? THEN 'BEHIND' ELSE 'UPDATING' END`
 
-/** Ordered by client id; clients that sent an id come first. */
+/** By client id; clients that sent an id come first. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,

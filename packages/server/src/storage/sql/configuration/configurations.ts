@@ -1,4 +1,4 @@
-/** The runtime configuration of an environment: computed at publication, then only read. */
+/** Computed at publication, then only read. */
 import { read } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
@@ -11,8 +11,8 @@ export const configurationsActs = {
 }
 
 /**
- * Revision and text of a configuration. The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the
- * text, so clients can compute it too. Lists are sorted by code units, independent of collation.
+ * The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the text, so clients can compute it too.
+ * Lists are sorted by code units, independent of collation.
  */
 function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
   const content = {
@@ -25,7 +25,7 @@ function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): C
 
 const EMPTY = configurationOf([], [])
 
-/** The deployed configuration. Its text is null if `knownRevision` is current. */
+/** Its text is null if `knownRevision` is current. */
 async function readConfiguration(
   sql: Sql,
   environmentId: string,
@@ -44,7 +44,7 @@ export async function readRevision(sql: Sql, environmentId: string): Promise<str
   return (await sql.get<{ revision: string }>(text, [environmentId]))?.revision ?? EMPTY.revision
 }
 
-/** Locks the configuration of an environment, so that publications run one after another. Returns the current one. */
+/** Publications run one after another. Returns the current configuration. */
 export async function lockConfiguration(
   sql: Sql,
   environmentId: string,

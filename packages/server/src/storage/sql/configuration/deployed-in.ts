@@ -1,7 +1,7 @@
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Sql } from '../sql.ts'
 
-/** The name of an environment of the workspace where the item is deployed; null: nowhere. */
+/** The name of one such environment; null: deployed nowhere. */
 export async function deployedIn(
   sql: Sql,
   workspaceId: string,

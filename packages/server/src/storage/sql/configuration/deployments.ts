@@ -1,4 +1,3 @@
-/** What is deployed in an environment, and who changed it. Publishing is in publish.ts. */
 import { mapPage, type Page } from '../../page.ts'
 import { read } from '../act.ts'
 import type {

@@ -42,10 +42,8 @@ interface Planned extends Change {
 }
 
 /**
- * Changes the deployed versions, all or nothing. The same transaction computes and stores the environment's
- * configuration and increases the control revision. Each audit entry is stored once per change, with its own id,
- * action, target and detail. Publications of one environment run one after another. Without a change, nothing is
- * written.
+ * All or nothing, with the environment's configuration and the control revision. Each audit entry is stored once per
+ * change, with its own id, action, target and detail. Publications of one environment run one after another.
  */
 export async function publish(sql: Sql, publication: NewPublication, audit: AuditEntry[]): Promise<Published> {
   const { environmentId, intent } = publication
@@ -133,10 +131,7 @@ function versionKeyOf({ kind, id, version }: ItemVersion): string {
   return `${kind} ${version} ${id}`
 }
 
-/**
- * The bound that would be exceeded. A change that only shrinks is always allowed, because a bound may have been
- * lowered.
- */
+/** A change that only shrinks is always allowed, because a bound may have been lowered. */
 function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): 'prompts' | 'policies' | 'bytes' | null {
   const before = sizesOf(deployed.values())
   const next = new Map(deployed)
@@ -165,7 +160,7 @@ function sizesOf(deployed: Iterable<Deployed>): Record<'prompts' | 'policies' | 
   return sizes
 }
 
-/** Why an import cannot deploy these versions, and the first that it cannot. */
+/** Also names the first version that an import cannot deploy. */
 export async function deploymentFault(
   sql: Sql,
   workspaceId: string,

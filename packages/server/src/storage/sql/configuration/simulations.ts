@@ -43,7 +43,7 @@ function parsed({ result, ...row }: Kept): SimulationRow {
   return { ...row, result: result === null ? null : (JSON.parse(result) as SimulationResult) }
 }
 
-/** Queued as work in the same transaction. Deletes the oldest ended ones beyond `bounds.kept`. */
+/** Also queues its work, and deletes the oldest ended ones beyond `bounds.kept`. */
 async function createSimulation(
   sql: Sql,
   simulation: NewSimulationRow,
@@ -112,7 +112,7 @@ async function reportSimulation(
   return (await sql.run(text, [scanned, total, environmentId, id])) === 1
 }
 
-/** Ends it, unless it has already ended: the first end counts. */
+/** The first end counts. */
 async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
   const set = end.status === 'DONE' ? `scanned = ?, total = ?, result = ?` : 'error = ?'
   const values: SqlValue[] =
@@ -164,7 +164,7 @@ async function listToolCalls(
   return (await readPayloadPage<ToolCallRow>(sql, query, page)).rows
 }
 
-/** Model and tool calls of a run in timeline order, between two places. */
+/** Only model and tool calls, in timeline order, between two places. */
 async function listRunSteps(
   sql: Sql,
   environmentId: string,

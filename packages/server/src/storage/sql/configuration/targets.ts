@@ -75,7 +75,7 @@ interface PastChange {
   restores: number | null
 }
 
-/** SQL for each item's newest change that satisfies `condition`, which names the change `n`. */
+/** Each item's newest change that satisfies `condition`, which names the change `n`. */
 const newestChange = (rows: string, condition: string) => `SELECT c.item_id AS id, c.publication,
     c.to_version AS version, c.restores
   FROM (VALUES ${rows}) AS asked
@@ -90,7 +90,7 @@ const rowsWith = (numbers: number) =>
   Array.from({ length: ROWS_AT_ONCE }, () => `(?${', CAST(? AS BIGINT)'.repeat(numbers)})`).join(', ')
 export const ID_AND_NUMBERS = rowsWith(1)
 
-/** The values in chunks, each as long as a statement has placeholders. The last is padded by repeating a row. */
+/** The last chunk is padded by repeating a row. */
 export function rowChunksOf(rows: SqlValue[][]): SqlValue[][] {
   const chunks: SqlValue[][] = []
   for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
@@ -107,8 +107,8 @@ const EARLIER = newestChange(
 )
 
 /**
- * The versions deployed before the present ones. A rollback takes the place of the version it restored, so rolling back
- * again goes further back, not forward. Periods without a version are skipped.
+ * A rollback takes the place of the version it restored, so rolling back again goes further back, not forward. Periods
+ * without a version are skipped.
  */
 export async function readEarlier(
   sql: Sql,

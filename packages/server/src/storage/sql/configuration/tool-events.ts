@@ -1,4 +1,4 @@
-/** What the tool calls and policy decisions of a run say about approvals. Payloads are read here and go no further. */
+/** Payloads are read here and go no further. */
 import { read } from '../act.ts'
 import type { ToolEventPage, ToolEventRow, ToolEventsRead } from '../../approvals.ts'
 import { ofRun, WITH_RUN, AFTER } from '../events.ts'

@@ -29,13 +29,13 @@ export const environmentDeletionActs = {
 interface Deletion {
   /** The audit entry of the request. */
   asked: AuditEntry
-  /** Rows deleted so far, by table. */
+  /** Deleted so far, by table. */
   rows: Record<string, number>
 }
 
 /**
- * Orders the deletion of an archived environment; restoring it cancels the order. An order that stands stays as it is.
- * `asked` goes to the audit log, now and, with what was deleted, in the end.
+ * Restoring the environment cancels the order. An existing order stays as it is. `asked` is stored in the audit log now
+ * and, with what was deleted, at the end.
  */
 async function orderDeletion(
   sql: Sql,
@@ -57,7 +57,7 @@ async function orderDeletion(
 
 const RUNS_AT_ONCE = 50
 const OF_RUNS: ReadonlySet<string> = new Set(['runs', 'events', 'removed_runs', 'search_runs', 'search_entries'])
-/** What is deleted after the runs, each table before those that it refers to. */
+/** After the runs, each table before those that it refers to. */
 const REST = TABLES.toReversed().filter(({ name, environment }) => environment === 'removed' && !OF_RUNS.has(name))
 
 interface Ordered {
@@ -71,7 +71,7 @@ function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
   return sql.get<Ordered>(text, [id])
 }
 
-/** Deletes one slice of an environment whose time has come. Returns the table of the next one; null: nothing is left. */
+/** Returns the table of the next slice; null: nothing is left. */
 async function deleteFromEnvironment(
   sql: Sql,
   id: string,
@@ -80,7 +80,7 @@ async function deleteFromEnvironment(
 ): Promise<number | null> {
   let row = await findOrdered(sql, id)
   if (row !== null && row.removedAt === null) {
-    // Either it is restored before, or restoring it finds it removed.
+    // A concurrent restore comes first, or finds the environment removed.
     await lockControl(sql)
     row = await findOrdered(sql, id)
   }
@@ -134,7 +134,7 @@ async function deleteSlice(
 
 function deleteRows(sql: Sql, id: string, { name, key }: (typeof REST)[number], most: number): Promise<number> {
   if (name === 'environment_numbers' && sql.dialect === 'postgres') return Promise.resolve(0)
-  // The own row is what continues the deletion after a crash.
+  // This row continues the deletion after a crash.
   const others = name === 'work' ? ` AND kind <> 'delete_environment'` : ''
   const columns = key.filter((column) => column !== 'environment_id').join(', ')
   if (columns === '') return sql.run(`DELETE FROM ${name} WHERE environment_id = ?`, [id])

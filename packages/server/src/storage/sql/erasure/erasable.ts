@@ -1,4 +1,4 @@
-/** Which runs an erasure removes: by index where there is one, otherwise by walking over all runs of the environment. */
+/** By index if there is one, otherwise by walking over all runs of the environment. */
 import type { Erasable, ErasableRun, ErasurePreviewRow, ErasureRow, ErasureSubject } from '../../erasures.ts'
 import { look, read } from '../act.ts'
 import { inChunks, PLACES } from '../rows/chunks.ts'
@@ -18,7 +18,7 @@ export const erasableActs = {
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
 const CLOCKS_MS = 10_000
 
-/** The latest time of what an erasure takes, by the clock of any node. */
+/** By the clock of any node. */
 export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
 
 /** An agent's usage before this hour is deleted as a whole. */
@@ -29,13 +29,12 @@ const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt
     WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
 const STORED = 'r.received_at <= ?'
 
-/** Whether all runs have to be searched. */
 const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
   kind === 'client' || (kind === 'user' && field !== null)
 
 type Found = Omit<ErasableRun, 'isFound'>
 
-/** The next runs to remove or to search, at most `limit`. Null: no such erasure. */
+/** Null: no such erasure. */
 export async function listErasable(
   sql: Sql,
   environmentId: string,
@@ -94,7 +93,7 @@ async function indexedRuns(
   return (await Promise.all(found)).flat()
 }
 
-/** The next runs by number. Of a client, those with events that it sent. */
+/** By number. For a client, only runs with events that it sent. */
 async function walk(
   sql: Sql,
   environmentId: string,
@@ -120,7 +119,6 @@ async function walk(
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
 }
 
-/** Runs that an erasure has to search, because no index finds them. */
 async function countToSearch(
   sql: Sql,
   environmentId: string,
@@ -131,14 +129,14 @@ async function countToSearch(
   return (await sql.get<{ count: number }>(text, [environmentId]))?.count ?? 0
 }
 
-/** Names of models and tools that usage is summed up by. All others are summed up as one. */
+/** Usage is summed up by these names; all others are summed up as one. */
 async function listCountedNames(sql: Sql, environmentId: string): Promise<string[]> {
   const text = `SELECT model AS name FROM models WHERE environment_id = ?
     UNION SELECT tool AS name FROM tools WHERE environment_id = ?`
   return (await sql.all<{ name: string }>(text, [environmentId, environmentId])).map(({ name }) => name)
 }
 
-/** What such an erasure would remove now; counts end at `most` runs. */
+/** Counts end at `most` runs. */
 async function previewErasure(
   sql: Sql,
   environmentId: string,

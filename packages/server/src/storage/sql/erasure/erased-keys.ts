@@ -10,7 +10,7 @@ import { insertRows } from '../rows/insert-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
-/** A key refuses events up to a time. This one is later than the time of any event, so all are refused. */
+/** A key refuses events up to a time. This one is later than the time of any event. */
 export const FOR_EVER = Number.MAX_SAFE_INTEGER
 
 /** For a run that grew while an erasure counted it: refuses all events until the run is removed, which sets a time. */
@@ -31,12 +31,12 @@ const locks = (name: string, environment: string) =>
   `SELECT ${name}(hashtextextended(${environment}, ${LOCK_SPACE})) AS held`
 
 /**
- * Keeps removals waiting until the transaction ends, on PostgreSQL. It is a separate statement, because
- * one that waits for the lock does not see what was committed meanwhile. `environment`: an SQL expression.
+ * Until the transaction ends, on PostgreSQL. A separate statement, because one that waits for the lock does not see
+ * what was committed meanwhile. `environment`: an SQL expression.
  */
 export const keepRemovalsWaiting = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
 
-/** Waits for appends under way and keeps new ones waiting, until the transaction ends. Then nothing cached is valid. */
+/** Waits for running appends and keeps new ones waiting until the transaction ends. Then nothing cached is valid. */
 export async function holdEnvironment(sql: Sql, environmentId: string): Promise<void> {
   if (sql.dialect === 'postgres') await sql.get(locks('pg_advisory_xact_lock', '?'), [environmentId])
   const text = `INSERT INTO erasure_revisions AS r (environment_id, revision) VALUES (?, 1)
@@ -44,7 +44,7 @@ export async function holdEnvironment(sql: Sql, environmentId: string): Promise<
   await sql.run(text, [environmentId])
 }
 
-/** Refuses events up to `until` that name one of these. A key that is there gets the later time, if it is not held. */
+/** A key that exists gets the later time, unless it is held. */
 export async function addErasedKeys(
   sql: Sql,
   environmentId: string,
@@ -71,21 +71,19 @@ function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): stri
   return sessionId === null ? keys : [...keys, erasedKey('session', sessionId)]
 }
 
-/** Until when each of these keys is refused. Those that were never erased are missing. */
+/** Keys that were never erased are missing. */
 async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
   const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = ? AND erased_key IN (${PLACES})`
   const rows = await inChunks(keys, (chunk) => sql.all<{ key: string; until: number }>(text, [environmentId, ...chunk]))
   return new Map(rows.map((row) => [row.key, row.until]))
 }
 
-/** Which of the events were erased. */
 export async function findErased(sql: Sql, environmentId: string, events: readonly Named[]): Promise<boolean[]> {
   const keys = events.map(keysOf)
   const until = await erasedUntil(sql, environmentId, keys.flat())
   return events.map(({ time }, index) => (keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity)))
 }
 
-/** An approval or an issue record. */
 export interface NamedRecord {
   runId: string | null
   sessionId: string | null
@@ -95,8 +93,7 @@ export interface NamedRecord {
 }
 
 /**
- * Whether an approval or issue record with this key was erased, or names what was erased after its time. An erasure waits
- * until the transaction ends.
+ * The key was erased, or the record names what was erased after its time. An erasure waits until the transaction ends.
  */
 export async function isErased(
   sql: Sql,
@@ -113,7 +110,7 @@ export async function isErased(
   return [...until.values()].some((last) => time <= last)
 }
 
-/** Whether a row with this key and time was erased. An erasure waits until the transaction ends. */
+/** An erasure waits until the transaction ends. */
 export async function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
   if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
   const until = await erasedUntil(sql, environmentId, [key])

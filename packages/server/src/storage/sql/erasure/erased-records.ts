@@ -1,6 +1,6 @@
 /**
- * Removes the approvals and issue records of an erasure's subject, with their counts and messages, and refuses their
- * retries. Issues are counted again. An issue without records is removed too.
+ * Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. Issues
+ * are counted again; one without records is removed.
  */
 import { noteRemoval } from '../approvals/approvals.ts'
 import { eraseDecisionsOf, eraseDetails } from '../audit.ts'
@@ -16,7 +16,7 @@ export interface RemovedRecords {
   issues: number
 }
 
-/** What records can name. `agent`: by its external id. */
+/** `agent`: by its external id. */
 export type NamedBy = 'run' | 'session' | 'agent' | 'client'
 
 const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
@@ -26,7 +26,7 @@ const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
   client: { approvals: 'client_id', records: 'sdk_instance_id' },
 }
 
-/** Most approvals, and most records, of one call. A full result means that there may be more. */
+/** Of approvals, and of records, in one call. A full result means that there may be more. */
 export const RECORDS_AT_ONCE = 500
 
 /** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
@@ -117,7 +117,7 @@ async function removeIssueRecords(
   return { records: removed.length, issues: gone }
 }
 
-/** Takes removed records out of their fingerprint, and returns its issue. */
+/** Returns the issue of the fingerprint. */
 async function shrink(
   sql: Sql,
   environmentId: string,
@@ -177,7 +177,7 @@ async function shrinkAffected(
   }
 }
 
-/** Counts an issue again. True: it had no records left, and was deleted. */
+/** True: the issue had no records left, and was deleted. */
 async function settle(sql: Sql, environmentId: string, issueId: string): Promise<boolean> {
   const left = 'SELECT fingerprint FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ? LIMIT 1'
   if ((await sql.get(left, [environmentId, issueId])) !== null) {
@@ -212,13 +212,10 @@ async function agentIdsOf(sql: Sql, environmentId: string, names: ReadonlySet<st
 
 const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
-/** What a message about an approval quotes. It names no client. */
+/** Members of a message about an approval. It names no client. */
 const QUOTED = { run: 'runId', session: 'sessionId', agent: 'agentId', client: null } as const
 
-/**
- * Messages about removed approvals and issues, sent or not, and those that quote a name, because retention may have removed
- * their approvals.
- */
+/** Also messages that quote a name, because retention may have removed their approvals. */
 async function removeDeliveries(
   sql: Sql,
   environmentId: string,

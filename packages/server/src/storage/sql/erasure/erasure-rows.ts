@@ -1,4 +1,3 @@
-/** Erasures as they are read. */
 import type { ErasureRow } from '../../erasures.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import type { Sql } from '../sql.ts'

@@ -60,7 +60,7 @@ async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[])
   return row
 }
 
-/** The keys that refuse late retries. A user id in a payload is known only by its runs, whose keys come with their removal. */
+/** A user id in a payload is known only by its runs, whose keys come with their removal. */
 function keysOf({ kind, subject }: Pick<NewErasure, 'kind' | 'subject'>, until: number) {
   const key = (of: NamedKind, id: string) => ({ key: erasedKey(of, id), until })
   if (kind === 'agent') return [key('agent', agentKey(subject, '')), key('agent', agentKey(null, subject))]
@@ -79,7 +79,7 @@ async function renewEnvelopes(sql: Sql, environmentId: string, kind: 'agent' | '
   await sql.run(text, [environmentId, subject, subject])
 }
 
-/** Removes runs, and notes that all up to `searchedTo` were searched. */
+/** Also notes that all runs up to `searchedTo` were searched. */
 async function removeErased(
   sql: Sql,
   environmentId: string,
@@ -120,8 +120,8 @@ function checksumOf(before: string, lines: readonly string[]): string {
 }
 
 /**
- * Removes everything else that the erasure names. With `effectiveAt` in the result, no reader finds anything of it;
- * otherwise call it, or the two before, again.
+ * Removes everything else that the erasure names. Without `effectiveAt` in the result, call this or the two before
+ * again.
  */
 async function concludeErasure(sql: Sql, environmentId: string, id: string, now: number): Promise<ErasureRow | null> {
   await holdEnvironment(sql, environmentId)
@@ -143,7 +143,7 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   await removeRunViews(sql, environmentId, subject)
   await eraseQuotes(sql, environmentId, subject)
   await forgetReplies(sql, environmentId, subject)
-  // What came later, while many runs were searched, is not removed and not refused.
+  // Data that came later, while many runs were searched, is neither removed nor refused.
   const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
   await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = ? WHERE ${ONE}`, [now, environmentId, id])
@@ -190,7 +190,7 @@ async function forgetClient(sql: Sql, environmentId: string, subject: string): P
   await sql.run(seen, [environmentId, subject])
 }
 
-/** One that runs may have read what is erased now. */
+/** A running simulation may have read what is erased now. */
 async function stopSimulations(sql: Sql, environmentId: string, now: number): Promise<void> {
   const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = ?
     WHERE environment_id = ? AND status = 'RUNNING' RETURNING id`
@@ -202,7 +202,7 @@ async function stopSimulations(sql: Sql, environmentId: string, now: number): Pr
   }
 }
 
-/** Saved views that filter by what was erased. */
+/** Those that filter by what was erased. */
 async function removeRunViews(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = 'SELECT id, query FROM run_views WHERE environment_id = ?'
   for (const { id, query } of await sql.all<{ id: string; query: string }>(text, [environmentId])) {
@@ -214,14 +214,14 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
   }
 }
 
-/** Replies kept for retries that quote what was erased. The table has the creations of one day. */
+/** Those that quote what was erased. The table has the creations of one day. */
 async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const quotes = sql.dialect === 'sqlite' ? 'instr(reply, ?) > 0' : 'strpos(reply, ?) > 0'
   const text = `DELETE FROM idempotency_keys WHERE state = 'answered' AND ${quotes} AND ${quotes}`
   await sql.run(text, [JSON.stringify(environmentId), JSON.stringify(subject)])
 }
 
-/** Deletes up to about `limit` events. The last slice writes the receipt. */
+/** Up to about `limit`. The last slice writes the receipt. */
 async function deleteErased(
   sql: Sql,
   environmentId: string,

@@ -29,7 +29,7 @@ export interface Removal {
   now: number
   /** Retention keeps rows that have their own lifetime. */
   keepRecords: boolean
-  /** What a run's events added to usage, by the run's number. It is subtracted; other runs keep their usage. */
+  /** By the run's number. Subtracted from usage; other runs keep theirs. */
   counted: ReadonlyMap<number, CountedEvents>
 }
 
@@ -53,8 +53,8 @@ const RUN = `id, number, run_id AS "runId", agent_id AS "agentId", status, start
   last_event_at AS "lastEventAt", event_count AS events`
 
 /**
- * Removes the runs that exist. A run that got events since it was counted stays, to be counted again. It gets no new
- * events: an agent at full speed would keep it forever.
+ * A run that got events since it was counted stays, to be counted again. It gets no new events: an agent at full speed
+ * would keep it forever.
  */
 export async function removeRuns(
   sql: Sql,
@@ -64,7 +64,7 @@ export async function removeRuns(
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
   const found = await runsByNumber<RemovedRun>(sql, environmentId, numbers, RUN)
   const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
-  // What is there: in a damaged store, it may differ from what the run says.
+  // In a damaged store, these may differ from what the run says.
   const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
   const rows = runs.map(({ id, number, events }) => {
     return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }
@@ -120,7 +120,7 @@ async function takeOut(
   await Promise.all(writeCounts(sql, environmentId, counts, keys, slotOf(sql, 'removal')))
 }
 
-/** Deletes up to about `limit` events of the runs that an erasure removed (null: not an erasure), or of all. */
+/** Up to about `limit`. `erasureId` null: of runs that no erasure removed. */
 export async function deleteEvents(
   sql: Sql,
   environmentId: string,
@@ -184,7 +184,7 @@ async function forget(sql: Sql, environmentId: string, numbers: readonly number[
   }
 }
 
-/** The first events of a run, in the order of their ids. */
+/** In the order of their ids. */
 async function deleteSome(sql: Sql, environmentId: string, number: number, limit: number): Promise<number> {
   const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = ?`
   const last = await sql.get<{ eventId: string }>(

@@ -1,12 +1,9 @@
 import type { Sql } from '../sql.ts'
 
-/** Any number. It keeps these locks apart from others in the same database. */
+/** Any number. known-names.ts locks the same one, with other texts. */
 const LOCK_SPACE = 7_222
 
-/**
- * Keeps others from counting failures of these runs until the transaction ends, on PostgreSQL. The embedded engine has one
- * writer. In one order everywhere, and before any row.
- */
+/** Until the transaction ends. In one order everywhere, and before any row. The embedded engine has one writer. */
 export async function holdFailures(sql: Sql, environmentId: string, runIds: Iterable<string>): Promise<void> {
   if (sql.dialect === 'sqlite') return
   const text = `SELECT pg_advisory_xact_lock(hashtextextended(?, ${LOCK_SPACE})) AS held`

@@ -32,7 +32,7 @@ const EVENTS_KEPT = 200
 const BYTES_KEPT = 4 * 1_048_576
 const PAGE = { limit: 100, pageBytes: 1_048_576 }
 
-/** The events of a run that may tell a failure: those with these times, and others among the newest before them. */
+/** Events with these times, and others among the newest before them. */
 async function readFailures(
   sql: Sql,
   environmentId: string,
@@ -72,8 +72,8 @@ function mayFail({ eventType, payload }: StoredEvent): boolean {
 }
 
 /**
- * Stores and decides records of the service, in a broader group if they would open too many issues. Leaves out those that it
- * has, that a client reported, and that an operator erased. Returns how many it stored.
+ * In a broader group if they would open too many issues. Leaves out those that are stored already, that a client
+ * reported, or that an operator erased. Returns how many it stored.
  */
 async function recordFailures(
   sql: Sql,
@@ -121,9 +121,9 @@ async function reportedEvents(
 }
 
 /**
- * Gives issues of failed tools that clients reported the title of the failure that the service saw, once for an issue: a
- * report has no message. The group keeps the title of its report. So a group is named once, and a recount, which an erasure
- * causes, takes the message out of the title again.
+ * Gives issues of failed tools that clients reported the title of the failure that the service saw, once for an issue:
+ * a report has no message. The group keeps the title of its report, so a recount, which an erasure causes, takes the
+ * message out of the title again.
  */
 async function nameReported(
   sql: Sql,

@@ -1,4 +1,4 @@
-/** The runs and agents in which a fingerprint was detected. Those of an issue are the union over its fingerprints. */
+/** The subjects of an issue are the union over its fingerprints. */
 import { read } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
 import { firstRows, type Page } from '../../page.ts'
@@ -50,7 +50,7 @@ export async function countAffected(sql: Sql, place: AffectedPlace, detections: 
   await sql.run(`UPDATE issues ${more} AND id = ?`, [runs.inIssue, agents.inIssue, environmentId, issueId])
 }
 
-/** The key of an agent named by its external id, as in the table of agents. */
+/** As in the table of agents. */
 export function idKey(agentId: string): string {
   return agentKey(agentId, '')
 }

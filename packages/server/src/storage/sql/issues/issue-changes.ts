@@ -28,7 +28,7 @@ export const issueChangesActs = {
   commentIssue: write(commentIssue),
 }
 
-/** The states from which a person can reach each state, and the name of the change. */
+/** `from`: states from which a person can reach this one. */
 const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {
   RESOLVED: { from: ['OPEN'], kind: 'RESOLVED' },
   IGNORED: { from: ['OPEN'], kind: 'IGNORED' },
@@ -66,7 +66,7 @@ function forgetDue(sql: Sql, { environmentId, id }: IssueRef): Promise<unknown> 
   return sql.run(text, [id, environmentId])
 }
 
-/** Opens an issue that was ignored until now or earlier. `entryId`: of its activity. */
+/** `entryId`: of its activity. */
 async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: number): Promise<void> {
   const text = `UPDATE issues SET state = 'OPEN', state_at = ?, state_by = NULL, ignored_until = NULL
     WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= ?`

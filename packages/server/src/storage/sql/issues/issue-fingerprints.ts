@@ -1,4 +1,4 @@
-/** The fingerprints of an issue. Lists of an issue are collected from each of them. */
+/** Lists of an issue are collected from each of its fingerprints. */
 import type { Sql, SqlValue } from '../sql.ts'
 
 export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: string): Promise<string[]> {

@@ -62,7 +62,7 @@ async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }:
   await insertActivity(sql, { environmentId, id: root }, { ...entry, kind: 'MERGED', detail: { issueId: issue.id } })
 }
 
-/** Moves fingerprints out of an issue: back to the issue they were merged from, or into a new one. */
+/** Back to the issue that they were merged from, or into a new one. */
 async function splitIssue(
   sql: Sql,
   issue: IssueRef,
@@ -126,13 +126,13 @@ async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprint
   return (await sql.run(revive, [environmentId, first, id])) === 1 ? first : null
 }
 
-/** The issue it was merged into, null if not merged. Undefined: no such issue. */
+/** Null: not merged. Undefined: no such issue. */
 async function mergedInto(sql: Sql, { environmentId, id }: IssueRef): Promise<string | null | undefined> {
   const text = 'SELECT merged_into AS "mergedInto" FROM issues WHERE environment_id = ? AND id = ?'
   return (await sql.get<{ mergedInto: string | null }>(text, [environmentId, id]))?.mergedInto
 }
 
-/** Locks all fingerprints of the issues until the transaction ends. Null: the set changed in the meantime. */
+/** Until the transaction ends. Null: the set changed in the meantime. */
 async function holdFingerprints(sql: Sql, environmentId: string, issueIds: string[]): Promise<string[] | null> {
   const list = async () => {
     const lists: string[][] = []

@@ -1,4 +1,3 @@
-/** What newly decided records add to the counts of a fingerprint and its issue. */
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import type { IssueDecision } from '../../issue-records.ts'
@@ -48,7 +47,7 @@ export function addGrowth(one: Growth | undefined, other: Growth): Growth {
   }
 }
 
-/** Inserts or updates the fingerprint, and locks it. Its issue is null until openIssue sets it. */
+/** Also locks the fingerprint. Its issue is null until openIssue sets it. */
 export async function growFingerprint(
   sql: Sql,
   environmentId: string,
@@ -88,7 +87,7 @@ export async function openIssue(
   await sql.run(own, [newIssueId, newIssueId, environmentId, fingerprint])
 }
 
-/** Whether a resolved issue has come back. */
+/** True: a resolved issue has come back. */
 export async function growIssue(
   sql: Sql,
   environmentId: string,

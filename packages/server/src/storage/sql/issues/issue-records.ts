@@ -54,8 +54,8 @@ type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
 const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
 
 /**
- * Stores a record and queues its review. The same client and client record id are stored once: the first write wins,
- * and a duplicate returns the current status. Null: it was erased, or names what was erased after it.
+ * Also queues its review. The first record of a client and client record id is stored; a duplicate returns its current
+ * status. Null: it was erased, or names what was erased after it.
  */
 async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived | null> {
   const { environmentId, id, detectedAt, receivedAt } = record
@@ -113,7 +113,7 @@ async function listIssueRecords(
   return mapPage(await sql.page<Kept<IssueRecordRow>>(text, params, limit), parsed)
 }
 
-/** The first records of these ids, in that order: at least those that fit on a page. */
+/** In the order of `ids`: at least those that fit on a page. */
 export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
   const byId = new Map<string, IssueRecordRow>()
@@ -156,7 +156,7 @@ export async function endReview(sql: Sql, environmentId: string, id: string): Pr
   await sql.run(text, [id, environmentId])
 }
 
-/** Queues a failed record for review again. `changed` is false if it has not failed. */
+/** `changed` false: it has not failed. */
 async function retryIssueRecord(
   sql: Sql,
   environmentId: string,

@@ -1,4 +1,4 @@
-/** Recomputes the counts of an issue from its fingerprints after a merge or split. */
+/** After a merge, a split or an erasure. */
 import type { Sql } from '../sql.ts'
 
 interface Group {

@@ -133,7 +133,6 @@ async function listIssueOccurrences(
   return { rows, more: found.length > rows.length }
 }
 
-/** Detections by time. */
 async function readIssueTrend(
   sql: Sql,
   environmentId: string,

@@ -33,10 +33,7 @@ interface Group {
   recoveries: number
 }
 
-/**
- * Decides records: each joins or opens the issue of its fingerprint, and its work is finished. Skips a record that is
- * no longer being evaluated, so that nothing counts twice.
- */
+/** Skips a record that is no longer being evaluated, so that nothing counts twice. */
 export async function decideIssueRecords(
   sql: Sql,
   environmentId: string,
@@ -58,7 +55,7 @@ export async function decideIssueRecords(
   return countGroups(sql, environmentId, [...groups.values()], now)
 }
 
-/** Whether the service counted the failure that the record reports. Then the record is evidence of the service's one. */
+/** True: the service counted the failure, and this record is evidence of the service's one. */
 async function joinService(
   sql: Sql,
   environmentId: string,

@@ -22,9 +22,7 @@ const COLUMNS = `id, hash, email, ${WORKSPACE_OF_SCOPE} AS "workspaceId", role, 
   inviter_kind AS "inviterKind", inviter_id AS "inviterId",
   created_at AS "createdAt", expires_at AS "expiresAt", ended_at AS "endedAt"`
 
-/**
- * Replaces a pending invitation of the same person to the same scope. `member`: the person already has a role there.
- */
+/** Replaces a pending one of the same person to the same scope. `member`: the person already has a role there. */
 async function createInvitation(
   sql: Sql,
   invitation: InvitationRow,
@@ -58,7 +56,7 @@ function toRow({ inviterKind: kind, inviterId: id, ...row }: Stored): Invitation
   return { ...row, inviter: kind === null || id === null ? null : { kind, id } }
 }
 
-/** Roles of who invited, in the scope of the invitation and in the whole installation, as far as they still have them. */
+/** In the scope of the invitation and in the whole installation, as far as the inviter still has them. */
 async function rolesOfInviter(sql: Sql, { inviter, workspaceId }: InvitationRow, now: number) {
   if (inviter === null) return { inScope: 'owner', everywhere: 'owner' } as const
   const text =
@@ -73,7 +71,7 @@ async function rolesOfInviter(sql: Sql, { inviter, workspaceId }: InvitationRow,
   return { inScope: roleIn(scopeOf(workspaceId)), everywhere: roleIn(scopeOf(null)) }
 }
 
-/** Null: who invited can no longer give the role. */
+/** Null: the inviter can no longer give the role. */
 async function standing(sql: Sql, row: InvitationRow, now: number): Promise<{ createsAccount: boolean } | null> {
   const { inScope, everywhere } = await rolesOfInviter(sql, row, now)
   const stands = [inScope, everywhere].some((role) => role !== null && ROLES.indexOf(role) >= ROLES.indexOf(row.role))
@@ -128,9 +126,9 @@ async function findInvitationsFor(sql: Sql, email: string, now: number): Promise
 }
 
 /**
- * Grants the role once, and creates the person if `operator` is given. `gone`: the invitation has become invalid.
- * `changed`: the person's account was created or deleted since the lookup. `member`: the person has a role there, which stays;
- * the invitation ends.
+ * Also creates the person if `operator` is a new one. `gone`: the invitation has become invalid. `changed`: the
+ * person's account was created or deleted since the lookup. `member`: the person has a role there, which stays; the
+ * invitation ends.
  */
 async function acceptInvitation(
   sql: Sql,

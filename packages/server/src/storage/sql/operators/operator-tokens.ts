@@ -31,7 +31,7 @@ async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: Aud
   await growRevision(sql)
 }
 
-/** Tokens of one workspace; null: tokens for every workspace. */
+/** Null: tokens for every workspace. */
 function listOperatorTokens(
   sql: Sql,
   workspaceId: string | null,
@@ -63,7 +63,7 @@ function inScope(workspaceId: string | null): [text: string, params: SqlValue[]]
   return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
 }
 
-/** Revokes every token but one. Returns how many were valid until now. */
+/** Returns how many were valid until now. */
 async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
   const text = 'UPDATE operator_tokens SET revoked_at = ? WHERE id <> ? AND revoked_at IS NULL'
   const revoked = await sql.run(text, [now, keptId])

@@ -1,4 +1,4 @@
-/** People and their roles. A scope is the id of a workspace, or of the whole installation. */
+/** A scope is the id of a workspace, or of the whole installation. */
 import { look, read, write } from '../act.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
@@ -26,7 +26,7 @@ const INSTALLATION = 'installation'
 
 export const scopeOf = (workspaceId: string | null): string => workspaceId ?? INSTALLATION
 
-/** In SQL: the workspace of a scope, null for the installation. */
+/** Null for the installation. */
 export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL ELSE scope END`
 
 const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
@@ -47,7 +47,7 @@ const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
   .map((role) => `'${role}'`)
   .join(', ')
 
-/** People who can decide approvals of a workspace, through a role in it or in the whole installation, oldest account first. */
+/** By a role in the workspace or in the whole installation, oldest account first. */
 function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Page<Pick<OperatorRow, 'id' | 'email'>>> {
   const text = `SELECT o.id, o.email FROM operators o WHERE o.id IN (SELECT r.operator_id FROM operator_roles r
       WHERE r.scope IN (?, ?) AND r.role IN (${DECIDING}))
@@ -55,7 +55,7 @@ function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Pag
   return sql.page(text, [workspaceId, INSTALLATION], limit)
 }
 
-/** Whether an account with this address has a role in the workspace of the environment, or in the whole installation. */
+/** By a role in the workspace of the environment, or in the whole installation. */
 async function isMemberAt(sql: Sql, environmentId: string, email: string): Promise<boolean> {
   const text = `SELECT 1 AS found FROM operators o JOIN operator_roles r ON r.operator_id = o.id
     WHERE o.email = ? AND r.scope IN (?, (SELECT e.workspace_id FROM environments e WHERE e.id = ?))`
@@ -96,7 +96,7 @@ async function changeOperatorRole(
   return 'changed'
 }
 
-/** Deletes an account with its roles, credentials and sessions. A scope never loses its last owner. */
+/** A scope never loses its last owner. */
 async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])
@@ -111,10 +111,7 @@ async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promis
   return 'changed'
 }
 
-/**
- * Creates a person without an invitation, through a trusted identity provider. `changed`: the address already has an
- * account.
- */
+/** Through a trusted identity provider, without an invitation. `changed`: the address already has an account. */
 async function createOperator(
   sql: Sql,
   operator: NewOperator,
@@ -129,8 +126,8 @@ async function createOperator(
 }
 
 /**
- * Marks the address as verified. An account made before that loses its password, second factor and sessions, because
- * anyone may have made it. Does nothing if already verified.
+ * An account made before that loses its password, second factor and sessions, because anyone may have made it. Does
+ * nothing if already verified.
  */
 async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
   const verify = 'UPDATE operators SET email_verified = 1, updated_at = ? WHERE id = ? AND email_verified = 0'
@@ -159,7 +156,6 @@ export async function insertOperator(sql: Sql, operator: NewOperator): Promise<b
   return true
 }
 
-/** Everything that decides what a person may do. */
 export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles> {
   const roles = await sql.all<{ workspaceId: string | null; role: Role }>(
     `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles WHERE operator_id = ? ORDER BY scope`,

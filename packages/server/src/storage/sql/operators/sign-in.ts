@@ -1,4 +1,4 @@
-/** Statements for the sign-in library's records. Names come from the tables below, never from a request. */
+/** Names come from the tables below, never from a request. */
 import { read, write } from '../act.ts'
 import type { SignInCondition, SignInFind, SignInModel, SignInRecord } from '../../sign-in.ts'
 import { growRevision } from '../revision.ts'
@@ -118,7 +118,7 @@ async function updateSignIn(
   return sql.all(text, [...values, ...params])
 }
 
-/** The deleted records. With `one`, at most one, which only one caller gets. */
+/** `one`: at most one record, which only one caller gets. */
 async function deleteSignIn(
   sql: Sql,
   model: SignInModel,

@@ -35,7 +35,7 @@ const LINKS = `SELECT l.id, l.environment_id AS "environmentId", l.webhook_id AS
     l.operator_id AS "operatorId", o.email, l.changed_at AS "changedAt"
   FROM slack_links l JOIN operators o ON o.id = l.operator_id`
 
-/** Stores the code of a Slack user, which replaces an older one. `linked`: they are linked meanwhile. `gone`: the webhook is. */
+/** Replaces an older code. `linked`: they are linked meanwhile. `gone`: the webhook was removed. */
 async function askSlackLink(
   sql: Sql,
   code: NewSlackCode,
@@ -75,7 +75,9 @@ function findSlackCode(
   return sql.get(text, [environmentId, webhookId, codeHash, now])
 }
 
-/** Once: the code is deleted. Null: it is unknown, used or expired. The target of `audit` becomes the id of the link. */
+/**
+ * Once: the code is deleted. Null: it is unknown, used or expired. The target of `audit` becomes the id of the link.
+ */
 async function confirmSlackLink(
   sql: Sql,
   of: { environmentId: string; webhookId: string; codeHash: string },
@@ -115,7 +117,7 @@ function listSlackLinks(
   return sql.page(text, [environmentId, webhookId, after ?? ''], limit)
 }
 
-/** Of a person, in all environments, newest first. */
+/** In all environments, newest first. */
 function listSlackLinksOf(sql: Sql, operatorId: string): Promise<SlackLinkRow[]> {
   const text = `${LINKS} WHERE l.operator_id = ? ORDER BY l.id DESC LIMIT ${LIMITS.slackLinksOfAccount}`
   return sql.all(text, [operatorId])

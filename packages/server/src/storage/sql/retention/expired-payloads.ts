@@ -1,4 +1,3 @@
-/** Removes the payloads of a run, in parts of bounded size. */
 import { eventEnvironment } from '../events.ts'
 import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
 import { dropComments } from '../scores.ts'
@@ -17,7 +16,7 @@ interface Taken {
   isWhole: boolean
 }
 
-/** Takes a run out of the search and marks it, so that all of it is indexed again. False: not all of it is out. */
+/** Takes a run out of the search and marks it. False: not all of it is out. */
 export async function indexAgain(
   sql: Sql,
   environmentId: string,
@@ -30,10 +29,7 @@ export async function indexAgain(
   return true
 }
 
-/**
- * Removes the payloads of at most `most` events of a run. Its words leave the search; the words of its labels are indexed
- * again afterwards.
- */
+/** Of at most `most` events. The words of labels are indexed again afterwards. */
 export async function dropPayloads(
   sql: Sql,
   environmentId: string,

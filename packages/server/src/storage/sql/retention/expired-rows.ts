@@ -1,4 +1,3 @@
-/** Issues, approvals and entries of the audit log that are older than the settings of their environment allow. */
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../hours.ts'
 import type { RetainedRows } from '../../retention.ts'
@@ -25,7 +24,7 @@ interface OldRows {
   time: string
 }
 
-/** The oldest come first. Pending requests end within a day, and then they are found. */
+/** Pending requests end within a day, and then they are found. */
 function oldApprovals({ environmentId }: RowsScope, before: number): OldRows {
   const where = "environment_id = ? AND created_at < ? AND status <> 'PENDING'"
   return { table: 'approvals', where, params: [environmentId, before], key: 'id', time: 'created_at' }
@@ -42,14 +41,14 @@ function oldEntriesOfWorkspace({ workspaceId }: RowsScope, before: number): OldR
   return { table: 'audit_log', where, params: [workspaceId, uuidv7At(before)], key: 'id', time: 'id' }
 }
 
-/** Issues that need no attention. An issue that is ignored until some time is kept, because it opens again by itself. */
+/** An issue that is ignored until some time is kept, because it opens again by itself. */
 function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: RowsScope, before: number): OldRows {
   const where = `environment_id = ? AND state = ? AND last_seen < ? AND state_at < ? AND merged_into IS NULL
     AND ignored_until IS NULL`
   return { table: 'issues', where, params: [environmentId, state, before, before], key: 'id', time: 'last_seen' }
 }
 
-/** Which rows are expired. Rows without an environment follow the settings of the workspace. */
+/** Rows without an environment follow the settings of the workspace. */
 export function oldRows(
   what: RetainedRows,
   scope: RowsScope,
@@ -72,7 +71,7 @@ export function oldRows(
   ]
 }
 
-/** Removes at most about `most` rows. Returns how many; 0: there are no more. */
+/** At most about `most`. Returns how many; 0: there are no more. */
 async function removeExpiredRows(
   sql: Sql,
   environmentId: string,
@@ -111,7 +110,7 @@ async function removeOldest(sql: Sql, { table, where, params, key, time }: OldRo
   return { removed, counted: removed }
 }
 
-/** Removes rows of the oldest issue, and the issue with the last ones. */
+/** Rows of the oldest issue, and the issue with the last ones. */
 async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most: number): Promise<Removed> {
   const lock = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `SELECT id FROM issues WHERE ${rows.where} ORDER BY last_seen, id LIMIT 1 ${lock}`

@@ -50,13 +50,13 @@ const COLUMNS = `id, number, run_id AS "runId", started_at AS "startedAt", event
   payloads_removed AS "payloadsRemoved", last_event_at AS "lastEventAt", received_at AS "receivedAt",
   pinned_at AS "pinnedAt"`
 
-/** Runs whose last event is before this time are to be removed, or their payloads; null: none are. */
+/** Runs, or payloads of runs, whose last event is before this time are to be removed; null: none. */
 export function cutoffOf({ runDays, payloadDays }: RetentionSettings, what: RetainedRuns, now: number): number | null {
   const days = what === 'runs' ? runDays : payloadDays
   return days === null ? null : now - days * DAY_MS
 }
 
-/** The oldest runs that start before a time. No run that starts later can be older than that. */
+/** No run that starts later than `before` can be older than that. */
 export function oldestRuns(
   sql: Sql,
   environmentId: string,
@@ -92,8 +92,8 @@ export async function expiredOf(
 }
 
 /**
- * Keys of the runs that open issues keep: of the issues that were seen last, the newest runs of each group. Failures open
- * issues by themselves, so otherwise every failed run would stay.
+ * Of the issues that were seen last, the newest runs of each group. Failures open issues by themselves, so otherwise
+ * every failed run would stay.
  */
 async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
   const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = ? AND state = 'OPEN'
@@ -118,7 +118,7 @@ async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Pr
   return new Set(found.map(({ key }) => key))
 }
 
-/** Runs to remove, or whose payloads to remove, oldest start first. Reads a bounded number of runs. */
+/** Oldest start first. Reads a bounded number of runs. */
 async function listExpiredRuns(
   sql: Sql,
   environmentId: string,
@@ -139,8 +139,8 @@ async function listExpiredRuns(
 }
 
 /**
- * Removes the given runs that are still expired by the current settings. Readers no longer find them. Deletes at most
- * about `most` of their events; `deleteExpiredEvents` deletes the rest.
+ * Only runs that are still expired by the current settings. Deletes at most about `most` of their events;
+ * `deleteExpiredEvents` deletes the rest.
  */
 async function removeExpiredRuns(
   sql: Sql,
@@ -168,8 +168,8 @@ async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number,
 }
 
 /**
- * Removes payloads of the given runs that are still expired by the current settings: at most `most`, and at least one.
- * `rest` has the runs that are left.
+ * Only of runs that are still expired by the current settings: at most `most`, and at least one. `rest`: runs that are
+ * left.
  */
 async function removeExpiredPayloads(
   sql: Sql,
@@ -203,7 +203,7 @@ async function lockExpired(...of: Parameters<typeof lockRunsOf>): Promise<Examin
   return (await lockRunsOf(...of)).expired
 }
 
-/** Locks the runs. `kept`: those that are no longer expired by the current settings. */
+/** `kept`: those that are no longer expired by the current settings. */
 async function lockRunsOf(
   sql: Sql,
   environmentId: string,

@@ -1,4 +1,4 @@
-/** What settings would remove now, from a bounded number of rows. */
+/** Reads a bounded number of rows. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type {

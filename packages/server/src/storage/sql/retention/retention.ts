@@ -52,14 +52,14 @@ async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
   return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
 }
 
-/** The settings of environments that have none; null: the workspace has none either. */
+/** For environments that have none; null: the workspace has none either. */
 async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<RetentionSettings | null> {
   return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
 }
 
 /**
- * `environmentId` null: of the workspace. `before`: the settings that counted when the change was made. Queues a pass for
- * whom it concerns. False: other settings count by now, and nothing was changed.
+ * `environmentId` null: of the workspace. `before`: the settings when the change was made. False: other settings count
+ * by now, and nothing was changed.
  */
 async function changeRetention(
   sql: Sql,
@@ -103,7 +103,7 @@ function passesOf(environments: { id: string }[], dueAt: number): NewWork[] {
   return environments.map(({ id }) => ({ kind: 'retain', environmentId: id, subjectId: id, dueAt }))
 }
 
-/** Returns when the run is pinned since; undefined: no such run. `pinnedAt` null: unpins it. */
+/** Null: no such run. `pinnedAt` null: unpins it. */
 async function pinRun(
   sql: Sql,
   environmentId: string,
@@ -114,17 +114,17 @@ async function pinRun(
   const run = await findRun(sql, environmentId, runIdOrUuid)
   if (run === null) return null
   const { id, runId } = run
-  // A run that is pinned stays pinned since the first time.
+  // A pinned run keeps its first time.
   const isSame = (run.pinnedAt === null) === (pinnedAt === null)
   if (isSame) return { id, runId, pinnedAt: run.pinnedAt }
   const text = 'UPDATE runs SET pinned_at = ? WHERE environment_id = ? AND id = ?'
-  // The slice of a job may have removed it since.
+  // A job may have removed it since.
   if ((await sql.run(text, [pinnedAt, environmentId, id])) === 0) return null
   await insertAudit(sql, audit)
   return { id, runId, pinnedAt }
 }
 
-/** Queues a pass over every environment with settings, if its last one ended before `endedBefore`. */
+/** For environments with settings whose last pass ended before `endedBefore`. */
 async function queueRetention(sql: Sql, now: number, endedBefore: number): Promise<void> {
   const text = `SELECT e.id FROM environments e
     WHERE e.removed_at IS NULL
@@ -149,7 +149,7 @@ async function findProgress(sql: Sql, environmentId: string): Promise<RetentionP
   )
 }
 
-/** Starts a pass, or continues one that did not end. Null: the environment has nothing to remove. */
+/** Null: the environment has nothing to remove. */
 async function startRetention(sql: Sql, environmentId: string, now: number): Promise<RetentionOrder | null> {
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) return null
@@ -166,7 +166,7 @@ async function startRetention(sql: Sql, environmentId: string, now: number): Pro
   return { settings }
 }
 
-/** Part of every slice. Its row serialises the slices of an environment, should two nodes work on it. */
+/** Serialises the slices of an environment, should two nodes work on it. */
 export async function lockProgress(sql: Sql, environmentId: string): Promise<RetentionProgressRow> {
   if (sql.dialect === 'postgres') {
     await sql.get('SELECT 1 FROM retention_progress WHERE environment_id = ? FOR NO KEY UPDATE', [environmentId])

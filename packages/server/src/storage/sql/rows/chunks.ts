@@ -1,10 +1,9 @@
 /** Lists of values for `IN`, always of one length, so that a statement has one text and is prepared once. */
 const SIZE = 50
 
-/** The placeholders of one chunk. */
 export const PLACES = Array.from({ length: SIZE }, () => '?').join(', ')
 
-/** One chunk as the rows of `VALUES`. Both engines name their column `column1`. */
+/** As the rows of `VALUES`. Both engines name their column `column1`. */
 export const ROWS = Array.from({ length: SIZE }, () => '(?)').join(', ')
 
 /** What a statement with PLACES or ROWS returns for all values, chunk by chunk. */
@@ -18,7 +17,7 @@ export async function inChunks<Row>(
   return rows
 }
 
-/** The values in chunks. The last chunk is padded with the filler, or with its first value. */
+/** The last chunk is padded with the filler, or with its first value. */
 export function chunksOf(values: string[], filler?: string): string[][] {
   const chunks: string[][] = []
   for (let start = 0; start < values.length; start += SIZE) {

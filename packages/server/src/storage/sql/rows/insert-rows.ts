@@ -4,7 +4,7 @@ import type { Sql, SqlValue } from '../sql.ts'
 /** Rows of one statement. Few sizes mean few texts, each prepared once. */
 const SIZES = [100, 10, 1]
 
-/** Inserts rows with the same columns in few statements. `conflict` is the clause after the values. */
+/** The rows have the same columns. `conflict`: the clause after the values. */
 export async function insertRows(
   sql: Sql,
   table: TableName | `${TableName} AS ${string}`,

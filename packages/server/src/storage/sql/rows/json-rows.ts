@@ -4,7 +4,7 @@
  */
 import type { Sql } from '../sql.ts'
 
-/** Columns with their types, in the order of a row's values. The environment precedes them. */
+/** In the order of a row's values. The environment precedes them. */
 export type Columns = Readonly<Record<string, 'uuid' | 'bigint' | 'integer' | 'text' | 'integer[]'>>
 export type Row = readonly (string | number | null)[]
 
@@ -24,7 +24,7 @@ export async function insertJsonRows(
   await sql.run(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
 }
 
-/** Returns the inserted rows, of a table whose `conflict` ends with RETURNING. */
+/** For a table whose `conflict` ends with RETURNING. */
 export function insertedJsonRows(
   sql: Sql,
   table: InsertedTable,

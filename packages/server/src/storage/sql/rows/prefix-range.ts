@@ -3,8 +3,8 @@ const BEFORE_SURROGATES = 0xd7ff
 const AFTER_SURROGATES = 0xe000
 
 /**
- * The half-open range of all texts with a prefix, in code point order, the order of ids in every store. `below` is null
- * if no text follows all of them. The prefix is well-formed.
+ * Half-open, in code point order, the order of ids in every store. `below` null: no text follows all of them. The
+ * prefix is well-formed.
  */
 export function prefixRange(prefix: string): { from: string; below: string | null } {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)

@@ -2,11 +2,11 @@ import { chunksOf, PLACES } from '../rows/chunks.ts'
 import type { Sql } from '../sql.ts'
 
 /**
- * Removes at most `most` events of a run from the index, and the run with its last one. A run has no more entries than
- * events, so removing its events in the same portions leaves none.
+ * At most `most` events, and the run with its last one. A run has no more entries than events, so removing its events
+ * in the same portions leaves none.
  */
 export async function removeFromSearch(sql: Sql, environmentId: string, run: number, most: number): Promise<number> {
-  // In the order of the index that finds them. IN has a plan that reads the list again for each entry of the run.
+  // In the order of the index that finds them: IN has a plan that reads the list again for each entry of the run.
   const key = sql.dialect === 'sqlite' ? 'place' : 'seq'
   const ofRun = 'search_entries WHERE environment_id = ? AND run = ?'
   const first = `SELECT ${key} FROM ${ofRun} ORDER BY ${key} LIMIT 1 OFFSET ?`

@@ -1,6 +1,6 @@
 /**
- * The index of payload text. An append marks the runs it changes. A job indexes the marked runs later, so recording pays
- * for one small row a run. Older runs are marked in portions, from the newest on.
+ * An append marks the runs it changes. A job indexes them later, so recording pays for one small row a run. Older runs
+ * are marked in portions, newest first.
  */
 import type { StoredEvent } from '../../events.ts'
 import type { SearchSettingsRow, UnindexedRun } from '../../search.ts'
@@ -29,7 +29,7 @@ const MARKED: InsertedTable = {
     marked_at = COALESCE(s.marked_at, excluded.marked_at)`,
 }
 
-/** Marks runs with new events. In the order in which the job writes them, so that the two cannot deadlock. */
+/** In the order in which the job writes them, so that the two cannot deadlock. */
 export function markRuns(
   sql: Sql,
   environmentId: string,
@@ -44,7 +44,7 @@ export function markRuns(
 /** No older runs are marked while this many wait. */
 const MARKED_RUNS = 100
 
-/** Marks the next older runs, if few marked ones are left. Returns the settings; null: search is off. */
+/** Only if few marked runs are left. Null: search is off. */
 async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
   const settings = await readSearchSettings(sql, environmentId)
   if (settings?.state !== 'ON') return settings
@@ -63,14 +63,14 @@ async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSet
   return { ...settings, ...place, waitingRuns: waitingRuns + runs.length }
 }
 
-// Bounds of one portion. It keeps the writer for a few milliseconds.
+// A portion keeps the writer for a few milliseconds.
 const PORTION_RUNS = 50
 const PORTION_EVENTS = 250
 const PORTION_CHARS = 262_144
 /** Rows read at once, so that few large payloads are in memory. */
 const PAGE_ROWS = 25
 
-/** Events of marked runs that are not yet indexed, the latest marks first; bounded. */
+/** Only events that are not yet indexed, the latest marks first; bounded. */
 async function readUnindexed(sql: Sql, environmentId: string): Promise<UnindexedRun[]> {
   const marked = await sql.all<Omit<UnindexedRun, 'isComplete' | 'events'>>(
     `SELECT run, id, marks, indexed_seq AS "indexedSeq" FROM search_runs
@@ -117,7 +117,7 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
   const kept: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
     if (await holdRun(sql, environmentId, run)) kept.push(run)
-    // Nothing else would ever take it out, and the marks of older runs wait for those that wait.
+    // Nothing else would remove the run, and older runs wait for the marked ones.
     else await removeFromSearch(sql, environmentId, run.run, REMOVED_ENTRIES)
   }
   const entries = kept.flatMap(({ run, events }) => events.map((event) => ({ run, ...event })))
@@ -174,7 +174,7 @@ async function insertWords(sql: Sql, environmentId: string, entries: Entry[]): P
 const REMOVED_RUNS = 50
 const REMOVED_ENTRIES = 1_000
 
-/** Deletes a bounded part of the index. Returns whether anything is left; if not, also deletes the settings. */
+/** A bounded part. False: nothing is left, and the settings are deleted too. */
 async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> {
   const runs = await sql.all<{ run: number }>(
     'SELECT run FROM search_runs WHERE environment_id = ? ORDER BY run LIMIT ?',

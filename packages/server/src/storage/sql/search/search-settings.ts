@@ -24,7 +24,7 @@ export const searchSettingsActs = {
  */
 const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
 
-/** Finds a row if appends to an environment must mark their runs. */
+/** A row, if appends to the environment must mark their runs. */
 export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = ? AND state = 'ON'"
 
 /** Longer than clocks of clients may be ahead. */
@@ -47,10 +47,7 @@ export async function readSearchSettings(sql: Sql, environmentId: string): Promi
   return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
 }
 
-/**
- * Switches search on or off and queues the work. `removing`: it cannot be switched on before its old index is
- * deleted. `unchanged`: it is so already; nothing is audited.
- */
+/** `removing`: its old index is not deleted yet. `unchanged`: it is so already; nothing is audited. */
 async function switchSearch(
   sql: Sql,
   environmentId: string,

@@ -21,7 +21,7 @@ interface Candidate extends SearchPlace {
   seq: number
 }
 
-/** Matching events, newest first; at the same time, in no particular order that never changes. */
+/** Newest first. Events of the same time have an arbitrary order that never changes. */
 async function searchEvents(sql: Sql, environmentId: string, search: EventSearch): Promise<SearchRead> {
   const rows: SearchHitRow[] = []
   const runs = new Map<number, RunRow | null>()
@@ -80,7 +80,7 @@ async function* candidates(sql: Sql, environmentId: string, search: EventSearch)
   }
 }
 
-/** `next`: where to continue; null if there are no more. */
+/** `next`: where to continue; null: no more. */
 interface Found {
   found: Candidate[]
   next: SearchPlace | null
@@ -142,7 +142,7 @@ const scansOf = (bitmap: 'on' | 'off', index: 'on' | 'off') =>
 
 /**
  * The planner takes the condition for true of one in 200 entries, whatever the words, and reads the primary key of the
- * whole environment too if it expects more than one row. Four times the same, it expects one among a billion entries.
+ * whole environment too if it expects more than one row. Repeated four times, it expects one among a billion entries.
  */
 const HAS_WORDS = Array<string>(4).fill('words @> hour.words::integer[]').join(' AND ')
 

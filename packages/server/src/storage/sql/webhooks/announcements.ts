@@ -1,4 +1,4 @@
-/** What webhooks report about approvals, issues and alerts. Nothing here comes from a payload. */
+/** Nothing here comes from a payload. */
 import type { AlertNewsRow } from '../../alerts.ts'
 import { approvalData, type ApprovalRow } from '../../approvals.ts'
 import type { IssueRow } from '../../issues.ts'

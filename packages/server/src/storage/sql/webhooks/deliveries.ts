@@ -58,8 +58,8 @@ interface Listening {
 const OUTCOMES: ReadonlySet<WebhookEvent> = new Set(['approval.decided', 'approval.expired'])
 
 /**
- * Part of the act that causes an event: queues messages to every webhook of the environment that subscribes to it. Returns
- * how many do. A webhook with buttons gets the outcome of what it asked, except by the button of its own message (`shownIn`).
+ * To every webhook of the environment that subscribes to the event; returns how many do. A webhook with buttons gets
+ * the outcome of what it asked, except by the button of its own message (`shownIn`).
  */
 export async function announce(
   sql: Sql,
@@ -88,8 +88,8 @@ export async function announce(
 }
 
 /**
- * Ends work, and queues a message about a run, named by its internal id, to every webhook that subscribes to it; none if the
- * run is gone. False, queuing none: the work is no longer held.
+ * Ends the work, and queues a message to every webhook that subscribes; none if the run is gone. `run`: internal id.
+ * False, queuing none: the work is no longer held.
  */
 async function tellOfRun(
   sql: Sql,
@@ -138,7 +138,7 @@ async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<vo
   if (first) await dropOldest(sql, first)
 }
 
-/** A receiver that does not answer must not fill the store: deletes the oldest pending deliveries beyond the bound. */
+/** A receiver that does not answer must not fill the store. */
 async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }: NewDelivery): Promise<void> {
   const excess = await sql.all<{ id: string }>(
     `SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING'
@@ -176,7 +176,7 @@ function listDeliveries(
   return sql.page(text, params, limit)
 }
 
-/** Queues an ended delivery again. `waiting`: it has not ended. */
+/** `waiting`: it has not ended. */
 async function redeliver(
   sql: Sql,
   environmentId: string,
@@ -202,7 +202,7 @@ async function redeliver(
   return delivery
 }
 
-/** What the sender needs; null if the webhook was removed, or the owner no longer holds the delivery. */
+/** Null: the webhook was removed, or the owner no longer holds the delivery. */
 async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
   const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
     WHERE environment_id = ? AND id = ? AND EXISTS
@@ -220,14 +220,11 @@ async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHol
   return { webhook, delivery }
 }
 
-/**
- * Stores an attempt, and removes the delivery from the queue or puts it back. False, storing nothing: the owner no
- * longer holds the delivery.
- */
+/** Removes the delivery from the queue or puts it back. False, storing nothing: the owner no longer holds it. */
 async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolean> {
   const { environmentId, id, webhookId, owner, at, status, nextAttemptAt, responseStatus, error, disable } = attempt
   const hold: WorkHold = { kind: 'deliver_webhook', owner, items: [{ environmentId, subjectId: id }] }
-  // First, because it checks the owner and locks the work: after this, no other node can take it.
+  // First, because it checks the owner and locks the work.
   const held =
     nextAttemptAt === null
       ? await finishWork(sql, hold)
