@@ -1,6 +1,6 @@
 /**
- * Runs by a list of their keys. PostgreSQL searches the index once for each key: for a list it may choose an index that
- * has the key behind other columns, and read the entries of all runs of the environment.
+ * PostgreSQL searches the index once for each key: for a list it may choose an index that has the key behind other
+ * columns, and read the entries of all runs of the environment.
  */
 import { inChunks, PLACES, ROWS } from '../rows/chunks.ts'
 import type { Sql } from '../sql.ts'
@@ -20,7 +20,7 @@ export function runsByNumber<Row>(
   return inChunks(numbers.map(String), query, NO_NUMBER)
 }
 
-/** Locks the runs `r` with these ids and returns their columns. Runs that a client writes to now are left out. */
+/** Locks the runs `r` of these ids. Runs that a client writes to now are left out. */
 export function lockRuns<Row>(
   sql: Sql,
   environmentId: string,

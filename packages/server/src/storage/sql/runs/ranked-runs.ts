@@ -1,7 +1,6 @@
 /**
- * Runs that ended by their cost, length, tokens or failures, the greatest first. Without further filters, an index has
- * them in this order. With filters that few runs match, those are read and sorted. With others, the runs of the index are
- * checked one by one, so many runs match that they soon fill a page.
+ * Without further filters, an index has the ended runs in this order. If few runs match the filters, those are read and
+ * sorted. Otherwise the runs of the index are checked one by one: so many match that they soon fill a page.
  */
 import type { RunPage, RunRanking } from '../../runs.ts'
 import type { Sql } from '../sql.ts'

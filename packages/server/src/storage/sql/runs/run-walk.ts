@@ -1,4 +1,4 @@
-/** Walks over runs in another order than by their start: by a number, then by their id. */
+/** Walks over runs by a number, then by id, instead of by their start. */
 import type { RunPage, RunPlace } from '../../runs.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
@@ -10,9 +10,9 @@ export interface Part {
 export interface RunWalk {
   /** Has the column `rank`. */
   runs: Part
-  /** The place of the last run, if there are as many as may be looked at; null: all runs are looked at. */
+  /** The place of the last run that may be examined; null: all runs are examined. */
   last: Part | null
-  /** As of a statement over `runs`. `alias`: that of the runs, with a dot. */
+  /** `alias`: that of the runs, with a dot. */
   order: (alias: string) => string
 }
 
@@ -20,7 +20,6 @@ interface Walked {
   /** The columns `rank` and `id` of an environment's runs, with conditions at the end. */
   ranks: Part
   direction: 'ASC' | 'DESC'
-  /** Runs to look at. */
   most: number
   isWhole?: boolean
 }

@@ -30,8 +30,8 @@ const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Conditions for one run of an environment, by external and by internal id. Not by equality: for a new table,
- * PostgreSQL may use any of the tenant's indexes. Only one has this order.
+ * One run of an environment, by external and by internal id. Not by equality: for a new table, PostgreSQL may use any
+ * of the tenant's indexes. Only one has this order.
  */
 export const OF_RUN_ID = 'run_id >= :run AND run_id <= :run ORDER BY run_id LIMIT 1'
 export const OF_UUID = 'id >= :run AND id <= :run ORDER BY id LIMIT 1'
@@ -74,7 +74,6 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
   return firstRuns(found, filter, page)
 }
 
-/** Those of which events did not arrive, in the same order. */
 export async function listGaps(
   sql: Sql,
   environmentId: string,
@@ -91,7 +90,7 @@ interface SqlFilter extends RunFilter {
   isRuleClosed?: boolean
 }
 
-/** The first runs of several pages. Ends where a page ends that has more, because its next rows come first. */
+/** Ends where a page ends that has more, because its next rows come first. */
 function firstRuns(pages: RunsRead[], { scoreOrder, rankedBy }: RunFilter, { limit }: RunPage): RunsRead {
   const inOrder =
     rankedBy !== undefined ? byRank('DESC') : scoreOrder === undefined ? byNewest : byRank(scoreDirection(scoreOrder))
@@ -108,7 +107,7 @@ function byNewest(one: RunPlace, other: RunPlace): number {
   return one.id === other.id ? 0 : one.id < other.id ? 1 : -1
 }
 
-/** One bounded page per way to match the text, in order. The newest of all of them are the page. */
+/** One bounded page per way to match the text. The newest of all of them are the page. */
 async function searchRuns(
   sql: Sql,
   environmentId: string,
@@ -221,7 +220,7 @@ async function walkOf(
   return scoreWalk(sql, environmentId, { name: score.name, order: scoreOrder, looked: sift.runsLookedAt }, page)
 }
 
-/** The runs of a filter that an index answers, if they are few; null: they are many; 'all': there is no such filter. */
+/** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
 async function fewRuns(
   sql: Sql,
   environmentId: string,
@@ -249,7 +248,7 @@ const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${al
 const withAgents = (columns: string, runs: string, order: RunOrder) =>
   `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
-/** Those that a filter without a sift keeps, after a place, cut at a number that is still to be given. */
+/** Runs that a filter without a sift keeps. The last parameter, the limit, is still missing. */
 function runsThat(
   { dialect }: Sql,
   environmentId: string,

@@ -1,14 +1,12 @@
-/** Runs by their scores: conditions on a page of runs, and runs in the order of a score. */
 import type { RunFilter, RunPage } from '../../runs.ts'
 import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
 import type { Sql } from '../sql.ts'
 import { runWalk, type Part, type RunWalk } from './run-walk.ts'
 
-/** Of the run `page`. A subquery that gives one value is looked up for each run, whatever the statistics say. */
+/** A subquery that gives one value is looked up for each run, whatever the statistics say. */
 const OF_PAGE = (selected: string) =>
   `(SELECT ${selected} FROM run_scores s WHERE s.environment_id = ? AND s.name = ? AND s.run = page.id)`
 
-/** What the filter demands of the scores of a run, and of its id. */
 export function scoreConditions(
   { dialect }: Pick<Sql, 'dialect'>,
   environmentId: string,

@@ -12,7 +12,7 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
   return now - idleMinutes * 60_000
 }
 
-/** Running runs that are stalled. A run with a pending request is not. */
+/** A run with a pending request is not stalled. */
 export async function stalledRuns(
   sql: Sql,
   environmentId: string,

@@ -42,7 +42,7 @@ async function changeStalledRule(
   await insertAudit(sql, audit)
 }
 
-/** Running runs whose last event is before `stalledBefore` are stalled, but for those that wait for an approval. */
+/** Stalled: a running run whose last event is before `stalledBefore`, unless it waits for an approval. */
 async function readActivityRule(
   sql: Sql,
   environmentId: string,
@@ -79,7 +79,7 @@ interface Idle extends RunPlace {
 const COLUMNS = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
   last_event_at AS "lastEventAt"`
 
-/** Closes stalled runs by the rule of the environment: oldest start first, a bounded number at a time. */
+/** Oldest start first, a bounded number at a time. */
 async function closeStalledRuns(
   sql: Sql,
   environmentId: string,

@@ -60,7 +60,7 @@ export const noCounts = () => ({
   versionLatencies: noChanges(VERSION_LATENCIES),
   uncosted: noChanges(UNCOSTED),
   tools: noChanges(TOOLS),
-  /** Runs as they were before. */
+  /** As they were before. */
   runs: new Map<RunState, CountedRun & Pick<RunState, 'isNew'>>(),
 })
 
@@ -70,7 +70,7 @@ function changesOf({ versions, hours, latencies, versionLatencies, uncosted, too
 
 type Counted = Omit<CountedUsage, 'times'>
 
-/** `agentId`: the internal id of the run's agent. `event` stands for `times` events, with the sums of their usage. */
+/** `agentId`: internal. `event` stands for `times` events, with the sums of their usage. */
 export function countForAgent(counts: Counts, agentId: string, event: Counted, times: number): void {
   const { time, eventType, usage, latencyMs, toolUse } = event
   const [hour, model] = [hourOf(time), usage?.model ?? '']
@@ -89,7 +89,6 @@ export function countForAgent(counts: Counts, agentId: string, event: Counted, t
   addChange(counts.tools, [hour, agentId, toolUse.tool, bucket], calls)
 }
 
-/** Latencies of the calls that name a prompt version. */
 export function countVersionCall(
   counts: Counts,
   { time, eventType, latencyMs, promptUse }: Counted,
@@ -100,7 +99,7 @@ export function countVersionCall(
   addChange(counts.versionLatencies, key, [times])
 }
 
-/** Counts an event that was just stored, before it changes its run. */
+/** Call this before the event changes its run. */
 export function countEvent(counts: Counts, run: RunState, event: NewEvent): void {
   const { agentId, startedAt, status, isNew } = run
   if (!counts.runs.has(run)) counts.runs.set(run, { agentId, startedAt, status, isNew })
@@ -146,7 +145,7 @@ export function writeCounts(
   return changesOf(counts).map((changes) => writeChanges(sql, environmentId, changes, keys, slot))
 }
 
-/** Slots of those that are no appends. The embedded engine has one writer. */
+/** Appends use other slots. The embedded engine has one writer. */
 export function slotOf({ dialect }: Sql, writer: 'removal' | 'stalledRule'): number {
   if (dialect === 'sqlite') return 0
   return writer === 'removal' ? -1 : -2

@@ -1,6 +1,6 @@
 /**
- * Names that usage is summed up by: models and tools. Each gets a key, because client texts may be long. Their number is
- * bounded per environment, because each is a row per hour and agent: later ones share the bucket "other".
+ * Each model and tool gets a key, because client texts may be long. Their number is bounded per environment, because
+ * each is a row per hour and agent: later ones share the bucket "other".
  */
 import { LRUCache } from 'lru-cache'
 import { entryBytes } from '../append/cached-text.ts'
@@ -11,7 +11,7 @@ import type { Sql } from '../sql.ts'
 const NAMES_PER_ENVIRONMENT = 1_000
 const OTHER = 'other'
 const OTHER_KEY = textKey(OTHER)
-/** Any number. It keeps these locks apart from all others in the same database. */
+/** Any number. failure-lock.ts locks the same one, with other texts. */
 const LOCK_SPACE = 7_222
 const CACHE_BYTES = 8 * 1_048_576
 /** A key: a hash in hex, and its entry in a set. */
@@ -37,7 +37,7 @@ const KINDS = ['models', 'tools'] as const satisfies readonly Kind[]
 export type NameKeys = Record<Kind, ReadonlyMap<string, string>>
 
 export interface Buckets extends NameKeys {
-  /** New names: key and name, sorted. */
+  /** Sorted. */
   added: Record<Kind, [key: string, name: string][]>
 }
 
@@ -45,7 +45,7 @@ export type KnownNames = ReturnType<typeof knownNames>
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** How many names are counted separately, not as `other`. */
+/** Without `other`. */
 const ownNames = (keys: ReadonlySet<string>): number => keys.size - (keys.has(OTHER_KEY) ? 1 : 0)
 
 /** Names with a bucket are never deleted, so this cache stays valid. */
@@ -95,7 +95,7 @@ export function knownNames() {
       const tools = await bucketsOf(sql, 'tools', environmentId, used.tools)
       return { models: models.keys, tools: tools.keys, added: { models: models.added, tools: tools.added } }
     },
-    /** Caches what a transaction committed. */
+    /** Call this after the commit. */
     keep(environmentId: string, { added }: Buckets): void {
       for (const kind of KINDS) {
         const place = placeOf(kind, environmentId)
@@ -108,9 +108,9 @@ export function knownNames() {
 }
 
 /**
- * Until the transaction ends, no other transaction adds names. Otherwise two could each take the last places. A node that
- * read the names in between would count a name as "other" that the other nodes count separately. The lock is a separate
- * statement, because a statement that waits does not see what was committed meanwhile. The embedded engine has one writer.
+ * Until the transaction ends, no other one adds names. Otherwise two could each take the last places, and a node that
+ * read the names in between would count a name as "other" that other nodes count separately. A separate statement,
+ * because one that waits does not see what was committed meanwhile. The embedded engine has one writer.
  */
 async function holdNames(sql: Sql, kind: Kind, environmentId: string): Promise<void> {
   const text = `SELECT pg_advisory_xact_lock(hashtextextended(?, ${LOCK_SPACE})) AS held`

@@ -1,4 +1,3 @@
-/** Reads latencies, which are stored as counts in buckets. */
 import { latencyAt } from '../../latency-buckets.ts'
 import type { LatencyRow } from '../../usage.ts'
 import type { Sql } from '../sql.ts'
@@ -9,7 +8,7 @@ export type Call = 'LLM_CALL' | 'TOOL_CALL'
 const upTo = (percent: number, name: string) =>
   `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
 
-/** Percentiles for each of these columns of `buckets`, which selects them with `bucket` and `calls`. */
+/** `buckets` selects `columns`, `bucket` and `calls`. */
 export function percentilesBy(columns: string, buckets: string): string {
   const counted = `SELECT ${columns}, bucket,
       SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,
@@ -20,7 +19,7 @@ export function percentilesBy(columns: string, buckets: string): string {
     FROM (${counted}) page GROUP BY ${columns}`
 }
 
-/** A row of `percentilesBy` in milliseconds. */
+/** In milliseconds. */
 export function latencyRow({ calls, p50, p95 }: LatencyRow): LatencyRow {
   return { calls, p50: latencyAt(p50), p95: latencyAt(p95) }
 }
@@ -30,7 +29,6 @@ const OF_VERSION = percentilesBy(
   'SELECT call, bucket, calls FROM version_latencies WHERE environment_id = ? AND prompt_version_id = ? AND hour >= ?',
 )
 
-/** Latencies of the calls since that time. */
 export async function latenciesOfVersion(
   sql: Sql,
   environmentId: string,

@@ -12,7 +12,7 @@ type Value = string | number
 export interface Rollup {
   table: InsertedTable
   sums: number
-  /** Changes have a name instead of its key there. */
+  /** In that place, changes have a name instead of its key. */
   named: { place: number; kind: Kind } | null
   hasSlots: boolean
 }
@@ -58,7 +58,7 @@ export interface Changes {
 
 export const noChanges = (of: Rollup): Changes => ({ rollup: of, rows: new Map() })
 
-/** `amounts`: in the order of the sums. Those that are missing at the end are 0. */
+/** In the order of the sums. Missing ones at the end are 0. */
 export function addChange(
   { rollup: { sums }, rows }: Changes,
   key: readonly Value[],
@@ -86,7 +86,6 @@ function addAmounts({ sums }: Change, amounts: readonly number[]): void {
   }
 }
 
-/** Adds the names of models and tools in these changes. */
 export function collectNames({ rollup: { named }, rows }: Changes, names: Record<Kind, Set<string>>): void {
   if (named === null) return
   for (const { key } of rows.values()) names[named.kind].add(String(key[named.place]))

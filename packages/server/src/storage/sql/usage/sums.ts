@@ -8,7 +8,6 @@ export interface UsageSums {
   costNanos: number
 }
 
-/** Column of each sum, and its name in a row. */
 export const SUM_COLUMNS = [
   ['prompt_tokens', 'promptTokens'],
   ['completion_tokens', 'completionTokens'],
@@ -31,7 +30,7 @@ export function saturating(a: number, b: number): number {
   return Math.max(-MAX_SUM, Math.min(a + b, MAX_SUM))
 }
 
-/** What ON CONFLICT adds to the row that `alias` names. */
+/** For ON CONFLICT. */
 export function adding(alias: string, columns: readonly string[]): string {
   const added = (column: string) => `${alias}.${column} + excluded.${column}`
   const isOver = (column: string) => `${alias}.${column} > ${MAX_SUM} - excluded.${column}`
@@ -40,7 +39,6 @@ export function adding(alias: string, columns: readonly string[]): string {
     .join(', ')
 }
 
-/** A sum over rows, under a name. */
 export const sum = (column: string, name: string): string => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
     ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
 

@@ -1,4 +1,3 @@
-/** Reads the tokens of calls without a cost, summed up for a page of usage, a budget or an alert. */
 import { DAY_MS } from '../../hours.ts'
 import { readUncosted, type UncostedSum, TOKEN_PARTS } from '../../uncosted.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -14,9 +13,8 @@ export const PART_COLUMNS = {
 } as const
 
 export interface UncostedSums {
-  /** What a row is keyed by. Null: all together. */
+  /** Null: all together. */
   key: 'agent_id' | 'model_key' | null
-  /** Only this agent. */
   only?: string | undefined
   /** Starts of hours: `from` inclusive, `to` exclusive. */
   from: number
@@ -49,8 +47,8 @@ export function readUncostedSums(
 }
 
 /**
- * The same of runs, by `step key`: only of these keys. `runs` selects `key`, `at` and the text that a run keeps. `keyIs`: the
- * keys are sessions, with all calls of their runs, or prompt versions, with the calls that name them.
+ * Only of these keys, by `step key`. `runs` selects `key`, `at` and the text that a run keeps. `keyIs`: the keys are
+ * sessions, with all calls of their runs, or prompt versions, with the calls that name them.
  */
 export async function readUncostedRuns(
   sql: Sql,

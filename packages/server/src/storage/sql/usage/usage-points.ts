@@ -1,4 +1,4 @@
-/** Usage over time, by agent, model, prompt version, tool or session. Each page sums up only its own steps. */
+/** Each page sums up only its own steps. */
 import type { Page } from '../../page.ts'
 import type { LatencyRow, UsageGroup, UsagePointPage, UsagePointRow, UsageSort, UsageWindow } from '../../usage.ts'
 import type { UncostedSum } from '../../uncosted.ts'
@@ -35,12 +35,11 @@ const OTHER_COLUMNS: Record<UsageGroup, string> = {
   tool: `${TOOL_COUNTED}, `,
   session: 'MIN(name) AS name, ',
 }
-/** Where an event is not of a run or has no usage. */
 const NO_RUNS = '0 AS runs, 0 AS completed, 0 AS failed, 0 AS cancelled'
 const NO_USAGE = '0 AS prompt_tokens, 0 AS completion_tokens, 0 AS total_tokens, 0 AS cost_nanos'
 const ofModels = (key: string) => `${key} AS key, 'LLM_CALL' AS call FROM latency_hours WHERE`
 const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_hours WHERE bucket >= 0 AND`
-/** Where the latencies of each group are. A tool call has no model. */
+/** A tool call has no model. */
 const LATENCIES: Record<UsageGroup, readonly string[]> = {
   agent: [ofModels('agent_id'), ofTools('agent_id')],
   model: [ofModels('model_key'), ofTools("''")],
@@ -57,7 +56,7 @@ const FIRST: Record<UsageGroup, string> = {
   session: '',
 }
 
-/** Sums of each step of the window and each member of the group, by step and key, or the greatest first. */
+/** By step and key, or the greatest first. */
 async function readUsagePoints(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
@@ -147,7 +146,7 @@ function sourceOf(by: UsageGroup, environmentId: string, from: number, to: numbe
 const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
 
-/** The newest runs of the window that name a version, each with its outcome as a count. */
+/** Each with its outcome as a count. */
 function versionRows(environmentId: string, from: number, to: number): Source {
   const newest = `SELECT * FROM version_runs WHERE environment_id = ? AND first_at >= ? AND first_at < ?
     ORDER BY first_at DESC LIMIT ?`
@@ -157,7 +156,6 @@ function versionRows(environmentId: string, from: number, to: number): Source {
   return { text, params: [environmentId, from, to, LIMITS.usagePromptRuns, environmentId] }
 }
 
-/** The newest runs of the window that belong to a session. */
 function sessionRuns(environmentId: string, from: number, to: number): Source {
   const text = `SELECT r.session_key AS key, r.session_id AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
       ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
@@ -179,7 +177,7 @@ async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): 
   return (await sql.get<{ name: string }>(text, [tenantId, key]))?.name ?? null
 }
 
-/** Sums by step and key. `from` and `to`: the hours of some steps of the window. */
+/** `from` and `to`: the hours of some steps of the window. */
 async function readUncosted(
   sql: Sql,
   environmentId: string,
@@ -196,7 +194,7 @@ async function readUncosted(
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
-/** Sums by step, key and kind of call. `from` and `to`: the hours of some steps of the window. */
+/** `from` and `to`: the hours of some steps of the window. */
 async function readLatencies(
   sql: Sql,
   environmentId: string,

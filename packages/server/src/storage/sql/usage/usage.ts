@@ -1,4 +1,3 @@
-/** Usage of agents, by hour and model. */
 import { HOUR_MS } from '../../hours.ts'
 import type { Page } from '../../page.ts'
 import type { UsageHourRow, UsagePage } from '../../runs.ts'
@@ -15,10 +14,7 @@ export const usageActs = {
 /** Sorts before the id of every agent. */
 export const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'
 
-/**
- * Sums of the hours from `fromHour` to `toHour` (both inclusive, start of the hour), ordered by hour, agent and model
- * key.
- */
+/** `fromHour` and `toHour`: starts of hours, both inclusive. By hour, agent and model key. */
 async function readUsage(
   sql: Sql,
   environmentId: string,

@@ -1,4 +1,3 @@
-/** What the newest runs of prompt versions add up to. */
 import type { VersionResultRow } from '../../prompts.ts'
 import { read } from '../act.ts'
 import { latenciesOfVersion } from './latencies.ts'
@@ -28,9 +27,7 @@ const COUNTED = `SELECT CAST(COUNT(*) AS BIGINT) AS runs,
 
 const ONE_STEP = { start: 0, stepMs: Infinity }
 
-/**
- * What the newest `runs` runs of each version did, in the order of the versions; null: no run used it.
- */
+/** In the order of the versions; null: no run used it. */
 async function readVersionResults(
   sql: Sql,
   environmentId: string,
