@@ -11,7 +11,6 @@ export interface FieldCensus {
   warnings(): Warning[]
 }
 
-/** The fields of `tool.input` that a condition names. */
 export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): FieldCensus {
   const readsInput = variables.includes('tool.input')
   const expected = Map.groupBy(inputTypes, ({ path }) => spelled(path))
@@ -62,8 +61,8 @@ function neverRecorded(field: string, types: Map<string, number>, calls: number)
 }
 
 /**
- * Values the condition fails on or ignores: values of a type other than the condition expects. If the condition expects
- * no type, values of a type other than the most common one.
+ * Values that the condition fails on or ignores: of another type than it expects, or, if it expects none, than the most
+ * common one.
  */
 function otherTypes(field: string, types: Map<string, number>, expected: readonly string[]): Warning[] {
   const [usual] = [...types].toSorted(([, a], [, b]) => b - a)
@@ -78,7 +77,7 @@ function otherTypes(field: string, types: Map<string, number>, expected: readonl
     })
 }
 
-/** `1,234`, the same in every locale. */
+/** The same in every locale. */
 function spoken(count: number): string {
   return count.toLocaleString('en-US')
 }
@@ -105,7 +104,7 @@ function valueAt(input: unknown, path: Path): unknown {
   return value
 }
 
-/** The names that conditions use for JSON types. */
+/** JSON types by the names in conditions. */
 function typeOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'list'

@@ -1,4 +1,4 @@
-/** A text that is HTML already. A class, so that client data can never look like one. */
+/** A class, so that client data can never look like HTML. */
 export class Html {
   readonly text: string
 
@@ -7,7 +7,7 @@ export class Html {
   }
 }
 
-/** HTML from a template: every value is escaped, unless it is Html, a number, or a list of Html. */
+/** Escapes every value unless it is Html, a number, or a list of Html. */
 export function html(parts: TemplateStringsArray, ...values: (string | number | Html | Html[])[]): Html {
   let text = parts[0] ?? ''
   for (const [index, value] of values.entries()) text += textOf(value) + (parts[index + 1] ?? '')
@@ -32,7 +32,7 @@ const ENTITIES = new Map([
   ["'", '&#39;'],
 ])
 
-/** Controls and direction marks become visible, as JSON writes them: they could show another order than is stored. */
+/** Controls and direction marks become visible: they could show another order than is stored. */
 function escaped(text: string): string {
   return text.replace(
     UNSAFE,

@@ -1,4 +1,4 @@
-/** Checks lines of an export that an import sends, and says what to write. Pure. */
+/** Pure. */
 import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ExportedRow } from '../storage/exports.ts'
@@ -18,14 +18,14 @@ import { payloadSlices } from './json-slices.ts'
 import { valueFault } from './imported-values.ts'
 import { isStorableText } from './text.ts'
 
-/** Rows of one table, or the events of one run, in the order of their lines. */
+/** In the order of their lines. */
 export type ImportPart =
   | { kind: 'rows'; table: ExportedTable; rows: ExportedRow[]; lines: number[] }
   | { kind: 'run'; run: RunLine; events: { event: NewEvent; receivedAt: number }[]; line: number }
 
 export interface RunLine extends ImportedRun {
   runId: string
-  /** What its events must add up to. */
+  /** Its events must add up to these. */
   facts: ExportedRow
 }
 
@@ -58,7 +58,6 @@ export interface ImportFault {
 }
 
 export interface Import {
-  /** SHA-256 of the first line. */
   source: string
   parts: ImportPart[]
 }
@@ -93,7 +92,7 @@ function addLine(parts: ImportPart[], line: ReadLine, index: number, workspaceId
     : 'has an unknown type'
 }
 
-/** Copies the members of these columns into `row`. Returns what is wrong with the first that is invalid. */
+/** Copies these columns into `row`. Returns the first fault. */
 function copyMembers(
   row: ExportedRow,
   line: ReadLine,
@@ -127,7 +126,7 @@ function addRow(parts: ImportPart[], line: ReadLine, table: ExportedTable, index
   return null
 }
 
-/** Null as JSON is not what any of these has. */
+/** None of these columns can be the JSON value null. */
 function jsonFault(table: ExportedTable | 'run', member: string, text: string): string | null {
   return isStorableText(text) ? valueFault(table, member, parsed(text) ?? NO_JSON) : `has an invalid ${member}`
 }
@@ -207,10 +206,9 @@ function addRun(parts: ImportPart[], line: ReadLine, index: number): string | nu
   return null
 }
 
-/** The line of the run says what arrived. */
 const NOT_COUNTED = { number: null, drops: null }
 
-/** Null: the text is none that `recordersText` writes. */
+/** Null for a text that `recordersText` does not write. */
 function recordersIn(text: unknown): Recorder[] | null {
   if (typeof text !== 'string') return text === null ? [] : null
   try {
@@ -239,7 +237,7 @@ function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): str
   if (members['payloadDamaged'] === true) return 'is an event whose payload was damaged where it was exported'
   if (payload === null || data === undefined || !isStorableText(payload)) return 'has an invalid payload'
   const item = { ...members, payload: data }
-  // It was young enough when it was recorded.
+  // Judged at its own time: it was young enough when it was recorded.
   const context = { workspaceId, now: timestamp }
   const levels = payloadSlices(`[{"payload":${payload}}]`)[0]?.levels ?? 1
   const judged = judgeItems([item], () => ({ json: payload, levels }), context)

@@ -1,6 +1,6 @@
 /**
- * What each value of an export's line may be: the schemas by which the APIs take the same value. A text without a schema
- * of its own has the limit of other texts, a number is a time or a count. Pure.
+ * The schemas by which the APIs take the same values. A text without a schema has the limit of other texts; a number is
+ * a time or a count. Pure.
  */
 import { ApprovalHeaders, ApprovalStatus, CLIENT_ID_HEADER, NewApproval } from '@tacho/contract/approval.ts'
 import { EventInput } from '@tacho/contract/event.ts'
@@ -34,7 +34,7 @@ import { schemaFaults } from './schema-faults.ts'
 import { isStorableText, UNSTORABLE } from './text.ts'
 
 const id = uuid('')
-/** The APIs take nine digits. The service goes on counting from what is imported, so an import must leave room. */
+/** The APIs take nine digits. Counting goes on from what is imported, so an import must leave room. */
 export const MOST_IMPORTED_VERSIONS = 100_000_000
 const version = Type.Integer({ minimum: 1, maximum: MOST_IMPORTED_VERSIONS })
 const OTHER_TEXT = text(LIMITS.textChars, '')
@@ -43,7 +43,7 @@ const SUM = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 /** Leaves room for counting on. */
 export const MOST_IMPORTED_COUNT = 2 ** 52
 const COUNT = Type.Integer({ minimum: 0, maximum: MOST_IMPORTED_COUNT })
-/** No date can be written for another number. */
+/** Larger numbers are no dates. */
 const TIME = Type.Integer({ minimum: 0, maximum: LIMITS.detectedAtMaxMs })
 const IS_TIME = /(At|Time|Seen|Until|^at|^timestamp)$/
 
@@ -143,7 +143,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
 
 const compiled = new Map<TSchema, Validator>()
 
-/** What is wrong with a value, as the rest of a sentence about its line; null if nothing is. JSON is given as its value. */
+/** The fault as the rest of a sentence about the line; null if valid. JSON is given as its value. */
 export function valueFault(type: keyof typeof SCHEMAS, member: string, value: unknown): string | null {
   if (value === null) return null
   if (typeof value === 'string' && !isStorableText(value)) return `has an invalid ${member}: it ${UNSTORABLE}`

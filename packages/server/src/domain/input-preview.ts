@@ -5,10 +5,10 @@ import type { ApprovalRow, RecordedInputRow, SoughtInput } from '../storage/appr
 import { memberSlices } from './json-slices.ts'
 import { isoTime } from './run.ts'
 
-/** The SDKs set this key when they shorten a payload. */
+/** SDKs set this key on a payload that they shorten. */
 const SHORTENED = 'tachoShortened'
 
-/** How many events of a run to search. The agent waits for the decision, so the event is among the newest before it. */
+/** The agent waits for the decision, so the event is among the newest before it. */
 const BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIMITS.pageBytes }
 
 export function soughtInput({ id, toolName, inputHash, createdAt }: ApprovalRow): SoughtInput {

@@ -1,6 +1,6 @@
 /**
- * The one-time link. `base` is the server's public address; `text` is the credential. It follows the #, which browsers
- * never send to a server. The console has the page.
+ * `base` is the server's public address; `text` is the credential. It follows the #, which browsers never send to a
+ * server.
  */
 export function invitationLink(base: string, text: string): string {
   return `${base}/invitation#${text}`

@@ -1,11 +1,11 @@
-/** What the issue of a reported detection is called: a line that people understand without the code. */
+/** People must understand it without the code. */
 import type { RecordInReview } from '../storage/issue-records.ts'
 
 const TITLE_CHARS = 200
 
 type Reported = Pick<RecordInReview, 'detectionType' | 'policyId' | 'payload'>
 
-/** The words of the first detection, as they were sent: the facts are in lower case. */
+/** As the first detection was sent: the facts are in lower case. */
 export function issueTitle({ detectionType, policyId, payload }: Reported): string {
   const { toolName, tools, reasonCode, model } = JSON.parse(payload) as Record<string, unknown>
   const reason = said(typeof reasonCode === 'number' ? String(reasonCode) : reasonCode)
@@ -33,7 +33,7 @@ const by = (policy: string | null): string => (policy === null ? '' : ` by ${pol
 
 const WITHOUT_TOOL = new Map([['REPOSITORY_STARTS', 'A repository starts or sets what no policy sees']])
 
-/** The detections of our SDKs, hooks and guards. */
+/** Detections of our SDKs, hooks and guards. */
 const KNOWN = new Map<string, (facts: Facts) => string>([
   [
     'TOOL_FAILED',

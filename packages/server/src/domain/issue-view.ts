@@ -85,7 +85,7 @@ export function toIssueRecord(row: IssueRecordRow): IssueRecord {
   }
 }
 
-/** JSON text of a record. Splices in the original texts, because encoding them again would change them. */
+/** Splices in the original texts, because encoding them again would change them. */
 export function issueRecordJson(row: IssueRecordWhole): string {
   const head = JSON.stringify(toIssueRecord(row)).slice(0, -1)
   return `${head},"payload":${row.payload},"evidence":${row.evidence}}`

@@ -1,14 +1,11 @@
-/**
- * Decides which records belong together. Takes stable facts from a record, normalises them and hashes them. The facts
- * must not depend on arrival time or on other records; otherwise one failure would become several issues.
- */
+/** The facts must not depend on arrival time or on other records; otherwise one failure would become several issues. */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/operator/issue.ts'
 import type { RecordInReview } from '../storage/issue-records.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v1'
-/** Longer facts are cut to this length plus a hash, so an issue can always be shown. */
+/** Longer facts are cut to this length plus a hash. */
 const FACT_CHARS = 200
 const TOOLS = 100
 
@@ -22,7 +19,7 @@ export function groupingOf(record: Pick<RecordInReview, 'detectionType' | 'polic
   return { facts, fingerprint: `${VERSION}:${hash('sha256', canonicalFacts(facts))}` }
 }
 
-/** Source: interface, "Grouping": detector type, policy, failed tool, tool set, reason code, model context. */
+/** Source: interface, "Grouping". */
 function factsOf(detectionType: string, policyId: string | null, payload: Record<string, unknown>): Facts {
   const facts = {
     detectionType: fact(detectionType),
@@ -35,13 +32,13 @@ function factsOf(detectionType: string, policyId: string | null, payload: Record
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
 }
 
-/** Canonical JSON (RFC 8785): the facts are sorted by name, and are only texts and lists of texts. */
+/** RFC 8785, for sorted facts that are only texts and lists of texts. */
 export function canonicalFacts(facts: Facts): string {
   const names = Object.keys(facts).toSorted() as (keyof Facts)[]
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, facts[name]])))
 }
 
-/** Normalises a text for comparison: lower case, trimmed, inner white space collapsed to one space. */
+/** Lower case, trimmed, white space collapsed. */
 export function normalised(text: string): string {
   const plain = text.toWellFormed().toLowerCase().trim().replaceAll(/\s+/g, ' ')
   if (plain.length <= FACT_CHARS) return plain
@@ -52,7 +49,7 @@ export function normalised(text: string): string {
     .trimEnd()} ${digest}`
 }
 
-/** Undefined if the fact is missing. A number counts as text, because reason codes are often numbers. */
+/** A number counts as text, because reason codes are often numbers. */
 function fact(value: unknown): string | undefined {
   const text = typeof value === 'number' ? String(value) : value
   return (typeof text === 'string' && normalised(text)) || undefined

@@ -1,4 +1,4 @@
-/** Says where a text stops being JSON, as line and column. V8 gives the place of only some errors, and quotes the text. */
+/** Line and column. V8 gives the place of only some errors, and quotes the text. */
 
 export function jsonFault(text: string): string {
   if (text.trim() === '') return 'The body is empty'
@@ -19,7 +19,7 @@ const TOKEN =
 
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or end'
 
-/** Offset of the first token that is not allowed at its place. Iterative, because a body can be nested 500,000 levels deep. */
+/** The first token that is not allowed at its place. Iterative, because a body can be nested 500,000 levels deep. */
 function faultAt(text: string): number {
   const open: ('{' | '[')[] = []
   let expected: Expected = 'value'
@@ -33,7 +33,7 @@ function faultAt(text: string): number {
   }
 }
 
-/** What may follow a token with this first character; null if the token is not allowed here. */
+/** After a token with this first character; null if the token is not allowed here. */
 function follow(first: string, expected: Expected, open: ('{' | '[')[]): Expected | null {
   const inside = open.at(-1)
   if (first === '}' || first === ']') {

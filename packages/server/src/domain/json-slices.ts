@@ -14,11 +14,9 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /**
- * Finds the value of the key `payload` in each item of a JSON array, so the exact text can be stored. Parsing and
- * encoding would change numbers, key order, duplicate keys and escapes.
- *
- * The text must be a valid JSON array that JSON.parse has accepted. The last of duplicate keys counts, as in
- * JSON.parse. Items without a payload, and items that are not objects, give null.
+ * The value of `payload` in each item, so that the exact text can be stored: parsing and encoding would change numbers,
+ * key order, duplicate keys and escapes. JSON.parse must have accepted the array. As there, the last of duplicate keys
+ * counts. Items without a payload give null.
  */
 export function payloadSlices(text: string): (JsonSlice | null)[] {
   const slices: (JsonSlice | null)[] = []
@@ -41,12 +39,12 @@ export function payloadSlices(text: string): (JsonSlice | null)[] {
 
 const PAYLOAD = ['payload']
 
-/** Finds the values of several keys of one JSON object, in the order of `names`. */
+/** In the order of `names`. */
 export function memberSlices(text: string, names: readonly string[]): (JsonSlice | null)[] {
   return membersOf(text, text.indexOf('{'), names).slices
 }
 
-/** Texts of all values under these keys, outermost first, in no order. Lists are searched through; every duplicate key counts. */
+/** Outermost key first; results in no order. Lists are searched through, and every duplicate key counts. */
 export function valuesAt(text: string, keys: readonly string[]): string[] {
   const found: string[] = []
   const open = [{ at: skipSpace(text, 0), depth: 0 }]
@@ -79,7 +77,7 @@ function membersOf(text: string, open: number, names: readonly string[]) {
   return { slices, end }
 }
 
-/** Passes on the members with one of the names. Returns the end of the object. */
+/** Returns the end of the object. */
 function eachMember(
   text: string,
   open: number,
@@ -99,7 +97,7 @@ function eachMember(
   return at + 1
 }
 
-/** Index of the key from `start` to `end` in the names; -1 if it is not there. */
+/** -1 if the key is not in the names. */
 function placeOf(text: string, start: number, end: number, names: readonly string[]): number {
   const written = end - start - 2
   const plain = names.findIndex((name) => written === name.length && text.startsWith(name, start + 1))
@@ -110,7 +108,7 @@ function placeOf(text: string, start: number, end: number, names: readonly strin
   return key.includes('\\') ? names.indexOf(JSON.parse(key) as string) : -1
 }
 
-/** End (exclusive) and nesting of the value at `at`. Iterative, because a body can be nested 500,000 levels deep. */
+/** `end` is exclusive. Iterative, because a body can be nested 500,000 levels deep. */
 function valueEnd(text: string, at: number): { end: number; levels: number } {
   let open = 0
   let levels = 0
@@ -136,7 +134,7 @@ function valueEnd(text: string, at: number): { end: number; levels: number } {
   }
 }
 
-/** End (exclusive) of the string with its opening quote at `at`. */
+/** Exclusive; `at` is the opening quote. */
 function stringEnd(text: string, at: number): number {
   let quote = at
   for (;;) {

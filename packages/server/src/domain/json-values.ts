@@ -1,4 +1,4 @@
-/** Counts the values of a JSON text before it is parsed: millions of empty lists fit in a body and take a hundred times its size. */
+/** Counted before parsing: millions of empty lists fit in a body and take a hundred times its size. */
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c

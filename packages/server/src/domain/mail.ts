@@ -1,4 +1,4 @@
-/** Messages of webhooks with the format mail: plain text, made from the same description as those for chats. */
+/** Plain text, from the same description as messages for chats. */
 import { isEmail, lowerCase } from './email.ts'
 import { cut, OPEN, toTold, type WebhookNews } from './webhook-formats.ts'
 
@@ -15,7 +15,7 @@ const ABOUT_CHARS = 4_000
 const FACT_CHARS = 2_000
 const SCHEME = 'mailto:'
 
-/** The address of a webhook with the format mail; null if its URL is none. */
+/** Null if the webhook's URL is no mail address. */
 export function mailAddressOf(url: string): string | null {
   const address = url.toLowerCase().startsWith(SCHEME) ? url.slice(SCHEME.length) : ''
   return isEmail(address) ? lowerCase(address) : null
@@ -38,7 +38,7 @@ export function mailMessage(news: WebhookNews, to: string): MailMessage {
   }
 }
 
-/** Programs for mail make links of addresses in plain text: those of clients must not stand beside ours. */
+/** Mail programs make links of addresses in plain text: those of clients must not stand beside ours. */
 function asText(text: string): string {
   return text
     .replaceAll('://', '[:]//')

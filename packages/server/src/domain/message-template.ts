@@ -1,6 +1,6 @@
 /**
- * A message with its variable parts replaced, so that two messages of one cause are equal. One pass over a bounded
- * text: no expression can backtrack over more than a word.
+ * Two messages of one cause become equal. One pass over a bounded text: no expression can backtrack over more than a
+ * word.
  */
 
 /** Stands for one or more variable parts. */
@@ -10,7 +10,7 @@ const CHARS_READ = 1_000
 const CHARS_KEPT = 160
 /** Longer words are data. */
 const WORD_CHARS = 40
-/** A quoted text with as many words is a sentence: its words are read, not replaced. */
+/** A quoted text with this many words is a sentence, whose words are read. */
 const SENTENCE_WORDS = 4
 
 type Token = { kind: 'word' | 'variable' | 'between'; text: string }
@@ -69,7 +69,7 @@ const CLOSINGS = new Set(QUOTES.values())
 const isQuote = (char: string): boolean => QUOTES.has(char) || CLOSINGS.has(char)
 const isLetter = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}]/u.test(char)
 
-/** Where a quotation that starts at a place ends; undefined: none starts there. Places are asked in their order. */
+/** Undefined: no quotation starts there. Ask for places in their order. */
 function closingQuotes(text: string): (at: number) => number | undefined {
   const found = new Map<string, number>()
   return (at) => {
@@ -88,7 +88,7 @@ function closingQuotes(text: string): (at: number) => number | undefined {
 
 const isRead = (quoted: string): boolean => quoted.split(' ', SENTENCE_WORDS).length >= SENTENCE_WORDS
 
-/** Names in code, such as `invalid_request_error` and `customerId`, say what is wrong. Other quoted texts are data. */
+/** Names in code, such as `invalid_request_error`, say what is wrong. Other quoted texts are data. */
 const isCode = (quoted: string): boolean =>
   quoted.length <= WORD_CHARS && /^[A-Za-z_.]+$/.test(quoted) && /[A-Za-z]_[A-Za-z]|[a-z][A-Z]/.test(quoted)
 
@@ -124,7 +124,6 @@ function addWord(tokens: Token[], text: string): void {
   if (closing !== '') tokens.push(between(closing))
 }
 
-/** An address, an e-mail address, a UUID, a path or a masked text. */
 function isWholeVariable(core: string): boolean {
   if (core.includes('://') || core.includes('***') || UUID.test(core)) return true
   const at = core.indexOf('@')
@@ -155,14 +154,14 @@ function addPart(tokens: Token[], part: string): void {
   }
 }
 
-/** A digest without a digit, after the name of what it names, as in `req_ruwyRTVXac`. */
+/** A digest without a digit, after its prefix, as in `req_ruwyRTVXac`. */
 function isRandom(part: string, before: string | undefined): boolean {
   if (part.length > WORD_CHARS) return true
   const isNamed = (before === '_' || before === '-') && part.length >= 8
   return isNamed && (/[a-z][A-Z]{2}|[A-Z]{2}[a-z]{2}/.test(part) || /[a-z][A-Z][A-Za-z]*[a-z][A-Z]/.test(part))
 }
 
-/** In lower case; null: there is none yet. Empty: it was a variable part. */
+/** In lower case; null: none yet; empty: it was a variable part. */
 function lastWord(tokens: Token[]): string | null {
   const last = tokens.findLast(({ kind }) => kind !== 'between')
   return last === undefined ? null : last.kind === 'word' ? last.text.toLowerCase() : ''
@@ -180,7 +179,7 @@ const UNITS = new Set(
   'ms s sec secs second seconds m min mins minute minutes h hour hours day days kb mb gb kib mib gib'.split(' '),
 )
 
-/** Names of days and months beside a number, and units after one. */
+/** Days and months beside a number, and units after one. */
 function datesReplaced(tokens: Token[]): Token[] {
   const parts = tokens.filter(({ kind }) => kind !== 'between')
   const dates = new Set<Token>()

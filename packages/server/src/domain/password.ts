@@ -1,4 +1,4 @@
-/** Hashes passwords with argon2id in PHC form, off the main thread. */
+/** argon2id in PHC form, off the main thread. */
 import { argon2, randomBytes, timingSafeEqual, type Argon2Parameters } from 'node:crypto'
 import { promisify } from 'node:util'
 
@@ -34,7 +34,7 @@ export async function verifyPassword(password: string, phc: string | null): Prom
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
 function derive(password: string, salt: Buffer, cost: Cost, tagLength: number): Promise<Buffer> {
-  // NFC makes equal letters equal, because keyboards send different code points.
+  // Keyboards send different code points for equal letters.
   return run('argon2id', { message: password.normalize('NFC'), nonce: salt, tagLength, ...cost })
 }
 

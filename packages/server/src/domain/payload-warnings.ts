@@ -1,7 +1,4 @@
-/**
- * What of a payload is stored but not understood: usage that counts as zero, an outcome that does not close its run, a
- * field that breaks its convention. Messages name fields and rules, never a value from the payload.
- */
+/** For payloads that are stored but not understood. Messages name fields and rules, never a value from the payload. */
 import type { WarningCode } from '@tacho/contract/errors.ts'
 import { PAYLOADS } from '@tacho/contract/payload.ts'
 import { RUN_OUTCOMES } from '@tacho/contract/words.ts'
@@ -18,13 +15,13 @@ export interface PayloadWarning {
   message: string
 }
 
-/** Fields with a separate rule. */
+/** These have their own rules. */
 const OWN_RULES = /^\/(?:usage|cost|status|name|value|targetEventId|author)\b/
 
 const ITEMS_LOOKED_AT = 20
 
 const conventions = new Map<string, TSchema>(Object.entries(PAYLOADS))
-/** Compiled with the first event of its type. */
+/** Compiled with the first event of the type. */
 const compiled = new Map<string, Validator>()
 
 export function payloadWarnings(eventType: string, payload: Payload): PayloadWarning[] {
@@ -65,7 +62,7 @@ function brokenConventions(eventType: string, schema: TSchema, payload: Payload)
     .map(({ path, message }) => `${path.slice(1)} ${message}`)
 }
 
-/** The fields of the convention, with the first items of their lists: naming faults takes time for each item. */
+/** Only the first items of lists, because naming faults takes time for each item. */
 function beginning(payload: Payload, schema: TSchema): Payload {
   const names = Object.keys((schema as { properties?: object }).properties ?? {}).filter((name) =>
     Object.hasOwn(payload, name),

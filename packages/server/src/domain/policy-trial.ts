@@ -1,4 +1,3 @@
-/** Evaluates one policy on recorded tool calls as they arrive. */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import { fieldsOf, type Condition } from '@tacho/policy/compile.ts'
@@ -22,7 +21,7 @@ export interface AskedApproval {
 export type TrialFindings = Omit<SimulationResult, 'approvals' | 'to' | 'from'>
 
 export interface Trial {
-  /** Earlier steps of runs, before the next calls; required only if `needsRunUsage`. */
+  /** Before the next calls; required only if `needsRunUsage`. */
   addSteps(run: string, steps: RunStepRow[]): void
   forgetRuns(runs: string[]): void
   /** Calls in time order. */
@@ -35,7 +34,7 @@ const TOOLS_LISTED = 50
 const TOOLS_COUNTED = 1_000
 const REASONS_LISTED = 20
 
-/** Whether a condition uses the run's usage, which requires reading the rest of the run. */
+/** Its usage requires reading the rest of the run. */
 export function needsRunUsage(condition: Condition): boolean {
   const { variables } = fieldsOf(condition)
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))

@@ -1,21 +1,18 @@
-/**
- * What tokens cost by a price table. Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once,
- * to 1e-9, as every cost is.
- */
+/** Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once, to 1e-9. */
 import { DAY_MS } from '../storage/hours.ts'
 import { TOKEN_PARTS, type UncostedCalls, type TokenParts } from '../storage/uncosted.ts'
 
-/** Price of a million tokens; with a threshold, another one for calls whose input exceeds it. */
+/** For a million tokens; above a threshold of input, another one. */
 export type Rate = number | { base: number; above: readonly { context: number; price: number }[] }
 
-/** Parts without a rate are priced as the part that contains them. */
+/** A part without a rate is priced as the part that contains it. */
 export interface Rates extends Partial<Record<keyof TokenParts, Rate | undefined>> {
   input: Rate
   output: Rate
   call?: number | undefined
 }
 
-/** Rates for some times. If several apply, the last one counts; if none does, the first. */
+/** If several apply, the last one counts; if none does, the first. */
 export interface DatedRates {
   from?: number
   /** Seconds of the day in UTC; `to` before `from` passes midnight. */
@@ -32,7 +29,7 @@ export interface Estimate {
 
 export const NO_ESTIMATE: Estimate = { femtos: 0n, unpriced: 0 }
 
-/** Price of a million tokens in 1e-15 for one token. */
+/** From the price of a million tokens to 1e-15 for one token. */
 const FEMTOS_PER_TOKEN = 1e9
 const FEMTOS = 1e15
 const FEMTOS_PER_NANO = 1_000_000n

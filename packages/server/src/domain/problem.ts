@@ -1,10 +1,9 @@
-/** A problem of a run, as operators read it. */
 import type { RunProblem } from '@tacho/contract/operator/run-problem.ts'
 import { problemOf } from '@tacho/contract/problem.ts'
 import type { ProblemEvent } from '../storage/events.ts'
 import { isoTime } from './run.ts'
 
-/** A removed payload does not say why any more. */
+/** A removed payload no longer says why. */
 export function toRunProblem({ eventId, eventType, label, time, payload, problem }: ProblemEvent): RunProblem {
   const told = problemOf({ eventType, label, payload: JSON.parse(payload) as Record<string, unknown> })
   return {

@@ -1,4 +1,4 @@
-/** Which prompt version an event names, and what went wrong in it. Source: decision "Prompt results" in docs/decisions. */
+/** Source: decision "Prompt results" in docs/decisions. */
 import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { HELD_BACK } from '@tacho/contract/problem.ts'
 import type { ProblemKind } from '@tacho/contract/words.ts'

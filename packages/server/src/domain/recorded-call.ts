@@ -1,4 +1,4 @@
-/** A recorded tool call as the client's policies saw it. Source: decision "Payload conventions" in docs/decisions. */
+/** As the client's policies saw it. Source: decision "Payload conventions" in docs/decisions. */
 import type { Facts } from '@tacho/policy/variables.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'
 import { isUuid } from '../storage/uuid.ts'
@@ -29,7 +29,7 @@ export function recordedCall(payload: string): RecordedCall {
   }
 }
 
-/** `now` is the time of the call, which the client used for its decision. */
+/** `now` is the time of the call, because the client decided by it. */
 export function factsOf(row: ToolCallRow, call: RecordedCall, usage: RunUsage): Facts {
   return {
     // An input that is not an object has the wrong type: conditions that use it fail, as they do in the client.

@@ -2,10 +2,10 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 
-/** Names that clients use; OpenTelemetry's is an attribute of the resource. */
+/** OpenTelemetry's name is an attribute of the resource. */
 const RELEASES = ['release', 'agentVersion', 'appVersion', 'serviceVersion']
 
-/** Of a stored payload; empty: retention removed it. */
+/** Empty: retention removed the payload. */
 export function releaseIn(payload: string): string | null {
   return payload === '' ? null : releaseOf(JSON.parse(payload) as Payload)
 }

@@ -1,6 +1,6 @@
 /**
- * A run as one HTML file. Walks the timeline twice: first without payloads, because the tree and the sentence about what
- * is left out come first; then with payloads, one page at a time and only when the reader wants more.
+ * Walks the timeline twice: first without payloads, because the tree and the list of omissions come first; then with
+ * payloads, reading the next page only when the reader wants more.
  */
 import { barsOf, extentOf } from '@tacho/contract/bars.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -13,7 +13,7 @@ type Reads = Pick<Storage, 'listEventRows' | 'listEvents'>
 const ROWS_PER_PAGE = 1_000
 const PAYLOADS_PER_PAGE = 200
 const PAYLOAD_PAGE_BYTES = 1_048_576
-/** The file is passed on in pieces of about this size, which take a millisecond or two. */
+/** A piece takes a millisecond or two. */
 const PIECE_CHARS = 16_384
 
 export async function* runFileText(storage: Reads, environmentId: string, file: RunFile): AsyncGenerator<string> {
@@ -51,7 +51,7 @@ async function readRows(storage: Reads, environmentId: string, run: string): Pro
 
 const placeOf = (row: EventRowRead | undefined) => (row === undefined ? null : { time: row.time, seq: row.seq })
 
-/** How many of the first rows have payloads of at most that size together. */
+/** The first rows whose payloads together have at most that size. */
 function rowsWithin(rows: readonly EventRowRead[], bytesMax: number): number {
   let bytes = 0
   const at = rows.findIndex(({ payloadBytes }) => (bytes += payloadBytes) > bytesMax)
@@ -78,7 +78,7 @@ function stepsOf(rows: readonly EventRowRead[]): Step[] {
   })
 }
 
-/** The place of each of these rows that is still there, with its payload. */
+/** For rows that are still there. */
 async function* payloadsOf(
   storage: Reads,
   environmentId: string,

@@ -1,4 +1,4 @@
-/** The style of a run's file, in the colours of the console. The page has no other, and no style attributes. */
+/** The console's colours. The page has no other style, and no style attributes. */
 export const RUN_PAGE_STYLE = `
 :root { color-scheme: light dark; --page: light-dark(#fff, #0d0e11); --raised: light-dark(#f7f7f8, #16181d);
   --line: light-dark(#e4e5e9, #282a31); --ink: light-dark(#16181d, #eceef2); --soft: light-dark(#555a65, #a3a8b3);

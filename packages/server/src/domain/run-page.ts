@@ -24,7 +24,7 @@ export interface RunFile {
   writtenAt: number
 }
 
-/** Where a step is drawn: its place and width are parts of the whole run. Times in milliseconds. */
+/** Place and width are parts of the whole run. Times in milliseconds. */
 export interface Step {
   row: EventRowRead
   depth: number
@@ -37,11 +37,11 @@ export interface Step {
 /** No script, no frame, nothing from elsewhere, and no style but this one. */
 export const RUN_PAGE_POLICY = `default-src 'none'; style-src 'sha256-${hash('sha256', RUN_PAGE_STYLE, 'base64')}'; base-uri 'none'; form-action 'none'`
 
-/** Indenting a deep payload makes it longer: at most by this factor. */
+/** Indenting makes a deep payload longer: at most by this factor. */
 const INDENTED_MOST = 3
 const FACT_CHARS = 200
 
-/** Everything above the first step. `shown`: how many events the file has, and how many of them with payloads. */
+/** `shown` counts the events in the file, and those with payloads. */
 export function pageStart(file: RunFile, shown: { events: number; payloads: number }): string {
   const { run, issues, approvals } = file
   const title = `Run ${run.runId}: ${run.status}`
@@ -115,7 +115,7 @@ export function pageEnd({ run, writtenAt, hasPayloads }: RunFile): string {
 `.text
 }
 
-/** A file without payloads has the class and the place of the error, not its message. */
+/** Without payloads, the file has the class and place of the error, but not its message. */
 function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
   const why = whyEnded(
     hasPayloads || run.failure === null ? run : { ...run, failure: { ...run.failure, message: null } },
@@ -123,7 +123,7 @@ function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
   return why === null ? html`` : html`<p class="why"><span aria-hidden="true">✕ </span><bdi>${why}</bdi></p> `
 }
 
-/** One sentence for each thing that the file does not have. */
+/** One sentence for each omission. */
 function leftOut(
   { run, hasPayloads, issues, approvals }: RunFile,
   shown: { events: number; payloads: number },
@@ -216,7 +216,6 @@ function approvalHtml(approval: OperatorApproval): Html {
 
 const HASH_DIGITS = 16
 
-/** The facts of an event that follow the conventions of payloads, in a line. */
 function factLine({ eventType, label }: EventRowRead, data: Record<string, unknown>): Html[] {
   const text = (name: string) =>
     typeof data[name] === 'string' ? [data[name].slice(0, FACT_CHARS).toWellFormed()] : []
@@ -239,7 +238,6 @@ function number(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: 9 })
 }
 
-/** `2026-11-22 11:33:13.123 UTC` */
 function timeText(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)} UTC`
 }

@@ -1,4 +1,3 @@
-/** Computes what runs had used at positions of their timelines, moving forward only. */
 import type { RunStepRow } from '../storage/simulations.ts'
 import type { RunUsage } from './recorded-call.ts'
 import { toUsage, usageOf } from './usage.ts'
@@ -20,7 +19,7 @@ interface Followed {
 export interface RunUsages {
   add(run: string, steps: RunStepRow[]): void
   forget(runs: string[]): void
-  /** Usage of the run before that position. Ask for positions of a run in timeline order. */
+  /** Ask for positions of a run in timeline order. */
   before(run: string, place: Place): RunUsage
 }
 

@@ -14,7 +14,7 @@ import { toCompleteness } from './completeness.ts'
 import { NANOS, toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
-/** In the interface only an outcome ends a run. */
+/** Only an outcome ends a run in the interface. */
 export function toRun(row: RunRow): Run {
   return {
     id: row.id,
@@ -87,16 +87,14 @@ function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'po
   return { tools: tool, models: model, policyIds: policy, promptVersionIds: prompt }
 }
 
-/**
- * An event without its payload. Its internal id is derived from the run and the client's event id, so it is not stored.
- */
+/** The internal id is derived from the run and the client's event id, so it is not stored. */
 export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
   const latency = row.latencyMicros === null ? null : row.latencyMicros / 1_000
   const cost = row.costNanos === null ? null : row.costNanos / NANOS
   return { ...eventFields(run, row), latency, tokens: row.tokens, cost, payloadBytes: row.payloadBytes }
 }
 
-/** JSON text of a read event. Splices in the payload text, because encoding it again would change it. */
+/** Splices in the payload's text, because encoding it again would change it. */
 export function eventJson(run: RunRow, row: StoredEvent, times = EACH, estimate?: EstimateFields): string {
   const lost = row.payloadBytes === 0 ? ',"payloadRemoved":true' : row.payloadDamaged ? ',"payloadDamaged":true' : ''
   const fields = JSON.stringify({ ...eventFields(run, row, times), ...estimate }).slice(0, -1)
@@ -127,7 +125,7 @@ export function nullableIsoTime(milliseconds: number | null): string | null {
 
 const EACH = { sent: isoTime, received: isoTime }
 
-/** Formats many times that are close together and reuses their common prefix. */
+/** Reuses the common prefix of times that are close together. */
 function isoTimes(): typeof isoTime {
   let second = Number.NaN
   let text = ''

@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
 
-/** One invalid field. `path` is a JSON Pointer; `message` completes a sentence that starts with the field's name. */
+/** `path` is a JSON Pointer; `message` completes a sentence that starts with the field's name. */
 export interface SchemaFault {
   path: string
   message: string
@@ -9,7 +9,7 @@ export interface SchemaFault {
 
 export const FAULTS_MAX = 8
 
-/** Longer lists of allowed values fill a line; the documentation has them. */
+/** Longer lists would fill a line; the documentation has them. */
 const ENUM_VALUES_MAX = 12
 
 export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidationError[]): SchemaFault[] {
@@ -74,7 +74,7 @@ function isNumeric({ type }: Part): boolean {
   return [type].flat().some((name) => name === 'integer' || name === 'number')
 }
 
-/** The requirement of a number schema: `a whole number between 1 and 100`. */
+/** As in `a whole number between 1 and 100`. */
 export function numberOf({ type, minimum, maximum }: { type?: unknown; minimum?: unknown; maximum?: unknown }): string {
   const noun = [type].flat().includes('integer') ? 'a whole number' : 'a number'
   if (typeof minimum === 'number' && typeof maximum === 'number') return `${noun} between ${minimum} and ${maximum}`

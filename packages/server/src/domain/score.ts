@@ -1,4 +1,4 @@
-/** What a SCORE event says, and the read shapes of scores. Source: decision "Scores" in docs/decisions. */
+/** Source: decision "Scores" in docs/decisions. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/operator/score.ts'
 import { SCORE_NAME_PATTERN } from '@tacho/contract/words.ts'
@@ -14,7 +14,7 @@ export function scoreOf(eventType: string, payload: Payload): NewScore | null {
   return eventType === 'SCORE' && scoreFaults(payload).length === 0 ? readScore(payload) : null
 }
 
-/** Why a SCORE is none: fields and rules, never a value. */
+/** Names fields and rules, never a value. */
 export function scoreFaults({ name, value, targetEventId, author }: Payload): string[] {
   const faults: string[] = []
   if (!isText(name, LIMITS.scoreNameChars) || !NAME.test(name)) {
@@ -46,7 +46,7 @@ function readScore({ name, value, comment, targetEventId, author }: Payload): Ne
   }
 }
 
-/** Null: it is none. */
+/** Null: not a value of a score. */
 export function valueOf(value: unknown): ScoreValue | null {
   if (typeof value === 'boolean') return { kind: 'BOOLEAN', number: value ? 1 : 0, category: null }
   if (typeof value === 'number') {
@@ -68,8 +68,6 @@ function cut(text: string, codePoints: number): string {
     .join('')
 }
 
-// --- read shapes
-
 export function toScore(row: ScoreRow): Score {
   const { id, eventId, name, comment, authorKind, authorId, authorName, scoredAt, sentAs, importedAt } = row
   return {
@@ -89,7 +87,6 @@ function toValue({ kind, number, category }: Pick<ScoreRow, 'kind' | 'number' | 
   return category ?? (kind === 'BOOLEAN' ? number === 1 : (number ?? 0))
 }
 
-/** One entry for each name. */
 export function toScoreSums(rows: readonly ScoreSumRow[]): ScoreSum[] {
   return [...Map.groupBy(rows, ({ name }) => name)].map(([name, some]) => {
     const { runs = 0, numbers = 0, total = 0 } = some[0] ?? {}

@@ -1,6 +1,6 @@
 /**
- * The failures among the events of a run. An error that passes from a tool through its step to the end of the run is one
- * failure: it is counted at the most precise event that tells it.
+ * An error that passes from a tool through its step to the end of the run is one failure. It counts at the most precise
+ * event that tells it.
  */
 import { failureOf, type Failure } from '@tacho/contract/failure.ts'
 import type { StoredEvent } from '../storage/events.ts'
@@ -22,14 +22,14 @@ export interface ToldFailure extends FailedEvent {
   isBare: boolean
 }
 
-/** Whether the failure counts here. `told`: all failures that the events of the run tell. */
+/** `told` has all failures of the run's events. */
 export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boolean {
   if (ofPolicy(one)) return false
   if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)
   return !told.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
 }
 
-/** From the most precise on. */
+/** The most precise first. */
 const RANKS = ['TOOL_CALL', 'LLM_CALL', 'ERROR', 'AGENT_STEP', 'AGENT_END', 'SESSION_OUTCOME']
 const KINDS = new Map<string, FailureKind>([
   ['TOOL_CALL', 'TOOL_FAILED'],
@@ -71,7 +71,7 @@ function parsed(json: string): Payload | null {
 
 const MESSAGE_CHARS = 1_000
 
-/** The lines after the first one too: validation errors name the field there. */
+/** Validation errors name the field after the first line. */
 function wholeMessage(payload: Payload, { message }: Failure): string | null {
   if (message === null || message.endsWith('…')) return message
   const { exception, error } = payload
@@ -89,7 +89,7 @@ function withoutStack(text: string): string {
   return text.slice(0, Math.min(text.length, ...ends))
 }
 
-/** A policy stopped the call. Clients report that as TOOL_BLOCKED. */
+/** Clients report a call that a policy stopped as TOOL_BLOCKED. */
 function ofPolicy({ failure: { error } }: ToldFailure): boolean {
   return [error, ...error.causes].some(({ type }) => type?.split('.').at(-1) === 'ToolBlockedError')
 }
@@ -104,10 +104,10 @@ function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
     : false
 }
 
-/** A shorter text may be in any message. */
+/** Any message may contain a shorter text. */
 const QUOTED_CHARS = 8
 
-/** Whether the error, or one of its causes, is the other one. */
+/** The error, or one of its causes, is the other one. */
 function repeats({ error }: SeenFailure, { error: other }: SeenFailure): boolean {
   return [error, ...error.causes].some(({ type, message }) => {
     if (other.message === null) return other.type !== null && message === null && type === other.type

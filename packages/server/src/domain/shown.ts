@@ -1,4 +1,4 @@
-/** Builds what the APIs show from rows of the store, by name, so that no other column is shown. */
+/** Rows become what the APIs show, by name, so that no other column is shown. */
 import { isoTime } from './run.ts'
 
 export function pick<Row extends object, Name extends keyof Row>(row: Row, ...names: Name[]): Pick<Row, Name> {
@@ -7,7 +7,6 @@ export function pick<Row extends object, Name extends keyof Row>(row: Row, ...na
 
 type Iso<Time> = Time extends number ? string : null
 
-/** Times as texts; null stays null. */
 export function isoOf<Name extends string, Row extends Record<Name, number | null>>(
   row: Row,
   ...names: Name[]

@@ -1,4 +1,3 @@
-/** What Slack sends when a person presses a button, and what the server tells that person. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Decision } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -23,7 +22,7 @@ export interface SlackSignature {
   signature: string
 }
 
-/** The headers of a signature that can be valid at `now`; null if it cannot. */
+/** Null if the headers cannot be valid at `now`. */
 export function slackSignatureOf(
   { timestamp, signature }: Record<keyof SlackSignature, unknown>,
   now: number,
@@ -51,7 +50,7 @@ const slackId = Type.String({ minLength: 1, maxLength: ID_CHARS })
 const Names = Type.Object({ id: slackId, domain: Type.Optional(Type.String()), name: Type.Optional(Type.String()) })
 const Pressed = Type.Object({
   type: Type.Literal('block_actions'),
-  /** Null, if the app belongs to a whole organization; then the organization is named. */
+  /** Null if the app belongs to a whole organization, which is then named. */
   team: Type.Optional(Type.Union([Names, Type.Null()])),
   enterprise: Type.Optional(Type.Union([Names, Type.Null()])),
   user: Type.Object({ id: slackId, username: Type.Optional(Type.String()), name: Type.Optional(Type.String()) }),
@@ -99,12 +98,12 @@ function nameOf(text = ''): string {
   return isStorableText(text) ? Array.from(text).slice(0, NAME_CHARS).join('') : ''
 }
 
-/** The one-time link. The code follows the #, which browsers never send to a server. The console has the page. */
+/** The code follows the #, which browsers never send to a server. */
 export function slackLinkAddress(place: string, webhookId: string, code: string): string {
   return `${place}/slack-link#${webhookId}.${code}`
 }
 
-/** A message that only the person who pressed sees. */
+/** Only the person who pressed sees it. */
 export function onlyForThem(text: string): object {
   return { response_type: 'ephemeral', replace_original: false, text }
 }
@@ -122,14 +121,14 @@ const STATES: Record<ApprovalRow['status'], string> = {
   EXPIRED: 'expired undecided',
 }
 
-/** What somebody reads who pressed too late. */
+/** After a press that came too late. */
 export function refusedText({ status, deciderName, importedAt }: ApprovalRow): string {
   if (importedAt !== null) return 'Nothing was changed: the request was imported, and no client waits for it.'
   const who = deciderName === null ? '' : ` by ${slackText(deciderName, NAME_CHARS)}`
   return `Nothing was changed: the request ${STATES[status]}${who} before.`
 }
 
-/** The message that takes the place of the one with the buttons. */
+/** Replaces the message with the buttons. */
 export function outcomeMessage(row: ApprovalRow, agentName: string | null, place: WebhookPlace | null): object {
   const type = row.status === 'EXPIRED' ? 'approval.expired' : 'approval.decided'
   const data = approvalData(row, agentName)

@@ -1,7 +1,7 @@
-/** What is wrong with a text that is not storable, after the name of its field. */
+/** Follows the name of a field. */
 export const UNSTORABLE = 'contains NUL or is not well-formed Unicode'
 
-/** Whether every store keeps the text unchanged: no NUL, and well-formed (no lone surrogates). */
+/** Every store keeps such a text unchanged: no NUL, no lone surrogates. */
 export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }

@@ -1,4 +1,4 @@
-/** Which tool an event calls or holds back, by the conventions of payloads. Source: decision "Usage by tool and session". */
+/** Source: decision "Usage by tool and session". */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ToolUse } from '../storage/events.ts'
 import { problemKind } from './prompt-use.ts'

@@ -1,4 +1,4 @@
-/** What an event says about its run, by the conventions of payloads. Source: decision "Filters of runs". */
+/** Source: decision "Filters of runs". */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { PromptUse } from '../storage/events.ts'
 import { traitLine, type TraitKind } from '../storage/traits.ts'

@@ -1,6 +1,4 @@
-/**
- * Computes what an event adds to its run's usage and how it ends the run. Source: decision "Runs" in docs/decisions.
- */
+/** Source: decision "Runs" in docs/decisions. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
@@ -21,7 +19,7 @@ type Payload = Record<string, unknown>
 type TokenCount = keyof typeof TOKEN_NAMES
 const COUNTS: readonly TokenCount[] = ['promptTokens', 'completionTokens', 'totalTokens']
 
-/** Usage of an LLM_CALL; null for other events. Missing or out-of-range values count as zero. */
+/** Null unless it is an LLM_CALL. Missing or out-of-range values count as zero. */
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL') return null
   const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
@@ -44,7 +42,7 @@ export function latencyOf(payload: Payload): number | null {
   return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
 }
 
-/** Parts of a call's usage and cost that count as zero because they were not understood, in words for the sender. */
+/** Not understood, so they count as zero; in words for the sender. */
 export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: string[] } {
   return {
     usage: (usage ?? null) === null ? [] : uncountedTokens(usage),
@@ -64,20 +62,20 @@ function uncountedTokens(usage: unknown): string[] {
     .map((name) => `usage/${name} must be ${TOKEN_RANGE}`)
 }
 
-/** The status that a SESSION_OUTCOME closes its run with; null for other events and statuses. */
+/** Null for other events and statuses. */
 export function outcomeOf(eventType: string, payload: Payload): RunOutcome | null {
   const status = payload['status']
   if (eventType !== 'SESSION_OUTCOME' || typeof status !== 'string' || status === 'RUNNING') return null
   return RUN_STATUSES.find((known): known is RunOutcome => known === status) ?? null
 }
 
-/** Usage as in the interface. The stored cost is an integer of 1e-9 units, so sums are exact in any order. */
+/** The stored cost is an integer of 1e-9 units, so sums are exact in any order. */
 export function toUsage(sums: Omit<NewUsage, 'model' | 'uncosted'>): Usage {
   const { promptTokens, completionTokens, totalTokens } = sums
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
 }
 
-/** Three digits tell more than is known. */
+/** More digits would tell more than is known. */
 const toMs = (latency: number) => Number(latency.toPrecision(3))
 
 export function toLatency(row: LatencyRow | null): Latency {

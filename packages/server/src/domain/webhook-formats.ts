@@ -1,6 +1,6 @@
 /**
- * Messages for services that people read: Slack, Microsoft Teams and PagerDuty. One description, one shape for each service.
- * Texts of clients stay text: no service reads markup, mentions or links in them, and what does not show is an escape.
+ * For services that people read: Slack, Microsoft Teams and PagerDuty. Texts of clients stay text: no service reads
+ * markup, mentions or links in them, and invisible characters are escapes.
  */
 import { money } from '@tacho/contract/format.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
@@ -8,7 +8,7 @@ import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
 import { isMoney } from './alert.ts'
 import { isoTime } from './run.ts'
 
-/** Where it happened, for people. Null: the environment was deleted. */
+/** For people. Null: the environment was deleted. */
 export interface WebhookPlace {
   environment: string
   /** Its pages in the console. */
@@ -21,13 +21,13 @@ export interface WebhookNews {
   createdAt: number
   data: Record<string, unknown>
   place: WebhookPlace | null
-  /** Whether the webhook takes decisions: a request for approval in Slack has buttons. */
+  /** A request for approval in Slack has buttons. */
   hasButtons?: boolean
 }
 
 export interface Told {
   title: string
-  /** The client's words, or what happened in a line. */
+  /** The client's words, or one line about the event. */
   about: string | null
   facts: { label: string; text: string }[]
   url: string | null
@@ -56,7 +56,7 @@ const EVENTS = {
 } satisfies Record<WebhookEvent | 'webhook.test', EventLook>
 const LOOKS = new Map<string, EventLook>(Object.entries(EVENTS))
 
-/** Shown in this order, if the data has them. */
+/** In this order, if the data has them. */
 const SHOWN = {
   toolName: 'Tool',
   status: 'Decision',
@@ -74,7 +74,7 @@ const SHOWN = {
   percent: 'Percent of the budget',
 } as const
 
-/** The page of the console about it. Null: there is none, or the environment was deleted. */
+/** Null: there is none, or the environment was deleted. */
 export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place'>): string | null {
   if (typeof data['url'] === 'string') return data['url']
   if (place === null) return null
@@ -108,7 +108,6 @@ const warningsOf = (text: unknown): string[] => (typeof text === 'string' ? look
 
 function shown(data: Record<string, unknown>, name: string): string {
   const value = data[name]
-  // The name, and the id behind it.
   if (name === 'agentId' && typeof data['agentName'] === 'string') return `${data['agentName']} (${String(value)})`
   const isAmount = isMoney(data['kind']) && (name === 'value' || name === 'threshold')
   if (isAmount && typeof value === 'number') return money(value)
@@ -116,7 +115,6 @@ function shown(data: Record<string, unknown>, name: string): string {
 }
 
 type Shaped = Exclude<WebhookFormat, 'standard' | 'mail'>
-/** The address and the body of a message. */
 export const SHAPES: Record<Shaped, (news: WebhookNews, url: string) => { url: string; body: object }> = {
   slack: (news, url) => ({ url, body: slackMessage(news) }),
   teams: (news, url) => ({ url, body: teamsMessage(toTold(news)) }),
@@ -131,12 +129,12 @@ const FIELDS = 10
 
 /** The `action_id` of each button, whose `value` is the approval's id. */
 export const SLACK_BUTTONS = { approve: 'tacho_approve', reject: 'tacho_reject' } as const
-/** Slack's limit for the text of a question that a button asks is 300. */
+/** Slack allows 300 for the question of a button. */
 const QUESTION_CHARS = 250
 
 export function slackMessage(news: WebhookNews): object {
   const { title, about, facts, url } = toTold(news)
-  // Verbatim: Slack makes no links and mentions of names in it.
+  // Verbatim: Slack makes no links or mentions of names in it.
   const section = (text: string) => ({ type: 'mrkdwn', text, verbatim: true })
   const fields = facts.slice(0, FIELDS).map(({ label, text }) => section(`*${label}*\n${slackText(text, FIELD_CHARS)}`))
   return {
@@ -184,11 +182,11 @@ export function cut(text: string, chars: number): string {
   return all.length <= chars ? text : `${all.slice(0, chars - 1).join('')}…`
 }
 
-/** Teams takes 28 kB, and a card that it cannot read not at all. */
+/** Teams takes 28 kB, and rejects a card that it cannot read. */
 const CARD_TEXT_CHARS = 2_000
 const CARD_FACT_CHARS = 500
 
-/** An adaptive card for a workflow of Teams. Text runs have no markup; facts and text blocks would read links in them. */
+/** Text runs have no markup; facts and text blocks would show links. */
 function teamsMessage({ title, about, facts, url }: Told): object {
   const run = (text: string, look: object = {}) => ({ type: 'TextRun', text, ...look })
   const line = (...inlines: object[]) => ({ type: 'RichTextBlock', inlines })
@@ -213,14 +211,14 @@ const SUMMARY_CHARS = 1_024
 const DEDUP_CHARS = 255
 const DETAIL_CHARS = 2_000
 
-/** Why a webhook with this format cannot have this address, to append to the field name; null if it can. */
+/** To append to the field name; null if the address fits. */
 export function addressFault(format: WebhookFormat, url: string): string | null {
   if (format !== 'pagerduty') return null
   if (URL.parse(url)?.searchParams.get(ROUTING_KEY)) return null
   return `must end with ?${ROUTING_KEY}= and the integration key of the service in PagerDuty`
 }
 
-/** An event for the Events API, version 2. The integration key is in the webhook's address and moves to the body. */
+/** Events API, version 2. The integration key in the webhook's address moves to the body. */
 function pagerDutyEvent(news: WebhookNews, given: string): { url: string; body: object } {
   const { type, data, place } = news
   const { title, about, facts, url: page } = toTold(news)
@@ -247,7 +245,7 @@ function pagerDutyEvent(news: WebhookNews, given: string): { url: string; body: 
   return { url: address.href, body }
 }
 
-/** What the event is about, the same when it begins and when it is over. */
+/** The same when it begins and when it is over. */
 function subjectOf({ id, data }: WebhookNews): string {
   const { approvalId, issueId, alertId, percent } = data
   const subject = approvalId ?? issueId ?? (data['runStatus'] === undefined ? alertId : data['id'])

@@ -1,4 +1,4 @@
-/** Builds webhook messages, signed according to Standard Webhooks. */
+/** Signed according to Standard Webhooks. */
 import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
@@ -11,7 +11,7 @@ import { consolePageOf, SHAPES, type WebhookNews, type WebhookPlace } from './we
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 const SECOND_MS = 1_000
-/** Delays before the second and later attempts, in milliseconds; about a day in total. */
+/** Before the second and later attempts; about a day in total. */
 const DELAYS_MS = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200].map((seconds) => seconds * SECOND_MS)
 
 /** `whsec_` and base64 (Standard Webhooks, "Secret"). */
@@ -36,7 +36,7 @@ export function newsOf({ webhook, delivery }: DeliveryOrder, place: WebhookPlace
   return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
 }
 
-/** Builds the request of a delivery, signed at `now` with the secret and, while it is valid, the previous secret. */
+/** Also signed with the previous secret while it is valid. */
 export function webhookMessage(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,
@@ -67,7 +67,7 @@ export function webhookMessage(
   }
 }
 
-/** `base`: where people reach the server. `showsUrl`: with path and query, which often contain a secret; otherwise only the origin. */
+/** `base`: where people reach the server. Without `showsUrl` only the origin: path and query often contain a secret. */
 export function toWebhook(row: WebhookRow, base: string, showsUrl = true): Webhook {
   const { environmentId, id: webhookId, signingSecret } = row
   const path = SLACK_PATH.replace('{environmentId}', environmentId).replace('{webhookId}', webhookId)

@@ -27,7 +27,7 @@ const RUNS_LISTED = 500
 const LEAST_SAVED = 200
 /** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
 const PATIENCE = { sqlite: 4, postgres: 10 } as const
-/** Compressed bytes after which a slice takes no further run. */
+/** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
 const SLICE_BYTES = 2 * 1_048_576
 
 export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: PackOptions): Job {

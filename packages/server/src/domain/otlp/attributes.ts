@@ -1,12 +1,12 @@
-/** Attributes of OpenTelemetry as JSON. Each convention takes the attributes it knows; the rest stays in the payload. */
+/** Each convention takes the attributes it knows; the rest stays in the payload. */
 import type { AnyValue, KeyValue } from './otlp_pb.ts'
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 export type JsonObject = { [name: string]: Json }
 
-/** A JSON text that may be deeper stays a text, because a payload can have 200 levels. protobuf allows 100. */
+/** A deeper JSON text stays a text, because a payload can have 200 levels. protobuf allows 100. */
 const LEVELS_MAX = 64
-/** Lists are flattened into names such as `llm.input_messages.0.message.role`. */
+/** Conventions flatten lists into names such as `llm.input_messages.0.message.role`. */
 const LIST_ITEMS_MAX = 10_000
 
 /** OpenTelemetry's own limit is 128, unless a client sets another. */
@@ -22,7 +22,7 @@ export class Attributes {
     this.dropped = pairs.length - kept.length
   }
 
-  /** The value of the first of these names that has one; null counts as missing. */
+  /** The first of these names that has a value; null counts as missing. */
   peek(...names: string[]): Json | undefined {
     for (const name of names) {
       const value = this.#left.get(name)
@@ -31,7 +31,7 @@ export class Attributes {
     return undefined
   }
 
-  /** Like `peek`, but takes all names with this value, because conventions often repeat each other. */
+  /** Also takes the other names with this value, because conventions often repeat each other. */
   take(...names: string[]): Json | undefined {
     const found = this.peek(...names)
     if (found !== undefined) for (const name of names) if (this.#left.get(name) === found) this.#left.delete(name)
@@ -55,7 +55,7 @@ export class Attributes {
     return found === undefined ? undefined : parsed(found)
   }
 
-  /** The value made of all names that start with `prefix` and a dot. Numbers in the names are positions in lists. */
+  /** All names that start with `prefix` and a dot. Numbers in them are positions in lists. */
   takeTree(prefix: string): Json | undefined {
     const start = `${prefix}.`
     let root: Branch | undefined
@@ -80,7 +80,7 @@ export class Attributes {
 
 type Branch = Map<string, Branch | { leaf: Json }>
 
-/** Returns whether the value could be placed. */
+/** False if the value could not be placed. */
 function place(root: Branch, path: string[], value: Json): boolean {
   if (path.length > LEVELS_MAX) return false
   const last = path.pop() ?? ''
@@ -106,7 +106,7 @@ function grown(branch: Branch): Json {
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value)
 }
 
-/** A value of OTLP as JSON. Integers beyond 2^53, infinities and NaN become texts, bytes base64. */
+/** Integers beyond 2^53, infinities and NaN become texts, bytes base64. */
 export function plainValue(given: AnyValue | undefined): Json {
   const value = given?.value
   switch (value?.case) {
@@ -130,7 +130,7 @@ export function plainValue(given: AnyValue | undefined): Json {
   }
 }
 
-/** The parsed list or object of a JSON text. Any other value is returned unchanged. */
+/** Only lists and objects; any other value is returned unchanged. */
 export function parsed(value: Json): Json {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || levelsOf(value) > LEVELS_MAX) return value
   try {
@@ -140,7 +140,7 @@ export function parsed(value: Json): Json {
   }
 }
 
-/** An upper bound of the levels of a JSON text: brackets inside strings count too. */
+/** An upper bound: brackets inside strings count too. */
 function levelsOf(text: string): number {
   let [level, most] = [0, 0]
   for (let at = 0; at < text.length; at++) {

@@ -1,4 +1,4 @@
-/** Log records of coding agents: Claude Code (`claude_code.*`) and Codex (`codex.*`). docs/otlp.md */
+/** Claude Code (`claude_code.*`) and Codex (`codex.*`). docs/otlp.md */
 import { type Attributes, set, textOf, type Json, type JsonObject } from './attributes.ts'
 
 export interface AgentRecord {
@@ -45,7 +45,7 @@ const step = (name: string, attributes: Attributes): AgentRecord => ({
   payload: set({ latency: takeNumber(attributes, 'duration_ms') }),
 })
 
-/** A failed request is an error; one that succeeded is a step. */
+/** A request that succeeded is a step. */
 function failed(name: string, attributes: Attributes): AgentRecord {
   const message = attributes.takeText('error', 'error.message')
   const status = Number(attributes.peek('http.response.status_code') ?? 0)
@@ -64,7 +64,7 @@ function failed(name: string, attributes: Attributes): AgentRecord {
 function modelCall(attributes: Attributes): AgentRecord {
   const take = (...names: string[]) => takeNumber(attributes, ...names)
   const model = attributes.takeText('model')
-  // Claude Code counts tokens of the cache apart, Codex among the others.
+  // Claude Code counts cached tokens apart, Codex among the others.
   const apart = [take('cache_read_tokens'), take('cache_creation_tokens')]
   const fresh = take('input_tokens')
   const promptTokens = take('input_token_count') ?? (fresh === undefined ? undefined : sum(fresh, ...apart))
@@ -104,7 +104,7 @@ function toolResult(attributes: Attributes): AgentRecord {
 
 const ALLOWED = new Set(['accept', 'approved', 'approved_for_session', 'approved_execpolicy_amendment'])
 
-/** The decision of the agent's own rules or its user, not of a policy here. */
+/** By the agent's own rules or its user, not by a policy here. */
 function toolDecision(attributes: Attributes): AgentRecord {
   const toolName = attributes.takeText('tool_name')
   const decision = attributes.takeText('decision')
@@ -124,7 +124,7 @@ function callOf(attributes: Attributes): Record<string, Json | undefined> {
 
 const sum = (...numbers: (number | undefined)[]) => numbers.reduce<number>((total, next) => total + (next ?? 0), 0)
 
-/** Both send some numbers as texts. */
+/** Both agents send some numbers as texts. */
 function takeNumber(attributes: Attributes, ...names: string[]): number | undefined {
   const found = attributes.peek(...names)
   const number = typeof found === 'number' ? found : Number(textOf(found) ?? Number.NaN)

@@ -1,4 +1,4 @@
-/** Validates the spans or log records of one OTLP request, each on its own, as events of a batch. */
+/** Each span or log record on its own, as events of a batch. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { judgeItems, type JudgeContext, type JudgedBatch } from '../event.ts'
 import { logEvents } from './log-event.ts'
@@ -13,9 +13,9 @@ export interface JudgedTelemetry {
   ok: true
   batch: JudgedBatch
   itemOf: number[]
-  /** Whether the first events must be stored before the others. */
+  /** The first events must be stored before the others. */
   namesAgent: boolean
-  /** Spans or records that cannot be decoded, or have no valid ids. */
+  /** They cannot be decoded, or have no valid ids. */
   unreadable: number
 }
 
@@ -45,7 +45,7 @@ export function judgeTelemetry(
   const batch = judgeItems(
     events,
     (index) => {
-      // Beyond the bound nothing is stored, so nothing more is made.
+      // Nothing beyond the bound is stored.
       const payload = payloadBytes > LIMITS.otlpPayloadBytes ? {} : (events[index]?.payload ?? {})
       const json = shortenedJson(payload, LIMITS.payloadBytes)
       payloadBytes += json.length
@@ -67,8 +67,8 @@ export function judgeTelemetry(
 }
 
 /**
- * A run belongs to the agent of its first stored event. Spans end before the span of their agent does, so the spans that name
- * an agent come first, the outermost before those inside it.
+ * A run belongs to the agent of its first stored event. Spans end before the span of their agent, so spans that name an
+ * agent come first, outermost first.
  */
 function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] {
   const [named, others] = [true, false].map((names) => made.filter(({ event }) => event.namesAgent === names))

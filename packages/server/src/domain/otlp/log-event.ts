@@ -1,4 +1,4 @@
-/** A log record as one event. docs/otlp.md */
+/** docs/otlp.md */
 import { toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
 import { fit } from '@tacho/contract/fit.ts'
@@ -10,7 +10,7 @@ import { LogRecordSchema, type LogRecord } from './otlp_pb.ts'
 import type { Sent } from './read-request.ts'
 import { envelopeOf, hex, millis, type OtlpEvent } from './span-event.ts'
 
-/** ERROR and FATAL (OpenTelemetry logs data model, severity number). */
+/** ERROR and FATAL in OpenTelemetry's logs data model. */
 const SEVERITY_ERROR = 17
 
 /** Null if the record cannot be read. Empty if it adds nothing to its run. */
@@ -19,7 +19,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   const attributes = new Attributes(record.attributes)
   const body = record.body === undefined ? undefined : plainValue(record.body)
   const traceId = hex(record.traceId)
-  // Before the messages, which take the remaining attributes.
+  // The messages below take the remaining attributes.
   const { sessionId, runId, ...envelope } = envelopeOf(attributes, resource, traceId)
   const agentName = agentRecordName(attributes, body)
   const told = agentName === null ? logRecord(record, attributes, body) : agentRecord(agentName, attributes)
@@ -28,7 +28,7 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   return [
     {
       ...envelope,
-      // A conversation without traces is one run. The session of a coding agent is one run even with traces.
+      // A conversation without traces is one run. A coding agent's session is one run even with traces.
       runId: (agentName !== null && runId === traceId ? sessionId : undefined) ?? (runId || sessionId || ''),
       ...(sessionId === undefined ? {} : { sessionId }),
       eventId: `log-${idOf(record, resource.attributes, scope)}`,
@@ -48,7 +48,6 @@ export function logEvents({ resource, scope, item: record }: Sent<LogRecord>): O
   ]
 }
 
-/** What a record of any other sender says. */
 function logRecord(record: LogRecord, attributes: Attributes, body: Json | undefined) {
   const name = record.eventName || attributes.takeText('event.name') || ''
   const isError = record.severityNumber >= SEVERITY_ERROR
@@ -66,7 +65,7 @@ function logRecord(record: LogRecord, attributes: Attributes, body: Json | undef
   return { eventType, label: name || text?.trimStart().split('\n', 1)[0] || eventType, payload }
 }
 
-/** Records have no id. A retry sends the same content from the same process, so the id is derived from both. */
+/** Records have no id. A retry sends the same content from the same process. */
 function idOf(record: LogRecord, ...sender: unknown[]): string {
   const hash = createHash('sha256').update(JSON.stringify(sender)).update(toBinary(LogRecordSchema, record))
   return hash.digest('hex').slice(0, 32)

@@ -1,10 +1,10 @@
-/** Counts the messages of a protobuf body before it is decoded: two bytes can become a message of several objects. */
+/** Counted before decoding: two bytes can become a message of several objects. */
 import type { DescMessage } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 
 export class TooMany extends Error {}
 
-/** The decoder refuses deeper ones. */
+/** The decoder refuses deeper messages. */
 const LEVELS_MAX = 100
 
 const embedded = new WeakMap<DescMessage, ReadonlyMap<number, DescMessage>>()
@@ -16,7 +16,7 @@ export class MessageCount {
     this.#left = most
   }
 
-  /** Throws TooMany if all messages counted so far are too many. What cannot be read ends the count: it is not decoded. */
+  /** Throws TooMany. The count ends at what cannot be read, which is not decoded. */
   add(bytes: Uint8Array, schema: DescMessage): void {
     try {
       this.#addWithin(bytes, schema, 0)

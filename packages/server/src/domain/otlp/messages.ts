@@ -1,6 +1,6 @@
 /**
- * Messages of models in one shape: `{ role, content, toolCalls, toolCallId }`. Reads those of the GenAI conventions (before
- * and since 1.37), OpenInference, Traceloop, the Vercel AI SDK, OpenAI, Anthropic and Gemini.
+ * `{ role, content, toolCalls, toolCallId }` from the GenAI conventions (before and since 1.37), OpenInference,
+ * Traceloop, the Vercel AI SDK, OpenAI, Anthropic and Gemini.
  */
 import { isObject, parsed, set, textOf, type Attributes, type Json, type JsonObject } from './attributes.ts'
 
@@ -21,7 +21,7 @@ export function inputMessages(attributes: Attributes): Json[] | undefined {
   return [set({ role: 'system', ...contentOf(Array.isArray(system) ? system : [system]) }), ...(messages ?? [])]
 }
 
-/** The model's answer: one message, or a list of several; undefined if it was not recorded. */
+/** One message, or a list of several; undefined if not recorded. */
 export function outputOf(attributes: Attributes): Json | undefined {
   const answers = listOf(
     attributes.takeJson('gen_ai.output.messages'),
@@ -45,7 +45,7 @@ function vercelAnswer(attributes: Attributes): Json | undefined {
   return set({ role: 'assistant', content: text ?? object, toolCalls })
 }
 
-/** The first recorded one, as messages. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
+/** The first recorded one. `ai.prompt` is an object with `system`, `prompt` or `messages`. */
 function listOf(...found: (Json | undefined)[]): Json[] | undefined {
   const first = found.find((value) => value !== undefined)
   if (first === undefined) return undefined
@@ -64,7 +64,7 @@ function listOf(...found: (Json | undefined)[]): Json[] | undefined {
   ]
 }
 
-/** Results of several tools in one message become a message each. */
+/** Several results of tools in one message become a message each. */
 function messagesOf(given: Json): JsonObject[] {
   if (!isObject(given)) return [{ content: given }]
   const message = isObject(given['message']) ? given['message'] : given
@@ -86,10 +86,7 @@ function messagesOf(given: Json): JsonObject[] {
   return [...(results ?? []), shaped]
 }
 
-/**
- * If all parts are texts, they become one text. Calls and results of tools are taken out of the list; other parts stay
- * unchanged.
- */
+/** Parts that are all texts become one text. Calls and results of tools leave the list; other parts stay unchanged. */
 function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json[]; results?: JsonObject[] } {
   const toolCalls: Json[] = []
   const results: JsonObject[] = []
@@ -125,7 +122,7 @@ function textPart(part: Json, type: string | undefined): string | undefined {
   return textOf(part['text'] ?? part['content'])
 }
 
-/** `{ id, name, arguments }` of a call of any convention. */
+/** As `{ id, name, arguments }`, from any convention. */
 function toolCall(given: Json): Json {
   if (!isObject(given)) return given
   const call = [given['tool_call'], given['functionCall'], given].find(isObject) ?? given
@@ -138,7 +135,7 @@ function toolCall(given: Json): Json {
   })
 }
 
-/** The message of a span event or log of the GenAI conventions before 1.37; null for any other. */
+/** GenAI conventions before 1.37; null for any other event. */
 export function eventMessage(
   name: string,
   attributes: Attributes,

@@ -1,6 +1,6 @@
 /**
- * Reads the body of an OTLP/HTTP request, in protobuf or JSON, into its spans or log records. Only the groups around them are
- * read as a whole: a span that cannot be decoded costs nothing but itself.
+ * Only the groups around spans or log records are read as a whole: a span that cannot be decoded costs nothing but
+ * itself.
  */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
@@ -14,14 +14,14 @@ import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecor
 
 export type Encoding = 'protobuf' | 'json'
 
-/** One span or log record with what it shares with others; `item` is null if it cannot be decoded. */
+/** `item` is null if it cannot be decoded. */
 export interface Sent<Item> {
   resource: Resource
   scope: JsonObject | undefined
   item: Item | null
 }
 
-/** The process that sent it. Read once, because every one of its spans repeats it. */
+/** The sending process. Read once, because every one of its spans repeats it. */
 export interface Resource {
   attributes: JsonObject
   service: string | undefined
@@ -30,7 +30,7 @@ export interface Resource {
   sessionId: string | undefined
 }
 
-/** The items of a request; or `malformed`, or `too_many` if it has more than LIMITS.otlpItems or LIMITS.otlpValues. */
+/** `too_many`: more than LIMITS.otlpItems or LIMITS.otlpValues. */
 export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many'
 
 export function readSpans(body: Uint8Array, encoding: Encoding): Read<Span> {
@@ -45,7 +45,7 @@ export function readLogs(body: Uint8Array, encoding: Encoding): Read<LogRecord> 
     : readJson(body, ['resourceLogs', 'scopeLogs', 'logRecords'], LogRecordSchema)
 }
 
-/** Null if it cannot be decoded. What threw may quote the body, and payloads stay out of replies. */
+/** Null if it cannot be decoded. The error may quote the body, which must stay out of replies. */
 function decoded<T>(decode: () => T): T | null {
   try {
     return decode()
@@ -62,7 +62,7 @@ function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
   }
 }
 
-/** Field numbers of opentelemetry-proto: the same in traces and logs, in a request, its groups and their scopes. */
+/** Field numbers of opentelemetry-proto: the same for traces and logs, in a request, its groups and their scopes. */
 const FIRST = 1
 const SECOND = 2
 
@@ -90,7 +90,7 @@ function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Sche
 
 const KNOWN = { readUnknownFields: false }
 
-/** The bytes of embedded messages, by field number. */
+/** Embedded messages, by field number. */
 function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
   const found = new Map<number, Uint8Array[]>()
   const reader = new BinaryReader(bytes)
@@ -102,7 +102,7 @@ function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
     }
     const messages = found.get(field) ?? []
     found.set(field, messages)
-    // Millions of empty ones fit in a body.
+    // Millions of empty messages fit in a body.
     if (messages.push(reader.bytes()) > LIMITS.otlpItems) throw new TooMany()
   }
   return found
@@ -148,7 +148,7 @@ function json<Schema extends DescMessage>(schema: Schema, given: unknown): Messa
 }
 
 const IDS = ['traceId', 'spanId', 'parentSpanId'] as const
-/** Some clients send the name of the code instead of its number. */
+/** Some clients send the code's name instead of its number. */
 const STATUS_CODES = new Map<unknown, number>([
   ['STATUS_CODE_UNSET', 0],
   ['STATUS_CODE_OK', 1],
@@ -160,7 +160,7 @@ function withBinaryIds(given: Record<string, unknown>): Record<string, unknown> 
   for (const name of IDS) {
     const id = item[name]
     if (typeof id !== 'string') continue
-    // Buffer would read only the digits before the first other character.
+    // Buffer would stop silently at the first other character.
     if (!/^([0-9a-f]{2})*$/i.test(id)) throw new Error('An id is not in hex')
     item[name] = Buffer.from(id, 'hex').toString('base64')
   }
@@ -195,14 +195,14 @@ function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined): Reso
   return {
     service: text('service.name', LIMITS.textChars),
     instance: text('service.instance.id', LIMITS.clientIdChars),
-    // One too many: a cut id could be that of another run, so the event is rejected.
+    // One too many: a cut id could be another run's, so the event is rejected.
     runId: text('tacho.run.id', LIMITS.runIdChars + 1),
     sessionId: text('session.id', LIMITS.textChars + 1),
     attributes: repeated(attributes.rest() ?? {}),
   }
 }
 
-/** The attributes that fit, and how many did not. */
+/** With the number of attributes that did not fit. */
 function repeated(attributes: JsonObject): JsonObject {
   const kept: [string, Json][] = []
   let room = RESOURCE_BYTES

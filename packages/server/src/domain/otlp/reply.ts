@@ -1,4 +1,3 @@
-/** The protobuf reply to an OTLP request. */
 import { create, toBinary } from '@bufbuild/protobuf'
 import { ReplySchema } from './otlp_pb.ts'
 

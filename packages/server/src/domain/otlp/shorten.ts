@@ -1,10 +1,10 @@
-/** Shortens a payload that is too large, in a marked way: its texts first, then whole members. */
+/** Cuts texts first, then whole members, and marks what was cut. */
 import { isObject, type Json, type JsonObject } from './attributes.ts'
 
-/** Texts are cut to these lengths in turn, before whole members are cut. Few, because each costs a walk. */
+/** Tried in turn before whole members are cut. Few, because each costs a walk. */
 const TEXT_CHARS = [16_384, 1_024, 256]
 
-/** JSON of at most `maxBytes`. What was cut says so, and the payload has `tachoShortened` with its size before. */
+/** `tachoShortened` has the size before. */
 export function shortenedJson(payload: JsonObject, maxBytes: number): string {
   const whole = JSON.stringify(payload)
   const originalBytes = Buffer.byteLength(whole)
@@ -19,7 +19,7 @@ export function shortenedJson(payload: JsonObject, maxBytes: number): string {
   return JSON.stringify({ ...withoutLastMembers(shorter, maxBytes - Buffer.byteLength(JSON.stringify(mark))), ...mark })
 }
 
-/** The members that fit, from the first on; a sentence stands for each of the others. */
+/** A sentence stands for each member that does not fit. */
 function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
   const members = Object.entries(payload)
   let room = maxBytes - members.length * MEMBER_MARK_BYTES
@@ -36,7 +36,7 @@ function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
   )
 }
 
-/** Room for the name of a member, which the mapping chooses, and for the sentence. */
+/** For the name, which the mapping chooses, and the sentence. */
 const MEMBER_MARK_BYTES = 64
 
 function cutTexts(value: Json, chars: number): Json {

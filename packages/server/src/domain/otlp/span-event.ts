@@ -1,4 +1,4 @@
-/** A span becomes one event at its start. The root of a trace also becomes the outcome of the run. See docs/otlp.md. */
+/** One event at the span's start. The root of a trace also becomes the outcome of the run. docs/otlp.md */
 import { fit } from '@tacho/contract/fit.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { hasAtMost } from '../text.ts'
@@ -7,7 +7,7 @@ import { eventMessage, inputMessages, oneOrAll, outputOf } from './messages.ts'
 import type { Link, Span } from './otlp_pb.ts'
 import type { Resource, Sent } from './read-request.ts'
 
-/** An event as in the batch endpoint. Its texts can still exceed a limit. */
+/** As in the batch endpoint. Its texts can still exceed a limit. */
 export interface OtlpEvent {
   eventId: string
   clientId: string
@@ -15,7 +15,7 @@ export interface OtlpEvent {
   sessionId?: string
   agentId?: string
   agentName: string
-  /** True: the span itself names the agent. False: its process does. */
+  /** True: the span names the agent. False: its process does. */
   namesAgent: boolean
   eventType: string
   label: string
@@ -32,13 +32,13 @@ const STATUS_ERROR = 2
 
 /** Null if the span cannot be read. */
 export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] | null {
-  // An id of another size, or of zeros, is invalid (W3C Trace Context).
+  // Ids of another size, or of zeros, are invalid (W3C Trace Context).
   if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return null
   if (hex(span.traceId) === '' || hex(span.spanId) === '') return null
   const attributes = new Attributes(span.attributes)
   const { error, events, messages, answers } = readEvents(span, attributes)
   const startedAt = millis(span.startTimeUnixNano)
-  // A span without an end, or with an end before its start, takes no time.
+  // Without an end, or with an end before its start, it takes no time.
   const nanos = span.endTimeUnixNano > span.startTimeUnixNano ? span.endTimeUnixNano - span.startTimeUnixNano : 0n
   const endedAt = millis(span.startTimeUnixNano + nanos)
   const spanId = hex(span.spanId)
@@ -81,7 +81,7 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
   return [event, outcome]
 }
 
-/** The fields that events and log records of a trace share. A text over its limit stays among the attributes. */
+/** Shared by spans and log records. A text over its limit stays among the attributes. */
 export function envelopeOf(attributes: Attributes, resource: Resource, traceId: string) {
   const named = (max: number, ...names: string[]): string | undefined => {
     const text = attributes.text(...names)
@@ -239,7 +239,7 @@ function usageOf(attributes: Attributes): JsonObject | undefined {
   return Object.keys(usage).length === 0 ? undefined : usage
 }
 
-/** Splits the events of a span: the exception of a failure, the messages of a model, and all others, unchanged. */
+/** Exceptions, messages of a model, and all others, unchanged. */
 function readEvents(span: Span, attributes: Attributes) {
   const messages: Json[] = []
   const answers: Json[] = []
@@ -268,10 +268,10 @@ function readEvents(span: Span, attributes: Attributes) {
   return { error, events: some(events), messages, answers }
 }
 
-/** OpenTelemetry's own limit for events and for links is 128, unless a client sets another. */
+/** OpenTelemetry's own limit is 128, unless a client sets another. */
 const EVENTS_MAX = 1_000
 
-/** How many of each were too many, and left out. */
+/** Counts of those beyond the limits. */
 function droppedFrom({ events, links }: Span, attributes: Attributes): JsonObject | undefined {
   const tooMany = (list: readonly unknown[]) => Math.max(0, list.length - EVENTS_MAX) || undefined
   const dropped = set({ attributes: attributes.dropped || undefined, events: tooMany(events), links: tooMany(links) })
