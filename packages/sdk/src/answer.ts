@@ -1,7 +1,6 @@
-/** What an answer means for each of the items that were sent. Pure. */
 import type { HttpResult, Reply } from './http.ts'
 
-/** Judges each item separately; an item in neither was accepted. */
+/** An item in neither was accepted. */
 export interface Judged {
   readonly kind: 'judged'
   readonly retry: ReadonlySet<string>
@@ -11,11 +10,10 @@ export interface Judged {
 
 export type Verdict =
   | Judged
-  /** Send all events again later. */
   | { readonly kind: 'retry'; readonly retryAfter: string | null; readonly why: string }
-  /** The whole batch was too large or not understood. Smaller batches show which event is at fault. */
+  /** Smaller batches show which event is at fault. */
   | { readonly kind: 'split'; readonly why: string }
-  /** The service refuses the key. Ask again after a long time. */
+  /** Ask again after a long time. */
   | { readonly kind: 'stop'; readonly reason: KeyRefusal }
 
 export type KeyRefusal = 'unauthorized' | 'forbidden'
@@ -28,11 +26,11 @@ export function verdictOf(result: HttpResult, ids: readonly string[], judged: ty
   const reason = keyRefusal(result)
   if (reason) return { kind: 'stop', reason }
   if (status === 400 || status === 413) return { kind: 'split', why: `status ${status}` }
-  // 429 and 5xx are temporary. Any other status means a wrong address or a proxy, which an operator can fix.
+  // Another status means a wrong address or a proxy, which an operator can fix.
   return retry(result, `status ${status}`)
 }
 
-/** Only Tacho's own answer says something about the key: proxies and firewalls answer 401 and 403 too. */
+/** Only Tacho's own answer counts: proxies and firewalls answer 401 and 403 too. */
 export function keyRefusal({
   status,
   header,
@@ -51,7 +49,6 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
 /** The usual answer costs no look-up of any id. */
 export const ACCEPTED = { kind: 'judged', retry: new Set(), rejected: new Map() } as const satisfies Judged
 
-/** The answer to a batch of events. */
 export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const { accepted, retryableEventIds, rejectedEventIds, rejections } = json as Record<string, unknown>
@@ -65,7 +62,7 @@ export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | u
   // Only ids of this batch: an answer may hold any others.
   for (const id of eventIds) if (refused.has(id) && !retry.has(id)) rejected.set(id, codes.get(id) ?? 'rejected')
   const unnamed = eventIds.filter((id) => !retry.has(id) && !rejected.has(id))
-  // The counts do not add up: some events were not stored, and the answer does not say which.
+  // Some events were not stored, and the answer does not say which.
   if ((accepted as number) < unnamed.length) for (const id of unnamed) retry.add(id)
   return { kind: 'judged', retry, rejected }
 }

@@ -1,6 +1,6 @@
 import type { QueuedItem } from './queue.ts'
 
-/** The body of a batch, in pieces. Once for each recorder, an event says what was dropped before. */
+/** In pieces. Once for each recorder, an event says what was dropped before. */
 export function piecesOf(batch: readonly QueuedItem[]): string[] {
   const told = new Set()
   const pieces: string[] = []

@@ -1,15 +1,15 @@
-/** Card and account numbers in texts: recognised by their checksums, however they are grouped. Loaded if enabled. */
+/** Recognised by their checksums, however they are grouped. Loaded if enabled. */
 
 import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
 export interface NumberForm {
-  /** Matches a sequence of digit groups that may contain a number of this form. */
+  /** May contain a number of this form. */
   readonly run: RegExp
   /** How the first group of a number begins. */
   readonly start: RegExp
   readonly minChars: number
   readonly maxChars: number
-  /** Judges a number without separators. */
+  /** Gets a number without separators. */
   readonly isValid: (number: string) => boolean
   readonly mark: string
 }
@@ -32,7 +32,7 @@ export const IBAN: NumberForm = {
   mark: '[masked:iban]',
 }
 
-/** Masks every number that begins and ends with a group, the longest first: other digits may stand beside it. */
+/** A number begins and ends with a group; the longest first, because other digits may stand beside it. */
 export function maskNumbers(text: string, form: NumberForm): string {
   return text.replace(form.run, (run) => {
     let masked = ''
@@ -60,7 +60,7 @@ function endOfNumber(run: string, start: number, { minChars, maxChars, isValid }
   return end
 }
 
-/** 0 to 35 for a digit or a letter, as in base 36; undefined for anything else. */
+/** As in base 36; undefined for anything but a digit or a letter. */
 function valueOf(text: string, at: number): number | undefined {
   const code = text.charCodeAt(at)
   if (code >= 48 && code <= 57) return code - 48

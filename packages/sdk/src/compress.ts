@@ -1,9 +1,7 @@
-/** Compresses request bodies if the runtime can. */
-
 /** A smaller body fits into a few packets, so compression saves nothing. */
 const WORTH_BYTES = 4_096
 
-/** A text in pieces as gzip; undefined if compression is not possible or not worthwhile. */
+/** Undefined if compression is not possible or not worthwhile. */
 export async function gzip(pieces: string[]): Promise<Uint8Array | undefined> {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
   if (length < WORTH_BYTES || typeof CompressionStream === 'undefined') return undefined

@@ -1,4 +1,4 @@
-/** What a client needs to control agents. Loaded on first use, so that a client that only records stays small. */
+/** Loaded on first use, so that a client that only records stays small. */
 import { host as hostProcess } from '#process'
 import type { ConfigurationOptions } from './configuration/options.ts'
 import { ConfigurationSource } from './configuration/source.ts'

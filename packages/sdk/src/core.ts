@@ -1,4 +1,4 @@
-/** Everything a client consists of, built once from its options. It does not hold the key; `request` does. */
+/** Holds no key; `request` does. */
 import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery.ts'
 import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
@@ -22,33 +22,32 @@ import { createIds, type Ids } from './uuid.ts'
 import type { Writing } from './writing.ts'
 
 export interface Core {
-  /** A copy of what the host gave. */
   readonly options: TachoOptions
   readonly settings: Settings
   readonly runtime: Runtime
   readonly ids: Ids
   /** Sends one request, with the key. */
   readonly request: Request
-  /** Ends requests under way, which would keep the process running. Approvals have a signal of their own. */
+  /** Requests under way would keep the process running. Approvals have a signal of their own. */
   readonly endRequests: () => void
   readonly diagnostics: Diagnostics
-  /** Masks and bounds. Await `prepared` first. */
+  /** Await `prepared` first. */
   readonly writing: () => Writing
   readonly prepared: Promise<unknown> | undefined
-  /** A payload as recorded: reduced to metadata if configured; masked and bounded when it is written. */
+  /** Reduced to metadata if configured; masked and bounded when it is written. */
   readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
   readonly sender: Sender
-  /** Runs that the end of the process ends: not those that another process continues. */
+  /** The process's end ends them: not those that another process continues. */
   readonly openRuns: Map<Endable, OpenRun>
   readonly usages: RunUsages
-  /** States of runs that another process may continue, or this one again. */
+  /** Another process may continue these, or this one again. */
   readonly sharedStates: SharedStates
-  /** Delivers before it returns, within a bound: for a process that ends. */
+  /** Delivers before it returns, within a bound. */
   readonly deliverNow: (timeoutMs: number) => void
-  /** Records one event of a run. Never throws and never waits. Returns the event's id; undefined if it was dropped. */
+  /** Never throws and never waits. Undefined if the event was dropped. */
   readonly record: (scope: RunScope | undefined, draft: Draft | (() => Draft)) => string | undefined
-  /** Records what someone says of a run. `isLate`: not by a recorder of the run, so its event has no number. */
+  /** `isLate`: not by a recorder of the run, so its event has no number. */
   readonly score: (
     scope: RunScope,
     name: unknown,
@@ -56,23 +55,23 @@ export interface Core {
     given: unknown,
     isLate?: boolean,
   ) => string | undefined
-  /** MAC of a text under the key and the address: a file on disk counts only for them, and only unchanged. */
+  /** MAC under the key and the address: a file on disk counts only for them, and only unchanged. */
   readonly sign: (text: string) => Promise<string>
-  /** Called with each recorded event before masking, for detectors. */
+  /** Called before masking, for detectors. */
   readonly observers: Set<Observer>
-  /** Resolves when the spool, if any, is open and has returned the events it kept. */
+  /** When the spool, if any, has returned the events it kept. */
   readonly opened: Promise<unknown>
 }
 
-/** The part of a run that the end of the process needs. */
+/** The end of the process needs only this. */
 export interface Endable {
   fail(status: 'FAILED' | 'CANCELLED', failure: Failure): void
 }
 
-/** `own`: inside the callback of `run`. `started`: by `startRun`, whose end may follow elsewhere. */
+/** `started`: by `startRun`, whose end may follow elsewhere. */
 export type OpenRun = 'own' | 'started'
 
-/** Only where a part could not be loaded. */
+/** For a part that could not be loaded. */
 const FAILED: Writing = {
   isChecked: undefined,
   payload: () => '{"masked":"[masked:error]"}',
@@ -96,7 +95,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const send: Fetch = (url, init) => outside(() => untraced(() => fetch(url, asBody(init))))
   const connection = { baseUrl: settings.baseUrl, fetch: send, timer: runtime.timer, isNode: hostProcess !== undefined }
   let rotating: RotatingKey | undefined
-  /** The key, if it is a function's. */
+  /** Undefined for a fixed key. */
   const rotatingKey = async (): Promise<RotatingKey | undefined> => {
     if (typeof apiKey === 'string') return undefined
     const { createRotatingKey } = await import('./rotating-key.ts')
@@ -128,12 +127,12 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
   const sender = new Sender({ ...settings, ...ofEvents }, deliver, runtime, diagnostics)
   const prepared = written ? undefined : prepare()
   const observers = new Set<Observer>()
-  // From the beginning, because usage before the run's first guarded call counts too.
+  // Usage before the run's first guarded call counts too.
   const usages = createRunUsages({ observers, runtime })
   let isHandedOver = false
   if (!settings.enabled) sender.close('disabled')
 
-  /** A draft may be a function: getters of the host's values can throw, and then the event counts as failed. */
+  /** Getters of the host's values can throw. With a draft from a function, the event then counts as failed. */
   function record(scope: RunScope | undefined, given: Draft | (() => Draft)): string | undefined {
     diagnostics.count('recorded')
     if (!scope) {
@@ -211,7 +210,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     return current?.scope === scope ? current.span : scope.span
   }
 
-  /** All record calls before the flush share one promise. */
+  /** Record calls before the flush share one promise. */
   function handOver(waitUntil: (promise: Promise<unknown>) => void): void {
     isHandedOver = true
     const delivered = new Promise<void>((resolve) => runtime.soon(resolve)).then(() => {
@@ -288,7 +287,7 @@ function annotated(
   ])
 }
 
-/** A copy, so that no getter of the host runs later. Options that cannot be read disable the client. */
+/** A copy, so that no getter of the host runs later. Unreadable options disable the client. */
 function plainOptions(given: TachoOptions): TachoOptions {
   return readSafely(() => ({ ...given }), { enabled: false })
 }
@@ -298,7 +297,6 @@ export function attempt(act: () => void): void {
   readSafely(act, undefined)
 }
 
-/** Environment variables, if the runtime has any. */
 function environment(): Record<string, string | undefined> {
   type Host = { process?: { env?: Record<string, string | undefined> } }
   return readSafely(() => (globalThis as Host).process?.env ?? {}, {})

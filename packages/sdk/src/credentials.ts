@@ -1,4 +1,4 @@
-/** Recognises credentials by the name of their field, by their form, and by an assignment such as `password=…` in a text. */
+/** By the name of a field, by form, and by an assignment such as `password=…` in a text. */
 
 /** Parts of names that are secret anywhere in a name. SECRET_NAME also looks at whole names and their ends. */
 const PARTS =
@@ -96,7 +96,7 @@ const ELEMENT = /(?:<!)?[^<]{1,9999}(?=<\/)/y
 /** Assigned, but no secret. */
 const HARMLESS = /^(?:true|false|null|undefined)$/
 
-/** Masks assigned values. `kindOf` judges names. Takes each match once, so its time is linear. */
+/** `kindOf` judges names. Takes each match once, so its time is linear. */
 export function maskAssignments(text: string, kindOf: (name: string) => NameKind): string {
   let masked = ''
   let done = 0
@@ -127,7 +127,7 @@ function valueAt(pattern: RegExp, text: string, index: number): RegExpExecArray 
   return pattern.exec(text)
 }
 
-/** A number, perhaps as a text or at the beginning of one. */
+/** Also as a text, or at the beginning of one. */
 export function isCount(value: unknown): boolean {
   return typeof value === 'number' || (typeof value === 'string' && /^\d[\d.,]*(?!\w)/.test(value))
 }

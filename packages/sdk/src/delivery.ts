@@ -1,4 +1,4 @@
-/** Sends one batch. Loaded with the first one. */
+/** Loaded with the first batch. */
 import { verdictOf, type Verdict } from './answer.ts'
 import { piecesOf } from './batch.ts'
 import { gzip } from './compress.ts'

@@ -1,4 +1,4 @@
-/** Copies what a host passes, so that later changes have no effect. */
+/** Later changes by the host have no effect. */
 import { readSafely } from './json.ts'
 import { LIMITS } from './limits.ts'
 
@@ -6,7 +6,7 @@ import { LIMITS } from './limits.ts'
 const ROOM = 16_777_216
 const VALUE = 256
 
-/** A copy of plain JSON and Dates; any other value itself. */
+/** Copies plain JSON and Dates; returns any other value itself. */
 export function detached(value: unknown): unknown {
   return readSafely(() => copyPlain(value), value)
 }

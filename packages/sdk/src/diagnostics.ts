@@ -1,4 +1,3 @@
-/** What the SDK reports about itself: counters of events, and messages about problems. */
 import type { Runtime } from './runtime.ts'
 
 export type DiagnosticLevel = 'info' | 'warning' | 'error'

@@ -1,8 +1,8 @@
-/** Finds JSON that stands in other text: objects, lists, and texts that encode one of them. */
+/** JSON inside other text: objects, lists, and texts that encode one of them. */
 
 const BEGIN = /[[{](?=\s{0,99}(?:\\{0,15}"|[[{]))|"(?=\s{0,99}\\{0,15}["[{])/g
 const ENCODED = /"(?:[^"\\]|\\[^])*"/y
-/** How often each character may be read, on average: brackets that are never closed are read again and again. */
+/** Reads of each character, on average: brackets that are never closed are read again and again. */
 const READS = 8
 
 /**
@@ -31,7 +31,7 @@ function endOfEncoded(text: string, start: number): number {
   return ENCODED.test(text) ? ENCODED.lastIndex : 0
 }
 
-/** After the bracket that closes the first one; 0 if none does. Each of its quotes has as many backslashes as the first. */
+/** After the closing bracket; 0 if there is none. Each of its quotes has as many backslashes as the first. */
 function endOfNested(text: string, start: number): number {
   const first = text.indexOf('"', start)
   const slashes = slashesBefore(text, first)
@@ -57,7 +57,7 @@ function slashesBefore(text: string, at: number): number {
 
 const LITERAL = /"(?:[^"\\]|\\[^])*"/g
 
-/** `source`, as it is written, with the texts that differ between two values. A value of another shape is written anew. */
+/** Changes only the texts that differ between the two values. A value of another shape is written anew. */
 export function rewritten(source: string, before: string, after: string): string {
   if (before === after) return source
   const [written, old, changed] = [source, before, after].map((text) => text.match(LITERAL) ?? [])

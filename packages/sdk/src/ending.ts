@@ -1,10 +1,9 @@
-/** When the work of a call ends. Generators, streams and lazy thenables, such as query builders, work only after they are returned. */
+/** Generators, streams and lazy thenables, such as query builders, work only after they are returned. */
 import { readSafely } from './json.ts'
 
 export type Failure = { readonly error: unknown }
 /** The work closes when the promise, if any, resolves. `isCancelled`: its reader left. */
 export type End = (failure?: Failure, isCancelled?: boolean) => Promise<unknown> | void
-/** Runs the work in its context. */
 export type Within = <R>(act: () => R) => R
 type Method = (...given: unknown[]) => unknown
 type Work = Record<string, unknown>
@@ -14,7 +13,7 @@ const THEN = 'then'
 /** Of any realm. Other methods may begin lazy work: OpenAI's promises read the answer when they are awaited. */
 const NATIVE_THEN = /^function then\(\) \{\s*\[native code\]/
 
-/** Calls `act` in its context, and returns or throws what it does. Calls `end` once: when the work ends. */
+/** Returns or throws what `act` does. Calls `end` once: when the work ends. */
 export function untilEnd<T>(act: () => T, within: Within, end: End): T {
   let result: T
   try {
@@ -23,7 +22,7 @@ export function untilEnd<T>(act: () => T, within: Within, end: End): T {
     void end({ error })
     throw error
   }
-  // Return the host's own object, so that the host never depends on ours.
+  // The host must never depend on an object of ours.
   const work = result as Work
   if (!readSafely(() => observeGenerator(work, within, end) || observeThen(work, within, end), false)) void end()
   return result
@@ -36,7 +35,7 @@ export function observeGenerator(given: unknown, within: Within, end: End, onIte
   return isGenerator
 }
 
-/** Whether its work may go on after it is returned: a stream, a Response, an async iterable. */
+/** Its work may go on after it is returned: a stream, a Response, an async iterable. */
 export function isStreamed(given: unknown): boolean {
   return readSafely(() => {
     const {
@@ -48,7 +47,6 @@ export function isStreamed(given: unknown): boolean {
   }, false)
 }
 
-/** Calls `end` with the last step of a generator or an iterator. */
 export function observeSteps(work: Work, within: Within, end: End, onItem?: (value: unknown) => void): void {
   const { finish, failed } = once(end)
   const settled = (step: unknown) => {
@@ -72,7 +70,7 @@ export function observeSteps(work: Work, within: Within, end: End, onItem?: (val
   }
 }
 
-/** False if it is no thenable. Otherwise waits for the host's `then`: calling it here could begin the work, or do it twice. */
+/** False if it is no thenable. Waits for the host's `then`: calling it here could begin the work, or do it twice. */
 function observeThen(work: Work, within: Within, end: End): boolean {
   const then = work?.[THEN] as Method
   if (typeof then !== 'function') return false
@@ -91,7 +89,6 @@ function observeThen(work: Work, within: Within, end: End): boolean {
   return true
 }
 
-/** `finish` calls `end` the first time. */
 export function once(end: End): { finish: End; failed(error: unknown): never } {
   let isEnded = false
   const finish: End = (...how) => {

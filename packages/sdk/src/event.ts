@@ -1,6 +1,6 @@
 /**
- * Makes an event. Its payload is captured when it is recorded, so later changes have no effect. It is masked, bounded and
- * serialised after the record call, which must not wait for that.
+ * The payload is captured when it is recorded, so later changes have no effect. It is masked, bounded and serialised
+ * later, because the record call must not wait for that.
  */
 import type { RunScope, Span } from './context.ts'
 import { LIMITS } from './limits.ts'
@@ -93,7 +93,7 @@ export function makeEvent(
   return new QueuedItem(identity, write, payload.bytes + FIELDS_BYTES)
 }
 
-/** @internal The fields that all events of a run share. */
+/** @internal */
 export function scopeJson(fields: {
   clientId: string
   runId: string

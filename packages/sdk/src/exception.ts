@@ -1,4 +1,4 @@
-/** What is recorded of the error that ended a run: its class, message, causes and stack, each bounded. */
+/** Each part is bounded. */
 import { errorText, readSafely } from './json.ts'
 import { shortenedAtWord } from './text.ts'
 
@@ -10,7 +10,7 @@ const CAUSES = 10
 /** OpenAI's and Anthropic's error has no name of its own; Next.js throws the last one when a reader leaves. */
 const ABORTS = /^(?:AbortError|APIUserAbortError|ResponseAborted)$/
 
-/** Whether the host or a user stopped the work. */
+/** The host or a user stopped the work. */
 export function isAbort(thrown: unknown): boolean {
   const names = () => [(thrown as Error).name, (thrown as Error).constructor.name]
   return readSafely(names, []).some((name) => ABORTS.test(name))
@@ -21,7 +21,7 @@ interface Facts {
   readonly message: string
 }
 
-/** Any thrown value. The causes are those of `cause` and of an AggregateError, the nearest first. */
+/** Accepts any thrown value. Causes of `cause` and of an AggregateError, the nearest first. */
 export function exceptionOf(thrown: unknown): Facts & { stack?: string; causes?: Facts[] } {
   const stack = readSafely(() => (thrown as Error).stack, undefined)
   const causes = causesOf(thrown).map(factsOf)

@@ -5,17 +5,16 @@ export type Body = string | Uint8Array | readonly string[]
 
 export interface HttpRequest {
   headers?: Record<string, string>
-  /** JSON text, perhaps in pieces, or bytes whose encoding a header names. */
+  /** JSON text, or bytes whose encoding a header names. */
   body?: Body
-  /** Covers the whole exchange, including the answer's body. */
+  /** Includes the answer's body. */
   timeoutMs: number
-  /** Ends the request early. */
   signal?: StopSignal
-  /** The SDK does not read a larger answer. */
+  /** A larger answer is not read. */
   maxReplyBytes?: number
 }
 
-/** The server answered, with any status. `json` is undefined if the body is not JSON. */
+/** Has any status. `json` is undefined if the body is not JSON. */
 export interface Reply {
   readonly kind: 'reply'
   /** The status is 200 to 299. */
@@ -25,7 +24,7 @@ export interface Reply {
   readonly json: unknown
 }
 
-/** No usable answer. The request may still have arrived. */
+/** The request may still have arrived. */
 export interface NoReply {
   readonly kind: 'no-reply'
   readonly reason: 'timeout' | 'aborted' | 'network' | 'reply_too_large'
@@ -35,7 +34,7 @@ export interface NoReply {
 
 export type HttpResult = Reply | NoReply
 
-/** Sends one request to `path` under /openapi/v1 and never throws. */
+/** `path` is under /openapi/v1. Never throws. */
 export type Request = (method: string, path: string, request: HttpRequest) => Promise<HttpResult>
 
 const REPLY_BYTES_MAX = 1_048_576
@@ -43,7 +42,7 @@ const REPLY_BYTES_MAX = 1_048_576
 function uncachedOption(isNode: boolean): { cache?: 'no-store' } {
   try {
     const option = { cache: 'no-store' } as const
-    // Node knows it, and would load all of its fetch for the question. A hook of a coding agent has no time for that.
+    // Node would load all of its fetch for the question. A hook of a coding agent has no time for that.
     if (!isNode) void new Request('a:', option)
     return option
   } catch {

@@ -1,4 +1,4 @@
-/** Issue records: detections and recoveries. Their own sender delivers them one by one. */
+/** Their own sender delivers them one by one. */
 import { ACCEPTED, verdictOf, type Verdict } from './answer.ts'
 import type { CurrentContext, RunScope } from './context.ts'
 import { createDiagnostics, type Diagnostics, type DropReason } from './diagnostics.ts'
@@ -13,7 +13,7 @@ import { byteLength, cutText, wellFormed } from './text.ts'
 import { LIMITS } from './limits.ts'
 import type { Ids } from './uuid.ts'
 
-/** @internal The part of a client that this needs. */
+/** @internal */
 export interface IssueParts {
   readonly settings: Settings
   readonly runtime: Runtime
@@ -61,7 +61,7 @@ const EVIDENCE_BYTES_MAX = 65_536
 
 /** @internal */
 export const ISSUE_BOUNDS = { maxQueuedEvents: 1_000, maxQueuedBytes: 4 * 1_048_576 }
-/** Codes of what the sender reports. It says nothing else: events tell whether the service answers. */
+/** The sender reports nothing else here: events tell whether the service answers. */
 const CODES: Readonly<Record<string, string>> = {
   event_rejected: 'issue_record_rejected',
   events_dropped: 'issue_record_dropped',
@@ -71,7 +71,7 @@ const CODES: Readonly<Record<string, string>> = {
 
 /** @internal */
 export class IssueRecords {
-  /** Resolves when the spool, if any, has returned the records it kept. */
+  /** When the spool, if any, has returned the records it kept. */
   opened: Promise<unknown> | undefined
   readonly sender: Sender
   readonly counts: Diagnostics
@@ -106,8 +106,8 @@ export class IssueRecords {
   }
 
   /**
-   * Queues one record; never throws and never waits. Returns its `clientRecordId`, the same in every attempt; undefined
-   * if the record is dropped.
+   * Never throws and never waits. The `clientRecordId` is the same in every attempt; undefined if the record is
+   * dropped.
    */
   report(scope: RunScope | undefined, report: IssueReport): string | undefined {
     this.counts.count('recorded')
@@ -124,12 +124,11 @@ export class IssueRecords {
     }
   }
 
-  /** Waits until the records are delivered, rejected or dropped, or the time is up. */
   flush(timeoutMs: number): Promise<unknown> {
     return this.sender.flush(timeoutMs)
   }
 
-  /** Keeps a serverless function running while records wait. */
+  /** A serverless function must run while records wait. */
   #handOver(): void {
     const { waitUntil, flushTimeoutMs } = this.#core.settings
     if (!waitUntil || this.#isHandedOver) return
@@ -180,7 +179,7 @@ export function isReceipt(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'recordId' in json
 }
 
-/** @internal What the answer to a record means. */
+/** @internal */
 export function receiptOf(result: HttpResult, [id = '']: readonly string[]): Verdict {
   const verdict = verdictOf(result, [], (json) => (isReceipt(json) ? ACCEPTED : undefined))
   const { status = 0 } = result as Partial<Reply>

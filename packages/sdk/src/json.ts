@@ -1,4 +1,3 @@
-/** Makes plain JSON from any value a host passes. */
 import { byteLength, shortenedAtWord } from './text.ts'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
@@ -10,7 +9,7 @@ export interface JsonText {
   readonly isCut: boolean
 }
 
-/** Limits of the slow path, which copies values that JSON.stringify must not read. */
+/** For values that JSON.stringify must not read. */
 const COPIED_VALUES = 131_072
 /** Characters and values of a payload that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
@@ -20,17 +19,16 @@ const FIELDS_MAX = 43_690
 const TEXT_MAX = 67_108_864
 const TOO_LARGE = 'too large'
 
-/** A value as it was, to be written later. */
 export interface Snapshot {
-  /** UTF-8 bytes that it holds, about as many as its JSON text. */
+  /** UTF-8, about as many as its JSON text. */
   readonly bytes: number
   write(): JsonText
 }
 
 /**
- * What an object holds now. Never throws. Texts are not copied, because they never change. Values that JSON.stringify
- * refuses or that would block the host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are
- * written at once, within bounds and with a mark in place of each lost value. `write` returns `{}` for nothing.
+ * Never throws. Texts are not copied, because they never change. Values that JSON.stringify refuses or that would block
+ * the host (cycles, BigInt, getters that throw, extreme depth and size, an own toJSON) are written at once, with a mark
+ * in place of each lost value. `write` returns `{}` for nothing.
  */
 export function snapshotOf(payload: unknown, maxLevels: number): Snapshot {
   const plain = readSafely(() => plainCopy(payload, maxLevels), undefined)
@@ -44,7 +42,7 @@ const asObject = (text: string, isCut: boolean): JsonText => ({
   isCut,
 })
 
-/** A copy that JSON.stringify writes like the original. @throws if it must not read the value. */
+/** JSON.stringify writes it like the original. @throws if it must not read the value. */
 function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes: number } {
   let room = READ_MAX
   let bytes = 0
@@ -88,7 +86,7 @@ function plainCopy(payload: unknown, maxLevels: number): { value: unknown; bytes
   return { value, bytes }
 }
 
-/** Whether JSON would show nothing of it: a Map, Headers, a Response. Not an object of the host's own class. */
+/** JSON would show nothing of a Map, Headers or a Response. An object of the host's own class is not hidden. */
 function isHidden(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return false
@@ -107,7 +105,7 @@ function markOf(value: object): string {
   return typeof size === 'number' ? `[${kind}: ${size} entries]` : `[${kind}]`
 }
 
-/** The text of a copy without what JSON cannot express, limited in depth, values and characters. */
+/** Leaves out what JSON cannot express, and limits depth, values and characters. */
 function copied(value: unknown, maxLevels: number): JsonText {
   const ancestors = new Set<object>()
   let values = 0
@@ -184,7 +182,7 @@ function copied(value: unknown, maxLevels: number): JsonText {
   return { text, isCut: values >= COPIED_VALUES || chars > READ_MAX }
 }
 
-/** The fields of a payload, at most one more than can fit. */
+/** At most one more than can fit in a payload. */
 export function fieldsOf(source: unknown): [string, unknown][] {
   const fields = Object(source) as Record<string, unknown>
   return Object.keys(fields)
@@ -192,7 +190,7 @@ export function fieldsOf(source: unknown): [string, unknown][] {
     .map((key) => [key, fields[key]])
 }
 
-/** These fields in one object; later ones win. */
+/** Later fields win. */
 export function joined(...sources: readonly unknown[]): Record<string, unknown> {
   return Object.fromEntries(sources.flatMap(fieldsOf))
 }
@@ -202,12 +200,11 @@ export function isError(value: unknown): value is Error {
   return value instanceof Error || /^(?:Error|DOMException)$/.test(kindOf(value as object))
 }
 
-/** Any thrown value as one text. */
 export function errorText(error: unknown): string {
   return readSafely(() => (isError(error) ? `${error.name}: ${error.message}` : String(error)), 'unreadable error')
 }
 
-/** What `read` returns, or `otherwise` if it throws: a getter or proxy of the host can. */
+/** Getters and proxies of the host can throw. */
 export function readSafely<T>(read: () => T, otherwise: T): T {
   try {
     return read()

@@ -1,4 +1,3 @@
-/** Loads the part that controls agents on first use. */
 import { host as hostProcess } from '#process'
 import type { ConfigurationListener, ConfigurationState } from './configuration/source.ts'
 import type { RunScope } from './context.ts'
@@ -15,7 +14,7 @@ export class LazyControl {
   readonly #options: ControlOptions
   #loading: Promise<Control> | undefined
   #isClosed = false
-  /** In a process, they take reports at once: it may end at any time. */
+  /** A process may end at any time, so they take reports at once. */
   readonly #own: IssueRecords | undefined
   /** Undefined until it was used and is loaded. */
   loaded: Control | undefined
@@ -30,7 +29,7 @@ export class LazyControl {
     return this.#own ?? this.loaded?.issues
   }
 
-  /** Rejects if the part cannot be loaded; the next call tries again. */
+  /** If the part cannot be loaded, the next call tries again. */
   load(): Promise<Control> {
     return (this.#loading ??= Promise.all([import('./control.ts'), this.#core.prepared]).then(
       ([{ createControl }]) => {
@@ -45,7 +44,7 @@ export class LazyControl {
     ))
   }
 
-  /** The same for callers that can do without; undefined if it cannot be loaded. */
+  /** Undefined if it cannot be loaded. */
   async tryLoad(): Promise<Control | undefined> {
     try {
       return await this.load()
@@ -65,12 +64,10 @@ export class LazyControl {
     }
   }
 
-  /** Whether issue records wait for delivery. */
   get hasQueued(): boolean {
     return (this.issues?.counters?.queued ?? 0) > 0
   }
 
-  /** Waits until every issue record is delivered, or the time is up. */
   async flush(timeoutMs: number): Promise<void> {
     if (this.#loading) await this.tryLoad()
     await this.issues?.flush(timeoutMs)

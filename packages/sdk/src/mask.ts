@@ -43,11 +43,11 @@ export interface MaskingOptions {
 
 /** @internal */
 export interface Mask {
-  /** Masks one text. @throws whatever `custom` throws. */
+  /** @throws whatever `custom` throws. */
   text(text: string): string
-  /** Masks JSON text. @throws whatever `custom` throws. */
+  /** @throws whatever `custom` throws. */
   json(json: string): string
-  /** Whether this JSON text may contain something to mask. False is certain. */
+  /** False is certain. */
   touches(json: string): boolean
 }
 
@@ -133,7 +133,7 @@ export function createMask(options: MaskingOptions): Mask {
     return masked
   }
 
-  /** Masks a text that encodes an object, a list, or a text with one of them; undefined for other texts. */
+  /** Undefined unless the text encodes an object, a list, or a text with one of them. */
   function maskJsonText(text: string, level: number): string | undefined {
     if (!/^\s*(?:\{[^]*\}|\[[^]*\]|"[^]*")\s*$/.test(text)) return undefined
     const value = readSafely(() => JSON.parse(text) as Json, undefined)
@@ -142,7 +142,7 @@ export function createMask(options: MaskingOptions): Mask {
     return rewritten(text, JSON.stringify(value), masked)
   }
 
-  /** The same for the inside of a text that encodes JSON: each quote has backslashes. */
+  /** For the inside of a text that encodes JSON: each quote has backslashes. */
   function maskEncoded(text: string, level: number): string | undefined {
     const inside = readSafely(() => JSON.parse(`"${text}"`) as string, undefined)
     if (inside === undefined || inside === text) return undefined

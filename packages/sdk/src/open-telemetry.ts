@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry beside the SDK, found by the API's entry in the global registry: the SDK depends on none of its packages. Each
- * function does nothing where it is missing.
+ * Found by the API's entry in the global registry, because the SDK depends on none of its packages. Without it, each
+ * function does nothing.
  */
 import { readSafely } from './json.ts'
 
@@ -27,7 +27,6 @@ const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
 const UNTRACED = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
 
-/** The span that is active here. */
 export function activeTrace(): Trace | undefined {
   const manager = managerOf()
   if (!manager) return undefined

@@ -70,7 +70,7 @@ export interface TachoOptions {
   fetch?: Fetch | undefined
 }
 
-/** @internal The checked options, with every default filled in. Holds no key. */
+/** @internal Checked, with every default. Holds no key. */
 export interface Settings {
   readonly enabled: boolean
   readonly baseUrl: string
@@ -99,7 +99,7 @@ export interface Settings {
 export interface Resolved {
   readonly settings: Settings
   readonly apiKey: GivenKey
-  /** One sentence per fault; first the ones because of which nothing is recorded. */
+  /** One sentence per fault; those that stop recording come first. */
   readonly problems: readonly string[]
 }
 
@@ -124,8 +124,8 @@ function isTexts(value: unknown): value is string[] {
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /**
- * @internal Fills in defaults. Never throws. A faulty option is reported and gets its default; a faulty privacy option gets the
- * strictest choice. Without a usable key or address the client is disabled.
+ * @internal Never throws. A faulty option is reported and gets its default; a faulty privacy option gets the strictest
+ * choice. Without a usable key or address the client is disabled.
  */
 export function resolveOptions(options: TachoOptions, environment: Environment, newId: () => string): Resolved {
   const fatal: string[] = []
@@ -216,7 +216,7 @@ function origin(value: unknown): { text: string; isLoopback: boolean } | undefin
   return readSafely(() => {
     const url = new URL(value as string)
     if (!/^https?:$/.test(url.protocol)) return undefined
-    // Keep a path before /openapi/v1, because the service may be behind a proxy.
+    // A proxy may have a path before /openapi/v1.
     return { text: `${url.origin}${url.pathname.replace(/\/+$/, '')}`, isLoopback: LOOPBACK.test(url.hostname) }
   }, undefined)
 }

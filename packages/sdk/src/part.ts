@@ -7,9 +7,9 @@ import { createScope, type Outcome, type RunOptions } from './run.ts'
 export interface Part {
   readonly core: Core
   readonly context: Context
-  /** Ends the run, if it is one of its own. `failure`: what ended it. */
+  /** Ends only a run of its own. `failure`: what ended it. */
   end(status: Outcome, failure?: Failure): void
-  /** Another process, or a later call, ends the run, if it is one of its own. */
+  /** Another process, or a later call, ends a run of its own. */
   leave(): void
 }
 

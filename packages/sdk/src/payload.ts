@@ -1,4 +1,4 @@
-/** Captures what a host records: reduced to metadata if configured. writing.ts makes its JSON text. */
+/** Reduced to metadata if configured. writing.ts makes the JSON text. */
 import { exceptionOf } from './exception.ts'
 import { errorText, fieldsOf, isError, joined, readSafely, snapshotOf } from './json.ts'
 import { LIMITS } from './limits.ts'
@@ -7,7 +7,7 @@ import type { Writing } from './writing.ts'
 
 export type Payload = Readonly<Record<string, unknown>>
 
-/** Keys whose values are not content. Prompts, messages, inputs, outputs and unknown keys are dropped. */
+/** Their values are not content. Other keys are dropped. */
 const METADATA_KEYS: ReadonlySet<string> = new Set(
   (
     'model provider latency timeToFirstOutput cost finishReason status code reasonCode attempt toolName tools ' +
@@ -15,15 +15,15 @@ const METADATA_KEYS: ReadonlySet<string> = new Set(
     'revision release detections inputProblem startEventId traceId traceSpanId'
   ).split(' '),
 )
-/** The same of a SCORE: its comment is content. */
+/** For a SCORE, whose comment is content. */
 const SCORE_KEYS: ReadonlySet<string> = new Set(['name', 'value', 'targetEventId', 'author'])
 /** A longer text counts as content under any key. */
 const METADATA_CHARS = 256
-/** @internal A payload as it was when it was captured. */
+/** @internal */
 export interface Captured {
-  /** About as many bytes as its JSON text has. */
+  /** About as many as its JSON text has. */
   readonly bytes: number
-  /** The JSON text: masked and bounded. `maxBytes`: default and most 256 KiB. Never throws. */
+  /** Masked and bounded. `maxBytes`: default and most 256 KiB. Never throws. */
   write(maxBytes?: number): string
 }
 
@@ -68,12 +68,11 @@ export function createPayloadCapture(
   }
 }
 
-/** @internal The class of an error; its message could quote content. */
+/** @internal An error's message could quote content. */
 export function nameOf(error: unknown): string {
   return readSafely(() => String((error as Error).name), 'unreadable error')
 }
 
-/** The classes of an error and of its causes. */
 function classesOf(exception: unknown): Record<string, unknown> {
   const { type, causes } = (exception ?? {}) as { type?: unknown; causes?: unknown }
   return { type, ...(Array.isArray(causes) && { causes: causes.map(classesOf) }) }
@@ -92,7 +91,7 @@ function isMetadata(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean'
 }
 
-/** The numbers of a usage object, including one level of details. */
+/** Includes one level of details. */
 function numbersOf(usage: unknown, levels = 2): Record<string, unknown> {
   const kept: [string, unknown][] = []
   for (const [key, value] of fieldsOf(usage)) {

@@ -1,4 +1,4 @@
-/** The policy engine. Loaded only when a tool is guarded or a call is decided. */
+/** Loaded only when a tool is guarded or a call is decided. */
 export { decide, type Action, type Decision, type Policy } from '@tacho/policy/decide.ts'
 export { inputHash } from '@tacho/policy/input-hash.ts'
 export type { Facts } from '@tacho/policy/variables.ts'

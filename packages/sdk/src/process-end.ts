@@ -10,21 +10,21 @@
 import type { Failure } from './ending.ts'
 
 export interface Ending {
-  /** Delivers queued events, within a bound. */
+  /** Within a bound. */
   flush(): Promise<unknown>
   hasQueued(): boolean
   readonly flushOnSignals: boolean
-  /** Ends the open runs, but those of `startRun` only if the process failed. */
+  /** Ends runs of `startRun` only if the process failed. */
   endRuns(status: 'FAILED' | 'CANCELLED', failure: Failure, isFailed: boolean): void
   /** Delivers before it returns. @param spentMs what other clients took of the time. */
   deliverNow(spentMs: number): void
-  /** So many clients are open at once that the host seems to create one for each request. */
+  /** So many open clients suggest that the host creates one for each request. */
   warn(clients: number): void
 }
 
 type Listener = ((given: unknown) => void) & { [OURS]?: true }
 
-/** The part of Node's `process` that this needs. Bun and Deno have it too. */
+/** Bun and Deno have it too. */
 interface HostProcess {
   readonly pid: number
   on(event: string, listener: Listener): unknown
@@ -34,7 +34,7 @@ interface HostProcess {
   kill(pid: number, signal: string): unknown
 }
 
-/** Marks the listeners of every copy of the SDK in this process. */
+/** Shared by every copy of the SDK in this process. */
 const OURS = Symbol.for('tacho.listener')
 const SIGNALS = ['SIGTERM', 'SIGINT']
 /** A process group and its parent may pass on the same signal. */

@@ -1,4 +1,4 @@
-/** Whether a run belongs to the sample. The hash of its id decides, so all its processes agree. */
+/** The hash of the run's id decides, so all its processes agree. */
 export function isSampled(runId: string, rate: number): boolean {
   return rate >= 1 || hash(runId) < rate * 2 ** 32
 }

@@ -1,4 +1,3 @@
-/** What a host says of a run: the payload of a SCORE. */
 import { readSafely } from './json.ts'
 import type { Payload } from './payload.ts'
 

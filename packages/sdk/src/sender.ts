@@ -37,12 +37,12 @@ export interface SenderSettings extends Bounds {
   readonly noun: string
 }
 
-/** @internal Sends a batch, within `requestTimeoutMs`. */
+/** @internal Within `requestTimeoutMs`. */
 export type Deliver = (batch: readonly QueuedItem[]) => Promise<Verdict>
 
 /** An answer this long after its timeout never comes: a frozen function lost its connection. */
 const LOST_MS = 5_000
-/** Bytes of events that are written between two turns of the host: masking more would make it wait. */
+/** Written between two turns of the host: masking more would make it wait. */
 const WRITTEN_BYTES = 262_144
 
 type State = 'idle' | 'waiting' | 'sending' | 'closed'
@@ -75,7 +75,6 @@ export class Sender {
   #notBefore = 0
   /** When the last request ended. The first event after a pause is sent at once, so that little is lost at SIGKILL. */
   #sentAt = -Infinity
-  /** Why the service refused the key the last time. */
   #refusal: KeyRefusal | undefined
   #maxBatch: number
   readonly #flushes = new Set<Flush>()
@@ -98,7 +97,6 @@ export class Sender {
     return { queued: this.#queue.held, queuedBytes: this.#queue.heldBytes }
   }
 
-  /** The number of the next event. */
   nextSequence(): number {
     return ++this.#sequence
   }
@@ -107,12 +105,12 @@ export class Sender {
     return this.#state !== 'closed'
   }
 
-  /** Stores the events in a place that outlives the process. Call it before the first one. */
+  /** Call it before the first event. */
   keepIn(keeper: Keeper): void {
     this.#keeper = keeper
   }
 
-  /** Queues an event and returns at once. True if it was queued. `isKept`: the keeper has it already. */
+  /** False if it was not queued. `isKept`: the keeper has it already. */
   add(event: QueuedItem, isKept = false): boolean {
     if (this.#state === 'closed') {
       this.#diagnostics.drop(this.#closedBy)
@@ -127,7 +125,7 @@ export class Sender {
     return !dropped.includes(event)
   }
 
-  /** Waits until every event recorded before the call is delivered, rejected or dropped, or the time is up. */
+  /** Covers events recorded before the call. */
   flush(timeoutMs: number): Promise<FlushResult> {
     const left = this.#queue.held
     return new Promise((resolve) => {
@@ -150,7 +148,7 @@ export class Sender {
     })
   }
 
-  /** Accepts no more events. Remaining events count as dropped; the spool keeps them for the next process. */
+  /** Remaining events count as dropped; the spool keeps them for the next process. */
   close(reason: DropReason = this.#refusal ?? 'closed'): void {
     if (this.#state === 'closed') return
     this.#closedBy = reason
@@ -162,7 +160,7 @@ export class Sender {
     this.#batch = []
   }
 
-  /** A batch, while the process ends: its caller blocks until it is sent. Empty if there is none. */
+  /** The process's end blocks until it is sent. Empty if there is none. */
   takeAtEnd(): QueuedItem[] {
     if (this.#state === 'closed' || this.#refusal) return []
     // The answer to a request under way comes too late. The service stores an item once.
@@ -184,7 +182,6 @@ export class Sender {
     this.#state = state
   }
 
-  /** Arms the timer for the next request, or becomes idle if the queue is empty. */
   #wait(): void {
     if (this.#queue.length === 0) return this.#enter('idle')
     const now = this.#runtime.now()
@@ -198,7 +195,6 @@ export class Sender {
     else this.#sendSoon()
   }
 
-  /** Writes and sends nothing until `resume`. */
   hold(): void {
     this.#isHeld = true
   }
@@ -209,7 +205,7 @@ export class Sender {
     if (this.#state === 'waiting') this.#wait()
   }
 
-  /** Masks and serialises queued events between two turns of the host. */
+  /** Between two turns of the host. */
   #writeSoon(): void {
     if (this.#isWriting || this.#isHeld || !this.#queue.hasDrafts) return
     this.#isWriting = true
@@ -220,7 +216,7 @@ export class Sender {
     })
   }
 
-  /** Send after the host's current code, so that a record call does not pay for the request. */
+  /** A record call must not pay for the request. */
   #sendSoon(): void {
     if (this.#isSoon) return
     this.#isSoon = true

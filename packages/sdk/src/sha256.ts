@@ -1,9 +1,9 @@
-/** SHA-256 of a text's UTF-8, in lower-case hex. */
+/** Lower-case hex of the text's UTF-8. */
 export async function sha256(text: string): Promise<string> {
   return hex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)))
 }
 
-/** HMAC-SHA-256 of a text's UTF-8, in lower-case hex. */
+/** Lower-case hex of the text's UTF-8. */
 export async function hmacSha256(key: string, text: string): Promise<string> {
   const encoder = new TextEncoder()
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

@@ -1,4 +1,4 @@
-/** Shortens a payload that is too large: first long texts, then the ends of long lists. Marks every cut. */
+/** Cuts long texts first, then the ends of long lists, and marks every cut. */
 import type { Json, JsonObject } from './json.ts'
 import { byteLength, shortened } from './text.ts'
 
@@ -12,8 +12,8 @@ const LIST_MARK_BYTES = 64
 const SUMMARY_BYTES = 160
 
 /**
- * The JSON text of `payload` in at most `maxBytes`, with the key `tachoShortened`. Its `originalBytes` is the size
- * before; `cutTexts` counts cut texts, and `cutLists` lists and objects that end early.
+ * At most `maxBytes`. In `tachoShortened`, `originalBytes` is the size before, `cutTexts` counts cut texts, and
+ * `cutLists` lists and objects that end early.
  */
 export function shorten(payload: JsonObject, originalBytes: number, maxBytes: number): string {
   const room = maxBytes - SUMMARY_BYTES
@@ -25,7 +25,7 @@ export function shorten(payload: JsonObject, originalBytes: number, maxBytes: nu
   return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"tachoShortened":${summary}}`
 }
 
-/** The JSON size of every text without quotes, and the depth of the payload. */
+/** JSON sizes of texts without quotes. */
 function measure(payload: Json): { sizes: number[]; levels: number } {
   const sizes: number[] = []
   let levels = 0
@@ -44,7 +44,7 @@ function waterLevel(sizes: readonly number[], room: number): number {
   const sorted = sizes.toSorted((a, b) => a - b)
   let left = room
   for (const [index, size] of sorted.entries()) {
-    // Cut a text only if it is longer than its share.
+    // Only a text longer than its share is cut.
     const share = Math.floor(left / (sorted.length - index))
     if (size > share) return share - TEXT_MARK_BYTES
     left -= size
@@ -63,7 +63,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
     room -= byteLength(text)
   }
 
-  /** Writes a value if all of it fits. Writes the beginning of a list or object that does not fit. */
+  /** Writes the beginning of a list or object that does not fit. */
   function value(source: Json, before: string): boolean {
     if (typeof source === 'object' && source !== null) {
       if (room < byteLength(before) + LIST_MARK_BYTES) return false
@@ -103,7 +103,7 @@ function write(payload: JsonObject, level: number, maxBytes: number) {
   return { text: parts.join(''), cutTexts, cutLists }
 }
 
-/** The beginning of a text, as JSON of at most `maxBytes` plus a mark. */
+/** As JSON of at most `maxBytes` plus a mark. */
 function cutText(text: string, maxBytes: number): string {
   let bytes = 0
   let end = 0
@@ -117,7 +117,7 @@ function cutText(text: string, maxBytes: number): string {
   return JSON.stringify(shortened(text, end))
 }
 
-/** UTF-8 bytes of a code point inside a JSON text. Payloads have no half surrogate pairs. */
+/** Inside a JSON text. Payloads have no half surrogate pairs. */
 function jsonBytes(code: number): number {
   if (code === 0x22 || code === 0x5c) return 2
   if (code < 0x20) return [8, 9, 10, 12, 13].includes(code) ? 2 : 6

@@ -1,4 +1,3 @@
-/** Keeps the queue of a sender in a spool. */
 import type { Diagnostics } from './diagnostics.ts'
 import { PROTECTED_TYPES } from './event.ts'
 import { QueuedItem, type Bounds } from './queue.ts'

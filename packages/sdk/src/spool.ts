@@ -27,15 +27,13 @@ export interface Keeper {
   close(): void
 }
 
-/** A queue that is kept. */
 export interface SpoolUser<Fields> {
-  /** Ending of its segments' names. */
   readonly suffix: string
   isOpen(): boolean
   /** Half of the queue stays free for new items. */
   hasRoom(): boolean
   keepIn(keeper: Keeper): void
-  /** The id of a line with these fields; undefined if the line is not an item. */
+  /** Undefined if the line is not an item. */
   idOf(fields: Partial<Fields>): string | undefined
   /** Queues an item that a dead process left. */
   restore(item: Restored<Fields>): void
@@ -58,9 +56,8 @@ const RECOVER_MS = 60_000
 const SEGMENT_BYTES = 1_048_576
 /** No segment is larger: its last line began before `SEGMENT_BYTES`. */
 const FILE_BYTES_MAX = 2 * SEGMENT_BYTES
-/** A segment is read in slices. */
 const SLICE_BYTES = 65_536
-/** How many of its lines are queued before the host's code runs. */
+/** Lines of a slice that are queued before the host's code runs. */
 const LINES_PER_TURN = 100
 /** How often a segment's owner shows that it is alive. */
 const HEARTBEAT_MS = 15_000
@@ -90,7 +87,7 @@ const NAME = /^[\w-]*\.\d{1,10}\.\d{1,16}\.[\w-]+$/
 /** Windows does not have it. */
 const NO_LINKS = (fs.constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0
 
-/** Stores the user's queue in the folder from now on. Resolves when the user has the items of dead processes, or is full. */
+/** Resolves when the user has the items of dead processes, or is full. */
 export async function openSpool<Fields>(folder: string, user: SpoolUser<Fields>, parts: SpoolParts): Promise<void> {
   const { runtime } = parts
   if (!user.isOpen()) return
@@ -125,7 +122,7 @@ class Spool<Fields> implements Keeper {
   #heartbeat: Timer | undefined
   #hasFailed = false
 
-  /** Creates the folder. Never throws: disk errors are reported, and recording continues without the spool. */
+  /** Never throws: disk errors are reported, and recording continues without the spool. */
   constructor(folder: string, user: SpoolUser<Fields>, parts: SpoolParts) {
     this.#folder = folder
     this.#user = user
@@ -133,7 +130,6 @@ class Spool<Fields> implements Keeper {
     this.#attempt(() => fs.mkdirSync(folder, { recursive: true, mode: 0o700 }))
   }
 
-  /** Stores an item before it is queued. */
   append({ id, json }: Kept): void {
     this.#attempt(() => {
       // The host may record its own id twice. The service keeps the first one.
@@ -149,7 +145,6 @@ class Spool<Fields> implements Keeper {
     })
   }
 
-  /** Forgets items that are delivered, rejected or dropped. */
   finish(items: readonly Kept[]): void {
     for (const { id } of items) {
       const segment = this.#segmentOf.get(id)
@@ -159,7 +154,7 @@ class Spool<Fields> implements Keeper {
     }
   }
 
-  /** The items of dead processes; undefined for a line that is not an item or is a duplicate. */
+  /** Undefined for a line that is not an item or is a duplicate. */
   *recover(): Generator<Restored<Fields> | undefined> {
     for (const name of this.#attempt(() => fs.readdirSync(this.#folder).sort()) ?? []) {
       const segment = this.#takeOver(name)
@@ -245,7 +240,7 @@ class Spool<Fields> implements Keeper {
     fs.rmSync(segment.file, { force: true })
   }
 
-  /** The segment of a dead process, now ours. Leaves everything else in the folder alone. */
+  /** Leaves everything but segments of dead processes alone. */
   #takeOver(name: string): Segment | undefined {
     const file = path.join(this.#folder, name)
     const { suffix } = this.#user
@@ -289,7 +284,7 @@ class Spool<Fields> implements Keeper {
     if (rest !== '') yield rest
   }
 
-  /** Undefined for an incomplete line: the last one of a process that died while writing. */
+  /** Undefined for an incomplete line: its process died while writing. */
   #itemOf(json: string): Restored<Fields> | undefined {
     try {
       const fields = JSON.parse(json) as Partial<Fields>
@@ -332,12 +327,11 @@ class Spool<Fields> implements Keeper {
   }
 }
 
-/** Whether this user wrote it. Anyone may write to a shared folder, and our key must not deliver that. */
+/** Anyone may write to a shared folder, and our key must not deliver that. */
 function isOurs({ uid }: fs.Stats): boolean {
   return typeof process.getuid !== 'function' || uid === process.getuid()
 }
 
-/** Whether the process in a segment's name is dead. */
 function isOrphan(name: string, ageMs: number): boolean {
   if (ageMs > STALE_MS) return true
   const [owner, pid, started] = name.split('.')

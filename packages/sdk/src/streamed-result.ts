@@ -1,4 +1,4 @@
-/** A stream, a Response or an async iterable that a run returns: the run ends when its body does. Loaded only for these. */
+/** A run ends when the body of its result does. Loaded only for streams, Responses and async iterables. */
 import { observeSteps, once, type End, type Within } from './ending.ts'
 import { readSafely } from './json.ts'
 
@@ -36,7 +36,9 @@ type Globals = Record<'ReadableStream' | 'Response', Make>
 type Iterate = (...given: unknown[]) => Record<string, unknown>
 type Iterable = Record<symbol, Iterate>
 
-/** The result for the host: itself, or the same with an observed body. Calls `end` once, at once if nothing can be observed. */
+/**
+ * Returns the result itself, or the same with an observed body. Calls `end` once, at once if nothing can be observed.
+ */
 export async function observeResult(given: unknown, within: Within, onEnd: End): Promise<unknown> {
   const { finish: end } = once(onEnd)
   const observed = readSafely(() => {
@@ -62,7 +64,7 @@ function isEventStream(given: unknown): given is EventStream {
   return typeof (given as { on?: unknown }).on === 'function'
 }
 
-/** The same stream, read no faster than the host reads. Undefined if another reader has it. */
+/** Read no faster than the host reads. Undefined if another reader has it. */
 function observedStream(stream: WebStream, within: Within, end: End): unknown {
   if (stream.locked) return undefined
   let reader: Reader | undefined

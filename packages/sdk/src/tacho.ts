@@ -337,7 +337,6 @@ export class Tacho {
     return this.#control.issues?.counters ?? null
   }
 
-  /** Scope of the current run. */
   get #scope(): RunScope | undefined {
     return this.#context?.scope
   }

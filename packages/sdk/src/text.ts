@@ -8,7 +8,7 @@ export function cutText(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`
 }
 
-/** At most this many UTF-16 units, and then how many are missing. */
+/** In UTF-16 units; then comes how many are missing. */
 export function shortened(text: string, units: number): string {
   return text.length <= units ? text : `${text.slice(0, units)}… [cut: ${text.length - units} characters]`
 }
@@ -16,7 +16,7 @@ export function shortened(text: string, units: number): string {
 /** Longer words are cut. */
 const WORD_UNITS = 256
 
-/** The same between words: masking, which follows, does not know half a credential. */
+/** Cuts between words: masking, which follows, does not know half a credential. */
 export function shortenedAtWord(text: string, units: number): string {
   if (text.length <= units) return text
   const sure = Math.max(0, units - WORD_UNITS)
@@ -34,7 +34,6 @@ type Measure = { byteLength(text: string): number }
 const buffer = (globalThis as { Buffer?: Measure }).Buffer
 const encoder = new TextEncoder()
 
-/** UTF-8 bytes of a text. */
 export const byteLength: (text: string) => number = buffer
   ? (text) => buffer.byteLength(text)
   : (text) => encoder.encode(text).byteLength

@@ -1,6 +1,6 @@
 /**
- * Writes what was captured: masked, bounded, as JSON. In Node it is there from the first call on, because a process that ends
- * writes too; elsewhere it is loaded beside the host's code.
+ * In Node it is there from the first call on, because a process that ends writes too; elsewhere it is loaded beside the
+ * host's code.
  */
 import type { Diagnostics } from './diagnostics.ts'
 import type { JsonObject, JsonText } from './json.ts'
@@ -18,9 +18,8 @@ const ESCAPE = /\\(?:u.{4}|.)/g
 export interface Writing {
   /** Resolves when numbers are checked too; before, everything like a number is masked. */
   readonly isChecked: Promise<unknown> | undefined
-  /** The JSON text of a payload. `maxBytes`: default and most 256 KiB. */
+  /** `maxBytes`: default and most 256 KiB. */
   payload(text: JsonText, maxBytes?: number): string
-  /** A short text, such as a label. */
   text(text: string): string
 }
 

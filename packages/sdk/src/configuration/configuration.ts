@@ -1,4 +1,4 @@
-/** The runtime configuration from the service, checked before use. */
+/** Checked before use. */
 import { sha256 } from '../sha256.ts'
 
 /** The deployed version of a prompt. */
@@ -43,8 +43,7 @@ const PROMPT = ['promptId', 'name', 'versionId', 'version', 'content', 'contentH
 const POLICY = ['policyId', 'name', 'version', 'condition', 'severity', 'action'] as const
 
 /**
- * @internal Checks every shape and the hash of every prompt. One fault rejects the whole configuration. Unknown fields are
- * dropped.
+ * @internal One fault, such as a wrong hash of a prompt, rejects the whole configuration. Unknown fields are dropped.
  */
 export async function checkConfiguration(given: unknown): Promise<Checked> {
   const refuse = (problem: string): Checked => ({ ok: false, problem })
@@ -84,7 +83,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** These fields, if all of them are texts. */
+/** Undefined unless all of them are texts. */
 function textsOf<Name extends string>(value: unknown, names: readonly Name[]): Record<Name, string> | undefined {
   if (!isObject(value)) return undefined
   const fields = {} as Record<Name, string>

@@ -1,4 +1,4 @@
-/** Keeps the last valid configuration in a file, for hosts that start while the service is down. */
+/** For hosts that start while the service is down. */
 import { readFileSync, statSync, utimesSync } from 'node:fs'
 
 export interface KeptConfiguration {

@@ -76,12 +76,12 @@ export class ConfigurationSource {
     return { current: this.#current, ageMs, source: this.#source }
   }
 
-  /** Starts refreshing; does nothing if already started. */
+  /** Does nothing if already started. */
   start(): Promise<void> {
     return (this.#first ??= this.#startOnce())
   }
 
-  /** Waits until a configuration is loaded, at most `timeoutMs`. True if one is loaded. */
+  /** At most `timeoutMs`. True if a configuration is loaded. */
   async ready(timeoutMs: number): Promise<boolean> {
     const started = this.start()
     if (this.#current || this.#isStopped) return this.#current !== null
@@ -91,18 +91,18 @@ export class ConfigurationSource {
     return this.#current !== null
   }
 
-  /** Refreshes, and waits for it at most `timeoutMs`. Without an answer, the loaded configuration stays in use. */
+  /** At most `timeoutMs`. Without an answer, the loaded configuration stays in use. */
   confirm(timeoutMs: number): Promise<void> {
     return this.#atMost(timeoutMs, this.refresh())
   }
 
-  /** Refreshes now. True if the service confirmed the current configuration or sent a newer one. */
+  /** True if the service confirmed the current configuration or sent a newer one. */
   refresh(): Promise<boolean> {
     if (this.#isStopped) return Promise.resolve(false)
     return (this.#loading ??= this.#loadAndSchedule())
   }
 
-  /** Calls the listener after each change. Returns a function that removes it. */
+  /** Returns a function that removes the listener. */
   onChange(listener: ConfigurationListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

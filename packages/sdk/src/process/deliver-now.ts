@@ -12,7 +12,7 @@ import { receiptOf, type IssueRecords } from '../issue-records.ts'
 import type { QueuedItem } from '../queue.ts'
 import type { Sender } from '../sender.ts'
 
-/** Sends each request and writes one line for each answer. Ends with the first failure. */
+/** One line for each answer. Ends with the first failure. */
 const PROGRAM = `
 let text = ''
 process.stdin.setEncoding('utf8').on('data', (part) => (text += part)).on('end', async () => {
@@ -52,7 +52,7 @@ export const issuesOf = new WeakMap<Sender, IssueRecords>()
 
 type Post = readonly [path: string, body: string]
 
-/** Delivers what a client has queued. Blocks at most `timeoutMs`. Never throws. */
+/** Blocks at most `timeoutMs`. Never throws. */
 export function deliverNow(sender: Sender, service: Service): void {
   const issues = issuesOf.get(sender)?.sender
   const taken = [

@@ -1,4 +1,4 @@
-/** What a client needs of its process, there from its first call on. */
+/** There from a client's first call on. */
 import { clearTimeout, setTimeout } from 'node:timers'
 import { createDiskCache } from '../configuration/disk-cache.ts'
 import { ISSUE_BOUNDS, IssueRecords, type IssueParts } from '../issue-records.ts'

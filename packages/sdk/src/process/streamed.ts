@@ -10,7 +10,7 @@ import { inOnePiece, type FetchInit } from '../runtime.ts'
 /** A smaller body costs less than its stream. */
 const WORTH_BYTES = 16_384
 
-/** The same request, with a large body as a stream of known length. */
+/** A large body becomes a stream of known length. */
 export function streamed<Init extends FetchInit>(init: Init): Init {
   const { headers } = init
   const body = init.body as Body | undefined
