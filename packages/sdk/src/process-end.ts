@@ -50,7 +50,7 @@ const listening = new Map<string, Listener>()
 let thrown: Failure | undefined
 let signalled: { readonly signal: string; readonly at: number } | undefined
 
-/** Only for hosts with a `process`. Returns a function that stops it. */
+/** Only for hosts with a `process`. The result stops it. */
 export function endRunsAtEnd(ending: Ending): () => void {
   const { process: host } = globalThis as unknown as { process: HostProcess }
   endings.add(ending)
@@ -81,7 +81,7 @@ function forget(host: HostProcess, ...events: readonly string[]): void {
   }
 }
 
-/** Clients that already had their chance. `beforeExit` comes again after each delivery, which must not loop forever. */
+/** They had their chance: `beforeExit` comes again after each delivery, which must not loop forever. */
 const flushed = new WeakSet<Ending>()
 
 function onBeforeExit(): void {
@@ -110,7 +110,7 @@ function onExit(code: unknown): void {
 
 const bySignal = (signal: string) => noted(signal, `The process was ended by ${signal}.`)
 
-/** An error of ours, whose stack would say nothing. */
+/** The stack of an error of ours would say nothing. */
 function noted(name: string, message: string): Failure {
   return { error: Object.assign(new Error(message), { name, stack: undefined }) }
 }

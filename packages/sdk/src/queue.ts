@@ -1,4 +1,4 @@
-/** Queued events, or issue records, bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
+/** Bounded in number and bytes. The oldest leave first; outcomes and policy decisions leave last. */
 import type { Recorder } from './context.ts'
 import type { DropReason } from './diagnostics.ts'
 import { byteLength } from './text.ts'
@@ -10,17 +10,16 @@ interface Identity {
   readonly recorder?: Recorder | undefined
 }
 
-/** An event as JSON in two pieces, without its last brace: joining large texts copies them. */
+/** JSON without its last brace. In two pieces, because joining large texts copies them. */
 export type Written = readonly [fields: string, payload: string]
 
 export class QueuedItem {
   /** Its `eventId` or `clientRecordId`. */
   readonly id: string
-  /** An outcome or a policy decision. Dropped only when nothing else is left. */
+  /** Dropped only when nothing else is left. */
   readonly isProtected: boolean
   /** Order of recording. */
   readonly sequence: number
-  /** How many times it was sent. */
   attempts = 0
   /** Where a loss is noted. */
   readonly recorder: Recorder | undefined
@@ -52,13 +51,12 @@ export class QueuedItem {
     return this.#written
   }
 
-  /** The event as JSON. */
   get json(): string {
     return `${this.written.join('')}}`
   }
 }
 
-/** The next event of the recorder that is sent says so. */
+/** The recorder's next event that is sent says so. */
 export function noteDrop(recorder: Recorder | undefined, reason: DropReason, now: number): void {
   if (!recorder) return
   const told = ((recorder.dropped ??= {})[reason] ??= [0, 0])
@@ -69,7 +67,6 @@ export function noteDrop(recorder: Recorder | undefined, reason: DropReason, now
 export interface Bounds {
   readonly maxQueuedEvents: number
   readonly maxQueuedBytes: number
-  /** Most items in a request. */
   readonly maxBatch: number
 }
 
@@ -77,7 +74,7 @@ export class Queue {
   readonly #bounds: Bounds
   readonly #ordinary = new Fifo()
   readonly #protected = new Fifo()
-  /** Queued events that are not written yet, oldest first. */
+  /** Oldest first. */
   readonly #drafts = new Set<QueuedItem>()
   #bytes = 0
   // Events in a request still count, because they return if it fails.
@@ -88,12 +85,12 @@ export class Queue {
     this.#bounds = bounds
   }
 
-  /** Queued events, without those taken. */
+  /** Without those taken. */
   get length(): number {
     return this.#ordinary.length + this.#protected.length
   }
 
-  /** Queued events, plus those taken and not yet finished. */
+  /** Also counts those taken and not yet finished. */
   get held(): number {
     return this.length + this.#taken
   }
@@ -102,12 +99,12 @@ export class Queue {
     return this.#bytes + this.#takenBytes
   }
 
-  /** Queued bytes, without those taken. */
+  /** Without those taken. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Adds an event. Returns the events that were dropped to make room, perhaps the new one. */
+  /** Returns what was dropped to make room, perhaps the new event. */
   add(event: QueuedItem): readonly QueuedItem[] {
     ;(event.isProtected ? this.#protected : this.#ordinary).push(event)
     this.#bytes += event.bytes
@@ -119,12 +116,12 @@ export class Queue {
     return this.#drafts.size > 0
   }
 
-  /** Whether the events of the next batch are written. */
+  /** The next batch is written. */
   get isReady(): boolean {
     return this.#drafts.size === 0 || this.length - this.#drafts.size >= this.#bounds.maxBatch
   }
 
-  /** Writes the oldest drafts, about `maxBytes` of them. Returns the events that were dropped, because drafts can grow. */
+  /** About `maxBytes` of the oldest drafts. Returns what was dropped, because drafts can grow. */
   write(maxBytes: number): readonly QueuedItem[] {
     let room = maxBytes
     for (const event of this.#drafts) {
@@ -157,7 +154,7 @@ export class Queue {
     return dropped
   }
 
-  /** Takes the oldest events, as many as fit. Each must be finished or put back. */
+  /** The oldest that fit. Each must be finished or put back. */
   take(maxEvents: number, maxBytes: number): QueuedItem[] {
     const batch: QueuedItem[] = []
     for (let bytes = 0; batch.length < maxEvents;) {
@@ -175,7 +172,6 @@ export class Queue {
     return batch
   }
 
-  /** Call it for taken events that are finished. */
   finish(events: readonly QueuedItem[]): void {
     for (const { bytes } of events) {
       this.#takenBytes -= bytes
@@ -183,7 +179,7 @@ export class Queue {
     }
   }
 
-  /** Call it for taken events that must be sent again, in the order they were taken. */
+  /** In the order they were taken. */
   putBack(events: readonly QueuedItem[]): void {
     this.finish(events)
     for (let at = events.length - 1; at >= 0; at--) {
@@ -193,7 +189,7 @@ export class Queue {
     }
   }
 
-  /** Empties the queue and returns its events. Taken events stay taken. */
+  /** Taken events stay taken. */
   clear(): QueuedItem[] {
     const events = this.take(Infinity, Infinity)
     this.finish(events)
@@ -206,7 +202,7 @@ export class Queue {
   }
 }
 
-/** A list that moves its head instead of its items. */
+/** Moves its head instead of its items. */
 class Fifo {
   #items: (QueuedItem | undefined)[] = []
   #head = 0

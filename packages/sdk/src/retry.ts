@@ -1,4 +1,4 @@
-/** How long to wait before the next attempt. Pure: clock and randomness are parameters. */
+/** Pure: clock and randomness are parameters. */
 
 const BACKOFF_BASE_MS = 1_000
 const BACKOFF_MAX_MS = 30_000
@@ -7,7 +7,7 @@ const RETRY_AFTER_MAX_MS = 300_000
 /** Added to Retry-After, so that clients do not all return at once. */
 const RETRY_AFTER_SPREAD_MS = 500
 
-/** How long a refused key is left alone. */
+/** For a refused key. */
 export const REFUSED_MS = 300_000
 
 /** Full jitter: from 0 to the doubled bound. `failures` counts consecutive failures from 1. */
@@ -15,19 +15,19 @@ export function backoffMs(failures: number, random: number): number {
   return random * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** (failures - 1))
 }
 
-/** Retry-After in seconds or as an HTTP date; undefined if absent or malformed. */
+/** In seconds or as an HTTP date; undefined if absent or malformed. */
 export function retryAfterMs(header: string | null, now: number): number | undefined {
   if (!header) return undefined
   const wait = /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), RETRY_AFTER_MAX_MS)
 }
 
-/** The backoff, and never less than Retry-After. */
+/** Never less than Retry-After. */
 export function waitMs(failures: number, retryAfter: string | null, now: number, random: number): number {
   return delayMs(failures, retryAfterMs(retryAfter, now), random)
 }
 
-/** The same for a Retry-After in milliseconds. */
+/** `asked` is a Retry-After in milliseconds. */
 export function delayMs(failures: number, asked: number | undefined, random: number): number {
   const backoff = backoffMs(failures, random)
   return asked === undefined ? backoff : Math.max(backoff, asked + random * RETRY_AFTER_SPREAD_MS)

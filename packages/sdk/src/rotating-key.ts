@@ -18,21 +18,20 @@ export interface RotatingKey {
   readonly known: string
   /** Rejects if the function gives none in time. */
   get(timeoutMs: number): Promise<string>
-  /** Sends a request with the key, and after a refusal once more with another key. A refused key is no answer. */
+  /** Sends again with another key after a refusal. A refused key is no answer. */
   send(act: (apiKey: string) => Promise<HttpResult>, timeoutMs: number): Promise<HttpResult>
 }
 
-/** How long the function is not asked again after it gave a refused key. */
+/** After a refused key, the function is not asked again for this long. */
 const SAME_KEY_MS = 5_000
 const KEY = /^[\x21-\x7e]+$/
 
 export function createRotatingKey(given: Extract<GivenKey, () => unknown>, { now, timer }: Runtime): RotatingKey {
   let known = ''
   let asking: Promise<string> | undefined
-  /** Do not ask the host for a key before this time. */
   let notBefore = -Infinity
 
-  /** One question at a time. A function that never answers must not hold up a request forever. */
+  /** Asks once at a time. A function that never answers must not hold up a request forever. */
   async function ask(timeoutMs: number): Promise<string> {
     asking ??= Promise.resolve(outside(async () => given()))
       .then((key: unknown) => {

@@ -1,18 +1,17 @@
-/** What a run has used and asked for, in all its processes: a handle carries it to the next one. */
+/** In all processes of a run: a handle carries it to the next one. */
 import { byteLength } from './text.ts'
 
-/** A call that waits for a person. */
 export interface OpenCall {
   readonly approvalId: string
   readonly toolName: string
   readonly inputHash: string
-  /** Tells apart the calls of a run with this tool and input: their number, or the caller's own text. */
+  /** Distinguishes the calls of a run with this tool and input: their number, or the caller's own text. */
   readonly key: number | string
   /** How many approvals of the caller's text were spent before. Absent: none. */
   readonly spent?: number
   /** ISO 8601; null if the service did not say. */
   readonly expiresAt: string | null
-  /** What the tool was called with. Absent if it is not plain JSON, or too large for a handle. */
+  /** Absent if it is not plain JSON, or too large for a handle. */
   readonly args?: readonly unknown[]
   /** Arguments by name, of a tool in Python. */
   readonly named?: Readonly<Record<string, unknown>>
@@ -20,7 +19,7 @@ export interface OpenCall {
 
 /** Shared by the scopes of a run in this process. */
 export interface RunState {
-  /** The last guarded calls, for loops: input hash and tool. */
+  /** Input hash and tool, to find loops. */
   readonly recentCalls: string[]
   /** By approval. Null: this process saw its end. */
   readonly openCalls: Map<string, OpenCall | { readonly toolName: string; readonly inputHash: null }>
@@ -28,16 +27,15 @@ export interface RunState {
   readonly numbers: Map<string, Numbers>
 }
 
-/** Numbers of calls that no other call may have. */
+/** No other call may have these numbers. */
 interface Numbers {
   readonly waiting: Set<number>
   /** The approvals of all lower numbers are spent. A count, because a run can have a million. */
   spent: number
-  /** Spent ones above the first that is not. */
+  /** Spent numbers above the first that is not. */
   readonly spentLater: Set<number>
 }
 
-/** The part of a handle that holds the state. */
 export interface CarriedState {
   /** The client in whose name approvals are requested: the service shows them to no other. */
   readonly clientId?: string | undefined
@@ -57,7 +55,7 @@ const OPEN_MAX = 100
 const INPUTS_MAX = 1_000
 const SPENT_MAX = 1_000_000_000
 const ARGS_BYTES_MAX = 65_536
-/** Runs of which handles were made or resumed, whose state this process still knows. */
+/** Their handles were made or resumed here. */
 const SHARED_MAX = 1_000
 const HASH = /^[0-9a-f]{32,128}$/
 
@@ -65,7 +63,7 @@ export function createRunState(): RunState {
   return { recentCalls: [], openCalls: new Map(), numbers: new Map() }
 }
 
-/** The state of a run that began elsewhere, or in this process: then it is the same. */
+/** A run that began in this process keeps its state. */
 export function resumedState(sharedStates: SharedStates, runId: string, given: CarriedState): RunState {
   const state = sharedStates.get(runId) ?? createRunState()
   share(sharedStates, runId, state)
@@ -82,7 +80,7 @@ export function resumedState(sharedStates: SharedStates, runId: string, given: C
   return state
 }
 
-/** @param used what it used so far, in all its processes. */
+/** @param used in all processes of the run. */
 export function carriedState(
   sharedStates: SharedStates,
   { runId, state, approvalClientId: clientId }: { runId: string; state: RunState; approvalClientId: string },
@@ -110,17 +108,15 @@ export function nextNumber({ numbers }: RunState, slot: string): number {
   return number
 }
 
-/** No other call may have it while this one waits. */
+/** While this call waits. */
 export function takeNumber(state: RunState, slot: string, number: number): void {
   numbersOf(state, slot).waiting.add(number)
 }
 
-/** The next call may have it. */
 export function freeNumber(state: RunState, slot: string, number: number): void {
   state.numbers.get(slot)?.waiting.delete(number)
 }
 
-/** No later call may have it. */
 export function spendNumber(state: RunState, slot: string, number: number): void {
   const numbers = numbersOf(state, slot)
   numbers.waiting.delete(number)
@@ -139,7 +135,7 @@ export function closeCall(state: RunState, approvalId: string, toolName: string)
   if (state.openCalls.has(approvalId)) state.openCalls.set(approvalId, { toolName, inputHash: null })
 }
 
-/** Arguments that a handle can hold. */
+/** Undefined if a handle cannot hold them. */
 export function carriedArgs(args: readonly unknown[] | undefined): readonly unknown[] | undefined {
   const text = args && JSON.stringify(args)
   return text !== undefined && byteLength(text) <= ARGS_BYTES_MAX ? (JSON.parse(text) as unknown[]) : undefined

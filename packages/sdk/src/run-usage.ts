@@ -1,4 +1,4 @@
-/** What each run has used so far, counted as its events are recorded. */
+/** Counted as events are recorded. */
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import type { RunState } from './run-state.ts'
@@ -8,17 +8,17 @@ export interface RunUsage {
   toolCalls: number
   totalTokens: number
   cost: number
-  /** Calls that were counted when they were admitted, by tool: their TOOL_CALL events are not counted again. */
+  /** By tool. Counted at admission, so their TOOL_CALL events are not counted again. */
   readonly admitted: Map<string, number>
-  /** When the run began, in milliseconds, without the time between its processes. */
+  /** In milliseconds, without the time between the run's processes. */
   since: number
 }
 
 export interface RunUsages {
   of(scope: Pick<RunScope, 'state' | 'usedBefore'>): RunUsage
-  /** Another process of the run says that so much was used. */
+  /** By the count of another process of the run. */
   atLeast(scope: RunScope, used: unknown): void
-  /** Counts a call that may run: budgets bind the calls beside it. */
+  /** Counted before it runs: budgets bind the calls beside it. */
   admit(scope: RunScope, toolName: string): void
 }
 
@@ -84,7 +84,7 @@ function takeAdmitted({ admitted }: RunUsage, toolName: unknown): boolean {
   return calls > 0
 }
 
-/** As the service counts them: the first name with a value counts. An untyped host may have passed anything. */
+/** As in the service, the first name with a value counts. An untyped host may have passed anything. */
 function tokens(sent: unknown, name: string, otherName?: string): number {
   const fields = Object(sent) as Record<string, unknown>
   const found = fields[`${name}Tokens`] ?? fields[`${name}_tokens`]

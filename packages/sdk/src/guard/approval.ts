@@ -18,7 +18,7 @@ import { waitMs as retryMs } from '../retry.ts'
 import { cutText } from '../text.ts'
 
 export interface ApprovalRequest {
-  /** One per protected call, the same in every retry and every process. */
+  /** The same in every retry and process. */
   readonly clientRequestId: string
   readonly runId: string | undefined
   readonly sessionId: string | undefined
@@ -36,25 +36,25 @@ export type ApprovalOutcome =
   | { readonly outcome: 'pending'; readonly approvalId: string; readonly expiresAt: string | null }
   | {
       readonly outcome: 'rejected' | 'expired' | 'timeout' | 'unavailable' | 'aborted'
-      /** The request was over before this call asked: it is that of an earlier call. */
+      /** The request belongs to an earlier call: it was over before this one asked. */
       readonly isOld?: boolean
       /** Null when none was created. */
       readonly approvalId: string | null
       readonly decisionReason: string | null
-      /** For a diagnostic: how the service answered. Holds no content. */
+      /** For a diagnostic. Holds no content. */
       readonly detail: string | null
     }
 
 type Refusal = Exclude<ApprovalOutcome, { outcome: 'approved' | 'pending' }>
 
-/** Whether this process may run the tool. `used`: it ran, or another process runs it. */
+/** `used`: the tool ran, or another process runs it. */
 export type Claim = 'claimed' | 'used' | 'unavailable'
 
 /** Longest `wait` that the service accepts. */
 const WAIT_SECONDS_MAX = 30
 const POLL_INTERVAL_MS = 1_000
 const POLL_SPREAD_MS = 500
-/** Extra time for an answer, in addition to the requested wait. */
+/** Added to the requested wait. */
 const ANSWER_MS = 10_000
 /** An id becomes part of a path: `..` would name another one. */
 const ID = /^\w[\w-]{0,254}$/
@@ -62,7 +62,7 @@ const ID = /^\w[\w-]{0,254}$/
 const REASON_CHARS = 2_000
 const TIME_CHARS = 40
 
-/** Of the record that only one process can create: the next ones get `isNew: false`. */
+/** Only one process can create this record: the others get `isNew: false`. */
 const CLAIM_TYPE = 'APPROVAL_PENDING'
 const CLAIMS_MAX = 4
 const CLAIM_WAIT_MAX_MS = 5_000
@@ -76,13 +76,13 @@ interface Approval {
 
 export interface Asking {
   readonly request: ApprovalRequest
-  /** In whose name. The service shows an approval to no other client. */
+  /** The service shows an approval to no other client. */
   readonly clientId: string
   /** After this time, an undecided approval is pending. */
   readonly waitMs: number
   /** Called once, before the first wait. */
   readonly onCreated: (approvalId: string, expiresAt: string | null) => void
-  /** Ends the wait with the answer `aborted`. */
+  /** Ends the wait with `aborted`. */
   readonly signal: StopSignal | undefined
 }
 
@@ -146,7 +146,7 @@ export async function askApproval(
     return { outcome: 'pending', approvalId: id, expiresAt }
   }
 
-  /** The first answer that is not "try again". A refusal if none arrives before the deadline. */
+  /** The first answer that is not "try again"; a refusal at the deadline. */
   async function answered(
     method: 'GET' | 'POST',
     path: string,
@@ -163,7 +163,7 @@ export async function askApproval(
         timeoutMs,
         signal: deadline.signal,
       })
-      // Count from the answer. Then the service sees the whole interval, even if the request arrived late.
+      // Counted from the answer, so that the service sees the whole interval even if the request arrived late.
       const interval = method === 'GET' ? POLL_INTERVAL_MS + runtime.random() * POLL_SPREAD_MS : 0
       if (reply.kind === 'reply' && !isTemporary(reply.status)) {
         // A long poll that the service held open already was the pause.
@@ -171,7 +171,7 @@ export async function askApproval(
         if (isQuick && isPending(reply)) await sleep(interval)
         return reply
       }
-      // That the wait ended does not mean that the service failed.
+      // The end of the wait is no failure of the service.
       if (reply.kind === 'reply') detail = `status ${reply.status}`
       else if (reply.reason !== 'aborted') detail = reply.message
       const retryAfter = reply.kind === 'reply' ? reply.header('retry-after') : null
@@ -195,8 +195,8 @@ export async function askApproval(
 }
 
 /**
- * Takes the approval for this process. The service stores a record once for a client and its id, and says to one request only
- * that the record is new (interface: Issue record). The record is a recovery, which opens no issue.
+ * The service stores a record once for a client and its id, and tells only one request that it is new (interface: Issue
+ * record). A recovery opens no issue.
  */
 export async function claimApproval(core: Core, { clientId, request }: Asking, approvalId: string): Promise<Claim> {
   const { runtime, settings } = core
@@ -241,7 +241,7 @@ function isPending({ json }: Reply): boolean {
   return (json as { status?: unknown } | undefined | null)?.status === 'PENDING'
 }
 
-/** Null unless it is the requested approval. An answer that names a tool or a hash must name those of the request. */
+/** Null unless it is the requested approval. If it names a tool or a hash, they must be the request's. */
 function readApproval({ json }: Reply, request: ApprovalRequest, id: string | null): Approval | null {
   if (typeof json !== 'object' || json === null) return null
   const given = json as Record<string, unknown>

@@ -1,4 +1,4 @@
-/** What a guarded call leaves behind: its events and issue records. */
+/** Events and issue records of a guarded call. */
 import type { Context } from '../context.ts'
 import type { Core } from '../core.ts'
 import type { IssueRecords, IssueReport } from '../issue-records.ts'
@@ -23,7 +23,7 @@ export class CallRecord {
   readonly #call: TakenCall
   #startedAt = 0
   #started: Payload = {}
-  /** Whether the call left anything in its run. */
+  /** The call left nothing in its run. */
   isEmpty = true
 
   constructor(parts: RecordParts, context: Context, call: TakenCall) {
@@ -43,7 +43,7 @@ export class CallRecord {
       ...(inputHash !== null && { inputHash }),
       ...(approvalId !== null && { approvalId }),
       ...(reason !== null && { reason }),
-      // A blocked call has no other event, so record its input here.
+      // A blocked call has no other event with its input.
       ...((action === 'BLOCK' || action === 'REQUIRE_APPROVAL') && { input: input.recorded }),
       ...(input.problem !== null && { inputProblem: input.problem }),
       ...(detections.length > 0 && { detections: detections.map(({ type }) => type) }),
@@ -52,7 +52,7 @@ export class CallRecord {
     })
   }
 
-  /** Call it before the tool runs: what happens inside the tool may end the process. */
+  /** Before the tool runs: it may end the process. */
   start(inputHash: string | null, approvalId: string | null): void {
     const { toolName, input, riskSignals, annotations } = this.#call
     this.#started = {
@@ -65,7 +65,7 @@ export class CallRecord {
     }
     const startEventId = this.#event('TOOL_START', toolName, this.#started)
     this.#started = { ...this.#started, ...(startEventId !== undefined && { startEventId }) }
-    // After the event, so that the first recording of a process does not count as the tool's time.
+    // The first recording of a process must not count as the tool's time.
     this.#startedAt = this.#parts.core.runtime.now()
   }
 
@@ -129,7 +129,7 @@ export class CallRecord {
   }
 }
 
-/** Stays the same from one failure to the next, unlike a message. */
+/** Unlike a message, it is the same for each failure. */
 function reasonCodeOf(error: unknown): string {
   return readSafely(() => {
     const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }

@@ -48,11 +48,11 @@ export interface Usage {
 }
 
 export interface LoopDetector {
-  /** Counts this call. Returns whether it is a loop. */
+  /** Counts this call. */
   observe(toolName: string, inputHash: string): Detection | null
 }
 
-/** Remembers the last calls of one run. @param recent those of other processes. */
+/** @param recent calls in other processes. */
 export function createLoopDetector(
   { calls = 5, window = 20, action = 'WARN' }: LoopOptions,
   recent: string[] = [],
@@ -77,13 +77,13 @@ export function createLoopDetector(
 }
 
 export interface BudgetDetector {
-  /** The first budget that this call exceeds. */
+  /** Returns the first budget that this call exceeds. */
   check(usage: Usage): Detection | null
 }
 
 const UNITS = { toolCalls: 'tool calls', totalTokens: 'tokens', cost: 'cost', seconds: 'seconds' } as const
 
-/** Remembers which budgets of one run were already reported. */
+/** Reports each budget of a run once. */
 export function createBudgetDetector({ action = 'WARN', ...budgets }: BudgetOptions): BudgetDetector {
   const reported = new Set<string>()
   return {

@@ -28,7 +28,6 @@ export class Guard {
     this.#judge = new Judge(parts)
   }
 
-  /** Decides and records. */
   async decide(context: Context | undefined, call: Call, rules: GuardRules): Promise<CallDecision> {
     const part = enclosingPart(this.#parts.core, context)
     const { guarded, record } = this.#begin(part, takenOf(call, rules), context)
@@ -37,10 +36,7 @@ export class Guard {
     return decision
   }
 
-  /**
-   * Decides, records, and asks a person if a policy requires that. Runs nothing, but the call counts as one.
-   * @throws ToolBlockedError if the call may not run.
-   */
+  /** Runs nothing, but the call counts as one. @throws ToolBlockedError if the call may not run. */
   async authorize(
     context: Context | undefined,
     call: Call,

@@ -46,7 +46,7 @@ const CONFIGURATION_WAIT_MS = 2_000
 const APPROVAL_TIMEOUT_MS = 300_000
 const APPROVAL_TIMEOUT_MIN_MS = 1_000
 const APPROVAL_TIMEOUT_MAX_MS = 86_400_000
-/** Yielded values that are recorded. */
+/** Further yielded values are not recorded. */
 const ITEMS_MAX = 1_000
 
 const BLOCK_CODES = {
@@ -65,10 +65,9 @@ const APPROVAL_CODES = {
   used: 'approval_used',
 } as const satisfies Record<Exclude<Asked['outcome'], 'approved' | 'pending'>, BlockCode>
 
-/** Answers after which no later call without a key can use the approval. */
+/** No later call without a key can use the approval. */
 const ENDED: ReadonlySet<Asked['outcome']> = new Set(['used', 'expired', 'timeout'])
 
-/** `used`: the tool ran under this approval. */
 type Asked =
   | ApprovalOutcome
   | { readonly outcome: 'used'; readonly approvalId: string; readonly decisionReason: null; readonly detail: null }
@@ -81,7 +80,7 @@ export class GuardedCall {
   readonly #judged: JudgedCall
   readonly #snapshot: string | null
   readonly #record: CallRecord
-  /** The waiting call that the host continues with this one. */
+  /** The host continues this waiting call. */
   readonly #continues: OpenCall | undefined
   #loop: Detection | null = null
 
@@ -106,7 +105,7 @@ export class GuardedCall {
     this.#snapshot = input ? null : snapshot(call.input.given)
   }
 
-  /** Decides and records. Runs nothing and asks no one. */
+  /** Runs nothing and asks no one. */
   async decide(): Promise<CallDecision> {
     await this.#configured()
     const judgement = this.#decide()
@@ -117,7 +116,7 @@ export class GuardedCall {
   }
 
   /**
-   * Decides and asks a person if needed. The call counts from now on.
+   * The call counts from now on.
    * @param act is called in the same turn: nothing can change before it.
    * @throws ToolBlockedError if the call may not run.
    */
@@ -131,7 +130,7 @@ export class GuardedCall {
       if (basis === asked) break
       approvalId = await this.#approve(judgement)
       asked = basis
-      // A person decided under the policies of then. A BLOCK of now holds, and another policy asks for itself.
+      // The person decided under earlier policies. A BLOCK of now holds, and another policy asks for itself.
       judgement = this.#judge.judge(this.#judged, this.#loop, this.#call.rules)
     }
     this.#refuseIfBlocked(judgement, approvalId)
@@ -142,10 +141,7 @@ export class GuardedCall {
     return await act({ decision, approvalId })
   }
 
-  /**
-   * Runs `act` with a copy of the input if the call may run, and records its start and its result.
-   * @param onEnd is called when it ended, unless this rejects.
-   */
+  /** `act` gets a copy of the input. @param onEnd is called when it ended, unless this rejects. */
   run<T>(act: (input: unknown) => T, onEnd: (failure?: Failure) => void): Promise<Awaited<T>> {
     return this.admit(({ decision, approvalId }) => {
       this.#record.start(decision.inputHash, approvalId)
@@ -189,7 +185,7 @@ export class GuardedCall {
     return judgement
   }
 
-  /** The id of the approval. @throws ToolBlockedError unless a person approved. */
+  /** Returns its id. @throws ToolBlockedError unless a person approved. */
   async #approve(judgement: Judgement): Promise<string> {
     const { core } = this.#parts
     const { scope, inputHash } = this.#judged
@@ -229,7 +225,7 @@ export class GuardedCall {
     }
   }
 
-  /** Asks a person. `approved` only once for a request, in all processes. */
+  /** `approved` only once for a request, in all processes. */
   async #ask(judgement: Judgement, inputHash: string, own: string | undefined, number: number): Promise<Asked> {
     const { core, defaults, engine, configuration } = this.#parts
     const { toolName, rules, signal, args } = this.#call
@@ -258,7 +254,7 @@ export class GuardedCall {
       const carried = this.#call.input.judged && carriedArgs(args)
       const more = { ...(own !== undefined && number > 0 && { spent: number }), ...(carried && { args: carried }) }
       openCall(state, { approvalId, toolName, inputHash, key: own ?? number, expiresAt, ...more })
-      // Send the input at once: operators see it beside the approval.
+      // Sent at once: operators see the input beside the approval.
       if (!isKnown) this.#record.decision(judgement, approvalId)
       void core.sender.flush(core.settings.flushTimeoutMs)
     }
@@ -329,7 +325,7 @@ export class GuardedCall {
     return this.#record.refusal({ ...facts, ...more })
   }
 
-  /** Why the tool could get another input than was taken. Values that JSON cannot hold are not copied. */
+  /** The tool could get another input than was taken. Values that JSON cannot hold are not copied. */
   #change(): BlockCode | null {
     const { input, readAgain } = this.#call
     if (input.judged) {
@@ -360,7 +356,7 @@ function numberOf({ key, spent = 0 }: OpenCall): number {
   return typeof key === 'number' ? key : spent
 }
 
-/** An approval counts for this version of the policy that required it, or for this detector. */
+/** An approval counts for one version of a policy, or for one detector. */
 function basisOf({ verdict: { cause, policyId, policyVersion } }: Judgement): string {
   return JSON.stringify([cause, policyId, policyVersion])
 }

@@ -1,6 +1,6 @@
 /**
- * The input of a guarded call. It is taken once, as plain JSON that nothing else holds. Policies judge this value; it is
- * hashed, shown to the approver and recorded, and the tool gets a copy of it.
+ * Taken once, as plain JSON that nothing else holds. Policies judge this value; it is hashed, shown to the approver and
+ * recorded, and the tool gets a copy of it.
  */
 import { copyPlain } from '../detach.ts'
 import { snapshotOf, type Json } from '../json.ts'
@@ -9,17 +9,16 @@ import type { StopSignal } from '../runtime.ts'
 import type { GuardRules } from './rules.ts'
 
 export interface TakenInput {
-  /** What the tool gets. Nothing else holds it, unless it cannot be read. */
+  /** For the tool. Nothing else holds it, unless it cannot be read. */
   readonly given: unknown
   /** Null if the input cannot be read. Texts, numbers and lists are judged as `{ input: … }`. */
   readonly judged: Readonly<Record<string, unknown>> | null
-  /** Why it cannot be read, without any of its content. */
+  /** Without any content of the input. */
   readonly problem: string | null
-  /** The judged value. If the input cannot be read, a copy for people, with marks in place of what JSON cannot hold. */
+  /** The judged value. For an unreadable input, a copy for people, with marks in place of what JSON cannot hold. */
   readonly recorded: unknown
 }
 
-/** A call whose input was taken. */
 export interface TakenCall {
   readonly toolName: string
   readonly input: TakenInput
@@ -27,11 +26,10 @@ export interface TakenCall {
   readonly annotations: Readonly<Record<string, unknown>> | undefined
   readonly rules: GuardRules
   readonly signal: StopSignal | undefined
-  /** Reads the input again, where the tool could get another one than was taken. */
+  /** Where the tool could get another input than was taken. */
   readonly readAgain?: (() => unknown) | undefined
-  /** The caller's own key of the call. */
   readonly key: string | undefined
-  /** What the host called, to be called again after a hand-over. */
+  /** To call it again after a hand-over. */
   readonly args: readonly unknown[]
 }
 

@@ -1,4 +1,3 @@
-/** What policies and detectors say about a call at one moment. */
 import type { RunScope } from '../context.ts'
 import type { ConfigurationSource } from '../configuration/source.ts'
 import type { Core } from '../core.ts'
@@ -26,7 +25,6 @@ export interface JudgeParts {
   readonly defaults: GuardDefaults
 }
 
-/** One call, as conditions see it. */
 export interface JudgedCall {
   readonly scope: RunScope
   readonly toolName: string
@@ -46,7 +44,7 @@ export interface Judgement {
 /** No condition can read it, so each that tries fails. */
 const UNREADABLE = Symbol('an input that cannot be read') as unknown as Record<string, unknown>
 
-/** What a person said about one tool and input of a run. */
+/** By a person, for one tool and input of a run. */
 export interface Rejection {
   readonly approvalId: string | null
   readonly decisionReason: string | null
@@ -60,7 +58,7 @@ interface Watch {
 
 const REJECTIONS_MAX = 1_000
 
-/** Remembers the detectors and the rejections of each run. */
+/** By run. */
 export class Judge {
   readonly #parts: JudgeParts
   readonly #watches = new WeakMap<RunState, Watch>()
@@ -69,7 +67,7 @@ export class Judge {
     this.#parts = parts
   }
 
-  /** Counts the call, once. Returns whether it is a loop. */
+  /** Once per call. */
   observe({ scope, toolName, inputHash }: JudgedCall): Detection | null {
     return inputHash === null ? null : (this.#watch(scope).loop?.observe(toolName, inputHash) ?? null)
   }
@@ -115,7 +113,6 @@ export class Judge {
     if (oldest !== undefined) rejections.delete(oldest)
   }
 
-  /** Whether a tool runs when no policies were ever loaded. */
   #isOpen(rules: GuardRules): boolean {
     const { core, defaults } = this.#parts
     const fallback = core.options.enabled === false ? 'allow' : 'block'

@@ -1,4 +1,3 @@
-/** What the model receives when a tool did not run. */
 import type { BlockCode, BlockFacts } from './blocked.ts'
 
 const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
@@ -19,7 +18,7 @@ const MODEL_TEXTS: Readonly<Record<BlockCode, string>> = {
   guard_failed: 'The call could not be checked. Tell the user; try later.',
 }
 
-/** Codes that say nothing of the policy: another fault came first. */
+/** Another fault came first, so they say nothing of the policy. */
 const OTHER_CODES: ReadonlySet<BlockCode> = new Set([
   'input_changed',
   'input_not_json',

@@ -4,12 +4,11 @@
  */
 export type Tool = (this: never, ...args: never[]) => unknown
 
-/** An overload, behind the guard. */
 type Guarded<This, Args extends unknown[], T> = (this: This, ...args: Args) => Promise<Awaited<T>>
 
 type IsSame<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 
-/** What may be at a place of the arguments. */
+/** Allowed at a place of the arguments. */
 type At<Args, Place> = Args extends unknown[]
   ? Place extends keyof Args
     ? Args[Place]

@@ -1,16 +1,16 @@
-/** Remembers which tools fail, so that a later success reports a recovery of the same issue. */
+/** A success after a failure reports a recovery of the same issue. */
 import type { IssueReport } from '../issue-records.ts'
 
 const REMEMBERED = 1_000
 
 export interface Recoveries {
-  /** Call it after a tool was blocked or failed. */
+  /** After a tool was blocked or failed. */
   troubled(agent: string, toolName: string, report: IssueReport): void
-  /** Call it after a tool ran. Returns the reports that need a recovery. */
+  /** After a tool ran. Returns the reports that need a recovery. */
   recovered(agent: string, toolName: string): IssueReport[]
 }
 
-/** Bounded: forgets the tool that has failed for the longest time. */
+/** Forgets the tool that has failed for the longest time. */
 export function createRecoveries(): Recoveries {
   const open = new Map<string, Map<string, IssueReport>>()
   const keyOf = (agent: string, toolName: string) => JSON.stringify([agent, toolName])

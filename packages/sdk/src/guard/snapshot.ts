@@ -1,11 +1,11 @@
-/** Compares inputs that are not plain JSON and therefore have no hash. */
+/** For inputs that are not plain JSON and so have no hash. */
 
 const objects = new WeakMap<object, number>()
 let count = 0
 
 /**
- * A text that is equal for equal inputs, even if they are not plain JSON and have no hash. Reads every own property.
- * An object or function that hides its content counts by its identity. Null if the input cannot be read.
+ * Equal for equal inputs. Reads every own property. An object or function that hides its content counts by its
+ * identity. Null if the input cannot be read.
  */
 export function snapshot(input: unknown): string | null {
   const seen = new Map<object, number>()

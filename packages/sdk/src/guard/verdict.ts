@@ -1,23 +1,23 @@
-/** Combines policies, detectors and the configuration's state into one decision about a call. Pure. */
+/** Pure. */
 import type { Action, Decision } from '../policies.ts'
 import type { Detection } from './detectors.ts'
 
 export interface Verdict {
   /** The strictest of all. */
   readonly action: Action
-  /** Why the call is held up; `null` if nothing holds it up. */
+  /** Null if nothing holds the call up. */
   readonly cause: 'policy' | 'loop' | 'budget' | 'not_configured' | null
   /** Policies that matched, strictest first. */
   readonly policyIds: readonly string[]
   /** From the strictest policy; null if the decision does not come from a policy. */
   readonly policyId: string | null
   readonly policyVersion: string | null
-  /** A sentence without any input value; null if nothing matched. */
+  /** Without any input value; null if nothing matched. */
   readonly reason: string | null
-  /** The decision comes from a policy whose condition failed. */
+  /** The condition of the deciding policy failed. */
   readonly isFailure: boolean
   readonly failures: Decision['failures']
-  /** What the policy of the decision says to the model; null if it says nothing. */
+  /** From the deciding policy to the model; null if it says nothing. */
   readonly policyMessage: string | null
 }
 

@@ -131,7 +131,7 @@ function whyNot(tool: object): string | null {
   return null
 }
 
-/** The parts of a web stream, without its types: hosts without them compile this too. */
+/** Without the types of web streams: hosts without them compile this too. */
 interface ReadableStream {
   getReader(): { read(): Promise<{ done: boolean; value?: unknown }>; cancel(reason?: unknown): Promise<void> }
 }
@@ -142,7 +142,7 @@ interface StreamController {
   error(error: unknown): void
 }
 
-/** The same stream. Each part is observed when the host takes it, so the stream is not read faster than before. */
+/** Each part is observed when the host takes it, so the stream is not read faster than before. */
 function observedStream(stream: ReadableStream, recorded: ModelCall): unknown {
   const reader = stream.getReader()
   const parts = new StreamedParts()

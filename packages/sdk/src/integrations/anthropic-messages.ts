@@ -1,10 +1,8 @@
-/** The answers of Anthropic's models, whole or streamed. */
 import type { Collector } from './client.ts'
 import { fields, number, text, type Fields } from './host.ts'
 import { answerOf, parsed } from './messages.ts'
 import type { ModelResult, Usage } from './model-call.ts'
 
-/** Collects the events of one streamed message. */
 export class MessageStream implements Collector {
   isComplete = false
   #message: Fields = {}
@@ -44,13 +42,12 @@ export class MessageStream implements Collector {
   }
 }
 
-/** The answer of a whole message. */
 export function messageResult({ model, content, stop_reason: finishReason, usage }: Fields): ModelResult {
   const output = Array.isArray(content) && content.length > 0 ? answerOf(content) : undefined
   return { model, usage: usageOf(fields(usage)), output, finishReason }
 }
 
-/** Anthropic counts tokens of the cache apart. */
+/** Anthropic counts cached tokens apart. */
 function usageOf(usage: Fields): Usage | undefined {
   const fresh = number(usage['input_tokens'])
   const [cachedTokens, cacheWriteTokens] = [

@@ -1,4 +1,4 @@
-/** Messages of the Claude Agent SDK become model calls, one for each answer of the model, and the result of the query. */
+/** Each answer of the model becomes a model call. */
 import type { EventType } from '../event.ts'
 import type { Payload } from '../payload.ts'
 import type { Tacho } from '../tacho.ts'
@@ -8,19 +8,18 @@ import { beginPart, fields, number, OpenSpans, set, text, type Fields, type Part
 import { messagesOf, type Message } from './messages.ts'
 import { ModelCall, type ModelResult } from './model-call.ts'
 
-/** One agent: the main one, or a subagent. */
+/** The main agent, or a subagent. */
 interface Conversation {
   readonly messages: Message[]
   call?: Call | undefined
-  /** The id of its last finished answer. */
   finished?: unknown
 }
 
 interface Call {
   readonly recorded: ModelCall
-  /** Id of the answer; undefined until the answer begins. */
+  /** Undefined until the answer begins. */
   id?: unknown
-  /** The blocks of the answer, one message each. */
+  /** Its blocks arrive one message each. */
   whole: Fields
   /** Complete, unlike `whole`, but Claude Code does not send it for every call. */
   stream?: MessageStream
@@ -28,7 +27,7 @@ interface Call {
   readonly results: Message[]
 }
 
-/** Only this many messages of a conversation are recorded with a call, the newest. */
+/** The newest messages that are recorded with a call. */
 const MESSAGES_MAX = 1_000
 const CONVERSATIONS_MAX = 1_000
 
@@ -36,9 +35,9 @@ export class AgentMessages {
   readonly #tacho: Tacho
   readonly #begin: (sessionId?: unknown) => Part
   readonly #tools: AgentTools
-  /** By the id of the tool use that started the agent; null for the main one. */
+  /** By the tool use that started the agent; null for the main one. */
   readonly #conversations = new Map<unknown, Conversation>()
-  /** Names of the tools that the model asked for, by the id of the tool use. */
+  /** Tools that the model asked for, by the id of the tool use. */
   readonly #asked = new OpenSpans<string>()
   #prompts: string[] = []
   #isBegun = false
@@ -52,7 +51,7 @@ export class AgentMessages {
     this.#tools = tools
   }
 
-  /** What the host sends to the main agent. */
+  /** To the main agent. */
   prompt(content: unknown): void {
     const messages = messagesOf([{ role: 'user', content }])
     this.#say(this.#conversation(null), messages)
@@ -79,7 +78,7 @@ export class AgentMessages {
     } else if (type === 'result') this.#addResult(message)
   }
 
-  /** The query ended, failed, or the host left it. */
+  /** Also if the host left the query. */
   end(error?: unknown): void {
     if (this.#isEnded) return
     this.#isEnded = true
@@ -105,13 +104,13 @@ export class AgentMessages {
     const { call } = conversation
     if (!call?.stream) return
     if (call.stream.add(event)) call.recorded.token()
-    // The cost of a turn follows at once with its result, so its last call waits for that.
+    // The last call of a turn waits: its result brings the cost at once.
     if (call.stream.isComplete && (parent !== null || call.stream.result().finishReason === 'tool_use')) {
       this.#finish(conversation, 0)
     }
   }
 
-  /** A tool that answers ran: its hook must have been asked. */
+  /** A tool that answers has run, so its hook must have been asked. */
   #noticeAnswers(content: unknown): void {
     for (const block of list(content)) {
       const { type, tool_use_id: id, is_error: isError } = fields(block)
@@ -137,7 +136,7 @@ export class AgentMessages {
 
   #addResult(result: Fields): void {
     const cost = number(result['total_cost_usd'])
-    // It counts from the begin of the query.
+    // Counts from the start of the query.
     const added = cost === undefined ? undefined : Math.max(0, cost - this.#cost)
     this.#cost = cost ?? this.#cost
     const main = this.#conversation(null)
@@ -166,7 +165,6 @@ export class AgentMessages {
     return conversation
   }
 
-  /** The open call of an agent, or a new one. */
   #call(conversation: Conversation, parent: unknown): Call {
     if (conversation.call) return conversation.call
     const context = this.#tools.contextOf(parent) ?? this.#begin().context
@@ -175,10 +173,12 @@ export class AgentMessages {
     return conversation.call
   }
 
-  /** The last call of a turn carries its whole cost, and the others 0: otherwise the service would estimate them in addition. */
+  /**
+   * The last call of a turn carries its whole cost, and the others 0: otherwise the service would estimate them too.
+   */
   #finish(conversation: Conversation, cost: number | undefined): void {
     const { call } = conversation
-    // A request without an answer is still waiting for it, or is being retried.
+    // A request without an answer still waits or is being retried.
     if (call?.id === undefined) return
     conversation.call = undefined
     conversation.finished = call.id

@@ -38,7 +38,7 @@ export function guardQuery<Query extends (given: never) => object>(query: Query,
   return guarded as unknown as Query
 }
 
-/** The same messages of a user, observed when Claude Code takes them. */
+/** Observed when Claude Code takes them. */
 function observedPrompt(given: unknown, messages: AgentMessages): unknown {
   const source = given as Partial<AsyncIterable<unknown>> | undefined
   if (typeof source?.[Symbol.asyncIterator] !== 'function') return given
@@ -50,7 +50,7 @@ function observedPrompt(given: unknown, messages: AgentMessages): unknown {
   })()
 }
 
-/** The same query object, whose messages are read on their way. Events of the stream stay out unless the host wants them. */
+/** Events of the stream stay out unless the host wants them. */
 function observed(query: object, messages: AgentMessages, wantsPartial: boolean): object {
   const iterable = query as AsyncIterable<unknown>
   const iterator = iterable[Symbol.asyncIterator]()

@@ -20,7 +20,7 @@ type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal
 
 interface Pending {
   readonly context: Context
-  /** One for each input that was decided. */
+  /** By decided input. */
   readonly authorizations: Authorization[]
   /** By input hash: hooks that see the same input get the same decision, and a person is asked once. */
   readonly asked: Map<string, Promise<Authorization>>
@@ -36,19 +36,18 @@ export class AgentTools {
   readonly #begin: (sessionId: unknown) => Part
   /** By the id of the tool use. */
   readonly #pending = new OpenSpans<Pending>()
-  /** Contexts for subagents, by the id of the tool use that started them. */
+  /** For subagents, by the tool use that started them. */
   readonly #contexts = new OpenSpans<Context>()
-  /** By the hash of their input: some hooks are not told the id of the tool use. */
+  /** By the hash of their input: some hooks do not get the id of the tool use. */
   readonly #nameless = new OpenSpans<Authorization>()
-  /** Tool uses that a hook saw. */
-  readonly #seen = new OpenSpans<true>()
+  readonly #seenByHooks = new OpenSpans<true>()
 
   constructor(tacho: Tacho, begin: (sessionId: unknown) => Part) {
     this.#tacho = tacho
     this.#begin = begin
   }
 
-  /** What a query needs in its options, with the host's own hooks and permissions. */
+  /** With the host's own hooks and permissions. */
   options({ hooks, canUseTool }: Fields): Fields {
     const given = fields(hooks)
     const own = (event: string, hook: Hook) => [...matchers(given[event]), { hooks: [hook], timeout: HOOK_TIMEOUT }]
@@ -75,14 +74,14 @@ export class AgentTools {
     })
   }
 
-  /** The span of a tool; the subagent that it starts belongs below it. */
+  /** A subagent that the tool starts belongs below its span. */
   contextOf(toolUseId: unknown): Context | undefined {
     return typeof toolUseId === 'string' ? this.#contexts.get(toolUseId) : undefined
   }
 
-  /** The tool of a use has answered, and no hook was asked: the settings may switch hooks off. */
+  /** If no hook was asked, the settings may switch hooks off. */
   answered(toolUseId: unknown, toolName: string): void {
-    if (typeof toolUseId !== 'string' || this.#seen.get(toolUseId)) return
+    if (typeof toolUseId !== 'string' || this.#seenByHooks.get(toolUseId)) return
     const { core, context } = this.#begin(undefined)
     core.diagnostics.report(
       'warning',
@@ -98,12 +97,12 @@ export class AgentTools {
     return refusal === null ? {} : PRE_TOOL_USE.denied(refusal)
   }
 
-  /** Null if the tool may run; else the reason. Never rejects, because a hook that fails does not stop the tool. */
+  /** Null if the tool may run. Never rejects, because a hook that fails does not stop the tool. */
   async #refusal(hook: Fields, input: unknown, signal: StopSignal | undefined): Promise<string | null> {
     try {
       const { session_id: sessionId, tool_name: toolName, tool_use_id: given } = hook
       const id = String(given)
-      this.#seen.set(id, true)
+      this.#seenByHooks.set(id, true)
       const { core, context: parent } = this.#begin(sessionId)
       const pending: Pending = this.#pending.get(id) ?? {
         ...beginPart(this.#tacho, parent),
@@ -132,7 +131,7 @@ export class AgentTools {
     }
   }
 
-  /** A hook of the host may change the input, so that the decision was about another one. */
+  /** A hook of the host may change the input after the decision. */
   #guardMatcher(matcher: Fields, event: HookEvent): Fields {
     const guard =
       (hook: Hook): Hook =>
@@ -147,7 +146,7 @@ export class AgentTools {
     return { ...matcher, hooks: hooks.map(guard), timeout: HOOK_TIMEOUT }
   }
 
-  /** The same for the host's permission function. */
+  /** For the host's permission function. */
   #guardPermission(canUseTool: Function) {
     return async (name: string, input: unknown, options: { toolUseID?: string; signal?: StopSignal }) => {
       // Compared as text: the host may change the object in place.
@@ -171,7 +170,7 @@ export class AgentTools {
     const authorizations = pending?.authorizations ?? []
     const authorization =
       authorizations.find((given) => given.inputHash === inputHash) ?? this.#nameless.take(inputHash ?? '')
-    // The approval of another input stays with the call: the service compares the hashes, and says that they differ.
+    // The approval of another input stays with the call: the service compares the hashes and reports the difference.
     const approvalId = (authorization ?? authorizations.find((given) => given.approvalId !== null))?.approvalId
     const isFailure = hook['hook_event_name'] === 'PostToolUseFailure'
     const payload = set({
@@ -196,7 +195,6 @@ export class AgentTools {
     core.context.run(context, () => this.#tacho.reportIssue(report))
   }
 
-  /** A tool ran with an input that was not authorized. */
   #notice(context: Context, toolName: string, code: keyof typeof NOTICES, facts: Fields): void {
     const { core } = this.#begin(undefined)
     const { scope, span } = context
@@ -254,7 +252,7 @@ function matchers(given: unknown): Fields[] {
   return Array.isArray(given) ? given.map(fields) : []
 }
 
-/** A tool of an MCP server answers with a list of parts; texts are recorded as text. */
+/** Parts from a tool of an MCP server. Texts are recorded as text. */
 function outputOf(response: unknown): unknown {
   const isParts = Array.isArray(response) && response.every((part) => text(fields(part)['type']) !== undefined)
   return isParts ? messagesOf([{ role: 'tool', content: response }])[0]?.content : response

@@ -1,12 +1,11 @@
-/** Observes the methods of the OpenAI and Anthropic clients, which have the same core. */
+/** The OpenAI and Anthropic clients have the same core. */
 import { attempt } from '../core.ts'
 import type { Tacho } from '../tacho.ts'
 import { fields, observedIterator, type Fields, type StreamObserver } from './host.ts'
 import { ModelCall, type ModelRequest, type ModelResult } from './model-call.ts'
 
-/** How one method is read. */
 export interface Method {
-  /** Where it is, for example `['chat', 'completions', 'create']`. */
+  /** For example `['chat', 'completions', 'create']`. */
   path: readonly string[]
   request(body: Fields): ModelRequest
   result(answer: Fields): ModelResult
@@ -15,14 +14,14 @@ export interface Method {
 }
 
 export interface Collector {
-  /** Returns whether the item holds a piece of the answer. */
+  /** True if the item holds a piece of the answer. */
   add(item: Fields): boolean
   result(): ModelResult
-  /** Whether the model ended its answer. */
+  /** The model ended its answer. */
   readonly isComplete: boolean
 }
 
-/** Replaces the methods of this client. Helpers of the client (`stream`, `parse`, runners) call them, so they are recorded too. */
+/** Helpers of the client (`stream`, `parse`, runners) call these methods, so they are recorded too. */
 export function recordMethods<Client extends object>(client: Client, tacho: Tacho, methods: readonly Method[]): Client {
   for (const method of methods) attempt(() => replace(client, tacho, method))
   return client
@@ -61,8 +60,8 @@ interface ApiPromise extends PromiseLike<unknown> {
 }
 
 /**
- * The promise of a client reads the body only when it is awaited, once for each way to await it. So the functions that
- * read the body are observed, not the promise.
+ * The client's promise reads the body only when it is awaited, once for each way to await it. So its reading functions
+ * are observed.
  */
 function observe(given: unknown, call: ModelCall, method: Method): void {
   const promise = given as ApiPromise

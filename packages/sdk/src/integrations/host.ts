@@ -1,4 +1,4 @@
-/** What the integrations share: they read values of a framework, and never throw into the host. */
+/** Reads values of a framework, and never throws into the host. */
 import type { Context } from '../context.ts'
 import { attempt } from '../core.ts'
 import { ToolBlockedError } from '../guard/blocked.ts'
@@ -11,7 +11,7 @@ import { coreOf, type Tacho } from '../tacho.ts'
 export type { Part }
 export type Fields = Readonly<Record<string, unknown>>
 
-/** The fields of any value; none of a value that is not an object. */
+/** None for a value that is not an object. */
 export function fields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
@@ -24,7 +24,6 @@ export function number(...values: unknown[]): number | undefined {
   return values.find((value): value is number => typeof value === 'number' && Number.isFinite(value))
 }
 
-/** The members that are set. */
 export function set(members: Fields): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
@@ -41,7 +40,7 @@ export function beginPart(tacho: Tacho, parent?: Context, options?: RunOptions):
 
 const OPEN_MAX = 10_000
 
-/** Open spans of a framework, by its ids. Forgets the oldest when their ends never arrive. */
+/** Forgets the oldest when their ends never arrive. */
 export class OpenSpans<Open> {
   readonly #open = new Map<string, Open>()
 
@@ -67,11 +66,11 @@ export interface GuardedCall {
   input: unknown
   signal?: StopSignal | undefined
   parent?: Context | undefined
-  /** The model's id of the call, where the framework gives it: an approval belongs to this id, also in the next process. */
+  /** The model's id of the call: an approval belongs to it, also in the next process. */
   callId?: unknown
 }
 
-/** The key of a call in approvals. Undefined for an id that no provider makes. */
+/** Undefined for an id that no provider makes. */
 export function keyOf(callId: unknown): string | undefined {
   return typeof callId === 'string' && CALL_ID.test(callId) ? callId : undefined
 }
@@ -79,7 +78,6 @@ export function keyOf(callId: unknown): string | undefined {
 const CALL_ID = /^[\x21-\x7e]{1,255}$/
 
 /**
- * Runs a tool if the policies allow it, as `tacho.guardedCall` does.
  * @param act gets the input that was judged.
  * @returns what `act` returns, or what `onBlocked` makes of the refusal.
  * @throws whatever `act` throws.
@@ -100,7 +98,7 @@ export async function guarded<T>(
   }
 }
 
-/** A copy of each tool with another function under `key`. Keeps the prototype, so that the framework knows its tools. */
+/** Keeps the prototype, so that the framework knows its tools. */
 export function withFunction<Tool extends object>(
   tool: Tool,
   key: string,
@@ -114,7 +112,7 @@ export function withFunction<Tool extends object>(
   return withProperty(tool, key, replaced)
 }
 
-/** A copy, also of what is frozen. A hidden property stays hidden: a framework may clone or send what it can see. */
+/** Copies frozen objects too. A hidden property stays hidden: a framework may clone or send what it can see. */
 export function withProperty<Owner extends object>(owner: Owner, key: string, value: unknown): Owner {
   const enumerable = Object.getOwnPropertyDescriptor(owner, key)?.enumerable ?? true
   const property = { value, enumerable, configurable: true, writable: true }
@@ -128,7 +126,7 @@ export interface StreamObserver {
   fail(error: unknown): void
 }
 
-/** The same iterator, observed. Leaving the loop early ends it too. */
+/** Leaving the loop early ends it too. */
 export function observedIterator(
   source: AsyncIterator<unknown>,
   observer: StreamObserver,

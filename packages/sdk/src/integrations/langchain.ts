@@ -68,7 +68,7 @@ interface Running {
   tool?: { name: string; input: unknown; begun: number; parent: Context | undefined }
 }
 
-/** By LangChain's run id. A guarded tool finds the run it belongs to here, also outside `tacho.run`. */
+/** By LangChain's run id. A guarded tool finds its run here, also outside `tacho.run`. */
 const runningOf = new WeakMap<Tacho, OpenSpans<Running>>()
 
 /**
@@ -153,7 +153,7 @@ export function recordCalls(tacho: Tacho): CallHandler {
           const part = enclosingPart(tacho)
           return { context: part.context, part }
         }
-        // Other chains add nothing to a timeline: their calls hang below the span around the outermost.
+        // Other chains add nothing to a timeline: their calls belong to the span around the outermost.
         if (!isNode(tags, runName)) return { context: parent }
         const part = beginPart(tacho, parent)
         return { context: part.context, part, node: { name: runName, begun: part.core.runtime.now() } }
@@ -225,10 +225,10 @@ export function guardTools<Tools extends readonly object[]>(tools: Tools, tacho:
   return tools.map(guard) as unknown as Tools
 }
 
-/** Classes of LangChain that begin a call in their own way, and end in `_call`. */
+/** They begin a call in their own way, and end in `_call`. */
 const CLASSES: ReadonlySet<unknown> = new Set(['Tool', 'DynamicTool', 'DynamicStructuredTool'])
 
-/** A method that the tool has in place of LangChain's own, which would call `_call`. */
+/** The tool has it in place of LangChain's own method, which would call `_call`. */
 function ownRunner(tool: object): string | null {
   const owners: object[] = []
   for (let at: object | null = tool; at; at = Object.getPrototypeOf(at) as object | null) owners.push(at)
@@ -253,7 +253,6 @@ class Paused {
     return this.#error
   }
 
-  /** What is recorded as the output. */
   toJSON() {
     return { paused: fields(this.#error)['name'] }
   }

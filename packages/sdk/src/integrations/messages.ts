@@ -1,6 +1,6 @@
 /**
- * Messages of models in one shape: `{ role, content, toolCalls: [{ id, name, arguments }], toolCallId }`. Reads those of
- * OpenAI (chat completions, responses), Anthropic and the AI SDK.
+ * `{ role, content, toolCalls: [{ id, name, arguments }], toolCallId }` from OpenAI (chat completions, responses),
+ * Anthropic and the AI SDK.
  */
 import { fields, set, text, type Fields } from './host.ts'
 
@@ -11,10 +11,10 @@ export interface Message {
   toolCallId?: unknown
 }
 
-/** Only this many messages of a list are read, the newest. */
+/** Only the newest are read. */
 const MESSAGES_MAX = 10_000
 
-/** A text is the message of a user. Results of several tools become a message each. */
+/** A text is the message of a user. Several results of tools become a message each. */
 export function messagesOf(given: unknown): Message[] {
   if (given === undefined || given === null) return []
   if (typeof given === 'string') return [{ role: 'user', content: given }]
@@ -23,14 +23,14 @@ export function messagesOf(given: unknown): Message[] {
   return given.slice(from).flatMap(messageOf)
 }
 
-/** A system prompt before the messages; it may be a text or a list of parts. */
+/** A system prompt may be a text or a list of parts. */
 export function withSystem(system: unknown, messages: Message[]): Message[] {
   return system === undefined || system === null
     ? messages
     : [...messageOf({ role: 'system', content: system }), ...messages]
 }
 
-/** The answer of a model: one message. */
+/** One message. */
 export function answerOf(parts: unknown, role = 'assistant'): Message | undefined {
   const [first, ...more] = messageOf({ role, content: parts })
   return more.length === 0 ? first : { role, content: [first, ...more] }
@@ -84,7 +84,7 @@ function resultOf(part: Fields): Message {
   return set({ role: 'tool', content: whole?.content, toolCallId: part['tool_use_id'] ?? part['toolCallId'] })
 }
 
-/** The text of a part; any other value is returned unchanged. */
+/** Any other value is returned unchanged. */
 function textOf(given: unknown): unknown {
   return text(fields(given)['text']) ?? given
 }
@@ -100,7 +100,7 @@ function toolCall(given: unknown): unknown {
   })
 }
 
-/** The value of a JSON text. Any other value is returned unchanged. */
+/** Any other value is returned unchanged. */
 export function parsed(value: unknown): unknown {
   if (text(value) === undefined) return value
   try {

@@ -1,4 +1,4 @@
-/** Records one model call of a framework as an LLM_CALL in a span of its own. Nothing here throws into the host. */
+/** An LLM_CALL in a span of its own. Nothing here throws into the host. */
 import type { Context } from '../context.ts'
 import { attempt } from '../core.ts'
 import { isAbort } from '../exception.ts'
@@ -40,7 +40,7 @@ export class ModelCall {
   #firstToken: number | undefined
   #isEnded = false
 
-  /** `request` reads the host's request now, because the host may change it later. */
+  /** `request` is read now, because the host may change it later. */
   constructor(tacho: Tacho, request: () => ModelRequest, parent?: Context) {
     this.#part = beginPart(tacho, parent)
     this.#request = readSafely<ModelRequest>(request, { messages: UNREADABLE })
@@ -51,17 +51,16 @@ export class ModelCall {
     return this.#part.context
   }
 
-  /** Runs `act` in the span of the call. */
   within<T>(act: () => T): T {
     return this.#part.core.context.run(this.#part.context, act)
   }
 
-  /** Reads the request again, where a framework completes it during the call. */
+  /** Some frameworks complete the request during the call. */
   complete(request: () => ModelRequest): void {
     this.#request = readSafely(request, this.#request)
   }
 
-  /** The first piece of the answer has arrived; later calls do nothing. */
+  /** Later calls do nothing. */
   token(): void {
     this.#firstToken ??= this.#now()
   }
@@ -70,7 +69,7 @@ export class ModelCall {
     this.#record('COMPLETED', result, {})
   }
 
-  /** `result` is what arrived before. An abort ends the call as aborted. */
+  /** `result` is what arrived before. */
   fail(error: unknown, result: () => ModelResult = () => ({})): void {
     if (isAbort(error)) return this.abort(result)
     this.#record('FAILED', result, { error })

@@ -27,7 +27,7 @@ interface Open {
   call?: ModelCall
 }
 
-/** Names of tools whose calls the guard records. */
+/** The guard records their calls. */
 const guardedTools = new WeakMap<Tacho, Set<string>>()
 
 /**

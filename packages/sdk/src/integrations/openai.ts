@@ -152,7 +152,7 @@ function merged(items: readonly Message[]): Message | undefined {
   }
 }
 
-/** Reads the usage of chat completions and of responses. */
+/** For chat completions and responses. */
 function usageOf(given: unknown): Usage | undefined {
   if (given === undefined || given === null) return undefined
   const usage = fields(given)

@@ -1,11 +1,11 @@
-/** Functions that make tools, and objects that run them: guarded below all that a framework does to the input of a tool. */
+/** Guarded below all that a framework does to the input of a tool. */
 import type { ToolBlockedError } from '../guard/blocked.ts'
 import type { StopSignal } from '../runtime.ts'
 import type { Tacho } from '../tacho.ts'
 import { fields, guarded, type Fields } from './host.ts'
 
 interface Framework {
-  /** The name of a tool in events and conditions. @param args what `execute` gets after the input. */
+  /** For events and conditions. @param args what `execute` gets after the input. */
   name(args: readonly unknown[], options: Fields, tool: object): string
   signal(args: readonly unknown[]): StopSignal | undefined
   callId(args: readonly unknown[]): unknown
@@ -13,7 +13,6 @@ interface Framework {
   made?(tool: object): void
 }
 
-/** The same factory; `execute` of each tool that it makes is guarded. */
 export function guardedFactory<Create extends Function>(create: Create, tacho: Tacho, framework: Framework): Create {
   function guardedCreate(this: unknown, given: unknown, ...more: unknown[]): unknown {
     const options = fields(given)
@@ -47,12 +46,11 @@ export function guardedFactory<Create extends Function>(create: Create, tacho: T
 
 interface MethodCall {
   readonly name: string
-  /** Which argument is the input. */
+  /** Index of the argument that is the input. */
   readonly at: number
   refused?(error: ToolBlockedError): unknown
 }
 
-/** The same object; these methods are guarded. */
 export function guardedMethods<Owner extends object>(
   owner: Owner,
   tacho: Tacho,

@@ -1,4 +1,3 @@
-/** Tools that cannot be guarded: refused when they are wrapped, or let through and recorded. */
 import type { Tacho } from '../tacho.ts'
 import { beginPart } from './host.ts'
 

@@ -1,4 +1,4 @@
-/** A service in memory behind `fetch`. It stores what it receives and answers like a real service. */
+/** In memory, behind `fetch`. */
 import type { DeployedPolicy } from '../configuration/configuration.ts'
 import type { LocalPolicy } from '../guard/rules.ts'
 import type { Fetch, FetchReply } from '../runtime.ts'
@@ -59,7 +59,7 @@ export class FakeService {
   approver: Approver
   policies: readonly DeployedPolicy[] = []
   prompts: Readonly<Record<string, string>> = {}
-  /** True: every request fails as if the service were down. */
+  /** Every request fails. */
   isDown = false
   readonly #eventIds = new Set<string>()
   readonly #recordIds = new Set<string>()
@@ -107,7 +107,7 @@ export class FakeService {
     const key = JSON.stringify([issue.sdkInstanceId, issue.clientRecordId])
     const isNew = !this.#recordIds.has(key)
     this.#recordIds.add(key)
-    // A record that an approved call runs is no issue.
+    // It lets an approved call run, and is no issue.
     if (isNew && issue.detectionType !== 'APPROVAL_PENDING') this.issues.push(issue)
     return reply(202, { recordId: this.#id(), status: 'RECEIVED', isNew })
   }
