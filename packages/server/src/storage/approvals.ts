@@ -157,7 +157,6 @@ export interface SoughtInput {
   approvalId: string
   toolName: string
   inputHash: string
-  /** Time of the newest event to examine. */
   until: number
   /** Events of the run, policy decisions among them, and bytes of their payloads. */
   bounds: { rowsLookedAt: number; limit: number; pageBytes: number }

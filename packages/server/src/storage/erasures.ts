@@ -46,7 +46,7 @@ export interface ErasurePreviewRow {
   runs: number
   events: number
   more: boolean
-  /** Runs that no index finds; counted up to `most`. */
+  /** Runs that no index finds; the count is bounded. */
   toSearch: number
 }
 
@@ -71,7 +71,6 @@ export interface Erasable {
   usageFrom: number | null
 }
 
-/** What the events of a run added to usage. */
 export interface CountedEvents {
   /** Events of the run before they were counted. The same number later: no event has arrived since. */
   runEvents: number

@@ -31,7 +31,6 @@ export interface NewEvent extends Numbering {
   toolUse: ToolUse | null
   /** For an outcome also why the run was cancelled, which is no error. */
   failure: EventFailure | null
-  /** The question or the answer of its run. */
   said: Said | null
   traits: string | null
   /** Only for a SCORE with a value. */
@@ -89,7 +88,6 @@ export interface RejectionRow {
   eventId: string
   code: RejectionCode
   rejectedAt: number
-  /** For its run to count. */
   numbered?: { number: string; clientId: string; drops: string | null }
 }
 

@@ -1,6 +1,5 @@
 /** Values by column name in camel case. JSON columns are texts. */
 export type ExportedRow = Record<string, string | number | null>
-/** Rows are read in the order of their keys. */
 export type ExportedKey = (string | number)[]
 
 export interface ImportStart {

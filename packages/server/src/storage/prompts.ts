@@ -75,6 +75,5 @@ export interface VersionResultRow {
   lengthP95: number | null
   llm: LatencyRow | null
   tool: LatencyRow | null
-  /** By name. */
   scores: ScoreSumRow[]
 }

@@ -61,7 +61,6 @@ export function isLater(one: SentScore, other: SentScore): boolean {
   return (one.sentAs ?? '') > (other.sentAs ?? '')
 }
 
-/** By name. */
 export type ScoreRoom = Map<string, number>
 
 /** Whether the run had room for one more of this name, which is now taken. */

@@ -20,7 +20,7 @@ export interface Table {
   /** Why rows stay, or how they are removed if not by the plain rule. */
   note: string
   isCopied: boolean
-  /** The type of its lines in an export, which has all its columns but the tenant and those below. */
+  /** The type of its lines in an export. A table with one lists all its columns but the tenant below. */
   line?: string
   /** In words: a column with numbers ends with #, one with JSON with {}, and one that can be null, then, with ?. */
   exported?: string

@@ -31,8 +31,8 @@ export interface Connections {
 
 /**
  * Transactions on one connection, in order. The next one is sent once the end of the one before has been sent, so the
- * database never waits for this process between them. It executes them in order, so the next one waits for no lock and
- * sees what the one before stored.
+ * database never waits for this process between them. PostgreSQL executes them in order, so the next one waits for no
+ * lock and sees what the one before stored.
  */
 export interface Pipeline {
   transaction<Result>(work: Work<Result>, end: End, onSent: () => void, begin?: string): Promise<Result>
@@ -47,7 +47,7 @@ export const SCHEMA = 'tacho'
 /**
  * Plans that this service never needs, because each statement has an index in its own order. Statistics cover all
  * tenants together, and a new table has none, so a large environment or run may look small, and these plans would read
- * and sort all rows of a tenant for one page. postgres-plans.test.ts checks this.
+ * and sort all rows of a tenant for one page. postgres/plans.test.ts checks this.
  */
 export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
 

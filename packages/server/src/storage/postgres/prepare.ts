@@ -1,4 +1,4 @@
-/** Before it is served, on a separate connection without timeouts. */
+/** On a separate connection without timeouts, before the store is served. */
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { DatabaseError } from 'pg'
 import { StoreRefused } from '../store.ts'

@@ -6,7 +6,6 @@ import type { Page } from '../page.ts'
 
 export interface Sql {
   readonly dialect: 'sqlite' | 'postgres'
-  /** Called for each damaged payload that is read. */
   readonly onDamage: (found: DamagedPayload) => void
   all<Row>(text: string, params?: Params): Promise<Row[]>
   get<Row>(text: string, params?: Params): Promise<Row | null>

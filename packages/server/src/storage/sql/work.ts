@@ -170,7 +170,6 @@ function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<numbe
   return forEachHeld(sql, hold, `UPDATE work SET due_at = ? WHERE ${HELD}`, [leaseUntil])
 }
 
-/** To be claimed again at `dueAt`. */
 export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
   const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
     WHERE ${HELD}`

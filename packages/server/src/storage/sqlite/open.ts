@@ -24,9 +24,9 @@ export interface SqliteOptions {
   directory: string
   /** With less free space on the store's disk, writes are refused. */
   minFreeDiskBytes: number
-  /** Of events that wait for a commit. */
+  /** Of events that may wait for a commit. */
   queueBytes?: number
-  /** By default half as many as processors, and at least two. */
+  /** By default half as many as processors, from two to MOST_READERS. */
   readers?: number
   /** For the end of a thread that a new thread cannot fix: the process should end. */
   onTrouble: (error: Error) => void

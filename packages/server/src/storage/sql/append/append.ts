@@ -102,7 +102,7 @@ const eventOf = ({ event }: Candidate): NewEvent => event
 
 interface Noted {
   environmentId: string
-  /** Of removals. The rest is cached only if it is still the same. */
+  /** Of removals from the environment. The rest is cached only if it is still the same. */
   revision: number
   agents: OpenAgents
   envelopes: OpenEnvelopes

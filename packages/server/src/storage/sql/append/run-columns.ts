@@ -1,4 +1,3 @@
-/** Appends read and write these columns on every engine. */
 import { readRecorders, recordersText } from '../../completeness.ts'
 import { failureText, readFailure } from '../../failure.ts'
 import { readSaid, saidText } from '../../said.ts'

@@ -59,7 +59,6 @@ export interface RunState extends UsageSums {
   isMoved: boolean
   /** This transaction added traits, models, recorders, a failure, a title or an answer. */
   hasGrown: boolean
-  /** This transaction found that it has gaps. */
   hasNewGaps: boolean
 }
 
@@ -106,7 +105,6 @@ export function newRun(id: string, number: number, runId: string, agentId: strin
   }
 }
 
-/** Before a transaction changes the run. */
 export const UNCHANGED = {
   namedSession: null,
   isNew: false,

@@ -100,7 +100,6 @@ async function deleteFromEnvironment(
   return next
 }
 
-/** Returns the place of the next table. */
 async function deleteSlice(
   sql: Sql,
   id: string,

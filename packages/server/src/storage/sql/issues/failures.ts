@@ -26,7 +26,6 @@ export const failuresActs = {
 /** The failure that an outcome repeats is among the newest events before it. */
 const EVENTS_BEFORE = 100
 const BYTES_BEFORE = 1_048_576
-/** Bounds of one look. */
 const EVENTS_READ = 2_000
 const EVENTS_KEPT = 200
 const BYTES_KEPT = 4 * 1_048_576

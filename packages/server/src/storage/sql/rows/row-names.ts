@@ -8,7 +8,6 @@ export function namesOfRow<Name extends TableName>(name: Name): Record<keyof Row
   return Object.fromEntries(columns.map((column) => [memberOf(column), column])) as Record<keyof RowOf<Name>, string>
 }
 
-/** Without the tenant. */
 export function columnsOfRow<Name extends TableName>(name: Name, row: RowOf<Name>): Record<string, SqlValue> {
   const names = Object.entries<string>(namesOfRow(name))
   return Object.fromEntries(names.map(([member, column]) => [column, row[member as keyof RowOf<Name>] as SqlValue]))

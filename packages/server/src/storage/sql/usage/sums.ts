@@ -30,7 +30,6 @@ export function saturating(a: number, b: number): number {
   return Math.max(-MAX_SUM, Math.min(a + b, MAX_SUM))
 }
 
-/** For ON CONFLICT. */
 export function adding(alias: string, columns: readonly string[]): string {
   const added = (column: string) => `${alias}.${column} + excluded.${column}`
   const isOver = (column: string) => `${alias}.${column} > ${MAX_SUM} - excluded.${column}`

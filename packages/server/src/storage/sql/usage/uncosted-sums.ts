@@ -19,7 +19,6 @@ export interface UncostedSums {
   /** Starts of hours: `from` inclusive, `to` exclusive. */
   from: number
   to: number
-  /** Steps begin at `start`. */
   start: number
   stepMs: number
 }

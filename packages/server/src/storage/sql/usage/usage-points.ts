@@ -194,7 +194,6 @@ async function readUncosted(
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
-/** `from` and `to`: the hours of some steps of the window. */
 async function readLatencies(
   sql: Sql,
   environmentId: string,
