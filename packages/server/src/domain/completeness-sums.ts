@@ -5,7 +5,6 @@ import type { GapRow } from '../storage/runs.ts'
 import { countsOf, dropsOfAll, toDrops, toRecorder, type Counts } from './completeness.ts'
 import { isoTime } from './run.ts'
 
-/** Of one client or agent. */
 export interface Sum {
   key: string
   name: string

@@ -23,7 +23,6 @@ const API_KEY = pattern(API_KEY_PREFIX)
 const OPERATOR_TOKEN = pattern(OPERATOR_TOKEN_PREFIX)
 const INVITATION = pattern(INVITATION_PREFIX)
 
-/** For errors about a key or token that an installation brings itself. */
 export const API_KEY_FORM = form(API_KEY_PREFIX)
 export const OPERATOR_TOKEN_FORM = form(OPERATOR_TOKEN_PREFIX)
 

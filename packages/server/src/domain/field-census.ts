@@ -1,4 +1,3 @@
-/** Which fields of a condition were recorded, and their types. */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
 

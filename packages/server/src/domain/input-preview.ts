@@ -1,4 +1,3 @@
-/** The tool input that operators see with an approval. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { InputPreview } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalRow, RecordedInputRow, SoughtInput } from '../storage/approvals.ts'

@@ -38,7 +38,6 @@ export function canonicalFacts(facts: Facts): string {
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, facts[name]])))
 }
 
-/** Lower case, trimmed, white space collapsed. */
 export function normalised(text: string): string {
   const plain = text.toWellFormed().toLowerCase().trim().replaceAll(/\s+/g, ' ')
   if (plain.length <= FACT_CHARS) return plain

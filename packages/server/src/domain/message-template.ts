@@ -3,7 +3,6 @@
  * word.
  */
 
-/** Stands for one or more variable parts. */
 export const VARIABLE = '…'
 
 const CHARS_READ = 1_000

@@ -107,7 +107,6 @@ function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
 /** Any message may contain a shorter text. */
 const QUOTED_CHARS = 8
 
-/** The error, or one of its causes, is the other one. */
 function repeats({ error }: SeenFailure, { error: other }: SeenFailure): boolean {
   return [error, ...error.causes].some(({ type, message }) => {
     if (other.message === null) return other.type !== null && message === null && type === other.type

@@ -103,7 +103,6 @@ export function slackLinkAddress(place: string, webhookId: string, code: string)
   return `${place}/slack-link#${webhookId}.${code}`
 }
 
-/** Only the person who pressed sees it. */
 export function onlyForThem(text: string): object {
   return { response_type: 'ephemeral', replace_original: false, text }
 }
@@ -128,7 +127,6 @@ export function refusedText({ status, deciderName, importedAt }: ApprovalRow): s
   return `Nothing was changed: the request ${STATES[status]}${who} before.`
 }
 
-/** Replaces the message with the buttons. */
 export function outcomeMessage(row: ApprovalRow, agentName: string | null, place: WebhookPlace | null): object {
   const type = row.status === 'EXPIRED' ? 'approval.expired' : 'approval.decided'
   const data = approvalData(row, agentName)

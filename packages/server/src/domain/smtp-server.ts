@@ -14,7 +14,6 @@ const PORTS = new Map([
 ])
 const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** Null: not an address of a mail server. */
 export function smtpServerOf(given: string): SmtpServer | null {
   const url = URL.parse(given)
   const port = PORTS.get(url?.protocol ?? '')

@@ -1,4 +1,3 @@
-/** Follows the name of a field. */
 export const UNSTORABLE = 'contains NUL or is not well-formed Unicode'
 
 /** Every store keeps such a text unchanged: no NUL, no lone surrogates. */

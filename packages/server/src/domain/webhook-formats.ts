@@ -11,7 +11,6 @@ import { isoTime } from './run.ts'
 /** For people. Null: the environment was deleted. */
 export interface WebhookPlace {
   environment: string
-  /** Its pages in the console. */
   url: string
 }
 
@@ -21,7 +20,6 @@ export interface WebhookNews {
   createdAt: number
   data: Record<string, unknown>
   place: WebhookPlace | null
-  /** A request for approval in Slack has buttons. */
   hasButtons?: boolean
 }
 

@@ -77,7 +77,9 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     response: ServerResponse
   }
 
-  /** Ends with the approval, the time, the client or the process. Null if the approval did not end. */
+  /**
+   * Until the approval ends, the time is up, the client leaves or the process drains. Null if the approval did not end.
+   */
   async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     let over = false

@@ -12,7 +12,6 @@ interface Content {
   tag: string
 }
 
-/** In order of preference. */
 const ENCODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],

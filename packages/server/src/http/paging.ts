@@ -43,7 +43,6 @@ export const byNumber = ({ number }: { number: number }): number => number
 /** A filter that no stored row can match. */
 export const NOTHING = { items: [], nextCursor: null }
 
-/** Null: at the start. */
 export function placeAt<Place>(cursors: Cursors, of: readonly unknown[], cursor: string | undefined): Place | null {
   if (cursor === undefined) return null
   const after = cursors.read<Place>(of, cursor)

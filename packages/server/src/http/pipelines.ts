@@ -6,7 +6,6 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** Requests that wait for an earlier answer to leave. */
 const queued = new WeakMap<Socket, number>()
 
 /** Whether an earlier answer of this connection must be read first. */

@@ -88,7 +88,6 @@ export function serveRoute<R extends Route>(
     handler: (request, reply) => {
       const params = checkParams?.(request.params) ?? {}
       if (isRefusal(params)) return replyError(request, reply, params)
-      // An id that no store can hold matches nothing.
       if (!Object.values(params).every(isStorableText)) return replyError(request, reply, refuse('not_found'))
       const query = checkQuery?.(request.query) ?? {}
       if (isRefusal(query)) return replyError(request, reply, query)

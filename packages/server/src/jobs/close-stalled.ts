@@ -1,4 +1,3 @@
-/** Once a minute while runs are running, by the rule of the environment. */
 import type { RunPlace } from '../storage/runs.ts'
 import type { WorkItem } from '../storage/work.ts'
 import { oneByOne } from './one-by-one.ts'

@@ -33,7 +33,7 @@ export function deleteEnvironments({ storage, owner, now }: DeleteEnvironmentsOp
     owner,
     async perform(item, _, signal) {
       await deleteOne(item, signal)
-      // A finished deletion has removed this item; a restored environment keeps it.
+      // A finished deletion has removed this item. It is still there if the environment was restored.
       return 'done'
     },
     // The user was promised that nothing is left.

@@ -13,7 +13,6 @@ import type { WorkHandler } from './work.ts'
 export interface DeliverOptions {
   storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork' | 'isMemberAt'>
   sender: Pick<WebhookSender, 'send'>
-  /** Null: the server sends no mail. */
   mail?: MailSender | null
   pages: Pick<RunPages, 'placeOf'>
   owner: string

@@ -19,7 +19,6 @@ export interface IndexSearchOptions {
 }
 
 const RESTS = 6
-/** Between looks for new events. */
 const IDLE_MS = 500
 /** After this time, the next environment gets its turn. */
 const TURN_MS = 2_000

@@ -1,4 +1,3 @@
-/** For issues that were ignored until a time. */
 import type { Storage } from '../storage/storage.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { WorkItem } from '../storage/work.ts'

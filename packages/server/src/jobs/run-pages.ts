@@ -1,4 +1,3 @@
-/** Addresses in the console, for messages. */
 import type { Storage } from '../storage/storage.ts'
 
 export interface RunPages {

@@ -99,7 +99,6 @@ function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
   return range === 'unicast' && isUnassigned ? 'reserved' : range
 }
 
-/** Names of networks in settings, and the library's names for their ranges. */
 const NAMED = new Map([
   ['loopback', ['loopback']],
   ['linklocal', ['linkLocal']],
@@ -136,7 +135,7 @@ function reasonOf(error: unknown): string {
   if (name === 'TimeoutError' || code.includes('TIMEOUT') || code === 'ETIMEDOUT') {
     return `No answer within ${TIMEOUT_MS / 1000} seconds`
   }
-  // Of TLS, only the code: a message may quote names in the certificate.
+  // Only the code of TLS errors: their messages may quote names in the certificate.
   return (
     REASONS.get(code) ?? (/^[A-Z][A-Z0-9_]+$/.test(code) ? `The connection failed (${code})` : 'The connection failed')
   )

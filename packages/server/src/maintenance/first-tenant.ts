@@ -29,7 +29,6 @@ export interface FirstCredentials {
   invitation: { email: string | null; text: string } | null
 }
 
-/** A provided credential is not shown. */
 type MaybeShown = Credential & Partial<NewCredential>
 type First = Pick<
   Config,

@@ -8,7 +8,6 @@ export { StoreRefused }
 
 export interface MigrateOptions {
   databaseUrl: string
-  /** Also distribute the tables. */
   citus?: boolean
 }
 

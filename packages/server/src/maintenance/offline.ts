@@ -1,4 +1,3 @@
-/** Offline maintenance of a store: replaces lost credentials and restores backups. */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import path from 'node:path'

@@ -1,9 +1,8 @@
 import os from 'node:os'
 
 export interface RequestMemory {
-  /** Bytes. */
   bodies: number
-  /** Bytes, while being built or unread. */
+  /** While they are built or unread. */
   replies: number
 }
 

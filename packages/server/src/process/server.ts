@@ -56,7 +56,6 @@ export interface RunningServer {
 }
 
 export interface StartOptions {
-  /** Text for people: the address, and the first credentials of a new store. */
   print?: (text: string) => void
   log?: FastifyBaseLogger | undefined
   now?: () => number

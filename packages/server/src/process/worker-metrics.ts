@@ -44,7 +44,6 @@ export function createWorkerMetrics(): WorkerMetrics {
   }
 
   return {
-    // Concurrent scrapes share one answer.
     gather: (workers) => (gathering ??= gather(workers).finally(() => (gathering = null))),
     measured(worker, metrics) {
       latest.set(worker, metrics)

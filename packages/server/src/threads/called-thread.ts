@@ -1,4 +1,3 @@
-/** The thread answers each call by `answerCalls`. */
 import { parentPort, Worker, type Transferable, type WorkerOptions } from 'node:worker_threads'
 import { PendingCalls } from './pending-calls.ts'
 

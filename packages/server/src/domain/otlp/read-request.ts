@@ -90,7 +90,6 @@ function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Sche
 
 const KNOWN = { readUnknownFields: false }
 
-/** Embedded messages, by field number. */
 function messagesOf(bytes: Uint8Array): Map<number, Uint8Array[]> {
   const found = new Map<number, Uint8Array[]>()
   const reader = new BinaryReader(bytes)

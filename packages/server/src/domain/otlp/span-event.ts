@@ -239,7 +239,6 @@ function usageOf(attributes: Attributes): JsonObject | undefined {
   return Object.keys(usage).length === 0 ? undefined : usage
 }
 
-/** Exceptions, messages of a model, and all others, unchanged. */
 function readEvents(span: Span, attributes: Attributes) {
   const messages: Json[] = []
   const answers: Json[] = []
@@ -271,7 +270,6 @@ function readEvents(span: Span, attributes: Attributes) {
 /** OpenTelemetry's own limit is 128, unless a client sets another. */
 const EVENTS_MAX = 1_000
 
-/** Counts of those beyond the limits. */
 function droppedFrom({ events, links }: Span, attributes: Attributes): JsonObject | undefined {
   const tooMany = (list: readonly unknown[]) => Math.max(0, list.length - EVENTS_MAX) || undefined
   const dropped = set({ attributes: attributes.dropped || undefined, events: tooMany(events), links: tooMany(links) })

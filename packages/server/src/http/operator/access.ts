@@ -144,7 +144,6 @@ export async function admitActor(
   return { scope, refusal: refuse('forbidden', `This requires ${requirementOf(access)}`) }
 }
 
-/** A path names an environment or a workspace. */
 async function namedTenant(
   storage: Pick<Lookups, 'findTenant' | 'findWorkspace'>,
   workspaceId: string | undefined,

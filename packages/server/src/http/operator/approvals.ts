@@ -24,7 +24,6 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     const environment = environmentOf(request)
     const { status, toolName, agentId, policyId, runId } = query
     const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId }
-    // A text that no store can keep matches no approval.
     if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
     const { rows, nextCursor } = await readPage(cursors, query, {
       of: [environment.id, 'approvals', filter],

@@ -20,7 +20,6 @@ export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
     const { action, actorId, targetKind, targetId } = query
     const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
     const texts = { action, actorId, targetKind, targetId }
-    // A text that no store can keep matches no entry.
     if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
     const workspaceId = workspaceInPath(request)
     const filter = { ...texts, ...times }

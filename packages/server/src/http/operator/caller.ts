@@ -1,4 +1,3 @@
-/** Authenticates callers of the operator API: a token, or a person's session cookie. */
 import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
 import type { SessionRow } from '../../storage/operators.ts'

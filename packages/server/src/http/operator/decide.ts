@@ -9,7 +9,6 @@ import { agentNames } from './named-approvals.ts'
 
 /** Admission for the route `decideApproval` comes before. */
 export interface Deciding extends Acting {
-  /** Set for a button of a webhook's message. */
   slack?: SlackUser & { webhookId: string }
 }
 

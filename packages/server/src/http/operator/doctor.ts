@@ -18,7 +18,7 @@ const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
-/** Only broken parts are not ok; advice about settings is. */
+/** Advice about settings does not make a check fail. */
 export function doctorRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, config, version, now } = deps
   // An inspection can read the whole store, so concurrent requests share one.

@@ -104,7 +104,6 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
   })
 }
 
-/** `2026-11-22T11-33-13Z` */
 function fileTime(time: number): string {
   return `${isoTime(time).slice(0, 19).replaceAll(':', '-')}Z`
 }

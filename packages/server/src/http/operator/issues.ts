@@ -44,7 +44,6 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listIssues, deps, async ({ query, request }) => {
     const { limit: _, cursor: __, assigned, ...rest } = query
     const environmentId = environmentOf(request).id
-    // A text that no store can keep matches no issue.
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
       ...rest,

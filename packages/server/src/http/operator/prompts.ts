@@ -27,7 +27,6 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.listPrompts, deps, ({ query, request }) => {
     const { id } = workspaceOf(request)
     const name = query.name ?? null
-    // A text that no store can keep matches no prompt name.
     if (name !== null && !isStorableText(name)) return NOTHING
     const withArchived = query.archived === 'true'
     return listPage(cursors, query, {

@@ -21,7 +21,6 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
   return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
 }
 
-/** A text that no store can keep matches no run. */
 export function isFindable({ sessionId, agent, search, sift, score, unscored }: RunFilter): boolean {
   const scored = [score?.name, typeof score?.value === 'string' ? score.value : undefined, unscored]
   const texts = [sessionId, agent, search, ...scored, ...Object.values(sift?.traits ?? {})]

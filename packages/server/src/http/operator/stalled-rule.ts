@@ -40,7 +40,7 @@ function toRule(row: StalledRuleRow | null): StalledRule {
   return { ...rule, closeAfterMinutes: closeAfterMinutes(row), source: row === null ? 'default' : 'environment' }
 }
 
-/** Of running runs only, by internal id. */
+/** Only running runs, by internal id. */
 export async function activitiesOf(
   storage: Pick<Storage, 'readActivityRule'>,
   environmentId: string,

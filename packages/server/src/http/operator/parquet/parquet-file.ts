@@ -18,7 +18,6 @@ export interface ParquetRequest {
   filter: RunFilter
 }
 
-/** Events of small runs are passed on together. */
 const EVENTS_TOGETHER = 1_000
 const CHARS_TOGETHER = 1_048_576
 

@@ -28,7 +28,6 @@ function tokenIn(value: string): string | null {
   }
 }
 
-/** Only the named cookies, unchanged. */
 export function cookieHeader(request: FastifyRequest, isWanted: (name: string) => boolean): string {
   return [...cookiesOf(request)].flatMap(([name, value]) => (isWanted(name) ? [`${name}=${value}`] : [])).join('; ')
 }
