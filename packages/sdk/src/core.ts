@@ -38,7 +38,7 @@ export interface Core {
   readonly capturePayload: PayloadCapture
   readonly context: CurrentContext
   readonly sender: Sender
-  /** The process's end ends them: not those that another process continues. */
+  /** Ended with the process, unless another process continues them. */
   readonly openRuns: Map<Endable, OpenRun>
   readonly usages: RunUsages
   /** Another process may continue these, or this one again. */

@@ -58,7 +58,7 @@ interface Watch {
 
 const REJECTIONS_MAX = 1_000
 
-/** By run. */
+/** Remembers detectors and rejections by run. */
 export class Judge {
   readonly #parts: JudgeParts
   readonly #watches = new WeakMap<RunState, Watch>()

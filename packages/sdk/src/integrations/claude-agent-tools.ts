@@ -20,7 +20,7 @@ type Hook = (input: unknown, toolUseId?: string, options?: { signal?: StopSignal
 
 interface Pending {
   readonly context: Context
-  /** By decided input. */
+  /** One per decided input. */
   readonly authorizations: Authorization[]
   /** By input hash: hooks that see the same input get the same decision, and a person is asked once. */
   readonly asked: Map<string, Promise<Authorization>>

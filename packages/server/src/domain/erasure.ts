@@ -72,7 +72,7 @@ async function* slicesOf(
     slice.push({ number: run.number, counted: found.counted })
     events += found.counted?.usage.length ?? 0
     if (events < EVENTS_AT_ONCE) continue
-    // Noted with the last slice.
+    // The walk is noted only with its last slice.
     yield { runs: slice, searchedTo: -1, searched: 0 }
     slice = []
     events = 0

@@ -30,7 +30,6 @@ export interface ExportPlace {
 /** Up to a line. */
 export interface ExportState {
   lines: number
-  /** By type. */
   counts: Record<string, number>
   sha256: string
 }

@@ -76,7 +76,6 @@ function otherTypes(field: string, types: Map<string, number>, expected: readonl
     })
 }
 
-/** The same in every locale. */
 function spoken(count: number): string {
   return count.toLocaleString('en-US')
 }

@@ -97,7 +97,6 @@ function eachMember(
   return at + 1
 }
 
-/** -1 if the key is not in the names. */
 function placeOf(text: string, start: number, end: number, names: readonly string[]): number {
   const written = end - start - 2
   const plain = names.findIndex((name) => written === name.length && text.startsWith(name, start + 1))

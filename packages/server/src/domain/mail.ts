@@ -15,7 +15,6 @@ const ABOUT_CHARS = 4_000
 const FACT_CHARS = 2_000
 const SCHEME = 'mailto:'
 
-/** Null if the webhook's URL is no mail address. */
 export function mailAddressOf(url: string): string | null {
   const address = url.toLowerCase().startsWith(SCHEME) ? url.slice(SCHEME.length) : ''
   return isEmail(address) ? lowerCase(address) : null

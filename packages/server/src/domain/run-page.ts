@@ -123,7 +123,6 @@ function whyHtml(run: OperatorRun, hasPayloads: boolean): Html {
   return why === null ? html`` : html`<p class="why"><span aria-hidden="true">✕ </span><bdi>${why}</bdi></p> `
 }
 
-/** One sentence for each omission. */
 function leftOut(
   { run, hasPayloads, issues, approvals }: RunFile,
   shown: { events: number; payloads: number },

@@ -74,7 +74,6 @@ function isNumeric({ type }: Part): boolean {
   return [type].flat().some((name) => name === 'integer' || name === 'number')
 }
 
-/** As in `a whole number between 1 and 100`. */
 export function numberOf({ type, minimum, maximum }: { type?: unknown; minimum?: unknown; maximum?: unknown }): string {
   const noun = [type].flat().includes('integer') ? 'a whole number' : 'a number'
   if (typeof minimum === 'number' && typeof maximum === 'number') return `${noun} between ${minimum} and ${maximum}`

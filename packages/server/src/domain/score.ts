@@ -46,7 +46,6 @@ function readScore({ name, value, comment, targetEventId, author }: Payload): Ne
   }
 }
 
-/** Null: not a value of a score. */
 export function valueOf(value: unknown): ScoreValue | null {
   if (typeof value === 'boolean') return { kind: 'BOOLEAN', number: value ? 1 : 0, category: null }
   if (typeof value === 'number') {

@@ -62,7 +62,6 @@ function uncountedTokens(usage: unknown): string[] {
     .map((name) => `usage/${name} must be ${TOKEN_RANGE}`)
 }
 
-/** Null for other events and statuses. */
 export function outcomeOf(eventType: string, payload: Payload): RunOutcome | null {
   const status = payload['status']
   if (eventType !== 'SESSION_OUTCOME' || typeof status !== 'string' || status === 'RUNNING') return null

@@ -50,7 +50,6 @@ export class ReplyMemory {
     return this.#memory.used
   }
 
-  /** Refuses if `mostBytes` do not fit, or if the client has left. */
   async begin(holder: Holder, mostBytes: number, isOver: () => boolean): Promise<Page | Refusal> {
     // Other workspaces have their own turns.
     const decided = this.#waiting.usedBy(holder.workspace) > 0 ? null : this.#decide(holder, mostBytes)

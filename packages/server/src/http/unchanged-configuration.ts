@@ -82,7 +82,6 @@ const NO_HEADERS = {
   'transfer-encoding': '',
 }
 
-/** Null if a required header is missing, or one was sent twice. */
 function plainHeaders(rawHeaders: readonly string[]): Given | null {
   const found = { ...NO_HEADERS }
   for (let at = 0; at < rawHeaders.length; at += 2) {

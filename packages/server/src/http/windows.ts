@@ -1,4 +1,3 @@
-/** Evicts the least recently counted subjects first. */
 import { LRUCache } from 'lru-cache'
 
 export interface Taken {

@@ -1,6 +1,6 @@
 /**
  * Makes an issue record of each failure of a run. The append that stored the failure, or the stalled rule, queues the
- * run. Webhooks get one message about the failed run, when it ends.
+ * run. The message to webhooks, one per failed run, is stored with the end of that work.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { failedRunNews } from '../domain/run-news.ts'
@@ -33,7 +33,7 @@ const SLOTS = 4
 const FAILURES_AT_ONCE = 20
 
 export function findFailures({ storage, pages, owner, now, random }: FindFailuresOptions): WorkHandler {
-  /** Null: webhooks get no message yet, because the run goes on. */
+  /** Null: nothing to send to webhooks, or not yet. */
   async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)
     if (subject === null) return null

@@ -18,7 +18,6 @@ export interface WorkerLink extends MetricsOfWorkers {
   measure(own: Registry): void
 }
 
-/** Null if this process is not a worker. */
 export function workerLink(): WorkerLink | null {
   const { worker } = cluster
   if (worker === undefined) return null

@@ -80,7 +80,6 @@ export class Attributes {
 
 type Branch = Map<string, Branch | { leaf: Json }>
 
-/** False if the value could not be placed. */
 function place(root: Branch, path: string[], value: Json): boolean {
   if (path.length > LEVELS_MAX) return false
   const last = path.pop() ?? ''

@@ -137,7 +137,6 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
       read: (page) => read(environmentId, issueId, page),
       placeOf,
     })
-    // An empty list can mean that the issue does not exist.
     if (rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) throw NO_ISSUE
     return { items: rows.map(toItem), nextCursor }
   }

@@ -1,4 +1,3 @@
-/** Reads the next page when the reader wants more. */
 import { walkEvents, walkRuns } from '../../../domain/export.ts'
 import { toOperatorRun } from '../../../domain/run.ts'
 import { pricingOf } from '../../../prices/pricing.ts'
