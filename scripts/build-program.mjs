@@ -6,6 +6,7 @@
 //   <part>-<hash>.js     shared or loaded on first use
 import { createHash } from 'node:crypto'
 import {
+  existsSync,
   globSync,
   mkdirSync,
   readFileSync,
@@ -17,7 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isStale, root } from './build.mjs'
 import { licencesOf } from './licences.mjs'
 
@@ -119,6 +120,20 @@ export async function writeProgram(folder) {
     renameSync(unfinished, path.join(folder, name))
   }
   return files.map(({ name }) => name)
+}
+
+/**
+ * The modules of threads, once the program is built.
+ *
+ * @returns {[source: string, built: string][]} addresses of files
+ */
+export function builtThreads() {
+  const id = idOfSources()
+  const urlOf = (file) => pathToFileURL(path.join(root, file)).href
+  return Object.entries(THREADS)
+    .map(([name, file]) => [file, path.join(DIST, `${name}-${id}.js`)])
+    .filter(([, file]) => existsSync(path.join(root, file)))
+    .map((pair) => pair.map(urlOf))
 }
 
 /** A server that runs starts the threads of its own build. */

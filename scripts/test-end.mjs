@@ -1,6 +1,5 @@
 // Loaded into every process of test files. After its tests the process must end by itself: a server, timer or pool
 // that stays open would also keep the service from stopping.
-import { after } from 'node:test'
 import { isMainThread } from 'node:worker_threads'
 
 // As long as a test may take, so that a slow machine is not mistaken for a leak. A leak is named early.
@@ -9,6 +8,8 @@ const NAMED_AFTER_MS = 5_000
 
 // Worker threads and forked processes inherit the flag that loads this file, but run no tests.
 if (isMainThread && /\.test\.m?[jt]s$/.test(process.argv[1] ?? '')) {
+  // Not imported above: each thread would load it.
+  const { after } = await import('node:test')
   after(() => {
     setTimeout(nameOpenResources, NAMED_AFTER_MS).unref()
     setTimeout(() => {

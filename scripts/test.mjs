@@ -106,8 +106,10 @@ async function runTests() {
     return
   }
   // Tests that start a process run what users run. Without it, they run the sources.
-  const { tryToBuild } = await import('./build-program.mjs')
+  const { builtThreads, tryToBuild } = await import('./build-program.mjs')
   await tryToBuild()
+  // Coverage and changes are of the sources.
+  if (!options.watch && !options.coverage) process.env.TEST_THREADS = JSON.stringify(builtThreads())
   const database = await sharedServer(files)
   await installBrowser(files)
   await installPython(files)
@@ -126,7 +128,7 @@ async function runTests() {
     watch: options.watch,
     coverage: options.coverage,
     // For a whole file if it shares its process: on a machine ten times slower, it may take minutes.
-    execArgv: ['--test-timeout=900000', '--import=./scripts/test-end.mjs'],
+    execArgv: ['--test-timeout=900000', '--import=./scripts/test-end.mjs', '--import=./scripts/test-threads.mjs'],
   })
   const counted = countTests(tests, count, groups, { byName: options.name.length > 0 })
   const reporter = process.env.CI ? dot : new spec()
