@@ -18,6 +18,8 @@ import { addPrompt, filled, type Ids } from './sample-ids.ts'
 
 /** Connections that read at the same time. */
 const READERS = 50
+/** Of each of seventy operations: enough for a few answers. */
+const QUICK = { readers: 5, seconds: 0.05 }
 const RECORDED_PER_SECOND = 2_000
 const RECORDING_MS = 100
 const HEALTH_MS = 50
@@ -48,10 +50,10 @@ async function measureOperations(setting: Setting, engine: Engine): Promise<Resu
   const operations = readAddresses(ids)
   const plot = newPlot('whole-run')
   const { url, operatorHeaders: headers } = server
-  const { seconds } = plan
+  const { readers, seconds } = plan.size === 'quick' ? QUICK : { readers: READERS, seconds: plan.seconds }
 
   async function beside(...paths: string[]) {
-    const reads = paths.map((path) => ({ path, connections: Math.ceil(READERS / paths.length) }))
+    const reads = paths.map((path) => ({ path, connections: Math.ceil(readers / paths.length) }))
     let [recording, counts] = [Number.NaN, '']
     const { p99: health, megabytes } = await watch(server, async () => {
       const reading = reader.call({ kind: 'reads', reads, url, headers, connections: 1, seconds })
