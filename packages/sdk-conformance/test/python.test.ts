@@ -27,7 +27,7 @@ async function runPython(
   variables: Record<string, string> = {},
   program = interpreter,
 ): Promise<void> {
-  const env = { ...process.env, PYTHONPATH: path.join(PYTHON_SDK, 'src'), PYTHONDONTWRITEBYTECODE: '1', ...variables }
+  const env = { ...process.env, PYTHONPATH: path.join(PYTHON_SDK, 'src'), ...variables }
   try {
     await run(program, args, { cwd: PYTHON_SDK, env, maxBuffer: 16 * 1_048_576 })
   } catch (error) {

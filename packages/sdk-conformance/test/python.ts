@@ -18,6 +18,10 @@ const BUILD = 'setuptools==80.9.0'
 const WHEELS = 'wheels'
 const INSTALL_MS = 600_000
 
+/** The variable of all programs in Python: each would compile the SDK and the frameworks again. Not beside the sources. */
+export const KEPT_BYTECODE = 'PYTHONPYCACHEPREFIX'
+process.env[KEPT_BYTECODE] ??= path.join(CACHE, 'pycache')
+
 const found = findPython()
 const main = environment(path.join(PYTHON_SDK, 'requirements.txt'))
 const crewai = environment(path.join(PYTHON_SDK, 'requirements-crewai.txt'))
