@@ -20,7 +20,10 @@ const SUCCESS = 0
 
 test(
   'spans of four exporters are stored once each, although the server is killed twice',
-  { skip: SPANS === 0 && 'sends so many spans that exporters wait: set TACHO_TEST_SPANS to their number, such as 100000' },
+  {
+    skip:
+      SPANS === 0 && 'sends so many spans that exporters wait: set TACHO_TEST_SPANS to their number, such as 100000',
+  },
   async (t) => {
     const directory = temporaryDirectory(t)
     let server = startProcess(t, directory)
