@@ -187,6 +187,8 @@ test('a run is shown with its timeline, payloads to the last digit', async () =>
   assert.match(shown, /^ {2}\d{4}-\S+Z {2}AGENT_STEP +One: \\u001b\[2J$/m)
   const withPayloads = await text('runs', 'show', 'digits', ...WHERE, '--full')
   assert.match(withPayloads, /^ +"big": 9007199254740993,\n +"one": 1\.0,\n +"text": "\\u001b\[2J"$/m)
+  assert.match(await text('runs', 'show', 'digits', ...WHERE, '--grep', '900719925474'), /AGENT_STEP +One/)
+  assert.doesNotMatch(await text('runs', 'show', 'digits', ...WHERE, '--grep', 'big'), /AGENT_STEP/)
   const raw = await server.tacho(['runs', 'show', 'digits', ...WHERE, '--full', '--json'])
   assert.ok(raw.stdout.includes(payload))
   const document = JSON.parse(raw.stdout) as { run: { runId: string }; events: { eventId: string }[] }
@@ -359,7 +361,7 @@ test('a failed run says why in the list and when shown; --stack shows its causes
     /^Why {6}TimeoutError: no answer\n {9}in getOrder \(orders\.ts\)\n {9}because Error: connect ECONNREFUSED\n {9}`tacho runs show crashed --stack`/m,
   )
   assert.match(shown, /BLOCK refund by refund-limit: ask ada 9$/m)
-  assert.match(shown, /FAILED: TimeoutError: no answer$/m)
+  assert.match(shown, /FAILED: TimeoutError: no answer, because Error: connect ECONNREFUSED$/m)
   const whole = await text('runs', 'show', 'crashed', '--stack', ...WHERE)
   assert.equal(whole.trim(), `TimeoutError: no answer\n  because Error: connect ECONNREFUSED\n${stack}`)
 })

@@ -60,9 +60,16 @@ export function addRuns(runs: Command): void {
     .option('--tail <number>', 'only the last steps', wholeNumber(1_000_000))
     .option('--type <eventType>', 'only events of this type')
     .option('--search <text>', 'only events whose label contains the text, in any case')
+    .addOption(
+      new Option('--grep <text>', 'only events whose label or payload contains the text, in any case').conflicts([
+        'search',
+        'type',
+        'tail',
+      ]),
+    )
     .addHelpText(
       'after',
-      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show --story\n  tacho runs show order-4711 --failed\n  tacho runs show order-4711 --stack\n  tacho runs show order-4711 --type TOOL_CALL --tail 5 --full\n  tacho runs show order-4711 --full --json\n\nThe beginning of an id is enough. On a terminal, long output goes through $PAGER (default less; PAGER=cat for none).',
+      '\nExamples:\n  tacho runs show\n  tacho runs show order-4711\n  tacho runs show --story\n  tacho runs show order-4711 --failed\n  tacho runs show order-4711 --stack\n  tacho runs show order-4711 --type TOOL_CALL --tail 5 --full\n  tacho runs show order-4711 --grep "card declined"\n  tacho runs show order-4711 --full --json\n\nThe beginning of an id is enough. On a terminal, long output goes through $PAGER (default less; PAGER=cat for none).',
     )
     .action(show)
 

@@ -55,6 +55,7 @@ export interface ShowOptions {
   tail?: number
   type?: string
   search?: string
+  grep?: string
   json?: true
 }
 
@@ -71,7 +72,7 @@ export async function showRun(client: OperatorClient, given: RunPlace, options: 
   const run = await known('run', given.runId, { client, environmentId }, read)
   const place = { environmentId, runId: run.id }
   if (options.stack) return printStack(client, place, run)
-  const rows = options.tail === undefined ? rowsOf(client, place, options) : await lastRows(client, place, options)
+  const rows = await chosenRows(client, place, options)
   const lost = await neverEndedOf(client, place, run)
   if (options.json) {
     const isWhole = options.full === true || options.failed === true
@@ -103,6 +104,18 @@ const NO_APPROVALS: ReadonlyMap<string, OperatorApproval> = new Map()
 async function approvalsOf(client: OperatorClient, params: RunPlace): Promise<typeof NO_APPROVALS> {
   const { approvals } = await client.listRunApprovals({ params })
   return new Map(approvals.map((approval) => [approval.id, approval]))
+}
+
+async function chosenRows(client: OperatorClient, place: RunPlace, options: ShowOptions) {
+  const { grep, tail } = options
+  if (grep !== undefined) return foundRows(client, place, grep)
+  return tail === undefined ? rowsOf(client, place, options) : lastRows(client, place, options)
+}
+
+/** Those that contain the text, payloads included. */
+async function* foundRows(client: OperatorClient, params: RunPlace, grep: string): AsyncGenerator<EventRow> {
+  const query = { q: grep, limit: LIMITS.searchPageMax }
+  for await (const { event } of eachItem(client.searchRun, { params, query })) yield event
 }
 
 function rowsOf(client: OperatorClient, place: RunPlace, { type, search }: ShowOptions): AsyncIterable<EventRow> {

@@ -15,6 +15,7 @@ export const OPERATOR_ENDPOINTS = {
   readOperatorRun: {"path":"/environments/{environmentId}/runs/{runId}"},
   listEventRows: {"path":"/environments/{environmentId}/runs/{runId}/events"},
   listRunProblems: {"path":"/environments/{environmentId}/runs/{runId}/problems"},
+  searchRun: {"path":"/environments/{environmentId}/runs/{runId}/search"},
   readEvent: {"path":"/environments/{environmentId}/runs/{runId}/events/{eventId}"},
   traceEvent: {"path":"/environments/{environmentId}/runs/{runId}/events/{eventId}/trace"},
   readUsage: {"path":"/environments/{environmentId}/usage"},

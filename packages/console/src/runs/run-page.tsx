@@ -24,6 +24,7 @@ import { TableView } from './table-view.tsx'
 import { TimelineView } from './timeline-view.tsx'
 import { TranscriptView } from './transcript-view.tsx'
 import type { RunSearch } from './search.ts'
+import { useFound } from './run-search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/runs/$runId')
 
@@ -31,7 +32,7 @@ type Change = { [Name in keyof RunSearch]?: RunSearch[Name] | undefined }
 
 export function RunPage() {
   const { runId } = route.useParams()
-  const search = route.useSearch()
+  const address = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const [isComparing, setComparing] = useState(false)
@@ -48,10 +49,14 @@ export function RunPage() {
   const ofRun = useMemo(() => ({ environmentId, runId, areProblemsRead: areRead }), [environmentId, runId, areRead])
   useTitle(question ?? runId)
 
-  const { view = 'timeline', step: chosen, find = '', sort } = search
+  const { view = 'timeline', step: chosen, find = '', sort } = address
   const [zoom, setZoom] = useState<Range | null>(null)
   const whole = useMemo(() => ({ from: extent.from, to: extent.from + extent.span }), [extent])
-  const found = useFound(steps, useDeferredValue(find))
+  const search = useFound(
+    { environmentId, runId, steps, isRunning: run.data?.status === 'RUNNING' },
+    useDeferredValue(find),
+  )
+  const found = search.steps
   const shown = useMemo(() => {
     if (zoom === null) return found
     return found.filter(({ index }) => {
@@ -162,6 +167,8 @@ export function RunPage() {
           find={find}
           shown={shown.length}
           total={steps.length}
+          search={search}
+          onStep={(by) => select(neighbour(order, selected, by))}
           isComplete={isComplete}
           zoomedTo={zoom && { from: zoom.from - whole.from, to: zoom.to - whole.from }}
           onWhole={() => setZoom(null)}
@@ -171,8 +178,9 @@ export function RunPage() {
       <div className="flex min-h-0 flex-1">
         <div className="@container flex min-w-0 flex-1 flex-col">
           {shown.length === 0 ? (
-            <Empty title="No step matches">
-              Search looks at labels and types of steps{zoom === null ? '.' : ' in the part of the run that is shown.'}
+            <Empty title={search.isSearching ? 'No step matches so far' : 'No step matches'}>
+              Search looks at labels, types and payloads of all steps, but not at the names of fields
+              {zoom === null ? '.' : ', and lists those of the time that is shown.'}
             </Empty>
           ) : view === 'timeline' ? (
             <TimelineView
@@ -183,6 +191,7 @@ export function RunPage() {
               range={zoom ?? whole}
               problems={problems}
               ofRun={ofRun}
+              snippets={search.snippets}
               selected={selected}
               onSelect={select}
             />
@@ -222,14 +231,6 @@ export function RunPage() {
       )}
     </div>
   )
-}
-
-function useFound(steps: readonly Step[], find: string): readonly Step[] {
-  return useMemo(() => {
-    const text = find.trim().toLowerCase()
-    if (text === '') return steps
-    return steps.filter(({ label, eventType }) => `${label}\n${eventType}`.toLowerCase().includes(text))
-  }, [steps, find])
 }
 
 /** Known once all steps have arrived: the end of a call may be on a later page. */

@@ -1,6 +1,8 @@
 import { useCallback, useMemo } from 'react'
 import { compact, counted, duration, money, number } from '../ui/format.ts'
+import type { SnippetPart } from '@tacho/contract/operator/search.ts'
 import type { Bar } from '@tacho/contract/bars.ts'
+import { Marked } from '../ui/marked.tsx'
 import { EventType, lookOf } from './event-type.tsx'
 import type { NotesOf } from './notes.ts'
 import { ProblemMark, RowNote, useProblemMarks } from './problem-mark.tsx'
@@ -22,6 +24,8 @@ interface Props extends Omit<StepListProps, 'steps'> {
   range: Range
   problems: readonly Problem[]
   ofRun: NotesOf
+  /** Where the search found the text, by event id. */
+  snippets: ReadonlyMap<string, readonly SnippetPart[]>
 }
 
 /** Beyond this part of the width, what a bar says stands before it. */
@@ -32,7 +36,7 @@ const SUMS = 'tabular hidden w-44 shrink-0 text-right text-xs whitespace-nowrap 
 const LINE = 'flex items-center gap-2 border-b border-line px-3 sm:px-5'
 
 /** Waterfall: a call as long as it took, a step that closes its span from the span's first event, any other at its time. */
-export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun, ...list }: Props) {
+export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun, snippets, ...list }: Props) {
   const marks = useProblemMarks(problems)
   const steps = useMemo(() => rows.map(({ step }) => step), [rows])
   const branches = useMemo(() => new Map(rows.map((row) => [row.step.eventId, row])), [rows])
@@ -54,6 +58,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
       const { isClosed } = branch
       const bar = bars[step.index] ?? { from: step.time, to: step.time }
       const problem = marks.get(step.eventId)
+      const snippet = snippets.get(step.eventId)
       return (
         <div
           data-current={isSelected}
@@ -74,6 +79,8 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
               <bdi>{step.label}</bdi>
               {isClosed ? (
                 <Folded branch={branch} from={bar.from} problem={problem} />
+              ) : snippet ? (
+                <Snippet parts={snippet} label={step.label} />
               ) : (
                 <RowNote ofRun={ofRun} step={step} />
               )}
@@ -92,7 +99,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
         </div>
       )
     },
-    [branches, hasFolds, hasSums, bars, start, range, marks, ofRun, onSelect, onTurn],
+    [branches, hasFolds, hasSums, bars, start, range, marks, ofRun, snippets, onSelect, onTurn],
   )
   return (
     <>
@@ -115,6 +122,17 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
         {row}
       </StepList>
     </>
+  )
+}
+
+/** Where the text was found; nothing if that is the label, which stands before it. */
+function Snippet({ parts, label }: { parts: readonly SnippetPart[]; label: string }) {
+  if (parts.map(({ text }) => text).join('') === label) return null
+  return (
+    <bdi className="text-soft">
+      {' '}
+      <Marked parts={parts} />
+    </bdi>
   )
 }
 

@@ -2,6 +2,7 @@ import type { SearchHit } from '@tacho/contract/operator/search.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 import { EventType } from '../runs/event-type.tsx'
+import { Marked } from '../ui/marked.tsx'
 import { Time } from '../ui/time.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -52,15 +53,7 @@ function Hit({ hit: { run, event, snippet }, isCurrent }: { hit: SearchHit; isCu
       </div>
       <p className="mt-1 line-clamp-3 max-w-4xl wrap-anywhere">
         <bdi>
-          {snippet.map(({ text, isHit }, at) =>
-            isHit ? (
-              <mark key={at} className="rounded-sm bg-amber-wash font-medium text-amber">
-                {text}
-              </mark>
-            ) : (
-              <span key={at}>{text}</span>
-            ),
-          )}
+          <Marked parts={snippet} />
         </bdi>
       </p>
       <p className="mt-1 truncate text-soft">

@@ -27,6 +27,7 @@ import {
   OperatorRunsQuery,
 } from './run.ts'
 import { RunProblemPage, RunProblemsQuery } from './run-problem.ts'
+import { RunSearchPage, RunSearchQuery } from './run-search.ts'
 import { retentionRoutes } from './retention-routes.ts'
 import { agentRoutes } from './agent-routes.ts'
 import { runViewRoutes } from './run-view-routes.ts'
@@ -222,6 +223,21 @@ export const OPERATOR_ROUTES = {
     query: RunProblemsQuery,
     status: 200,
     reply: RunProblemPage,
+    errors: ['not_found', 'invalid_cursor'],
+  },
+  searchRun: {
+    method: 'GET',
+    access: 'viewer',
+    path: '/environments/{environmentId}/runs/{runId}/search',
+    summary: 'Search the labels and payloads of one run, by time, without an index',
+    tag: 'Runs',
+    scopes: [],
+    params: OperatorRunParams,
+    query: RunSearchQuery,
+    status: 200,
+    reply: RunSearchPage,
+    // It would hold one of the few places for pages while it waits for its turn.
+    replyBytes: 0,
     errors: ['not_found', 'invalid_cursor'],
   },
   readEvent: {

@@ -53,7 +53,7 @@ export const SearchQuery = Type.Object({
 })
 export type SearchQuery = Static<typeof SearchQuery>
 
-const SnippetPart = Type.Object(
+export const SnippetPart = Type.Object(
   { text: Type.String(), isHit: Type.Boolean({ description: 'Whether the query matched this text' }) },
   { $id: 'SnippetPart', description: 'Part of a snippet. Plain text, not HTML' },
 )

@@ -141,10 +141,16 @@ export interface Timeline extends EventsRead<StoredEvent> {
   run: RunRow
 }
 
+/** Of an event in the order of time. */
+export interface TimelinePlace {
+  time: number
+  seq: number
+}
+
 export interface EventPage {
   limit: number
   pageBytes: number
-  after: { time: number; seq: number } | null
+  after: TimelinePlace | null
 }
 
 export interface EventRowsPage {

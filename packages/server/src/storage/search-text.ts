@@ -159,6 +159,32 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
   )
 }
 
+export const soughtText = (text: string): RegExp => new RegExp(RegExp.escape(text), 'giu')
+
+/** The same for an event that contains a text in its label, its type, or a string or number of its payload. */
+export function containedIn({ eventType, label, payload }: SearchedText, sought: RegExp): SnippetPart[] | null {
+  // A payload without escapes has all of its texts as they are.
+  const isAsItIs = !payload.includes('\\')
+  const texts = isAsItIs && !isIn(payload, sought) ? [label, eventType] : [label, ...payloadTexts(payload), eventType]
+  const first = texts.find((text) => isIn(text, sought))
+  return first === undefined ? null : snippetOf(first, rangesIn(first, sought))
+}
+
+type SearchedText = Pick<SearchedEvent, 'eventType' | 'label' | 'payload'>
+
+const isIn = (text: string, sought: RegExp): boolean => text.search(sought) !== -1
+
+/** Those that a snippet can show. */
+function rangesIn(text: string, sought: RegExp): Range[] {
+  const ranges: Range[] = []
+  for (const { 0: hit, index } of text.matchAll(sought)) {
+    const first = ranges[0]?.start ?? index
+    if (index > first + SNIPPET_CHARS) break
+    ranges.push({ start: index, end: index + hit.length })
+  }
+  return ranges
+}
+
 /** Only the words that a snippet can show, because a text may have a hundred thousand hits. */
 function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): readonly Word[] {
   const places = sought.map((one) => placeOf(words, one)).filter((place) => place !== -1)

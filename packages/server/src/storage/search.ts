@@ -1,5 +1,5 @@
 import type { SnippetPart } from '@tacho/contract/operator/search.ts'
-import type { EventRowRead } from './events.ts'
+import type { EventRowRead, TimelinePlace } from './events.ts'
 import type { Page } from './page.ts'
 import type { RunRow } from './runs.ts'
 import type { SearchClause } from './search-text.ts'
@@ -40,6 +40,22 @@ export interface SearchHitRow {
 
 /** `lookedTo`: where to continue if the page ended at a bound; otherwise its last row. */
 export type SearchRead = Page<SearchHitRow> & { lookedTo?: SearchPlace }
+
+/** Over the events of one run, without the index. */
+export interface RunSearch {
+  text: string
+  limit: number
+  after: TimelinePlace | null
+  /** A page ends after so many events or so many bytes of payloads. `piece`: what one statement reads. */
+  bounds: { events: number; bytes: number; piece: { limit: number; pageBytes: number } }
+}
+
+/** `lookedTo`: where to continue; null: at the end. */
+export interface RunSearchRead {
+  rows: { event: EventRowRead; snippet: SnippetPart[] }[]
+  examined: number
+  lookedTo: TimelinePlace | null
+}
 
 export interface UnindexedRun {
   run: number

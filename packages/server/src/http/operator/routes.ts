@@ -36,6 +36,7 @@ import { importsRoutes } from './imports.ts'
 import { operatorRunsRoutes } from './runs.ts'
 import { stalledRuleRoutes } from './stalled-rule.ts'
 import { scoresRoutes } from './scores.ts'
+import { runSearchRoutes } from './run-search.ts'
 import { searchRoutes } from './search.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
@@ -69,6 +70,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   retentionRoutes(app, deps)
   scoresRoutes(app, deps)
   searchRoutes(app, deps)
+  runSearchRoutes(app, deps)
   stalledRuleRoutes(app, deps)
   pricesRoutes(app, deps)
   erasuresRoutes(app, deps)

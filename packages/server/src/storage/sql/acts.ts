@@ -50,6 +50,7 @@ import { agentListActs } from './agent-list.ts'
 import { runViewsActs } from './runs/run-views.ts'
 import { runsActs } from './runs/runs.ts'
 import { scoresActs } from './scores.ts'
+import { runSearchActs } from './search/run-search.ts'
 import { searchActs } from './search/search.ts'
 import { searchIndexActs } from './search/search-index.ts'
 import { searchSettingsActs } from './search/search-settings.ts'
@@ -111,6 +112,7 @@ export const ACTS = {
   ...runViewsActs,
   ...runsActs,
   ...scoresActs,
+  ...runSearchActs,
   ...searchActs,
   ...searchIndexActs,
   ...searchSettingsActs,

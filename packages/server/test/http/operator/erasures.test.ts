@@ -337,7 +337,7 @@ async function sums({ service, environmentId, promptId }: Tenant): Promise<strin
 
 /** The routes whose answers show what a client sent. */
 const SHOWING =
-  'listRuns readRun listRunEvents readApproval listOperatorRuns readOperatorRun listEventRows listRunProblems readEvent traceEvent readUsage readUsagePoints readCompleteness listApprovals listApprovalGroups streamApprovals readApprovalAftermath listRunApprovals listIssues readIssue listOccurrences listRecoveries listAffectedRuns listAffectedAgents listIssueActivity listIssueRecords readIssueRecord searchEvents readSimulation listUnpricedModels exportEnvironment exportRun exportParquet'.split(
+  'listRuns readRun listRunEvents readApproval listOperatorRuns readOperatorRun listEventRows listRunProblems searchRun readEvent traceEvent readUsage readUsagePoints readCompleteness listApprovals listApprovalGroups streamApprovals readApprovalAftermath listRunApprovals listIssues readIssue listOccurrences listRecoveries listAffectedRuns listAffectedAgents listIssueActivity listIssueRecords readIssueRecord searchEvents readSimulation listUnpricedModels exportEnvironment exportRun exportParquet'.split(
     ' ',
   )
 

@@ -54,6 +54,40 @@ test('a row of a model call has its tokens and its cost', async () => {
   )
 })
 
+test('a run is searched by its payloads, page by page', async () => {
+  const start = Date.now() - 60_000
+  const steps = Array.from({ length: 30 }, (_, n) =>
+    event({
+      runId: 'grep',
+      eventId: `e${n}`,
+      timestamp: start + n,
+      payload: { text: n % 10 === 0 ? 'A Needle' : 'hay' },
+    }),
+  )
+  await service.record(steps)
+  const address = `/environments/${service.environmentId}/runs/grep/search`
+  const read = async (query: string) => replyOf('searchRun', await service.operator(`${address}?${query}`))
+  const all = await read('q=needle')
+  assert.deepEqual([all.items.map(({ event: { eventId } }) => eventId), all.examined], [['e0', 'e10', 'e20'], 30])
+  assert.deepEqual(all.items[0]?.snippet, [
+    { text: 'A ', isHit: false },
+    { text: 'Needle', isHit: true },
+  ])
+  assert.ok(all.items.every((item) => !('payload' in item.event)))
+  const first = await read('q=needle&limit=2')
+  assert.equal((await read(`q=needle&limit=2&${cursorOf(first)}`)).items[0]?.event.eventId, 'e20')
+  assert.deepEqual(refusalOf(await service.operator(`${address}?q=hay&${cursorOf(first)}`)), [400, 'invalid_cursor'])
+  assert.deepEqual(await read('q=%00'), { items: [], examined: 0, nextCursor: null })
+  const longest = 'é'.repeat(LIMITS.searchChars)
+  assert.deepEqual((await read(`q=${encodeURIComponent(longest)}`)).items, [])
+  for (const query of ['', 'q=', `q=${encodeURIComponent(longest)}x`, `q=a&limit=${LIMITS.searchPageMax + 1}`]) {
+    assert.deepEqual(refusalOf(await service.operator(`${address}?${query}`)), [400, 'invalid_request'], query)
+  }
+  const foreign = await service.newTenant('grep')
+  const elsewhere = await service.operator(`/environments/${foreign.environmentId}/runs/grep/search?q=needle`)
+  assert.deepEqual(refusalOf(elsewhere), [404, 'not_found'])
+})
+
 test('paging by arrival never ends: its cursor returns later events', async () => {
   const now = Date.now()
   await service.record([event({ runId: 'live', eventId: 'a', timestamp: now })])

@@ -228,6 +228,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
     await storage.findEvent(env, 'run 1000', found.eventId)
     for (const page of [null, place]) {
       await storage.listProblems(env, long.id, { limit: 50, pageBytes: 1_048_576, after: page })
+      const bounds = { events: 400, bytes: 1e6, piece: { limit: 250, pageBytes: 524_288 } }
+      await storage.searchRun(env, long.id, { text: 'needle', limit: 50, after: page, bounds })
       await storage.listEventRows(env, long.id, { limit: 50, order: 'time', after: page })
       await storage.listEventRows(env, long.id, { limit: 50, order: 'latest', after: page })
     }

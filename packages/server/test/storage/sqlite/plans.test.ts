@@ -239,14 +239,16 @@ test('a filtered page of a timeline scans rows in order', async () => {
 })
 
 test('a page of a timeline comes in order from its index', async () => {
+  const bounds = { events: 9, bytes: 9, piece: { limit: 9, pageBytes: 9 } }
   for (const after of [null, place]) {
     const page = { limit: 10, pageBytes: 1, after }
     const plans = [
       ...(await plansOf('listEvents', 'env', 'run', page)),
       ...(await plansOf('listEventRows', 'env', 'run', { limit: 10, order: 'time', after })),
       ...(await plansOf('listEventRows', 'env', 'run', { limit: 10, order: 'latest', after })),
+      ...(await plansOf('searchRun', 'env', 'run', { text: 'a', limit: 9, after, bounds })),
     ]
-    assert.equal(plans.length, 4)
+    assert.equal(plans.length, 6)
     for (const plan of plans) {
       assert.match(plan, /SEARCH e USING INDEX events_by_time \(run=\?/)
       assert.doesNotMatch(plan, /TEMP B-TREE/)

@@ -4,12 +4,12 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import fc from 'fast-check'
 import { parseSearchQuery } from '../../../src/domain/search-query.ts'
 import { indexSearch } from '../../../src/jobs/index-search.ts'
-import type { NewEvent } from '../../../src/storage/events.ts'
+import type { NewEvent, TimelinePlace } from '../../../src/storage/events.ts'
 import type { SearchPlace } from '../../../src/storage/search.ts'
 import { matchEvent, type SearchClause } from '../../../src/storage/search-text.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { changeShared, sharedStorage, type OpenStorage } from './open.ts'
-import { append, event, HOUR, newEnvironment, newId, NOON, outcome } from './sample.ts'
+import { append, event, HOUR, newEnvironment, newId, NOON, outcome, runOf } from './sample.ts'
 
 /** After the time that PostgreSQL waits for running transactions. */
 const LATER = NOON + 60_000
@@ -57,6 +57,92 @@ async function searched(storage: Storage): Promise<string> {
 }
 
 export function searchSuite(open: OpenStorage) {
+  describe('the search in one run', () => {
+    const storage = sharedStorage(open)
+    const PIECE = { limit: 3, pageBytes: 400 }
+    const BOUNDS = { events: 100, bytes: 1_000_000, piece: PIECE }
+
+    /** Event ids, page by page, with the number of pages. */
+    async function foundIn(
+      env: string,
+      text: string,
+      { limit = 100, ...bounds }: Partial<typeof BOUNDS & { limit: number }> = {},
+    ) {
+      const { id } = await runOf(storage(), env)
+      const ids: string[] = []
+      let [after, pages, examined] = [null as TimelinePlace | null, 0, 0]
+      do {
+        const page = await storage().searchRun(env, id, { text, limit, after, bounds: { ...BOUNDS, ...bounds } })
+        ids.push(...page.rows.map(({ event: { eventId } }) => eventId))
+        after = page.lookedTo
+        examined += page.examined
+        pages++
+      } while (after !== null)
+      return { ids: ids.join(' '), pages, examined }
+    }
+
+    test('finds a text in labels, types and payloads, in any case, in order, and not in keys', async () => {
+      const env = newId()
+      const says = (eventId: string, payload: unknown, given: Partial<NewEvent> = {}) =>
+        event({ eventId, time: NOON + Number(eventId), payload: JSON.stringify(payload), ...given })
+      await append(
+        storage(),
+        env,
+        says('3', { a: [{ b: 'The CARD was\n"declined" by Größe' }] }),
+        says('1', { card: 1, n: 4711.5 }),
+        says('2', {}, { label: 'card' }),
+        says('4', { text: 'nothing' }, { eventType: 'CARDS' }),
+        event({ runId: 'other', payload: '{"a":"card"}' }),
+      )
+      await append(storage(), newId(), says('1', { a: 'card' }))
+      const cases = {
+        card: '2 3 4',
+        'was\n"DECL': '3',
+        GRÖSSE: '',
+        GRÖßE: '3',
+        '711.5': '1',
+        'a.c': '',
+        '"card"': '',
+        '\\n': '',
+      }
+      for (const [text, ids] of Object.entries(cases)) assert.equal((await foundIn(env, text)).ids, ids, text)
+    })
+
+    test('marks where the text is', async () => {
+      const env = newId()
+      const text = `${'x'.repeat(100)} (Card) ${'y'.repeat(300)} card`
+      await append(storage(), env, event({ payload: JSON.stringify({ text }) }))
+      const { id } = await runOf(storage(), env)
+      const { rows } = await storage().searchRun(env, id, { text: '(CARD', limit: 1, after: null, bounds: BOUNDS })
+      const snippet = rows[0]?.snippet ?? []
+      assert.deepEqual(
+        snippet.filter(({ isHit }) => isHit),
+        [{ text: '(Card', isHit: true }],
+      )
+      assert.equal(snippet[0]?.text, '…')
+      assert.equal(snippet.at(-1)?.text, '…')
+    })
+
+    test('ends a page at its hits, its events and its bytes, and goes on from there', async () => {
+      const env = newId()
+      const events = Array.from({ length: 20 }, (_, n) =>
+        event({
+          eventId: `${n}`,
+          time: NOON + Math.floor(n / 4),
+          payload: JSON.stringify({ text: n % 5 === 0 ? 'hit' : 'miss' }),
+        }),
+      )
+      await append(storage(), env, ...events)
+      const whole = { ids: '0 5 10 15', examined: 20 }
+      assert.deepEqual(await foundIn(env, 'hit'), { ...whole, pages: 1 })
+      assert.deepEqual(await foundIn(env, 'hit', { limit: 1 }), { ...whole, pages: 5 })
+      assert.deepEqual(await foundIn(env, 'hit', { events: 10 }), { ...whole, pages: 2 })
+      assert.deepEqual(await foundIn(env, 'hit', { events: 19 }), { ...whole, pages: 2 })
+      assert.deepEqual(await foundIn(env, 'hit', { events: 20 }), { ...whole, pages: 1 })
+      assert.deepEqual(await foundIn(env, 'hit', { bytes: 1 }), { ...whole, pages: 20 })
+    })
+  })
+
   describe('the search', () => {
     const storage = sharedStorage(open)
 
