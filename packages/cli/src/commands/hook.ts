@@ -1,10 +1,10 @@
-import { accountFile, writeAccount } from '@tacho/guards/hook/account.ts'
+import { accountFile, readAccount, writeAccount } from '@tacho/guards/hook/account.ts'
 import { AGENT_NAMES, type AgentName } from '@tacho/guards/hook/agents.ts'
 import { commandFor } from '@tacho/guards/hook/command.ts'
-import { isManagedAgent } from '@tacho/guards/hook/managed.ts'
+import { isManagedAgent, managedAccountFile } from '@tacho/guards/hook/managed.ts'
 import { isModuleAgent, isOurModule, moduleText } from '@tacho/guards/hook/modules.ts'
 import { openJudgedCalls } from '@tacho/guards/hook/judged-calls.ts'
-import { stateRoot } from '@tacho/guards/state.ts'
+import { stateRoot, type Account } from '@tacho/guards/state.ts'
 import {
   ownHooks,
   readSettings,
@@ -23,7 +23,7 @@ import { PROGRAM } from '../hook/program.ts'
 import { deleteOwnFile, writeOwnFile, type OwnFile } from '../hook/own-file.ts'
 import { readApiKey, readUrl } from '../settings/credentials.ts'
 import { wholeNumber } from '../settings/options.ts'
-import { failed } from '../stop.ts'
+import { failed, wrongUsage } from '../stop.ts'
 import { printable, printLine } from '../terminal/output.ts'
 
 interface Options {
@@ -88,7 +88,7 @@ function change(command: Command): Command {
 }
 
 async function install(agent: AgentName, options: InstallCommandOptions): Promise<void> {
-  const account = { url: readUrl(options.url), apiKey: readApiKey() }
+  const account = accountOf(options)
   const flags = [
     ...(options.project ? ['--project'] : []),
     ...(options.approvalTimeout === 300 ? [] : ['--approval-timeout', String(options.approvalTimeout)]),
@@ -115,6 +115,17 @@ async function install(agent: AgentName, options: InstallCommandOptions): Promis
   openJudgedCalls(stateRoot()).since(Date.now())
   printLine(`Address and key are in ${accountFile()}, which only you can read.`)
   if (agent === 'codex') printLine('Codex runs new hooks only after you trust them: start codex and enter /hooks.')
+}
+
+/** Without a key in the environment, that of an earlier installation: it was printed once, and all agents share it. */
+function accountOf({ url, managed }: InstallCommandOptions): Account {
+  const { TACHO_API_KEY, TACHO_URL } = process.env
+  const file = managed ? managedAccountFile() : accountFile()
+  const kept = TACHO_API_KEY === undefined ? readAccount(file, {}) : null
+  if (kept === null) return { url: readUrl(url), apiKey: readApiKey() }
+  const wanted = url === undefined && TACHO_URL === undefined ? kept.url : readUrl(url)
+  if (wanted === kept.url) return kept
+  throw wrongUsage(`The key in ${file} is for ${kept.url}, not for ${wanted}: set TACHO_API_KEY.`)
 }
 
 async function uninstall(agent: AgentName, options: Options): Promise<void> {
@@ -160,9 +171,8 @@ async function write({ file, agent, before, after }: Change, { yes }: Options): 
     return true
   }
   printLine(`${file}:`)
-  const [old, next] = [ownHooks(before, agent), ownHooks(after, agent)]
-  for (const line of old.filter((each) => !next.includes(each))) printLine(`- ${printable(line)}`)
-  for (const line of next.filter((each) => !old.includes(each))) printLine(`+ ${printable(line)}`)
+  for (const line of ownHooks(before, agent, after)) printLine(`- ${printable(line)}`)
+  for (const line of ownHooks(after, agent, before)) printLine(`+ ${printable(line)}`)
   if (!(await isConfirmed(yes))) return false
   writeSettings(file, after)
   printLine(`Written to ${file}.`)

@@ -67,14 +67,12 @@ const STILL: Record<AgentName, Partial<Record<Place, string>>> = {
 
 export async function check(agent: AgentName | undefined): Promise<void> {
   let isGood = true
+  const without: AgentName[] = []
   for (const each of agent === undefined ? AGENT_NAMES : [agent]) {
     const installed = PLACES.map((place) => ({ place, ...commandsIn(each, place) })).filter(
       ({ fault, commands }) => fault !== undefined || commands.length > 0,
     )
-    if (installed.length === 0) {
-      printLine(`${each}: no hooks. Its tools run unchecked: tacho hook install ${each}`)
-      isGood &&= agent === undefined
-    }
+    if (installed.length === 0) without.push(each)
     for (const { place, file, commands, fault } of installed) {
       const results =
         fault === undefined ? await Promise.all(commands.map((command) => tryOut(each, place, command))) : [fault]
@@ -87,6 +85,15 @@ export async function check(agent: AgentName | undefined): Promise<void> {
       const still = STILL[each][place]
       if (still) printLine(`  ${still}`)
     }
+  }
+  if (agent !== undefined && without.length > 0) {
+    printLine(`${agent}: no hooks. Its tools run unchecked: tacho hook install ${agent}`)
+    isGood = false
+  } else if (without.length > 0) {
+    // Most people use one or two of them.
+    printLine(
+      `No hooks, so tools run unchecked in: ${without.join(', ')}. For one that you use: tacho hook install <agent>`,
+    )
   }
   if (!isGood) process.exitCode = 1
 }

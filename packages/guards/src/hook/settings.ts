@@ -105,14 +105,19 @@ export function withoutHooks(
   return Object.keys(kept).length > 0 || Object.keys(hooks).length === 0 ? { ...settings, hooks: kept } : others
 }
 
-/** Our hooks as lines for people. */
-export function ownHooks(settings: Settings, agent: AgentName): string[] {
+/** Our hooks that `others` lack, as lines for people: steps with the same command share one. */
+export function ownHooks(settings: Settings, agent: AgentName, others: Settings): string[] {
   const { hooks } = settings
-  return Object.keys(isObject(hooks) ? hooks : {}).flatMap((event) =>
-    hooksAt(settings, agent, event).map(
-      (hook) => `${event.padEnd(18)}  ${commandIn(hook)}  (timeout ${secondsIn(hook, agent)} s)`,
-    ),
-  )
+  const steps = new Map<string, string[]>()
+  for (const event of Object.keys(isObject(hooks) ? hooks : {})) {
+    const lines = (from: Settings): string[] =>
+      hooksAt(from, agent, event).map((hook) => `${commandIn(hook)}  (timeout ${secondsIn(hook, agent)} s)`)
+    const theirs = new Set(lines(others))
+    for (const line of lines(settings)) {
+      if (!theirs.has(line)) steps.set(line, [...(steps.get(line) ?? []), event])
+    }
+  }
+  return [...steps].map(([line, events]) => `${events.join(', ')}: ${line}`)
 }
 
 /** The command lines of our hooks before a tool. */

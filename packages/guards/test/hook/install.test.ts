@@ -94,6 +94,30 @@ test('check asks Codex whether it trusts the hooks', async () => {
   }
 })
 
+test('a second agent needs no key, only the same address; check names agents without hooks in one line', async () => {
+  const home = path.join(directory, 'second agent')
+  const state = path.join(home, 'state')
+  const own = { HOME: home, CLAUDE_CONFIG_DIR: '', CODEX_HOME: '', TACHO_STATE_DIR: state }
+  const install = (agent: string, more: Record<string, string>) =>
+    runTacho(['hook', 'install', agent, '--yes'], { ...own, ...more })
+  const without = await install('claude-code', { TACHO_URL: server.url })
+  assert.deepEqual([without.code, /No API key: set TACHO_API_KEY/.test(without.stderr)], [2, true])
+  const { TACHO_URL, TACHO_API_KEY } = server.variables as Record<string, string>
+  assert.equal((await install('claude-code', { TACHO_URL, TACHO_API_KEY } as Record<string, string>)).code, 0)
+  const account = readFileSync(path.join(state, 'hook.json'), 'utf8')
+  for (const more of [{}, { TACHO_URL: server.url }]) assert.equal((await install('qwen-code', more)).code, 0)
+  const other = await install('codex', { TACHO_URL: 'http://127.0.0.1:9' })
+  assert.equal(other.code, 2)
+  assert.match(other.stderr, /hook\.json is for http:.*, not for http:\/\/127\.0\.0\.1:9: set TACHO_API_KEY\.\n$/)
+  assert.equal(readFileSync(path.join(state, 'hook.json'), 'utf8'), account)
+  const { code, stdout } = await runTacho(['hook', 'check'], own)
+  assert.equal(code, 0, stdout)
+  assert.match(stdout, /^claude-code, user .*: decides, .*^qwen-code, user .*: decides, /ms)
+  const none = 'codex, gemini-cli, copilot, cursor, opencode, pi'
+  const last = `No hooks, so tools run unchecked in: ${none}. For one that you use: tacho hook install <agent>`
+  assert.equal(stdout.trim().split('\n').at(-1), last)
+})
+
 for (const [agent, name] of [
   ['claude-code', '.claude/settings.json'],
   ['codex', '.codex/hooks.json'],
@@ -115,7 +139,12 @@ for (const [agent, name] of [
     const variables = { ...server.variables, ...own, PATH: withCodex(file, 'trusted') }
     const unasked = await runTacho(['hook', 'install', agent], variables)
     assert.deepEqual([unasked.code, unasked.stderr], [3, 'Nothing was changed; add --yes to write.\n'])
-    assert.match(unasked.stdout, /^\+ PreToolUse .*\/tacho hook (claude-code|codex) .* {2}\(timeout 330 s\)$/m)
+    assert.match(unasked.stdout, /^\+ PreToolUse: .*\/tacho hook (claude-code|codex) .* {2}\(timeout 330 s\)$/m)
+    assert.match(
+      unasked.stdout,
+      /^\+ SessionStart, UserPromptSubmit, .*: .*\(timeout 10 s\)$/m,
+      'one line for a command',
+    )
     assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), theirs)
     assert.ok(!existsSync(path.join(state, 'hook.json')))
 
