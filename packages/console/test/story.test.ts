@@ -33,18 +33,36 @@ describe('story of a coding agent', { skip: withoutChromium }, () => {
     const inputHash = 'ab'.repeat(32)
     const { body } = await calls.ask({ runId, toolName: 'Bash', inputHash, policyId: 'destructive-git' })
     await calls.decide(body.id, 'REJECTED', 'Not on Fridays: ask Ada.')
+    let numbered = 0
     const events = session.map(({ after, payload, ...rest }, at) => {
       const isPush = JSON.stringify(payload['policyIds']) === '["destructive-git"]'
       const ids = { eventId: `${runId}-${at}`, runId, spanId: `span-${at}`, agentName: 'claude-code' }
       return event({
         ...ids,
         ...rest,
+        // As hooks do: only the SDK's own events have numbers.
+        ...(rest.eventType === 'POLICY_DECISION' && { n: `k3fa9${++numbered}` }),
         payload: isPush ? { ...payload, approvalId: body.id } : payload,
         timestamp: start + after,
       })
     })
     assert.equal((await tacho.service.record(events)).body.accepted, events.length)
   }
+
+  test('the head does not doubt a session of hooks, and times above the timeline do not overlap beside a step', async () => {
+    await record('head')
+    const { page, close } = await tacho.open(`${tacho.home}/runs/head`, WIDE)
+    await page.getByText('$ ls -la && cat src/price.ts').waitFor()
+    assert.equal(await page.getByText('not known').count(), 0)
+    const times = page.locator('[aria-hidden] > span > span.tabular').filter({ visible: true })
+    assert.equal(await times.count(), 5)
+    await page.keyboard.press('j')
+    await page.getByRole('complementary', { name: 'Step' }).waitFor()
+    const boxes = await times.evaluateAll((each) => each.map((time) => time.getBoundingClientRect()))
+    assert.equal(boxes.length, 4)
+    for (const [at, { left }] of boxes.entries()) assert.ok(left >= (boxes[at - 1]?.right ?? 0), `time ${at}`)
+    await close()
+  })
 
   test('prompt, commands with output, edits as differences, refusals with their reason, a sub-agent as a branch', async () => {
     await record('story')

@@ -177,10 +177,11 @@ function Causes({ runId, eventId }: { runId: string; eventId: string }) {
   ))
 }
 
-/** Nothing, while a run of a numbering client runs without gaps, or if its client does not number. */
+/** Nothing, while a run of a numbering client runs without gaps, or if some events have no numbers, as those of hooks. */
 function Arrived({ run: { completeness, status } }: { run: OperatorRun }) {
-  const { state, recorders } = completeness
+  const { state, recorders, unnumbered } = completeness
   if (recorders.length === 0 || (state === 'OPEN' && status === 'RUNNING')) return null
+  if (state === 'UNKNOWN' && unnumbered > 0) return null
   const text = completenessText(completeness, (iso) => exact(Date.parse(iso)))
   return (
     <Fact name="Arrived">

@@ -106,11 +106,12 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
       <div aria-hidden className={`hidden h-6 text-xs text-soft sm:flex ${LINE}`}>
         <span className="flex-auto" />
         {hasSums && <span className={SUMS}>Time · tokens · cost</span>}
-        <span className={CHART}>
+        <span className={`@container ${CHART}`}>
           {TICKS.map((part) => (
             <span
               key={part}
-              className="tabular absolute top-1 whitespace-nowrap"
+              // Beside an open step, the chart has no room for it before the last one.
+              className={`tabular absolute top-1 whitespace-nowrap ${part === 0.75 ? 'hidden @md:inline' : ''}`}
               style={part === 1 ? { right: 0 } : { left: `${part * 100}%` }}
             >
               {duration(range.from - start + part * (range.to - range.from))}

@@ -78,6 +78,8 @@ export function eventOf({ event, fields }: HookRecord): HookEvent | null {
         payload: { status: 'COMPLETED', reason: fields['reason'] },
       }
     case 'UserPromptSubmit':
+      // Qwen Code calls this hook after each tool too, without a prompt.
+      if (fields['prompt'] === '') return null
       return { type: 'USER_INPUT', label: 'user prompt', payload: { text: fields['prompt'] } }
     case 'Stop':
       return step('answer', { text: fields['last_assistant_message'] })

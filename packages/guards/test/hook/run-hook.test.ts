@@ -106,6 +106,7 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
   const prompt = { prompt: 'List the files.', prompt_id: 'p-1' }
   await hook('UserPromptSubmit', prompt)
   await hook('UserPromptSubmit', prompt)
+  await hook('UserPromptSubmit', { prompt: '' })
   assert.equal((await hook('PreToolUse', tool('ls', 't-1'))).answer, null, 'allowed: the rules of the agent go on')
   const done = { ...tool('ls', 't-1'), tool_response: { stdout: 'a.txt' }, duration_ms: 12 }
   await hook('PostToolUse', done)
