@@ -26,7 +26,6 @@ export interface Core {
   readonly settings: Settings
   readonly runtime: Runtime
   readonly ids: Ids
-  /** Sends one request, with the key. */
   readonly request: Request
   /** Requests under way would keep the process running. Approvals have a signal of their own. */
   readonly endRequests: () => void

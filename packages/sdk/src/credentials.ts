@@ -75,7 +75,6 @@ export const MAYBE_FORM = new RegExp(
   String.raw`-(?:(?<=-----)BEGIN|(?<=(?:sk|xai|pypi|glpat|xox[abeoprs])-)[\w-]{10})|_(?<=[sr]k_(?:live|test)_|whsec_|npm_|gsk_|gh[pousr]_|github_pat_|hf_|tacho(?:-[a-z]{1,16})?_)\w{10}|I(?<=A[KS]I)A|I(?<=AI)za|J(?<=eyJ)[\w.-]{20}|9(?<=ya29)\.|G(?<=SG)\.|://[^/@]{0,1100}@`,
 )
 
-/** A form that begins with a word. */
 export const OTHER_FORM = /bearer|basic|curl/i
 
 /** A name, perhaps quoted, with the sign that assigns; an option ends with a space. The host of an address is no name. */

@@ -60,7 +60,6 @@ export interface EventParts {
   readonly sequence: number
   /** By its recorder. 0: the service does not miss it. */
   readonly number: number
-  /** Masks the label. */
   readonly labelOf: (label: string) => string
 }
 

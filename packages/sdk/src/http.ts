@@ -17,7 +17,6 @@ export interface HttpRequest {
 /** Has any status. `json` is undefined if the body is not JSON. */
 export interface Reply {
   readonly kind: 'reply'
-  /** The status is 200 to 299. */
   readonly ok: boolean
   readonly status: number
   readonly header: (name: string) => string | null

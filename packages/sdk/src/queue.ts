@@ -18,7 +18,6 @@ export class QueuedItem {
   readonly id: string
   /** Dropped only when nothing else is left. */
   readonly isProtected: boolean
-  /** Order of recording. */
   readonly sequence: number
   attempts = 0
   /** Where a loss is noted. */

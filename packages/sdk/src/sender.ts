@@ -69,9 +69,7 @@ export class Sender {
   #isSoon = false
   #isWriting = false
   #isHeld = false
-  /** Consecutive failures. */
   #failures = 0
-  /** Nothing is sent before this time. */
   #notBefore = 0
   /** When the last request ended. The first event after a pause is sent at once, so that little is lost at SIGKILL. */
   #sentAt = -Infinity

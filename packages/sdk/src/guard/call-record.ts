@@ -23,7 +23,6 @@ export class CallRecord {
   readonly #call: TakenCall
   #startedAt = 0
   #started: Payload = {}
-  /** The call left nothing in its run. */
   isEmpty = true
 
   constructor(parts: RecordParts, context: Context, call: TakenCall) {

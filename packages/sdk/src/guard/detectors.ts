@@ -48,7 +48,6 @@ export interface Usage {
 }
 
 export interface LoopDetector {
-  /** Counts this call. */
   observe(toolName: string, inputHash: string): Detection | null
 }
 

@@ -3,7 +3,6 @@ import type { Action, Decision } from '../policies.ts'
 import type { Detection } from './detectors.ts'
 
 export interface Verdict {
-  /** The strictest of all. */
   readonly action: Action
   /** Null if nothing holds the call up. */
   readonly cause: 'policy' | 'loop' | 'budget' | 'not_configured' | null

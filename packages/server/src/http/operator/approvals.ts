@@ -72,7 +72,6 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     return recorded && toInputPreview(recorded)
   }
 
-  /** Counts each agent once. */
   async function toCards(environmentId: string, rows: ApprovalRow[]): Promise<ApprovalCard[]> {
     const keyOf = ({ agentId, clientId }: ApprovalRow) => JSON.stringify(agentId === null ? { clientId } : { agentId })
     const requesters = new Map(rows.map((row) => [keyOf(row), { agentId: row.agentId, clientId: row.clientId }]))
