@@ -10,7 +10,7 @@ const folder = path.join(root, 'packages/console')
 const dist = path.join(folder, 'dist')
 const SOURCES = [
   'packages/{console,client,contract,policy}/{src/**,package.json}',
-  'packages/console/{index.html,vite.config.ts}',
+  'packages/console/{index.html,vite.config.ts,public/**}',
 ]
 
 if (isStale('packages/console/dist/index.html', SOURCES)) {

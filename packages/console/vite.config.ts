@@ -1,4 +1,5 @@
 import tailwindcss from '@tailwindcss/vite'
+import path from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 
@@ -14,7 +15,17 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     // People who start the server do not need the time of each plugin.
-    rolldownOptions: { checks: { pluginTimings: false } },
+    rolldownOptions: {
+      checks: { pluginTimings: false },
+      input: {
+        index: path.join(import.meta.dirname, 'index.html'),
+        'service-worker': path.join(import.meta.dirname, 'src/service-worker/service-worker.ts'),
+      },
+      // A browser looks for a new version of a service worker at the same address.
+      output: {
+        entryFileNames: ({ name }) => (name === 'service-worker' ? '[name].js' : 'assets/[name]-[hash].js'),
+      },
+    },
   },
   server: { proxy: { '/operator': 'http://localhost:4680', '/invitation': 'http://localhost:4680' } },
 })

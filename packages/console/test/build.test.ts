@@ -24,6 +24,19 @@ test('the shell has less than 150 kB of script, gzipped, and nothing inline', ()
   assert.doesNotMatch(page, /<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/)
 })
 
+test('the service worker is one file at a fixed address, and all icons of the app exist', () => {
+  assert.equal(build().status, 0)
+  const worker = readFileSync(path.join(DIST, 'service-worker.js'), 'utf8')
+  assert.doesNotMatch(worker, /\bimport\b|\bcaches\b|'fetch'/)
+  const manifest = JSON.parse(readFileSync(path.join(DIST, 'manifest.webmanifest'), 'utf8')) as {
+    icons: { src: string; sizes: string }[]
+  }
+  for (const { src, sizes } of manifest.icons) {
+    const png = readFileSync(path.join(DIST, src))
+    assert.equal(`${png.readUInt32BE(16)}x${png.readUInt32BE(20)}`, sizes, src)
+  }
+})
+
 test('what is newer than its sources is not built again', () => {
   assert.equal(build().status, 0)
   const before = statSync(path.join(DIST, 'index.html')).mtimeMs

@@ -252,6 +252,17 @@ export const LIMITS = {
   slackCodeMs: 10 * 60 * 1000,
   /** Links of one account that it lists. */
   slackLinksOfAccount: 1_000,
+  /** Browsers of one account that show notifications. */
+  notifiedBrowsers: 10,
+  /** Environments that one account can choose to be notified about. */
+  notifiedEnvironments: 100,
+  /** Browsers that are told about one event, those of the oldest accounts first. */
+  browsersToldAtOnce: 1_000,
+  pushEndpointChars: 1_000,
+  /** A browser that its person did not open for so long is removed. */
+  notifiedBrowserMs: 60 * 24 * 60 * 60 * 1000,
+  userAgentChars: 500,
+  timeZoneChars: 64,
   auditFilterChars: 255,
   emailChars: 254,
   passwordCharsMin: 12,

@@ -20,6 +20,7 @@ export const TAGS = {
   Operators: 'People: their roles and invitations.',
   'Sign-in': 'How people start and end sessions.',
   Me: 'The caller: identity, permissions, own sessions and own password.',
+  Notifications: 'What a person is told in their browsers, and when not.',
   Erasures: 'What operators erased on request, with its receipts.',
   'Audit log': 'Who did what, and when. Entries never change.',
   Doctor: 'Checks of the installation, and the history of one event.',

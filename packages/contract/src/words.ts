@@ -76,6 +76,18 @@ export const WEBHOOK_EVENTS = [
 /** `standard`: signed JSON (Standard Webhooks). The others are messages for that service. */
 export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail'] as const
 
+/** What people can be notified about in their browsers. */
+export const NOTIFICATION_KINDS = ['approvals', 'alerts', 'issues'] as const
+
+/** Events that notify people. */
+export const NOTIFICATION_EVENTS = [
+  'approval.requested',
+  'alert.firing',
+  'budget.reached',
+  'issue.opened',
+  'issue.regressed',
+] as const satisfies readonly (typeof WEBHOOK_EVENTS)[number][]
+
 export const DELIVERY_STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
 export const RUN_STATUSES = ['RUNNING', ...RUN_OUTCOMES] as const

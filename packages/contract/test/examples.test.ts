@@ -166,6 +166,8 @@ test('every example is accepted by the service', { timeout: 900_000 }, async () 
   }
   await send('signInWithCode', { by: 'browser', refused: [401, 'unauthenticated'] })
   await send('signInWithRecoveryCode', { by: 'browser', refused: [401, 'unauthenticated'] })
+  await send('changeNotificationSettings', { by: 'browser' })
+  await send('addNotifiedBrowser', { by: 'browser', change: { endpoint: 'http://127.0.0.1:9/push' } })
   await send('addSecondFactor', { by: 'browser' })
   await send('confirmSecondFactor', { by: 'browser', refused: [403, 'forbidden'] })
   await send('removeSecondFactor', { by: 'browser' })

@@ -10,7 +10,9 @@ import { Section } from '../ui/section.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { ListedTable } from './listed.tsx'
+import { NotificationsPart } from './notifications.tsx'
 import { PasswordForm } from './password-form.tsx'
+import { programOf } from './program.ts'
 import { SecondFactorPart } from './second-factor.tsx'
 import { SectionPage } from './section-page.tsx'
 import { OwnSlackUsers } from './slack-links.tsx'
@@ -21,7 +23,8 @@ export function AccountPage() {
   if (!me) return <PagePending />
   return (
     <SectionPage title="Your account" note={<bdi>{me.email ?? me.name}</bdi>}>
-      <Section title="Password" className="mt-2">
+      <NotificationsPart />
+      <Section title="Password" className="mt-8">
         <PasswordForm email={me.email ?? ''} />
       </Section>
       <Section title="Second factor" className="mt-8" note={me.twoFactor ? <Chip tone="green">On</Chip> : 'off'}>
@@ -85,13 +88,4 @@ function Sessions() {
       <ListedTable label="Sessions" columns={columns} list={sessions} empty={<Empty title="No session" />} />
     </>
   )
-}
-
-/** Browser and system, as people name them; what is unknown is shown as it was sent. */
-function programOf(userAgent: string | null): string {
-  if (userAgent === null) return 'Unknown program'
-  const browser = /\b(Edg|Firefox|Chrome|Safari)[/\w]*\//.exec(userAgent)?.[1]
-  const system = /Windows|Android|iPhone|iPad|Mac OS X|Linux/.exec(userAgent)?.[0]
-  if (browser === undefined) return userAgent
-  return `${browser === 'Edg' ? 'Edge' : browser}${system === undefined ? '' : `, ${system}`}`
 }

@@ -23,6 +23,7 @@ export function Shell() {
   const close = () => setOpen(null)
 
   useEffect(() => rememberPlace(params), [params])
+  useEffect(renewNotifications, [])
   const tabs = useActiveInSight(useLocation().pathname)
   useKeys({
     'mod+k': () => setOpen('palette'),
@@ -72,6 +73,12 @@ export function Shell() {
       {open === 'keys' && <KeysDialog onClose={close} />}
     </div>
   )
+}
+
+/** A browser with notifications belongs to the latest session in it. Others do not load the code for it. */
+function renewNotifications(): void {
+  if (!('Notification' in window) || Notification.permission !== 'granted') return
+  void import('../notifications/push.ts').then(({ renew }) => renew())
 }
 
 /** Pages that Runs leads to and that are not below it in the address. */

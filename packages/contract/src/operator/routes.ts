@@ -32,6 +32,7 @@ import { retentionRoutes } from './retention-routes.ts'
 import { agentRoutes } from './agent-routes.ts'
 import { runViewRoutes } from './run-view-routes.ts'
 import { meRoutes } from './me-routes.ts'
+import { notificationRoutes } from './notification-routes.ts'
 import { operatorRoutes } from './operator-routes.ts'
 import { policyRoutes } from './policy-routes.ts'
 import { priceRoutes } from './price-routes.ts'
@@ -342,6 +343,7 @@ export const OPERATOR_ROUTES = {
   ...simulationRoutes,
   ...webhookRoutes,
   ...slackLinkRoutes,
+  ...notificationRoutes,
   ...agentRoutes,
   ...runViewRoutes,
   ...retentionRoutes,

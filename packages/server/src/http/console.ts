@@ -8,7 +8,7 @@ import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ROOT } from '../program/root.ts'
-import { sendFile, serveFolder } from './files.ts'
+import { sendFile, serveFile, serveFolder } from './files.ts'
 
 const DIST = path.join(ROOT, 'packages/console/dist')
 
@@ -16,9 +16,14 @@ const PAGE_HEADERS = {
   'cache-control': 'no-cache',
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'same-origin',
+}
+
+/** The worker shows notifications: it asks the server for their texts and loads nothing. */
+const WORKER_HEADERS = {
+  'content-security-policy': "default-src 'none'; connect-src 'self'; img-src 'self'",
 }
 
 export function hasConsole(dist: string = DIST): boolean {
@@ -28,6 +33,10 @@ export function hasConsole(dist: string = DIST): boolean {
 export function consoleRoutes(app: FastifyInstance, dist: string = DIST): void {
   const caching = 'public, max-age=31536000, immutable'
   serveFolder(app, '/assets', path.join(dist, 'assets'), { caching, preCompressed: true })
+  const unhashed = { caching: 'no-cache' }
+  serveFolder(app, '/icons', path.join(dist, 'icons'), unhashed)
+  serveFile(app, '/manifest.webmanifest', path.join(dist, 'manifest.webmanifest'), unhashed)
+  serveFile(app, '/service-worker.js', path.join(dist, 'service-worker.js'), { ...unhashed, headers: WORKER_HEADERS })
 }
 
 /** Not a route `/*`: it would match addresses that the router refuses as too long. */

@@ -36,6 +36,8 @@ export interface Deps {
   memory: BodyMemory
   replies: ReplyMemory
   once?: RouteOptions['once']
+  /** With which browsers subscribe to this server's notifications (VAPID). */
+  pushPublicKey: string
   metrics: Metrics
   prices: PriceTable
   work: { wake(kind: WorkKind): void }

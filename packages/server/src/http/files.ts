@@ -26,6 +26,7 @@ const TYPES = new Map([
   ['.png', 'image/png'],
   ['.svg', 'image/svg+xml'],
   ['.txt', 'text/plain; charset=utf-8'],
+  ['.webmanifest', 'application/manifest+json; charset=utf-8'],
   ['.woff2', 'font/woff2'],
 ])
 
@@ -45,6 +46,7 @@ const tagOf = (bytes: Buffer): string => `"${createHash('sha256').update(bytes).
 export interface FileOptions {
   caching: string
   preCompressed?: boolean
+  headers?: Record<string, string>
 }
 
 export function serveFile(app: FastifyInstance, address: string, file: string, options: FileOptions): void {
@@ -65,12 +67,12 @@ export function serveFolder(app: FastifyInstance, prefix: string, folder: string
   })
 }
 
-function sender(file: string, { caching, preCompressed = false }: FileOptions) {
+function sender(file: string, { caching, preCompressed = false, headers = {} }: FileOptions) {
   const encodings = preCompressed ? ENCODINGS.filter(([, suffix]) => existsSync(file + suffix)) : []
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const [encoding, suffix] = encodings.find(([name]) => accepts(request, name)) ?? ['', '']
     const { bytes, tag } = await load(file + suffix)
-    void reply.headers({ 'cache-control': caching, etag: tag })
+    void reply.headers({ ...headers, 'cache-control': caching, etag: tag })
     if (encodings.length > 0) void reply.header('vary', 'accept-encoding')
     if (matchesTag(request.headers['if-none-match'], tag)) return reply.code(304).send()
     if (encoding !== '') void reply.header('content-encoding', encoding)

@@ -14,7 +14,7 @@ export type Sent = { ok: true; status: number } | { ok: false; status: number | 
 export interface WebhookSender {
   /** Resolves the host. The reason against the address, to append to the field name; null if it is allowed. */
   check(url: string): Promise<string | null>
-  send(message: WebhookMessage): Promise<Sent>
+  send(message: Omit<WebhookMessage, 'body'> & { body: string | Buffer }): Promise<Sent>
   close(): Promise<void>
 }
 

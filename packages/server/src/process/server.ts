@@ -9,6 +9,7 @@ import { createApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { parseApiKey, parseOperatorToken, sessionCredential } from '../domain/credential.ts'
 import { cursors } from '../domain/cursor.ts'
+import { newPushKey, pushKeysOf } from '../domain/notification.ts'
 import { createDrain } from './drain.ts'
 import { createFirstTenant, firstTenantText } from '../maintenance/first-tenant.ts'
 import { createConfigurationClients } from '../http/configuration-clients.ts'
@@ -40,7 +41,9 @@ import { runPages } from '../jobs/run-pages.ts'
 import { reviewIssueRecords } from '../jobs/review-issue-records.ts'
 import { tellGaps } from '../jobs/tell-gaps.ts'
 import { simulate } from '../jobs/simulate.ts'
+import { notifyPeople } from '../jobs/notify-people.ts'
 import { createMailSender } from '../jobs/mail-sender.ts'
+import { contactOf, createPushSender } from '../jobs/push-sender.ts'
 import { createWebhookSender } from '../jobs/webhook-sender.ts'
 import { createWorkRunner } from '../jobs/work.ts'
 import { createPriceTable } from '../prices/price-table.ts'
@@ -88,6 +91,9 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const configurationClients = createConfigurationClients({ now: storeNow })
   const publicUrl = () => config.publicUrl ?? forPeople(listensOn)
   const pages = runPages(storage, publicUrl)
+  const pushKeys = pushKeysOf(await storage.secret('push', newPushKey()))
+  const contact = () => contactOf(publicUrl(), config.mailFrom)
+  const push = createPushSender({ keys: pushKeys, contact, send: sender.send })
   const work = createWorkRunner({
     storage,
     handlers: [
@@ -103,6 +109,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       tellGaps({ storage, pages, owner, now: storeNow }),
       checkAlerts({ storage, prices, owner, now: storeNow }),
       deliverWebhooks({ storage, sender, mail: createMailSender(config), pages, owner, now: storeNow }),
+      notifyPeople({ storage, push, owner, now: storeNow }),
     ],
     owner,
     now: storeNow,
@@ -129,6 +136,7 @@ export async function serveStore(config: Config, storage: Storage, options: Star
       work,
       checkWebhookUrl: sender.check,
       sendToWebhook: sender.send,
+      pushPublicKey: pushKeys.publicKey,
       metrics,
       prices,
       now,

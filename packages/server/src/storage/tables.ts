@@ -112,6 +112,9 @@ const DESCRIBED = {
   alerts: ofEnvironment('id'),
   webhooks: ofEnvironment('id'),
   slack_links: ofEnvironment('id', 'They go with their webhook, and with the account of the person.'),
+  notified_browsers: elsewhere('id', 'People.'),
+  notification_choices: ofEnvironment('environment_id operator_id', 'They go with the account of the person, too.'),
+  quiet_hours: elsewhere('operator_id', 'People.'),
   webhook_deliveries: ofRun('webhook_id id', 'Messages about removed approvals and issues.'),
   idempotency_keys: {
     ...elsewhere(

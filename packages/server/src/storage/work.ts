@@ -1,12 +1,13 @@
 /**
  * What `subjectId` names: an issue record, a simulation, a delivery, an issue, an alert, an environment, an erasure, a run,
- * or new events of a run (failures.ts).
+ * new events of a run (failures.ts), or what people are told (notifications.ts).
  */
 export const WORK_KINDS = [
   'review_issue_record',
   'find_failures',
   'simulate',
   'deliver_webhook',
+  'notify_people',
   'reopen_issue',
   'check_alert',
   'index_search',

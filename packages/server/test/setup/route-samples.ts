@@ -99,7 +99,12 @@ export function addressOf(
   ids: Readonly<Record<string, string>>,
   given: Record<string, string> = queryOf(route),
 ): string {
-  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? randomUUID()))
+  const words = (route.params as JsonSchema | undefined)?.properties ?? {}
+  const sample = (name: string) => {
+    const [first] = words[name]?.enum ?? []
+    return typeof first === 'string' ? first : randomUUID()
+  }
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(ids[name] ?? sample(name)))
   const query = new URLSearchParams(given).toString()
   return prefix + path + (query === '' ? '' : `?${query}`)
 }
@@ -200,6 +205,7 @@ export async function populate(service: Service, name: string): Promise<Populate
       runId,
       eventId,
       approvalId,
+      subjectId: approvalId,
       webhookId,
       agentId: agents.body.items[0]?.id ?? '',
       recordId: (record.body as { recordId: string }).recordId,

@@ -53,6 +53,8 @@ const EXEMPT: Readonly<Record<string, string>> = {
   operator_second_factors: PEOPLE,
   sign_in_challenges: PEOPLE,
   slack_links: PEOPLE,
+  notified_browsers: PEOPLE,
+  quiet_hours: PEOPLE,
   idempotency_keys: 'begins with the actor, whose id the service makes',
   ...Object.fromEntries(Object.keys(MADE_IDS).map((table) => [table, MADE_HERE])),
   search_words_config: 'of FTS5',

@@ -22,6 +22,7 @@ import { problemsRoutes } from './problems.ts'
 import { exportsRoutes } from './exports.ts'
 import { invitationsRoutes } from './invitations.ts'
 import { meRoutes } from './me.ts'
+import { notificationsRoutes } from './notifications.ts'
 import { operatorsRoutes } from './operators.ts'
 import { policiesRoutes } from './policies.ts'
 import { pricesRoutes } from './prices.ts'
@@ -93,6 +94,7 @@ export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: App
   operatorIssueRecordsRoutes(app, deps)
   webhooksRoutes(app, deps)
   slackLinksRoutes(app, deps)
+  notificationsRoutes(app, deps)
   backupsRoutes(app, deps)
   exportsRoutes(app, deps, approvals)
   importsRoutes(app, deps)

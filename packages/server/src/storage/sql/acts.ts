@@ -18,6 +18,8 @@ import { simulationsActs } from './configuration/simulations.ts'
 import { toolEventsActs } from './configuration/tool-events.ts'
 import { controlActs } from './control.ts'
 import { deliveriesActs } from './webhooks/deliveries.ts'
+import { noticesActs } from './webhooks/notices.ts'
+import { noticeSubjectsActs } from './webhooks/notice-subjects.ts'
 import { environmentDeletionActs } from './erasure/environment-deletion.ts'
 import { environmentsActs } from './environments.ts'
 import { erasuresActs } from './erasure/erasures.ts'
@@ -33,6 +35,7 @@ import { issueRecordsActs } from './issues/issue-records.ts'
 import { issuesActs } from './issues/issues.ts'
 import { reviewActs } from './issues/review.ts'
 import { invitationsActs } from './operators/invitations.ts'
+import { notificationsActs } from './operators/notifications.ts'
 import { operatorTokensActs } from './operators/operator-tokens.ts'
 import { operatorsActs } from './operators/operators.ts'
 import { sessionsActs } from './operators/sessions.ts'
@@ -80,6 +83,8 @@ export const ACTS = {
   ...toolEventsActs,
   ...controlActs,
   ...deliveriesActs,
+  ...noticesActs,
+  ...noticeSubjectsActs,
   ...environmentsActs,
   ...environmentDeletionActs,
   ...erasuresActs,
@@ -96,6 +101,7 @@ export const ACTS = {
   ...issuesActs,
   ...reviewActs,
   ...invitationsActs,
+  ...notificationsActs,
   ...operatorTokensActs,
   ...operatorsActs,
   ...sessionsActs,

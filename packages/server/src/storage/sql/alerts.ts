@@ -15,6 +15,7 @@ import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { agentKeyOf } from './approvals/approval-rows.ts'
 import { announceAlert } from './webhooks/announcements.ts'
+import { queueNotices } from './webhooks/notices.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import type { Sql } from './sql.ts'
 import { stalledBefore } from './runs/stalled-rule.ts'
@@ -24,7 +25,7 @@ import { findWorkspace } from './workspaces.ts'
 export const alertsActs = {
   listAlerts: read(listAlerts),
   createAlert: write(createAlert),
-  findAlert: read(find),
+  findAlert: read(findAlert),
   changeAlert: write(changeAlert),
   testAlert: write(testAlert),
   removeAlert: write(removeAlert),
@@ -49,7 +50,7 @@ async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> 
   return (await sql.all<Stored>(text, [environmentId, LIMITS.alerts])).map(toRow)
 }
 
-async function find(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
+export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
   const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? AND id = ?`, [
     environmentId,
     id,
@@ -79,10 +80,10 @@ async function changeAlert(
   fresh: AlertState,
   audit: AuditEntry[],
 ): Promise<AlertRow | null> {
-  if ((await find(sql, environmentId, id)) === null) return null
+  if ((await findAlert(sql, environmentId, id)) === null) return null
   // First, because it locks the work: no check of the old rule can store its result then.
   await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: at }], RESTARTS)
-  const alert = await find(sql, environmentId, id)
+  const alert = await findAlert(sql, environmentId, id)
   if (alert === null) return null
   const rule = { ...alert.rule, ...change }
   const isOtherBudget = rule.kind === 'budget' && BUDGETS.some((name) => rule[name] !== alert.rule[name])
@@ -106,7 +107,7 @@ async function testAlert(
 }
 
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
-  const alert = await find(sql, environmentId, id)
+  const alert = await findAlert(sql, environmentId, id)
   if (alert === null) return null
   await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'check_alert' AND subject_id = ?`, [
     environmentId,
@@ -118,7 +119,7 @@ async function removeAlert(sql: Sql, environmentId: string, id: string, audit: A
 }
 
 async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
-  const alert = await find(sql, environmentId, id)
+  const alert = await findAlert(sql, environmentId, id)
   const environment = alert && (await findEnvironment(sql, environmentId))
   const workspace = environment && (await findWorkspace(sql, environment.workspaceId))
   if (!alert || !environment || !workspace) return null
@@ -191,5 +192,6 @@ async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const text = 'UPDATE alerts SET state = ?, checked_at = ? WHERE environment_id = ? AND id = ?'
   await sql.run(text, [JSON.stringify(state), at, environmentId, id])
   if (news) await announceAlert(sql, environmentId, news, at)
+  if (news) await queueNotices(sql, environmentId, news.type, [id], at)
   return true
 }

@@ -141,6 +141,7 @@ async function recordAll(tenant: Tenant, marker: string, named: Record<string, u
     const approval = { ...asked, clientRequestId: text(`request ${n}`), inputHash: `${n}b`.repeat(32) }
     const { id } = await send(publicly(tenant, '/firewall-approvals', approval, String(clientId)), 201)
     know(tenant, 'approvalId', id)
+    know(tenant, 'subjectId', id)
   }
   const decided = [...(tenant.known.get('approvalId') ?? [])].at(-1)
   const decision = { decision: 'APPROVED', reason: text('decision') }

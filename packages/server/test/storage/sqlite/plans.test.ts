@@ -474,6 +474,25 @@ test('links of Slack users are found by their webhook and its environment, or by
   }
 })
 
+test('what people are told is found by the person, the environment or the browser', async () => {
+  const plans = [
+    await plansOf('readNotificationSettings', 'o'),
+    await plansOf('changeNotificationSettings', 'o', { choices: [], quietHours: null }, []),
+    await plansOf('addBrowser', { operatorId: 'o', endpointHash: 'h' }, []),
+    await plansOf('renewBrowser', 'o', { endpointHash: 'h' }),
+    await plansOf('removeBrowser', 'o', 'b', []),
+    await plansOf('endSessions', 'o', { id: 's' }, []),
+    await plansOf('listToldBrowsers', 'env', null, 10),
+    await plansOf('listToldBrowsers', 'env', 'b', 10),
+    await plansOf('listNotices', 'env', { browserId: 'b', event: 'issue.opened' }, 10),
+    await plansOf('countWaitingApprovals', 'env', 1, 10),
+  ].flat()
+  for (const plan of plans) {
+    assert.doesNotMatch(plan, /TEMP B-TREE/, plan)
+    assertIndexed(plan)
+  }
+})
+
 test('no statement reads a whole table', async () => {
   const page = { limit: 10, after: null }
   const plans = [

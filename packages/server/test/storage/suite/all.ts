@@ -36,6 +36,7 @@ import { runsSuite } from './runs.ts'
 import { scoresSuite } from './scores.ts'
 import { searchSuite } from './search.ts'
 import { simulationsSuite } from './simulations.ts'
+import { notificationsSuite } from './notifications.ts'
 import { slackLinksSuite } from './slack-links.ts'
 import { stalledSuite } from './stalled.ts'
 import { timelineSuite } from './timeline.ts'
@@ -85,6 +86,7 @@ const SUITES = [
   reviewSuite,
   webhooksSuite,
   slackLinksSuite,
+  notificationsSuite,
   listBytesSuite,
   idempotencySuite,
 ]

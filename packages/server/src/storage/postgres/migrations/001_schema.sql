@@ -435,6 +435,40 @@ CREATE INDEX slack_links_by_webhook ON slack_links (environment_id, webhook_id, 
 CREATE INDEX slack_links_by_operator ON slack_links (operator_id, id) WHERE operator_id IS NOT NULL;
 CREATE INDEX slack_links_by_expiry ON slack_links (code_expires_at) WHERE code_expires_at IS NOT NULL;
 
+-- Browsers that show a person's notifications. They leave with their session.
+CREATE TABLE notified_browsers (
+  id text COLLATE "C" PRIMARY KEY,
+  operator_id text COLLATE "C" NOT NULL REFERENCES operators (id),
+  session_id text COLLATE "C" NOT NULL, -- the last that opened it; it may have expired
+  endpoint text NOT NULL, -- address at the push service
+  endpoint_hash text COLLATE "C" NOT NULL UNIQUE, -- SHA-256
+  public_key text NOT NULL,
+  auth_secret text NOT NULL, -- needed as it is, to encrypt
+  user_agent text NOT NULL,
+  added_at bigint NOT NULL,
+  opened_at bigint NOT NULL,
+  notified_at bigint
+);
+CREATE INDEX notified_browsers_by_operator ON notified_browsers (operator_id, id);
+CREATE INDEX notified_browsers_by_opening ON notified_browsers (opened_at);
+
+CREATE TABLE notification_choices (
+  environment_id text COLLATE "C" NOT NULL REFERENCES environments (id),
+  operator_id text COLLATE "C" NOT NULL REFERENCES operators (id),
+  kinds text NOT NULL, -- JSON array
+  severity text NOT NULL, -- the least that is told
+  PRIMARY KEY (environment_id, operator_id)
+);
+CREATE INDEX notification_choices_by_operator ON notification_choices (operator_id, environment_id);
+
+CREATE TABLE quiet_hours (
+  operator_id text COLLATE "C" PRIMARY KEY REFERENCES operators (id),
+  from_minute integer NOT NULL, -- of the day
+  to_minute integer NOT NULL,
+  time_zone text NOT NULL,
+  except_critical integer NOT NULL -- boolean
+);
+
 -- Messages, for each webhook on its own. The newest of each are kept.
 CREATE TABLE webhook_deliveries (
   webhook_id text COLLATE "C" NOT NULL,

@@ -22,7 +22,7 @@ export const operatorsActs = {
 }
 
 /** No workspace has this id. */
-const INSTALLATION = 'installation'
+export const INSTALLATION = 'installation'
 
 export const scopeOf = (workspaceId: string | null): string => workspaceId ?? INSTALLATION
 
@@ -103,6 +103,8 @@ async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promis
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
   await endWaysIn(sql, id)
   await sql.run('DELETE FROM slack_links WHERE operator_id = ?', [id])
+  await sql.run('DELETE FROM notification_choices WHERE operator_id = ?', [id])
+  await sql.run('DELETE FROM quiet_hours WHERE operator_id = ?', [id])
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = ?', [id])
   await sql.run('DELETE FROM operator_roles WHERE operator_id = ?', [id])
   if ((await sql.run('DELETE FROM operators WHERE id = ?', [id])) === 0) return 'unknown'
@@ -179,8 +181,9 @@ async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean
   return owners.length === 1 && owners[0]?.id === id
 }
 
-/** Deletes sessions and second factor; the accounts stay. */
+/** Deletes sessions, their browsers and second factor; the accounts stay. */
 async function endWaysIn(sql: Sql, id: string): Promise<void> {
   await sql.run('DELETE FROM operator_sessions WHERE operator_id = ?', [id])
+  await sql.run('DELETE FROM notified_browsers WHERE operator_id = ?', [id])
   await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [id])
 }

@@ -1,7 +1,9 @@
 import { read, write } from '../act.ts'
+import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
+import { removeBrowsersOf } from './notifications.ts'
 import { rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { growRevision } from '../revision.ts'
@@ -55,6 +57,7 @@ async function endSessions(
   const [condition, id] = 'id' in which ? ['id = ?', which.id] : ['id <> ?', which.exceptId ?? '']
   const text = `DELETE FROM operator_sessions WHERE operator_id = ? AND ${condition}`
   const ended = await sql.run(text, [operatorId, id])
+  await removeBrowsersOf(sql, operatorId, which)
   if (ended === 0) return 0
   await insertAudit(sql, audit)
   await growRevision(sql)
@@ -107,9 +110,10 @@ async function removeSecondFactor(sql: Sql, operatorId: string, now: number, aud
   await growRevision(sql)
 }
 
-/** Deletes expired sessions, challenges and codes for Slack, which nothing else would remove. */
+/** Deletes expired sessions, challenges, codes for Slack and unused browsers, which nothing else would remove. */
 async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
   await sql.run('DELETE FROM slack_links WHERE code_expires_at <= ?', [now])
+  await sql.run('DELETE FROM notified_browsers WHERE opened_at <= ?', [now - LIMITS.notifiedBrowserMs])
   const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= ?', [now])
   return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= ?', [now]))
 }

@@ -6,6 +6,7 @@ import { findAgentNames } from '../agent-list.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import type { Sql } from '../sql.ts'
 import { announce } from './deliveries.ts'
+import { queueNotices } from './notices.ts'
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
 
@@ -24,6 +25,8 @@ export async function announceApprovals(
     return { at, data: approvalData(approval, agentName) }
   })
   await announce(sql, environmentId, event, news, decidedBy)
+  const ids = approvals.map(({ id }) => id)
+  await queueNotices(sql, environmentId, event, ids, at)
 }
 
 export async function announceIssues(
@@ -39,6 +42,7 @@ export async function announceIssues(
     if (issue !== null) news.push({ at, data: { environmentId, ...issueData(issue) } })
   }
   await announce(sql, environmentId, event, news)
+  await queueNotices(sql, environmentId, event, ids, at)
 }
 
 export async function announceAlert(
@@ -50,16 +54,24 @@ export async function announceAlert(
   const { agentId } = data
   // An erasure of the agent waits, and then removes the message.
   if (agentId !== null && sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
-  const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a WHERE a.environment_id = ? AND a.id = ?
-    AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id)`
-  const agent = agentId === null ? null : await sql.get<{ name: string }>(text, [environmentId, agentId, environmentId])
-  return announce(sql, environmentId, type, [{ at, data: { ...data, agentName: agent?.name ?? null } }])
+  const agentName = agentId === null ? null : await findAgentName(sql, environmentId, agentId)
+  return announce(sql, environmentId, type, [{ at, data: { ...data, agentName } }])
 }
 
-type IssueNews = Pick<IssueRow, 'id' | 'title' | 'detectionType' | 'state' | 'occurrences' | 'firstSeen' | 'lastSeen'>
-const ISSUE = `SELECT id, title, detection_type AS "detectionType", state, occurrences, first_seen AS "firstSeen",
+/** By its internal id. */
+export async function findAgentName(sql: Sql, environmentId: string, agentId: string): Promise<string | null> {
+  const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a WHERE a.environment_id = ? AND a.id = ?
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id)`
+  return (await sql.get<{ name: string }>(text, [environmentId, agentId, environmentId]))?.name ?? null
+}
+
+export type IssueNews = Pick<
+  IssueRow,
+  'id' | 'title' | 'detectionType' | 'state' | 'occurrences' | 'firstSeen' | 'lastSeen'
+>
+export const ISSUE = `SELECT id, title, detection_type AS "detectionType", state, occurrences, first_seen AS "firstSeen",
   last_seen AS "lastSeen" FROM issues WHERE environment_id = ? AND id = ?`
 
-function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): object {
+export function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): object {
   return { issueId: id, ...issue, firstSeenAt: isoTime(firstSeen), lastSeenAt: isoTime(lastSeen) }
 }

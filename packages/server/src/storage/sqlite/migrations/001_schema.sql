@@ -423,6 +423,40 @@ CREATE INDEX slack_links_by_webhook ON slack_links (environment_id, webhook_id, 
 CREATE INDEX slack_links_by_operator ON slack_links (operator_id, id) WHERE operator_id IS NOT NULL;
 CREATE INDEX slack_links_by_expiry ON slack_links (code_expires_at) WHERE code_expires_at IS NOT NULL;
 
+-- Browsers that show a person's notifications. They leave with their session.
+CREATE TABLE notified_browsers (
+  id TEXT NOT NULL PRIMARY KEY,
+  operator_id TEXT NOT NULL REFERENCES operators (id),
+  session_id TEXT NOT NULL, -- the last that opened it; it may have expired
+  endpoint TEXT NOT NULL, -- address at the push service
+  endpoint_hash TEXT NOT NULL UNIQUE, -- SHA-256
+  public_key TEXT NOT NULL,
+  auth_secret TEXT NOT NULL, -- needed as it is, to encrypt
+  user_agent TEXT NOT NULL,
+  added_at INTEGER NOT NULL,
+  opened_at INTEGER NOT NULL,
+  notified_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX notified_browsers_by_operator ON notified_browsers (operator_id, id);
+CREATE INDEX notified_browsers_by_opening ON notified_browsers (opened_at);
+
+CREATE TABLE notification_choices (
+  environment_id TEXT NOT NULL REFERENCES environments (id),
+  operator_id TEXT NOT NULL REFERENCES operators (id),
+  kinds TEXT NOT NULL, -- JSON array
+  severity TEXT NOT NULL, -- the least that is told
+  PRIMARY KEY (environment_id, operator_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX notification_choices_by_operator ON notification_choices (operator_id, environment_id);
+
+CREATE TABLE quiet_hours (
+  operator_id TEXT NOT NULL PRIMARY KEY REFERENCES operators (id),
+  from_minute INTEGER NOT NULL, -- of the day
+  to_minute INTEGER NOT NULL,
+  time_zone TEXT NOT NULL,
+  except_critical INTEGER NOT NULL -- boolean
+) STRICT, WITHOUT ROWID;
+
 -- Messages, for each webhook on its own. The newest of each are kept.
 CREATE TABLE webhook_deliveries (
   webhook_id TEXT NOT NULL,

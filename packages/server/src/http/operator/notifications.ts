@@ -1,0 +1,134 @@
+/** What people are told in their browsers. */
+import { randomBytes } from 'node:crypto'
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { NotificationSettings, NotificationSettingsChange } from '@tacho/contract/operator/notification.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import {
+  endpointFault,
+  endpointHash,
+  isPublicKey,
+  isTimeZone,
+  notificationText,
+  toNotificationSettings,
+  toNotifiedBrowser,
+} from '../../domain/notification.ts'
+import type { BrowserRow, ChoiceRow } from '../../storage/notifications.ts'
+import type { SessionRow } from '../../storage/operators.ts'
+import { uuidv7 } from '../../storage/uuid.ts'
+import type { Deps } from '../deps.ts'
+import { checkTexts, refuseField } from '../field.ts'
+import { refuse } from '../reply-error.ts'
+import { serveRoute } from '../serve-route.ts'
+import { actorOf, environmentOf } from './access.ts'
+import { auditOf } from './audit.ts'
+import { sessionOf } from './sessions.ts'
+
+const NO_BROWSER = refuse('not_found', 'The account has no such browser')
+const NO_ACCOUNT = refuse('not_found', 'The account does not exist')
+const NO_SUBJECT = refuse('not_found', 'The approval, alert or issue does not exist')
+const COUNTED = 100
+
+export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
+  const { storage, now, checkWebhookUrl, pushPublicKey } = deps
+
+  serveRoute(app, OPERATOR_ROUTES.readNotificationSettings, deps, ({ request }) => settingsOf(request))
+
+  serveRoute(app, OPERATOR_ROUTES.changeNotificationSettings, deps, async ({ body, request }) => {
+    const { operator } = sessionOf(request)
+    const { quietHours } = body
+    if (quietHours) checkQuietHours(quietHours)
+    const choices = body.environments && (await choicesOf(request, body.environments))
+    const target = { kind: 'operator', id: operator.id }
+    const audit = [auditOf(request, now(), 'notifications.change', target, { environments: choices, quietHours })]
+    const isChanged = await storage.changeNotificationSettings(operator.id, { choices, quietHours }, audit)
+    return isChanged ? settingsOf(request) : NO_ACCOUNT
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.addNotifiedBrowser, deps, async ({ body, request }) => {
+    const session = sessionOf(request)
+    const { endpoint, keys, renew = false } = body
+    const at = now()
+    const row: BrowserRow = {
+      id: uuidv7(at, randomBytes),
+      operatorId: session.operator.id,
+      sessionId: session.sessionId,
+      endpoint,
+      endpointHash: endpointHash(endpoint),
+      publicKey: keys.p256dh,
+      authSecret: keys.auth,
+      userAgent: userAgentOf(request),
+      addedAt: at,
+      openedAt: at,
+      notifiedAt: null,
+    }
+    checkTexts({ endpoint })
+    if (!isPublicKey(keys.p256dh)) throw refuseField('keys.p256dh', 'must be a point of the curve P-256')
+    if (renew) {
+      const renewed = await storage.renewBrowser(row.operatorId, row)
+      return renewed ? toNotifiedBrowser(renewed, session.sessionId) : NO_BROWSER
+    }
+    const fault = endpointFault(endpoint) ?? (await checkWebhookUrl(endpoint))
+    if (fault !== null) throw refuseField('endpoint', fault)
+    const audit = [auditOf(request, at, 'browser.add', { kind: 'browser', id: row.id }, hostOf(row))]
+    const added = await storage.addBrowser(row, audit)
+    if (added === 'gone') return NO_ACCOUNT
+    if (added === 'too_many') return refuse('conflict', `An account has at most ${LIMITS.notifiedBrowsers} browsers`)
+    return toNotifiedBrowser(row, session.sessionId)
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.removeNotifiedBrowser, deps, async ({ params, request }) => {
+    const { operator, sessionId } = sessionOf(request)
+    const id = params.browserId.toLowerCase()
+    const audit = [auditOf(request, now(), 'browser.remove', { kind: 'browser', id })]
+    const row = await storage.removeBrowser(operator.id, id, audit)
+    return row ? toNotifiedBrowser(row, sessionId) : NO_BROWSER
+  })
+
+  serveRoute(app, OPERATOR_ROUTES.readNotification, deps, async ({ params, request }) => {
+    const { id: environmentId, name: environment, workspaceId } = environmentOf(request)
+    const { event } = params
+    const at = now()
+    const [notice] = await storage.findNotices(environmentId, event, [params.subjectId.toLowerCase()], at)
+    if (!notice) return NO_SUBJECT
+    const waiting = event === 'approval.requested' ? await storage.countWaitingApprovals(environmentId, at, COUNTED) : 0
+    return notificationText(event, notice, { environment, url: `/w/${workspaceId}/${environmentId}` }, waiting)
+  })
+
+  async function settingsOf(request: FastifyRequest): Promise<NotificationSettings> {
+    const { operator, sessionId }: SessionRow = sessionOf(request)
+    const row = await storage.readNotificationSettings(operator.id)
+    const { roleIn } = actorOf(request)
+    // A person who lost a role does not see what it allowed.
+    const choices = row.choices.filter(({ workspaceId }) => roleIn(workspaceId) !== null)
+    return toNotificationSettings({ ...row, choices }, pushPublicKey, sessionId)
+  }
+
+  async function choicesOf(
+    request: FastifyRequest,
+    given: NonNullable<NotificationSettingsChange['environments']>,
+  ): Promise<Omit<ChoiceRow, 'workspaceId'>[]> {
+    const { roleIn } = actorOf(request)
+    const choices = new Map<string, Omit<ChoiceRow, 'workspaceId'>>()
+    for (const { environmentId, kinds, severity } of given) {
+      const { workspace, environment } = await storage.findTenant(environmentId.toLowerCase())
+      if (!environment || !workspace || roleIn(workspace.id) === null) {
+        throw refuseField('environments', 'names an environment that does not exist')
+      }
+      choices.set(environment.id, { environmentId: environment.id, kinds, severity })
+    }
+    return [...choices.values()]
+  }
+}
+
+function checkQuietHours({ fromMinute, toMinute, timeZone }: NonNullable<NotificationSettingsChange['quietHours']>) {
+  if (fromMinute === toMinute) throw refuseField('quietHours', 'must end at another minute than they begin')
+  if (!isTimeZone(timeZone)) throw refuseField('quietHours.timeZone', 'must be an IANA name, such as Europe/Berlin')
+}
+
+/** The path is a secret of the browser. */
+const hostOf = ({ endpoint }: BrowserRow) => ({ host: new URL(endpoint).host })
+
+function userAgentOf({ headers }: FastifyRequest): string {
+  return (headers['user-agent'] ?? '').slice(0, LIMITS.userAgentChars)
+}

@@ -1,0 +1,132 @@
+/**
+ * Tells people in their browsers. An item is for all browsers, or for one whose quiet hours ended or whose push service failed.
+ * Items of one event that wait together become one message, about the most severe.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import { LRUCache } from 'lru-cache'
+import { bySeverity, choose, toNotice, type Notice } from '../domain/notification.ts'
+import { nextAttemptAt } from '../domain/webhook.ts'
+import { subjectBeginning, subjectOf, type NoticesTold, type ToldBrowser } from '../storage/notifications.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
+import { oneByOne, type Next } from './one-by-one.ts'
+import type { PushSender } from './push-sender.ts'
+import type { WorkHandler } from './work.ts'
+
+export interface NotifyOptions {
+  storage: Pick<
+    Storage,
+    | 'findEnvironment'
+    | 'findNotices'
+    | 'listNotices'
+    | 'listToldBrowsers'
+    | 'recordNoticesTold'
+    | 'finishWork'
+    | 'postponeWork'
+  >
+  push: PushSender
+  owner: string
+  now: () => number
+  random?: () => number
+}
+
+/** Events under way in this process, and messages of one. */
+const SLOTS = 10
+const MESSAGES = 20
+/** Between two messages of one event in one environment, so that a flood of requests is not one of notifications. */
+const PAUSE_MS = 10_000
+const PAUSES_KEPT = 10_000
+/** Items that one message can tell. */
+const JOINED = 200
+const ATTEMPTS = 4
+const DAY_SECONDS = 24 * 60 * 60
+/** The push service knows the browser no more (RFC 8030). */
+const GONE: ReadonlySet<number | null> = new Set([404, 410])
+const TOO_MANY = 429
+
+export function notifyPeople({ storage, push, owner, now, random = Math.random }: NotifyOptions): WorkHandler {
+  /** `hasNext`: the item that tells what comes meanwhile is waiting. */
+  const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
+
+  async function perform(item: WorkItem, hold: WorkHold): Promise<Next> {
+    const { environmentId, subjectId } = item
+    const subject = subjectOf(subjectId)
+    if (subject === null) return 'done'
+    const at = now()
+    const group = `${environmentId} ${subjectBeginning(subject)}`
+    const pause = pauses.get(group)
+    if (pause !== undefined && at < pause.until) {
+      const dueAt = pause.hasNext ? pause.until + PAUSE_MS : pause.until
+      pause.hasNext = true
+      return { dueAt }
+    }
+    pauses.set(group, { until: at + PAUSE_MS, hasNext: false })
+
+    const { browserId, event } = subject
+    const joined = await storage.listNotices(environmentId, subject, JOINED)
+    const ids = [subjectId, ...joined].flatMap((text) => subjectOf(text)?.id ?? [])
+    const rows = await storage.findNotices(environmentId, event, ids, at)
+    const notices = rows.filter(({ isCurrent }) => isCurrent).map((row) => toNotice(event, row))
+    notices.sort(bySeverity)
+    const environment = await storage.findEnvironment(environmentId)
+    const browsers =
+      environment && notices.length > 0
+        ? await storage.listToldBrowsers(environmentId, browserId, LIMITS.browsersToldAtOnce)
+        : []
+    const outcome: NoticesTold = { at, joined, told: [], gone: [], later: [] }
+    let failed: string | null = null
+
+    async function tell(browser: ToldBrowser, workspaceId: string): Promise<void> {
+      const chosen = choose(event, notices, browser, at)
+      if (chosen === null) return
+      const { notice, at: dueAt } = chosen
+      const ofBrowser = { browserId: browser.id, event, id: notice.id }
+      if (dueAt > at) {
+        outcome.later.push({ ...ofBrowser, dueAt })
+        return
+      }
+      const seconds = secondsOf(notice, at)
+      const pushed = { event, workspaceId, environmentId, id: notice.id }
+      const sent = await push(browser, pushed, { seconds, isUrgent: event === 'approval.requested' || isHigh(notice) })
+      if (sent.ok) outcome.told.push(browser.id)
+      else if (GONE.has(sent.status)) outcome.gone.push(browser.id)
+      else if (sent.status === null || sent.status === TOO_MANY || sent.status >= 500) {
+        if (browserId === null) outcome.later.push({ ...ofBrowser, dueAt: retryAt(1) })
+        else failed = sent.error
+      }
+    }
+
+    // One list for all, so that a slow push service holds one of the messages under way.
+    const waiting = browsers.values()
+    const tellRest = async (workspaceId: string) => {
+      for (const browser of waiting) await tell(browser, workspaceId)
+    }
+    if (environment) await Promise.all(Array.from({ length: MESSAGES }, () => tellRest(environment.workspaceId)))
+    if (failed !== null && item.attempts < ATTEMPTS) {
+      pauses.delete(group)
+      await storage.postponeWork(hold, { dueAt: retryAt(item.attempts), error: failed, counts: true })
+    } else {
+      await storage.recordNoticesTold(hold, environmentId, outcome)
+    }
+    return 'ended'
+  }
+
+  const retryAt = (attempts: number) => nextAttemptAt(attempts, now(), random()) ?? now()
+
+  return oneByOne({
+    kind: 'notify_people',
+    batch: SLOTS,
+    inTurn: true,
+    storage,
+    owner,
+    perform,
+    giveUp: () => 'done',
+  })
+}
+
+const isHigh = ({ severity }: Notice) => severity === 'HIGH' || severity === 'CRITICAL'
+
+/** How long the push service keeps it for a browser that is off. */
+function secondsOf({ until }: Notice, now: number): number {
+  return until === null ? DAY_SECONDS : Math.max(1, Math.floor((until - now) / 1_000))
+}

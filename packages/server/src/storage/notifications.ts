@@ -1,0 +1,100 @@
+import type { NotificationEvent, NotificationKind } from '@tacho/contract/operator/notification.ts'
+import type { Severity } from '@tacho/contract/runtime-config.ts'
+import { NOTIFICATION_EVENTS } from '@tacho/contract/words.ts'
+import type { AlertRow } from './alerts.ts'
+
+export interface BrowserRow {
+  id: string
+  operatorId: string
+  sessionId: string
+  endpoint: string
+  endpointHash: string
+  publicKey: string
+  authSecret: string
+  userAgent: string
+  addedAt: number
+  openedAt: number
+  notifiedAt: number | null
+}
+
+export interface ChoiceRow {
+  environmentId: string
+  workspaceId: string
+  kinds: NotificationKind[]
+  severity: Severity
+}
+
+export interface QuietHoursRow {
+  fromMinute: number
+  toMinute: number
+  timeZone: string
+  exceptCritical: boolean
+}
+
+export interface NotificationSettingsRow {
+  browsers: BrowserRow[]
+  choices: ChoiceRow[]
+  quietHours: QuietHoursRow | null
+}
+
+export interface NotificationSettingsPatch {
+  choices?: Omit<ChoiceRow, 'workspaceId'>[] | undefined
+  quietHours?: QuietHoursRow | null | undefined
+}
+
+/** A browser, with what its person chose for an environment. */
+export interface ToldBrowser extends Pick<BrowserRow, 'id' | 'endpoint' | 'publicKey' | 'authSecret'> {
+  kinds: NotificationKind[]
+  severity: Severity
+  quietHours: QuietHoursRow | null
+}
+
+/** Something that people may be told, as it is now. */
+export interface NoticeRow {
+  id: string
+  at: number
+  /** When it ends by itself. */
+  until: number | null
+  /** Whether it still waits for a person. */
+  isCurrent: boolean
+  /** Of the policy that asked for an approval, as it is in force. */
+  policySeverity: Severity | null
+  alert: AlertRow | null
+  data: Record<string, unknown>
+}
+
+/** What a work item names. With a browser, only that one is told. */
+export interface NoticeSubject {
+  browserId: string | null
+  event: NotificationEvent
+  id: string
+}
+
+export interface NoticesTold {
+  at: number
+  /** Other work items, of the same browsers and event, that were told by the same messages. */
+  joined: string[]
+  told: string[]
+  /** Browsers that their push service no longer knows. */
+  gone: string[]
+  /** Browsers to tell later. */
+  later: (NoticeSubject & { dueAt: number })[]
+}
+
+const EVENTS: ReadonlySet<string> = new Set(NOTIFICATION_EVENTS)
+export const isNotificationEvent = (event: string): event is NotificationEvent => EVENTS.has(event)
+
+/** The texts of subjects with the same browsers and event begin with it. */
+export function subjectBeginning({ browserId, event }: Pick<NoticeSubject, 'browserId' | 'event'>): string {
+  return browserId === null ? `${event}/` : `browser/${browserId}/${event}/`
+}
+
+/** As a work item names it. */
+export const subjectText = (subject: NoticeSubject): string => subjectBeginning(subject) + subject.id
+
+export function subjectOf(text: string): NoticeSubject | null {
+  const parts = text.split('/')
+  const browserId = parts[0] === 'browser' ? (parts[1] ?? '') : null
+  const [event = '', id = ''] = browserId === null ? parts : parts.slice(2)
+  return isNotificationEvent(event) ? { browserId, event, id } : null
+}

@@ -1,0 +1,182 @@
+/**
+ * Browsers of people, and what they want to be told.
+ *
+ *   (none) --addBrowser--> told --renewBrowser, by another session of the person--> told
+ *                           |
+ *                           +--> removed: by the person, with its session, with the account, by its push service, or because it
+ *                                was not opened for long
+ *
+ * A session that expires takes no browser away: the phone of a person who is signed out still says that something waits.
+ */
+import { LIMITS } from '@tacho/contract/limits.ts'
+import type { NotificationKind } from '@tacho/contract/operator/notification.ts'
+import type { AuditEntry } from '../../audit.ts'
+import type {
+  BrowserRow,
+  ChoiceRow,
+  NotificationSettingsPatch,
+  NotificationSettingsRow,
+  QuietHoursRow,
+  ToldBrowser,
+} from '../../notifications.ts'
+import { read, write } from '../act.ts'
+import { insertAudit } from '../audit.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
+import { INSTALLATION } from './operators.ts'
+
+export const notificationsActs = {
+  readNotificationSettings: read(readNotificationSettings),
+  changeNotificationSettings: write(changeNotificationSettings),
+  addBrowser: write(addBrowser),
+  renewBrowser: write(renewBrowser),
+  removeBrowser: write(removeBrowser),
+  listToldBrowsers: read(listToldBrowsers),
+}
+
+const NAMES = {
+  id: 'id',
+  operatorId: 'operator_id',
+  sessionId: 'session_id',
+  endpoint: 'endpoint',
+  endpointHash: 'endpoint_hash',
+  publicKey: 'public_key',
+  authSecret: 'auth_secret',
+  userAgent: 'user_agent',
+  addedAt: 'added_at',
+  openedAt: 'opened_at',
+  notifiedAt: 'notified_at',
+} as const satisfies Record<keyof BrowserRow, string>
+const COLUMNS = selectList(NAMES)
+
+type StoredChoice = Omit<ChoiceRow, 'kinds'> & { kinds: string }
+type StoredQuietHours = Omit<QuietHoursRow, 'exceptCritical'> & { exceptCritical: number }
+const QUIET = `q.from_minute AS "fromMinute", q.to_minute AS "toMinute", q.time_zone AS "timeZone",
+  q.except_critical AS "exceptCritical"`
+
+const kindsOf = (text: string) => JSON.parse(text) as NotificationKind[]
+const toQuietHours = (row: StoredQuietHours): QuietHoursRow => ({ ...row, exceptCritical: row.exceptCritical === 1 })
+
+async function readNotificationSettings(sql: Sql, operatorId: string): Promise<NotificationSettingsRow> {
+  const listed = `SELECT ${COLUMNS} FROM notified_browsers WHERE operator_id = ? ORDER BY id LIMIT ?`
+  const browsers = await sql.all<BrowserRow>(listed, [operatorId, LIMITS.notifiedBrowsers])
+  const chosen = `SELECT c.environment_id AS "environmentId", e.workspace_id AS "workspaceId", c.kinds, c.severity
+    FROM notification_choices c JOIN environments e ON e.id = c.environment_id
+    WHERE c.operator_id = ? ORDER BY c.environment_id LIMIT ?`
+  const choices = await sql.all<StoredChoice>(chosen, [operatorId, LIMITS.notifiedEnvironments])
+  const quiet = await sql.get<StoredQuietHours>(`SELECT ${QUIET} FROM quiet_hours q WHERE q.operator_id = ?`, [
+    operatorId,
+  ])
+  return {
+    browsers,
+    choices: choices.map((row) => ({ ...row, kinds: kindsOf(row.kinds) })),
+    quietHours: quiet && toQuietHours(quiet),
+  }
+}
+
+/** False, changing nothing: the account was deleted. */
+async function changeNotificationSettings(
+  sql: Sql,
+  operatorId: string,
+  { choices, quietHours }: NotificationSettingsPatch,
+  audit: AuditEntry[],
+): Promise<boolean> {
+  if (!(await lockOperator(sql, operatorId))) return false
+  if (choices !== undefined) {
+    await sql.run('DELETE FROM notification_choices WHERE operator_id = ?', [operatorId])
+    const rows = choices.map(({ environmentId, kinds, severity }) => {
+      return { environment_id: environmentId, operator_id: operatorId, kinds: JSON.stringify(kinds), severity }
+    })
+    await insertRows(sql, 'notification_choices', rows)
+  }
+  if (quietHours !== undefined) await sql.run('DELETE FROM quiet_hours WHERE operator_id = ?', [operatorId])
+  if (quietHours) {
+    const { fromMinute, toMinute, timeZone, exceptCritical } = quietHours
+    const text = `INSERT INTO quiet_hours (operator_id, from_minute, to_minute, time_zone, except_critical)
+      VALUES (?, ?, ?, ?, ?)`
+    await sql.run(text, [operatorId, fromMinute, toMinute, timeZone, exceptCritical ? 1 : 0])
+  }
+  await insertAudit(sql, audit)
+  return true
+}
+
+async function lockOperator(sql: Sql, id: string): Promise<boolean> {
+  // SQLite has one writer.
+  const lock = sql.dialect === 'postgres' ? ' FOR NO KEY UPDATE' : ''
+  return (await sql.get(`SELECT id FROM operators WHERE id = ?${lock}`, [id])) !== null
+}
+
+/** A browser shows the notifications of one person: it leaves the account that had it. */
+async function addBrowser(sql: Sql, browser: BrowserRow, audit: AuditEntry[]): Promise<'added' | 'too_many' | 'gone'> {
+  const { operatorId, endpointHash } = browser
+  if (!(await lockOperator(sql, operatorId))) return 'gone'
+  const others = 'SELECT COUNT(*) AS count FROM notified_browsers WHERE operator_id = ? AND endpoint_hash <> ?'
+  const found = await sql.get<{ count: number }>(others, [operatorId, endpointHash])
+  if ((found?.count ?? 0) >= LIMITS.notifiedBrowsers) return 'too_many'
+  await sql.run('DELETE FROM notified_browsers WHERE endpoint_hash = ?', [endpointHash])
+  const names = Object.keys(NAMES) as (keyof BrowserRow)[]
+  await insertRows(sql, 'notified_browsers', [Object.fromEntries(names.map((name) => [NAMES[name], browser[name]]))])
+  await insertAudit(sql, audit)
+  return 'added'
+}
+
+/** Null: the account has no such browser. */
+async function renewBrowser(
+  sql: Sql,
+  operatorId: string,
+  { endpointHash, sessionId, publicKey, authSecret, userAgent, openedAt }: BrowserRow,
+): Promise<BrowserRow | null> {
+  const text = `UPDATE notified_browsers SET session_id = ?, public_key = ?, auth_secret = ?, user_agent = ?, opened_at = ?
+    WHERE endpoint_hash = ? AND operator_id = ? RETURNING ${COLUMNS}`
+  return sql.get(text, [sessionId, publicKey, authSecret, userAgent, openedAt, endpointHash, operatorId])
+}
+
+async function removeBrowser(
+  sql: Sql,
+  operatorId: string,
+  id: string,
+  audit: AuditEntry[],
+): Promise<BrowserRow | null> {
+  const text = `DELETE FROM notified_browsers WHERE operator_id = ? AND id = ? RETURNING ${COLUMNS}`
+  const browser = await sql.get<BrowserRow>(text, [operatorId, id])
+  if (browser !== null) await insertAudit(sql, audit)
+  return browser
+}
+
+/** Part of the end of sessions. */
+export async function removeBrowsersOf(
+  sql: Sql,
+  operatorId: string,
+  sessions: { id: string } | { exceptId: string | null },
+): Promise<void> {
+  const [condition, id] = 'id' in sessions ? ['session_id = ?', sessions.id] : ['session_id <> ?', sessions.exceptId]
+  await sql.run(`DELETE FROM notified_browsers WHERE operator_id = ? AND ${condition}`, [operatorId, id ?? ''])
+}
+
+type StoredTold = Omit<ToldBrowser, 'kinds' | 'quietHours'> & { kinds: string } & {
+  [Name in keyof StoredQuietHours]: StoredQuietHours[Name] | null
+}
+
+/** Browsers of the people who chose the environment and have a role there now. With `id`, only that one. */
+async function listToldBrowsers(
+  sql: Sql,
+  environmentId: string,
+  id: string | null,
+  limit: number,
+): Promise<ToldBrowser[]> {
+  const text = `SELECT b.id, b.endpoint, b.public_key AS "publicKey", b.auth_secret AS "authSecret", c.kinds, c.severity, ${QUIET}
+    FROM notification_choices c JOIN notified_browsers b ON b.operator_id = c.operator_id
+      LEFT JOIN quiet_hours q ON q.operator_id = c.operator_id
+    WHERE c.environment_id = ?${id === null ? '' : ' AND b.id = ?'} AND EXISTS (SELECT 1 FROM operator_roles r
+      WHERE r.operator_id = c.operator_id
+        AND r.scope IN (?, (SELECT e.workspace_id FROM environments e WHERE e.id = c.environment_id)))
+    ORDER BY c.operator_id, b.id LIMIT ?`
+  const params = [environmentId, ...(id === null ? [] : [id]), INSTALLATION, limit]
+  return (await sql.all<StoredTold>(text, params)).map(toTold)
+}
+
+function toTold({ kinds, fromMinute, toMinute, timeZone, exceptCritical, ...browser }: StoredTold): ToldBrowser {
+  const isQuiet = fromMinute !== null && toMinute !== null && timeZone !== null && exceptCritical !== null
+  const quietHours = isQuiet ? toQuietHours({ fromMinute, toMinute, timeZone, exceptCritical }) : null
+  return { ...browser, kinds: kindsOf(kinds), quietHours }
+}
