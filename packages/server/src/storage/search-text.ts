@@ -1,5 +1,5 @@
 /**
- * How the search divides texts into words. The same function reads queries and events, on every engine, so all of them
+ * The same function reads queries and events, on every engine, so all of them
  * find the same events.
  *
  * A word is a sequence of letters and digits, in lower case and without accents. Everything else separates words.

@@ -1,6 +1,4 @@
 /**
- * Copies a store into another one.
- *
  *   (empty target) --begin--> copying, table by table --all rows--> verifying --equal--> finished
  *                                ^--interrupted, and run again--'        '--not equal--> copying, for people to inspect
  *

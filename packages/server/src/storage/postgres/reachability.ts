@@ -1,6 +1,4 @@
 /**
- * Tracks whether the database is reachable, from all connections of a node.
- *
  *   reachable --cannot connect--> silent --pause over--> retried by the next request --connected--> reachable
  *                                   ^------------------------cannot connect----'
  *

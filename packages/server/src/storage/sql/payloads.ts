@@ -1,6 +1,4 @@
 /**
- * Where payloads lie, and how they are read.
- *
  *   in its row --its run is packed--> in a block --retention--> removed
  *       '-------------------------------retention-----------------^
  *

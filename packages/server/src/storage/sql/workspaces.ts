@@ -33,7 +33,6 @@ async function createWorkspace(
   return 'created'
 }
 
-/** `within`: only these ids. */
 async function listWorkspaces(
   sql: Sql,
   { limit, after }: PageById,

@@ -53,7 +53,6 @@ const FAILURES_PER_SECOND = 50
 const FAILURES_AT_ONCE = 5_000
 const ENVIRONMENTS_KEPT = 10_000
 
-/** Bounds the work and the records that one environment can cause. */
 export function failureBudgets() {
   const budgets = new LRUCache<string, { left: number; at: number }>({ max: ENVIRONMENTS_KEPT })
   return {

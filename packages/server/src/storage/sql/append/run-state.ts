@@ -1,6 +1,4 @@
 /**
- * A run's state, derived from its events:
- *
  *   (none) --first stored event--> RUNNING --first stored valid outcome--> COMPLETED | FAILED | CANCELLED
  *
  * The stalled rule may close a run without an event (stalled.ts): the next event shows that it lives, and the first outcome
@@ -190,7 +188,7 @@ function noteTraits(run: RunState, event: NewEvent): void {
   run.hasGrown = true
 }
 
-/** It also decides how the rows of the next events name theirs. */
+/** Also decides how the rows of the next events name their session. */
 export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {
   if (sessionId === null || run.session !== null) return
   run.session = ownText(shortText(sessionId))

@@ -1,13 +1,11 @@
 /**
- * Approvals and the states they go through.
- *
  *   (none) --createApproval--> PENDING --decideApprovals, before expires_at--> APPROVED | REJECTED
  *                                 |
  *                                 +--expire, at or after expires_at--> EXPIRED
  *
  * An import brings approvals in any state. They are evidence: clients never get them, and nobody decides them.
  *
- * The last three are final: each is reached by a compare-and-set on PENDING and stored before it is answered. A clock
+ * APPROVED, REJECTED and EXPIRED are final: each is reached by a compare-and-set on PENDING and stored before it is answered. A clock
  * jump never reverses an answer.
  *
  * Every transaction that changes approvals of an environment locks the environment's revision first (`nextRevision`) and

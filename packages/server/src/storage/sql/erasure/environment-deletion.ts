@@ -1,6 +1,4 @@
 /**
- * The deletion of an archived environment, in slices.
- *
  *   in use --archive--> archived --delete--> waiting --its time has come--> removed --slices--> (none)
  *     ^                    |                    |
  *     +------restore-------+--------------------+
@@ -29,7 +27,6 @@ export const environmentDeletionActs = {
 interface Deletion {
   /** The audit entry of the request. */
   asked: AuditEntry
-  /** Deleted so far, by table. */
   rows: Record<string, number>
 }
 

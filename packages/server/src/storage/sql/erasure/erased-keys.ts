@@ -1,6 +1,4 @@
 /**
- * Keys of erased data, and the lock that appends and removals share.
- *
  * On PostgreSQL, appends of an environment share a lock that a removal holds alone, until its transaction ends. The
  * embedded engine has one writer.
  */

@@ -1,6 +1,4 @@
 /**
- * An erasure and its states.
- *
  *   (none) --created--> SEARCHING --every run is removed--> REMOVING --every event is deleted--> DONE
  *                        |      ^
  *                        +------+ a slice of runs

@@ -1,5 +1,5 @@
 /**
- * Removes runs with everything that belongs to them. Erasure, retention and the deletion of environments share it.
+ * Erasure, retention and the deletion of environments share it.
  *
  *   stored --removeRuns--> removed: no reader finds it --deleteEvents, in slices--> (none)
  *

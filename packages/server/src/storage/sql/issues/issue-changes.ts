@@ -1,6 +1,4 @@
 /**
- * What people do with an issue.
- *
  *   opened --> OPEN --resolve--> RESOLVED
  *               |^ ^               |   |
  *               || +----reopen-----+   |

@@ -1,6 +1,4 @@
 /**
- * Issue records and their status.
- *
  *   RECEIVED --review begins--> EVALUATING --issue found or opened--> DECIDED
  *      ^                          |     ^
  *      |                          |     +--taken over from a dead node, tried again after an error

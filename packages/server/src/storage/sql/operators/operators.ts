@@ -96,7 +96,6 @@ async function changeOperatorRole(
   return 'changed'
 }
 
-/** A scope never loses its last owner. */
 async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])

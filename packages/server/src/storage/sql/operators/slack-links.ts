@@ -1,6 +1,4 @@
 /**
- * Which Slack users decide as which people.
- *
  *   (none) --askSlackLink--> has a code --confirmSlackLink, before it expires--> linked
  *                              |      ^                                            |
  *                              +------+ a press makes a new code                   +--> removed: by the person or an admin, or

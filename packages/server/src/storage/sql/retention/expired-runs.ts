@@ -1,6 +1,4 @@
 /**
- * Runs that are older than the settings of their environment allow.
- *
  * The age of a run counts from its latest event time, or from when its first event arrived if that is later. Events may
  * carry a time of up to 30 days ago, so a client with a slow clock, or an import, cannot make a run old on arrival. No
  * event is more than five minutes ahead of its arrival, so a fast clock keeps nothing for long.

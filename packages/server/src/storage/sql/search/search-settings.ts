@@ -1,6 +1,4 @@
 /**
- * Whether the payloads of an environment can be searched.
- *
  *   (no row) --switched on--> ON --switched off--> REMOVING --index deleted--> (no row)
  */
 import { LIMITS } from '@tacho/contract/limits.ts'

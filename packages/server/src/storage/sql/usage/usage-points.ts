@@ -16,7 +16,6 @@ export const usagePointsActs = {
 
 type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'calls' | 'llm' | 'tool'> & Partial<Named>
 
-/** Columns that only some groups have. */
 interface Named {
   name: string
   errors: number

@@ -1,6 +1,4 @@
 /**
- * A delivery and its states.
- *
  *   (none) --announced or sent--> PENDING --attempt succeeded--> DELIVERED
  *                                  |   ^                            |
  *                attempt failed, --+   +---------redeliver----------+
