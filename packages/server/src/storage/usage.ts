@@ -28,8 +28,8 @@ export interface UsagePointRow {
   /** By tool, its calls. */
   events: number
   /**
-   * Runs that started in this step, by agent and session; by prompt version, the runs that first named it then. By model
-   * and tool, 0.
+   * Runs that started in this step, by agent and session; by prompt version, the runs that first named it then. By
+   * model and tool, 0.
    */
   runs: number
   completed: number

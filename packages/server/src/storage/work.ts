@@ -1,6 +1,6 @@
 /**
- * What `subjectId` names: an issue record, a simulation, a delivery, an issue, an alert, an environment, an erasure, a run,
- * new events of a run (failures.ts), or what people are told (notifications.ts).
+ * What `subjectId` names: an issue record, a simulation, a delivery, an issue, an alert, an environment, an erasure, a
+ * run, new events of a run (failures.ts), or what people are told (notifications.ts).
  */
 export const WORK_KINDS = [
   'review_issue_record',

@@ -4,10 +4,10 @@
  *
  *   batch: waiting --its runs are free--> in a transaction --the commit is sent--> committing --ended--> answered
  *
- * A batch waits while a transaction of this node, or a batch before it, writes to one of its runs. Once a commit has been
- * sent, a transaction of the same runs follows it on the same connection. So transactions of one node never wait for each
- * other's rows, the database never waits for this process between two of them, and no batch is overtaken by another one
- * of the same run, unless it fails and is tried again.
+ * A batch waits while a transaction of this node, or a batch before it, writes to one of its runs. Once a commit has
+ * been sent, a transaction of the same runs follows it on the same connection. So transactions of one node never wait
+ * for each other's rows, the database never waits for this process between two of them, and no batch is overtaken by
+ * another one of the same run, unless it fails and is tried again.
  */
 import type { EventBatchRows, EventVerdict } from '../events.ts'
 import type { Committed } from '../sql/append/append.ts'

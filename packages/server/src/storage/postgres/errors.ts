@@ -6,7 +6,10 @@ const DATA_CLASSES = ['22', '23', '54']
 /** Serialization failure and deadlock: a retry may succeed at once. */
 const RACES = ['40001', '40P01']
 const UNIQUE_VIOLATION = '23505'
-/** Citus repeats the message of a failed COPY without its code, as an internal error. The message names the key of the shard. */
+/**
+ * Citus repeats the message of a failed COPY without its code, as an internal error. The message names the key of the
+ * shard.
+ */
 const INTERNAL_ERROR = 'XX000'
 const KEY_OF_SHARD = /"\w+_pkey_\d+"/
 /** libpq's words for a lost connection. Citus passes them on, as an internal error, when it loses one to a worker. */
@@ -18,7 +21,8 @@ const STORE_CLASSES = ['08', '28', '53', '57', '58']
 const IN_FAILED_TRANSACTION = '25P02'
 /**
  * Read only (a failover's other side), failed transaction, lock not available, object not in prerequisite state, not
- * allowed, damaged data, damaged index. XX000 is missing on purpose: an internal database error is a bug, ours or the database's.
+ * allowed, damaged data, damaged index. XX000 is missing on purpose: an internal database error is a bug, ours or the
+ * database's.
  */
 const STORE_CODES = ['25006', IN_FAILED_TRANSACTION, '55P03', '55000', '42501', 'XX001', 'XX002']
 /** Node's error codes for sockets and names, and OpenSSL's for received data. */

@@ -3,8 +3,9 @@
  *
  *   unpacked --readUnpacked, storeBlocks, slice by slice--> packed --a later event--> unpacked
  *
- * A slice is read and compressed first, without any lock, and stored in a second, short transaction. That one goes through
- * only if no other process has packed or dropped payloads of the run since: `runs.blocks` counts the blocks ever made.
+ * A slice is read and compressed first, without any lock, and stored in a second, short transaction. That one goes
+ * through only if no other process has packed or dropped payloads of the run since: `runs.blocks` counts the blocks
+ * ever made.
  */
 import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
@@ -100,7 +101,10 @@ function blocksOf(rows: readonly UnpackedRow[]): UnpackedRow[][] {
 
 const inBackground = promisify(brotliCompress)
 
-/** On PostgreSQL, this runs on the thread that answers requests, so it must not block. The embedded store has its own threads. */
+/**
+ * On PostgreSQL, this runs on the thread that answers requests, so it must not block. The embedded store has its own
+ * threads.
+ */
 async function compressed(sql: Sql, bytes: Buffer): Promise<Uint8Array> {
   const options = { params: { ...COMPRESSION, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }
   const packed = sql.dialect === 'postgres' ? await inBackground(bytes, options) : brotliCompressSync(bytes, options)
@@ -169,8 +173,9 @@ const PAGE_BYTES = 4_096 - 35
 const CELL_BYTES = 55
 
 /**
- * The blocks in an order that fills pages: a page gets rows until the next one does not fit. Of a row that is longer than
- * a page, SQLite keeps what does not fill the last of its other pages: "Cell payload overflow pages" in its file format.
+ * The blocks in an order that fills pages: a page gets rows until the next one does not fit. Of a row that is longer
+ * than a page, SQLite keeps what does not fill the last of its other pages: "Cell payload overflow pages" in its file
+ * format.
  */
 function inFullPages(blocks: readonly PlacedBlock[]): PlacedBlock[] {
   const pages: { free: number; blocks: PlacedBlock[] }[] = []

@@ -2,10 +2,11 @@
  *   in its row --its run is packed--> in a block --retention--> removed
  *       '-------------------------------retention-----------------^
  *
- * In its row: `payload_bytes` is null. In a block: `payload` is empty, and `block`, `block_at`, `payload_bytes` name its
- * bytes. Removed: `payload_bytes` is 0, because no payload is that short.
+ * In its row: `payload_bytes` is null. In a block: `payload` is empty, and `block`, `block_at`, `payload_bytes` name
+ * its bytes. Removed: `payload_bytes` is 0, because no payload is that short.
  *
- * `payload_sum` is the checksum of the payload, wherever it lies. It also shows damage of a block, and of the place in it.
+ * `payload_sum` is the checksum of the payload, wherever it lies. It also shows damage of a block, and of the place in
+ * it.
  *
  * Every reader selects PAYLOAD and passes its rows through `withPayloads`; none reads the columns itself. Sizes come
  * first, as PAYLOAD_BYTES, because they are known without reading any payload or block.

@@ -37,8 +37,8 @@ const STAYS = 'DO NOTHING'
 export const RESTARTS = 'DO UPDATE SET due_at = excluded.due_at, lease_owner = NULL'
 
 /**
- * Part of the act that causes the work. Work already queued stays unchanged, or starts again: it is taken from its holder,
- * who may have read what has changed since.
+ * Part of the act that causes the work. Work already queued stays unchanged, or starts again: it is taken from its
+ * holder, who may have read what has changed since.
  */
 export async function enqueueWork(
   sql: Sql,

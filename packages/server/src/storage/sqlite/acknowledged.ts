@@ -4,8 +4,8 @@
  *
  *   change --its number in the file's header--> committed --the same number in a file beside the store--> acknowledged
  *
- * An event is one change, and so is any other write. The file beside needs no sync: it is never ahead of the store, and a
- * killed process loses nothing of it. Numbers begin again after 2^32.
+ * An event is one change, and so is any other write. The file beside needs no sync: it is never ahead of the store, and
+ * a killed process loses nothing of it. Numbers begin again after 2^32.
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { Database } from './database.ts'

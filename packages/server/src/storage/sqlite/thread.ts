@@ -1,6 +1,6 @@
 /**
- * The main thread's side of one worker thread: sends calls, receives replies. A new thread replaces one that runs out of
- * memory.
+ * The main thread's side of one worker thread: sends calls, receives replies. A new thread replaces one that runs out
+ * of memory.
  *
  *   starting --opened the store--> serving --out of memory--> starting
  *       |                             |

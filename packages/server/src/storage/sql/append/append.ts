@@ -8,9 +8,9 @@
  *      `--an event cannot be stored--> each batch alone
  *                                         `--again--> try each event, roll back; then all but the failing ones together
  *
- * Rows are locked in one order: agents, envelopes, runs, models, tools, counts, rejections, names of agents, work; within each by key. So
- * overlapping batches on any number of nodes may wait for each other but never deadlock. Events need no order, because
- * the writer to a run holds its row.
+ * Rows are locked in one order: agents, envelopes, runs, models, tools, counts, rejections, names of agents, work;
+ * within each by key. So overlapping batches on any number of nodes may wait for each other but never deadlock. Events
+ * need no order, because the writer to a run holds its row.
  */
 import { addRepeated } from '../../completeness.ts'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, ImportedRun } from '../../events.ts'

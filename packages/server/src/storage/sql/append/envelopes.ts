@@ -24,8 +24,8 @@ export function envelopeTexts({ clientId, agentId, agentName, schemaVersion }: E
 }
 
 /**
- * Joins the envelope `v` of the event `e`. On PostgreSQL by the order of its index: planned for a new table, a plain join
- * reads all envelopes of the environment for each event.
+ * Joins the envelope `v` of the event `e`. On PostgreSQL by the order of its index: planned for a new table, a plain
+ * join reads all envelopes of the environment for each event.
  */
 export const withEnvelope = ({ dialect }: Pick<Sql, 'dialect'>, environment = '?') =>
   dialect === 'sqlite'

@@ -5,12 +5,12 @@
  *
  * An import brings approvals in any state. They are evidence: clients never get them, and nobody decides them.
  *
- * APPROVED, REJECTED and EXPIRED are final: each is reached by a compare-and-set on PENDING and stored before it is answered. A clock
- * jump never reverses an answer.
+ * APPROVED, REJECTED and EXPIRED are final: each is reached by a compare-and-set on PENDING and stored before it is
+ * answered. A clock jump never reverses an answer.
  *
- * Every transaction that changes approvals of an environment locks the environment's revision first (`nextRevision`) and
- * holds it until it commits. So revisions are committed in their order on every node: a reader that has read everything
- * up to one revision never finds a smaller one later.
+ * Every transaction that changes approvals of an environment locks the environment's revision first (`nextRevision`)
+ * and holds it until it commits. So revisions are committed in their order on every node: a reader that has read
+ * everything up to one revision never finds a smaller one later.
  */
 import { write } from '../act.ts'
 import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../../approvals.ts'

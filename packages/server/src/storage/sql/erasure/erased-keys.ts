@@ -15,8 +15,8 @@ export const FOR_EVER = Number.MAX_SAFE_INTEGER
 export const HELD = FOR_EVER - 1
 
 /**
- * `approval`, `record`, `issue` and `agentRow` name single ones, so that a retry or an import does not bring them back. The
- * name of an agent can be from an event that is ahead of the erasure, while later events of the agent are recorded.
+ * `approval`, `record`, `issue` and `agentRow` name single ones, so that a retry or an import does not bring them back.
+ * The name of an agent can be from an event that is ahead of the erasure, while later events of the agent are recorded.
  */
 export type NamedKind = 'run' | 'session' | 'agent' | 'client' | 'approval' | 'record' | 'issue' | 'agentRow'
 

@@ -1,6 +1,7 @@
 /**
- * Bounds the issues that failures open, however their messages, classes and tools vary. A failure joins the issue of its facts
- * while they may open one, else that of its place, else that of its kind. Nodes that decide at once may open a few more.
+ * Bounds the issues that failures open, however their messages, classes and tools vary. A failure joins the issue of
+ * its facts while they may open one, else that of its place, else that of its kind. Nodes that decide at once may open
+ * a few more.
  */
 import type { FailureGroup, NewFailure } from '../../failures.ts'
 import { uuidv7At } from '../../uuid.ts'

@@ -1,7 +1,7 @@
 /**
  * Failures that the service sees. Each is an issue record with the origin SERVICE, and is decided where it is stored. A
- * failure counts once: the service stores none that a client reported, and a report that arrives later joins the service's
- * record (review.ts). Both take the lock of the run first.
+ * failure counts once: the service stores none that a client reported, and a report that arrives later joins the
+ * service's record (review.ts). Both take the lock of the run first.
  */
 import type { StoredEvent } from '../../events.ts'
 import type { NamedFailure, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'

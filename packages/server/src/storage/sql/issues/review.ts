@@ -1,9 +1,9 @@
 /**
  * Decides records: each joins the issue of its fingerprint, or opens it.
  *
- * Rows are locked in one order everywhere: failures of runs (failure-lock.ts), records, fingerprints, issues, each by key. Merging and splitting lock
- * fingerprints too, so a locked fingerprint stays in its issue. The first decision about a fingerprint inserts it and
- * others wait, so one set of facts has one issue.
+ * Rows are locked in one order everywhere: failures of runs (failure-lock.ts), records, fingerprints, issues, each by
+ * key. Merging and splitting lock fingerprints too, so a locked fingerprint stays in its issue. The first decision
+ * about a fingerprint inserts it and others wait, so one set of facts has one issue.
  */
 import { write } from '../act.ts'
 import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'

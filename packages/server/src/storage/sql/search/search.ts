@@ -1,4 +1,6 @@
-/** The index gives candidates, newest first. Each is compared with the stored event, so a result never depends on it. */
+/**
+ * The index gives candidates, newest first. Each is compared with the stored event, so a result never depends on it.
+ */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { StoredEvent } from '../../events.ts'
 import type { RunRow } from '../../runs.ts'
@@ -136,7 +138,10 @@ async function hoursBefore(
 const HOURS_GROWTH = 6
 const HOURS_MAX = 48
 
-/** Connections turn bitmap scans off, but the index of words has no others: all entries of the environment would be read. */
+/**
+ * Connections turn bitmap scans off, but the index of words has no others: all entries of the environment would be
+ * read.
+ */
 const scansOf = (bitmap: 'on' | 'off', index: 'on' | 'off') =>
   `SELECT set_config('enable_bitmapscan', '${bitmap}', true), set_config('enable_indexscan', '${index}', true)`
 

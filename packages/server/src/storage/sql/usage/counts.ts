@@ -1,6 +1,6 @@
 /**
- * What events add to usage, latencies, tools, tokens without a cost and the results of prompt versions. Appends add with
- * `times` 1; an erasure takes the same away with a negative one.
+ * What events add to usage, latencies, tools, tokens without a cost and the results of prompt versions. Appends add
+ * with `times` 1; an erasure takes the same away with a negative one.
  */
 import type { ProblemKind } from '@tacho/contract/words.ts'
 import { bucketOf } from '../../latency-buckets.ts'

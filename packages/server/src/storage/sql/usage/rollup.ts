@@ -1,6 +1,6 @@
 /**
- * Sums by key, such as tokens by hour, agent and model. Changes add up in any order, and a negative change takes back what
- * an earlier one added.
+ * Sums by key, such as tokens by hour, agent and model. Changes add up in any order, and a negative change takes back
+ * what an earlier one added.
  */
 import { insertJsonRows, type Columns, type InsertedTable } from '../rows/json-rows.ts'
 import type { Sql } from '../sql.ts'
@@ -23,8 +23,8 @@ const NAMED: ReadonlyMap<string, Kind> = new Map([
 ])
 
 /**
- * `key`: columns that a change names, in this order. `first`: columns that keep the value of the first change. Concurrent
- * transactions write rows of different slots, so they never wait for each other; readers add up all slots.
+ * `key`: columns that a change names, in this order. `first`: columns that keep the value of the first change.
+ * Concurrent transactions write rows of different slots, so they never wait for each other; readers add up all slots.
  */
 export function rollup(
   name: string,
