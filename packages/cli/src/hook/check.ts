@@ -94,6 +94,7 @@ export async function check(agent: AgentName | undefined): Promise<void> {
     printLine(
       `No hooks, so tools run unchecked in: ${without.join(', ')}. For one that you use: tacho hook install <agent>`,
     )
+    isGood &&= without.length < AGENT_NAMES.length
   }
   if (!isGood) process.exitCode = 1
 }

@@ -102,6 +102,7 @@ test('a second agent needs no key, only the same address; check names agents wit
     runTacho(['hook', 'install', agent, '--yes'], { ...own, ...more })
   const without = await install('claude-code', { TACHO_URL: server.url })
   assert.deepEqual([without.code, /No API key: set TACHO_API_KEY/.test(without.stderr)], [2, true])
+  assert.equal((await runTacho(['hook', 'check'], own)).code, 1, 'no hooks at all')
   const { TACHO_URL, TACHO_API_KEY } = server.variables as Record<string, string>
   assert.equal((await install('claude-code', { TACHO_URL, TACHO_API_KEY } as Record<string, string>)).code, 0)
   const account = readFileSync(path.join(state, 'hook.json'), 'utf8')
