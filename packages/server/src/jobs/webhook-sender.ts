@@ -1,13 +1,15 @@
 /** Sends to public and allowed addresses only, against server-side request forgery. */
 import type { LookupAddress } from 'node:dns'
-import { isIP, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { Agent, request as requestWith } from 'undici'
+import type { Agent, buildConnector, request as requestWith } from 'undici'
 import type { WebhookMessage } from '../domain/webhook.ts'
 import { createHostResolver } from './resolve-host.ts'
 
 const TIMEOUT_MS = 10_000
 const RESPONSE_BYTES = 64 * 1024
+/** All that one connection may send: an answer, its headers and how they are framed. */
+const RECEIVED_BYTES = 2 * RESPONSE_BYTES
 
 export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }
 
@@ -37,10 +39,16 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   let opened: Promise<{ agent: Agent; request: typeof requestWith }> | null = null
   async function open() {
     const { default: undici } = await import('undici')
-    const connect = { lookup: checkedLookup, timeout: TIMEOUT_MS }
+    const open = undici.buildConnector({ lookup: checkedLookup, timeout: TIMEOUT_MS, allowH2: false })
+    const connect: buildConnector.connector = (to, callback) =>
+      open(to, (...opened: Parameters<buildConnector.Callback>) => {
+        if (opened[1]) boundReceived(opened[1])
+        callback(...opened)
+      })
     const timeouts = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }
     return {
-      agent: new undici.Agent({ connect, ...timeouts, maxResponseSize: RESPONSE_BYTES }),
+      // A connection for each message: with keep-alive, receivers would decide how many stay open, for ten minutes.
+      agent: new undici.Agent({ connect, ...timeouts, pipelining: 0, maxResponseSize: RESPONSE_BYTES }),
       request: undici.request,
     }
   }
@@ -77,6 +85,18 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       await (await opened)?.agent.close()
     },
   }
+}
+
+/**
+ * Cuts a connection that receives too much. The library bounds headers and body, but neither interim answers nor the framing
+ * of chunks, which can be parsed for as long as the receiver sends.
+ */
+function boundReceived(socket: Socket): void {
+  const before = socket.bytesRead
+  // Before the library's own listener, which parses what has arrived.
+  socket.on('readable', () => {
+    if (socket.bytesRead - before > RECEIVED_BYTES) socket.destroy(new TooLarge())
+  })
 }
 
 function addressGuard(allowed: readonly string[]): (address: string) => string | null {
@@ -127,6 +147,10 @@ const REASONS = new Map([
 ])
 
 class NotPublic extends Error {}
+
+class TooLarge extends Error {
+  readonly code = 'UND_ERR_RES_EXCEEDED_MAX_SIZE'
+}
 
 /** Without addresses, stacks or bodies: system messages name the address behind a name. */
 function reasonOf(error: unknown): string {

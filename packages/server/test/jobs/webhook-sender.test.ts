@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
+import { eventually } from '../setup/eventually.ts'
 import { createWebhookSender } from '../../src/jobs/webhook-sender.ts'
 
 const message = { headers: { 'content-type': 'application/json' }, body: '{}' }
@@ -91,4 +92,58 @@ test('an unreachable receiver is a failure with a clear sentence', async () => {
   assert.equal(sent.ok, false)
   assert.match(sent.ok ? '' : sent.error, /./)
   await sender.close()
+})
+
+/** A receiver below HTTP. */
+async function rawReceiver(answer: (socket: Socket) => void) {
+  const sockets = new Set<Socket>()
+  const server = createTcpServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
+    socket.once('data', () => answer(socket))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, sockets, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
+
+test('an answer that never ends is cut however it is framed, so that parsing it does not stop the service', async () => {
+  const interim = 'HTTP/1.1 103 Early Hints\r\n\r\n'
+  const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
+  const endless: [string, string][] = [
+    ['', interim.repeat(2_000)],
+    [chunked, '1\r\na\r\n'.repeat(10_000)],
+    [`${chunked}1;`, 'x'.repeat(65_536)],
+  ]
+  for (const [start, piece] of endless) {
+    let written = 0
+    const receiver = await rawReceiver((socket) => {
+      socket.write(start)
+      const flood = () => {
+        while (!socket.destroyed) {
+          written += piece.length
+          if (!socket.write(piece)) break
+        }
+      }
+      socket.on('drain', flood)
+      flood()
+    })
+    const sender = createWebhookSender(['loopback'])
+    const began = performance.now()
+    const sent = await sender.send({ ...message, url: receiver.url })
+    assert.ok(performance.now() - began < 5_000, 'before the timeout')
+    assert.ok(written < 32 * 1_048_576, `${written} bytes`)
+    if (start === '') assert.deepEqual(sent, { ok: false, status: null, error: 'The answer is too large' })
+    await sender.close()
+    receiver.server.close()
+  }
+})
+
+test('a receiver cannot keep a connection open', async () => {
+  const held = 'HTTP/1.1 200 OK\r\nconnection: keep-alive\r\nkeep-alive: timeout=600\r\ncontent-length: 0\r\n\r\n'
+  const receiver = await rawReceiver((socket) => socket.write(held))
+  const sender = createWebhookSender(['loopback'])
+  assert.deepEqual(await sender.send({ ...message, url: receiver.url }), { ok: true, status: 200 })
+  await eventually(() => receiver.sockets.size === 0, 'the end of the connection')
+  await sender.close()
+  receiver.server.close()
 })
