@@ -20,10 +20,11 @@ import {
   type SlackPress,
 } from '../../domain/slack.ts'
 import { isUuid, uuidv7 } from '../../storage/uuid.ts'
+import type { EnvironmentRow } from '../../storage/environments.ts'
 import type { WebhookRow } from '../../storage/webhooks.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import type { Deps } from '../deps.ts'
-import { holderOf } from '../holder.ts'
+import { holderOf, type Holder } from '../holder.ts'
 import { admitActor, personActor } from './access.ts'
 import { entryOf } from './audit.ts'
 import { createDecide } from './decide.ts'
@@ -31,14 +32,15 @@ import type { OperatorLimits } from './limits.ts'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { readBody } from '../read-body.ts'
 import { isRefusal, refuse, replyError } from '../reply-error.ts'
+import { Shares } from '../shares.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 /** The same for every reason, so that strangers learn nothing. */
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
-/** Beyond these, the next press says what was decided. */
-const ANSWERS = 200
+/** Under way. Beyond these, the next press says what was decided. */
+const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -57,7 +59,7 @@ export function slackRoutes(
   const limit = createRateLimit({ requestsPerSecond, nodes: () => storage.nodes(), subject: 'webhook' })
   const decide = createDecide(deps, feed)
   const { access } = OPERATOR_ROUTES.decideApproval
-  let answers = 0
+  const answers = new Shares(ANSWERS)
 
   app.decorateRequest('slackWebhook', null)
   app.route({
@@ -70,7 +72,11 @@ export function slackRoutes(
     handler: async (request, reply) => {
       const { slackWebhook: webhook, bodyBytes } = request
       const press = bodyBytes && slackPressOf(bodyBytes)
-      if (webhook && press) answer(webhook, press, await messagesTo(press, webhook, request))
+      const environment = webhook && press ? (await storage.findTenant(webhook.environmentId)).environment : null
+      if (webhook && press && environment) {
+        const holder = { workspace: environment.workspaceId, credential: webhook.id }
+        answer(webhook, holder, press, await messagesTo(press, webhook, environment, request))
+      }
       // Slack shows an error for anything else.
       return reply.code(200).send('')
     },
@@ -97,10 +103,15 @@ export function slackRoutes(
   }
 
   /** Returns what Slack shows. Only the signed ids of the request decide. */
-  async function messagesTo(press: SlackPress, webhook: WebhookRow, request: FastifyRequest): Promise<object[]> {
+  async function messagesTo(
+    press: SlackPress,
+    webhook: WebhookRow,
+    environment: EnvironmentRow,
+    request: FastifyRequest,
+  ): Promise<object[]> {
     const { environmentId, id: webhookId } = webhook
     const person = await storage.findLinkedPerson(environmentId, webhookId, press)
-    if (person === null) return [onlyForThem(await askForLink(press, webhook))]
+    if (person === null) return [onlyForThem(await askForLink(press, webhook, environment))]
     const { scope, refusal } = await admitActor(storage, personActor(person, person), access, { environmentId })
     const { teamId, teamName, userId, userName, approvalId, decision } = press
     const by = { scope, requestId: request.id, slack: { webhookId, teamId, teamName, userId, userName } }
@@ -115,22 +126,18 @@ export function slackRoutes(
     const [decided] = row ? await decide(by, [row], { decision }) : []
     if (!decided?.approval) return [onlyForThem(NO_APPROVAL)]
     const { approval, agentName, outcome } = decided
-    const place = scope.environment && {
-      environment: scope.environment.name,
-      url: placeOf(scope.environment.workspaceId, environmentId),
-    }
+    const place = { environment: environment.name, url: placeOf(environment) }
     const late = outcome === 'decided' ? [] : [onlyForThem(refusedText(approval))]
     return approval.status === 'PENDING' ? late : [outcomeMessage(approval, agentName, place), ...late]
   }
 
-  const placeOf = (workspaceId: string, environmentId: string) => `${publicUrl()}/w/${workspaceId}/${environmentId}`
+  const placeOf = ({ workspaceId, id }: EnvironmentRow) => `${publicUrl()}/w/${workspaceId}/${id}`
 
   async function askForLink(
     { teamId, teamName, userId, userName }: SlackPress,
     { environmentId, id: webhookId }: WebhookRow,
+    environment: EnvironmentRow,
   ): Promise<string> {
-    const { environment } = await storage.findTenant(environmentId)
-    if (environment === null) return NO_APPROVAL
     const changedAt = now()
     const { text: code, hash: codeHash } = newSlackCode(randomBytes)
     const asked = await storage.askSlackLink({
@@ -146,18 +153,17 @@ export function slackRoutes(
       changedAt,
     })
     if (asked !== 'asked') return NOT_ASKED[asked]
-    return askedText(slackLinkAddress(placeOf(environment.workspaceId, environmentId), webhookId, code))
+    return askedText(slackLinkAddress(placeOf(environment), webhookId, code))
   }
 
   /** Does not wait, because Slack waits three seconds at most. */
-  function answer(webhook: WebhookRow, { responseUrl }: SlackPress, messages: object[]): void {
+  function answer(webhook: WebhookRow, holder: Holder, { responseUrl }: SlackPress, messages: object[]): void {
     // A request must not make the server call another host.
-    if (URL.parse(responseUrl)?.origin !== new URL(webhook.url).origin || answers >= ANSWERS) {
+    if (URL.parse(responseUrl)?.origin !== new URL(webhook.url).origin || !answers.take(holder, 1)) {
       app.log.warn({ webhookId: webhook.id }, 'could not answer in Slack')
       return
     }
-    answers++
-    void send().finally(() => answers--)
+    void send().finally(() => answers.add(holder, -1))
 
     async function send(): Promise<void> {
       for (const message of messages) {

@@ -1,9 +1,9 @@
 /** Decisions by buttons in Slack, with a server that signs as Slack does and keeps what it is answered. */
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createTcpServer, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -421,4 +421,21 @@ test('Slack is answered only where the webhook sends its messages', async () => 
   assert.ok(JSON.stringify(replaced).includes('APPROVED'))
   assert.equal(called, false)
   elsewhere.close()
+})
+
+test('a workspace whose presses nobody takes the answers of leaves room for those of others', async () => {
+  const silent = createTcpServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const nowhere = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`
+  const { environmentId } = await service.newTenant('silent')
+  for (let hooks = 0; hooks < 11; hooks++) {
+    const to = await newWebhook('', { url: nowhere }, environmentId)
+    const pressed = Array.from({ length: LIMITS.slackRequestsPerSecond }, (_, index) =>
+      post(payloadOf(randomUUID(), { user: `U${index}`, responseUrl: nowhere }), { to }),
+    )
+    for (const reply of await Promise.all(pressed)) assert.equal(reply.status, 200)
+  }
+  const { id } = await newApproval()
+  assert.equal((await press(id, { user: 'U-neighbour' })).length, 1)
+  silent.close()
 })
