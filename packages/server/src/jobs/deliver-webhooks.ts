@@ -1,4 +1,5 @@
 /** Each delivery has its own attempts and delays, separate from the work queue's. */
+import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../domain/mail.ts'
 import { newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -25,8 +26,9 @@ const SLOTS = 40
 /** A receiver slower than this gets its other messages after a multiple of the time it took. */
 const SLOW_MS = 1_000
 const SLOW_PAUSE = 3
-/** Between two mails of one webhook. */
+/** Between two mails of an environment to one address. */
 const MAIL_PAUSE_MS = 10_000
+const PAUSES_KEPT = 10_000
 /** A mail waits this long while others are under way. */
 const BUSY_PAUSE_MS = 1_000
 /** A receiver stops deliveries by this status (Standard Webhooks). */
@@ -42,8 +44,8 @@ export function deliverWebhooks({
   random = Math.random,
 }: DeliverOptions): WorkHandler {
   const kind = 'deliver_webhook'
-  /** A slow receiver delays only its own messages, on this node. */
-  const pauses = new Map<string, number>()
+  /** A slow receiver delays only its own messages, on this node. Of mail by address, which many webhooks can share. */
+  const pauses = new LRUCache<string, number>({ max: PAUSES_KEPT })
 
   async function deliver(item: WorkItem): Promise<unknown> {
     const { environmentId, subjectId: id } = item
@@ -56,13 +58,14 @@ export function deliverWebhooks({
       return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: 'The webhook is disabled' })
     }
     const startedAt = now()
-    const pausedUntil = pauses.get(webhook.id)
+    const isMail = webhook.format === 'mail'
+    const paused = isMail ? `${environmentId} ${mailAddressOf(webhook.url)}` : webhook.id
+    const pausedUntil = pauses.get(paused)
     const later = (dueAt: number) =>
       storage.postponeWork({ kind, owner, items: [item] }, { dueAt, error: null, counts: false })
     if (pausedUntil !== undefined && startedAt < pausedUntil) return later(pausedUntil)
-    const isMail = webhook.format === 'mail'
-    // Set before sending, because others of the batch are on their way too.
-    if (isMail) pauses.set(webhook.id, startedAt + MAIL_PAUSE_MS)
+    // Before it is sent, because others of the batch are on their way too.
+    if (isMail) pauses.set(paused, startedAt + MAIL_PAUSE_MS)
     const sent = isMail ? await sendMail(order) : await sender.send(await requestOf(order, startedAt))
     if (sent === 'no_member') {
       const disable = 'The address belongs to no member of the workspace'
@@ -70,11 +73,11 @@ export function deliverWebhooks({
     }
     const at = now()
     if (sent === 'busy') {
-      pauses.delete(webhook.id)
+      pauses.delete(paused)
       return later(at + BUSY_PAUSE_MS)
     }
-    if (at - startedAt >= SLOW_MS) pauses.set(webhook.id, at + SLOW_PAUSE * (at - startedAt))
-    else if (!isMail) pauses.delete(webhook.id)
+    if (at - startedAt >= SLOW_MS) pauses.set(paused, at + SLOW_PAUSE * (at - startedAt))
+    else if (!isMail) pauses.delete(paused)
     const result = { ...ended, at, responseStatus: sent.status }
     if (sent.ok) return storage.recordAttempt({ ...result, status: 'DELIVERED', error: null })
     const gone = sent.status === GONE

@@ -132,7 +132,8 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
     startDelivery({ id }) {
       const order = orderOf(id)
       const url = `mailto:${order.webhook.id}@example.com`
-      return Promise.resolve({ ...order, webhook: { ...order.webhook, format: 'mail', url } })
+      // Each message is of another webhook.
+      return Promise.resolve({ ...order, webhook: { ...order.webhook, id, format: 'mail', url } })
     },
     recordAttempt: ({ id, status, disable }) => Promise.resolve(done.push(`${id} ${status} ${disable ?? ''}`) > 0),
     finishWork: () => Promise.resolve(1),
