@@ -10,7 +10,7 @@ import type { ApprovalRow } from '../../src/storage/approvals.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import type { Storage } from '../../src/storage/storage.ts'
 import { StorageError } from '../../src/storage/store.ts'
-import { newErasure } from '../storage/suite/erasures.ts'
+import { newErasure } from '../storage/suite/erasure-sample.ts'
 import { ask, decision } from '../storage/suite/approval-sample.ts'
 import { eventually } from '../setup/eventually.ts'
 

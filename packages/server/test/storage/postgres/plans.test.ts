@@ -15,7 +15,7 @@ import { testDatabases, type TestDatabase, type TestDatabases } from '../../setu
 import { EVENTS_OF_RUN, fillLargeTenant, LONG_RUN, OPERATOR_ROWS, RUNS, SCALE } from './large-tenant.ts'
 import { recordTransactions } from './rules.ts'
 import { newFailure } from '../suite/issue-sample.ts'
-import { newErasure, type Subject } from '../suite/erasures.ts'
+import { newErasure, type Subject } from '../suite/erasure-sample.ts'
 import { append, event, HOUR, llmCall, newId, NOON, runOf, scored } from '../suite/sample.ts'
 import { operatorScore } from '../suite/scores.ts'
 

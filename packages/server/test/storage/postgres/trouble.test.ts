@@ -9,7 +9,7 @@ import type { Storage } from '../../../src/storage/storage.ts'
 import { StorageError } from '../../../src/storage/store.ts'
 import { NO_TRIGGERS } from '../../setup/citus-skips.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { newErasure } from '../suite/erasures.ts'
+import { newErasure } from '../suite/erasure-sample.ts'
 import { append, batch, event, llmCall, newId, NOON, runOf, timelineOf } from '../suite/sample.ts'
 import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 

@@ -17,7 +17,7 @@ import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import { DAY_MS } from '../../../src/storage/hours.ts'
 import type { RunFilter } from '../../../src/storage/runs.ts'
 import { newFailure } from '../suite/issue-sample.ts'
-import { newErasure, type Subject } from '../suite/erasures.ts'
+import { newErasure, type Subject } from '../suite/erasure-sample.ts'
 import { batch, llmCall, newId, NOON } from '../suite/sample.ts'
 
 const db = new Database(':memory:')

@@ -11,6 +11,8 @@ import { damageSuite } from './damage.ts'
 import { deploymentsSuite } from './deployments.ts'
 import { envelopesSuite } from './envelopes.ts'
 import { environmentDeletionSuite } from './environment-deletion.ts'
+import { erasureLaterSuite } from './erasure-later.ts'
+import { erasureMessagesSuite } from './erasure-messages.ts'
 import { erasuresSuite } from './erasures.ts'
 import { eventsSuite } from './events.ts'
 import { exportsSuite } from './exports.ts'
@@ -52,6 +54,8 @@ const SUITES = [
   envelopesSuite,
   environmentDeletionSuite,
   erasuresSuite,
+  erasureLaterSuite,
+  erasureMessagesSuite,
   eventsSuite,
   exportsSuite,
   packingSuite,

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import { DAY_MS } from '../../../src/storage/hours.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
-import { newErasure } from './erasures.ts'
+import { newErasure } from './erasure-sample.ts'
 import { auditEntry } from './issue-sample.ts'
 import { batch, event, newId } from './sample.ts'
 
