@@ -48,7 +48,7 @@ export function notifyPeople({ storage, push, owner, now, random = Math.random }
   /** `hasNext`: the item that tells what comes meanwhile is waiting. */
   const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
 
-  async function perform(item: WorkItem, hold: WorkHold): Promise<Next> {
+  async function perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next> {
     const { environmentId, subjectId } = item
     const subject = subjectOf(subjectId)
     if (subject === null) return 'done'
@@ -90,7 +90,7 @@ export function notifyPeople({ storage, push, owner, now, random = Math.random }
       const sent = await push(browser, pushed, { seconds, isUrgent: event === 'approval.requested' || isHigh(notice) })
       if (sent.ok) outcome.told.push(browser.id)
       else if (GONE.has(sent.status)) outcome.gone.push(browser.id)
-      else if (sent.status === null || sent.status === TOO_MANY || sent.status >= 500) {
+      else if (!sent.isFinal && (sent.status === null || sent.status === TOO_MANY || sent.status >= 500)) {
         if (browserId === null) outcome.later.push({ ...ofBrowser, dueAt: retryAt(1) })
         else failed = sent.error
       }
@@ -99,7 +99,11 @@ export function notifyPeople({ storage, push, owner, now, random = Math.random }
     // One list for all, so that a slow push service holds one of the messages under way.
     const waiting = browsers.values()
     const tellRest = async (workspaceId: string) => {
-      for (const browser of waiting) await tell(browser, workspaceId)
+      for (const browser of waiting) {
+        // Another process tells them.
+        signal.throwIfAborted()
+        await tell(browser, workspaceId)
+      }
     }
     if (environment) await Promise.all(Array.from({ length: MESSAGES }, () => tellRest(environment.workspaceId)))
     if (failed !== null && item.attempts < ATTEMPTS) {

@@ -1,6 +1,7 @@
 /** Encrypts messages for browsers and sends them to their push services, as webhooks are sent: to public addresses only. */
 import { hash } from 'node:crypto'
 import type { PushedNotification } from '@tacho/contract/operator/notification.ts'
+import type { RequestDetails } from 'web-push'
 import type { PushKeys } from '../domain/notification.ts'
 import type { ToldBrowser } from '../storage/notifications.ts'
 import type { Sent, WebhookSender } from './webhook-sender.ts'
@@ -26,14 +27,20 @@ export function createPushSender({ keys, contact, send }: PushOptions): PushSend
     // Load the library for the first message: most installations send none.
     const { default: webPush } = await import('web-push')
     const { environmentId, event } = pushed
-    const request = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(pushed), {
-      vapidDetails: { subject: contact(), ...keys },
-      TTL: seconds,
-      urgency: isUrgent ? 'high' : 'normal',
-      contentEncoding: 'aes128gcm',
-      // A newer message replaces one that a browser, which is off, has not got yet.
-      topic: hash('sha256', `${environmentId} ${event}`).slice(0, TOPIC_CHARS),
-    })
+    let request: RequestDetails
+    try {
+      request = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, JSON.stringify(pushed), {
+        vapidDetails: { subject: contact(), ...keys },
+        TTL: seconds,
+        urgency: isUrgent ? 'high' : 'normal',
+        contentEncoding: 'aes128gcm',
+        // A newer message replaces one that a browser, which is off, has not got yet.
+        topic: hash('sha256', `${environmentId} ${event}`).slice(0, TOPIC_CHARS),
+      })
+    } catch {
+      // One browser must not hold back the others.
+      return { ok: false, status: null, error: 'Nothing can be encrypted for this browser', isFinal: true }
+    }
     const { 'Content-Length': _length, ...headers } = request.headers
     const texts = Object.entries(headers).map(([name, value]): [string, string] => [name.toLowerCase(), String(value)])
     return send({ url: endpoint, headers: Object.fromEntries(texts), body: request.body ?? Buffer.alloc(0) })
