@@ -233,6 +233,20 @@ describe('notifications', { skip: withoutChromium }, () => {
     await opened.close()
   })
 
+  test('the console can be installed as an app', async () => {
+    const opened = await tacho.open()
+    const session = await opened.page.context().newCDPSession(opened.page)
+    const manifest = await session.send('Page.getAppManifest')
+    assert.deepEqual([new URL(manifest.url).pathname, manifest.errors], ['/manifest.webmanifest', []])
+    const { installabilityErrors } = await session.send('Page.getInstallabilityErrors')
+    // A window without a history of its own, as in all tests, installs nothing.
+    assert.deepEqual(
+      installabilityErrors.filter(({ errorId }) => errorId !== 'in-incognito'),
+      [],
+    )
+    await opened.close()
+  })
+
   test('a browser without push, or that refuses, says so in a sentence', async () => {
     const opened = await tacho.open()
     const { page } = opened
