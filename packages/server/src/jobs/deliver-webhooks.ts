@@ -101,7 +101,8 @@ export function deliverWebhooks({
     const address = mailAddressOf(url)
     if (address === null || !(await storage.isMemberAt(environmentId, address))) return 'no_member'
     if (mail === null) return { ok: false, status: null, error: 'This server sends no mail: TACHO_SMTP_URL is not set' }
-    return mail.send(mailMessage(newsOf(order, await pages.placeOf(environmentId)), address))
+    const place = await pages.placeOf(environmentId)
+    return mail.send(mailMessage(newsOf(order, place), address), place?.workspaceId ?? '')
   }
 
   return {

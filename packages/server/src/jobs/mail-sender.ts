@@ -7,10 +7,12 @@ const TIMEOUT_MS = 10_000
 /** For the whole of one mail, because a batch of deliveries waits for it. */
 const SEND_MS = 15_000
 const AT_ONCE = 5
+/** A slow mail server leaves room for others. */
+const OF_WORKSPACE = 3
 
 export interface MailSender {
   /** `busy`: no more mails may be under way. */
-  send(message: MailMessage): Promise<Sent | 'busy'>
+  send(message: MailMessage, workspaceId: string): Promise<Sent | 'busy'>
 }
 
 export interface MailOptions {
@@ -25,7 +27,7 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1)
   // Most installations send no mail.
   let opened: Promise<Transporter> | null = null
-  let sending = 0
+  const sending = new Set<{ workspaceId: string }>()
 
   const open = async (): Promise<Transporter> => {
     const { createTransport } = await import('nodemailer')
@@ -46,9 +48,11 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
   }
 
   return {
-    async send({ id, to, subject, text }) {
-      if (sending >= AT_ONCE) return 'busy'
-      sending++
+    async send({ id, to, subject, text }, workspaceId) {
+      const own = [...sending].filter((other) => other.workspaceId === workspaceId)
+      if (sending.size >= AT_ONCE || own.length >= OF_WORKSPACE) return 'busy'
+      const one = { workspaceId }
+      sending.add(one)
       try {
         const transport = await (opened ??= open())
         const sent = transport.sendMail({
@@ -64,7 +68,7 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
       } catch (error) {
         return failureOf(error)
       } finally {
-        sending--
+        sending.delete(one)
       }
     },
   }

@@ -1,8 +1,9 @@
+import type { WebhookPlace } from '../domain/webhook-formats.ts'
 import type { Storage } from '../storage/storage.ts'
 
 export interface RunPages {
   /** Null: it was deleted. */
-  placeOf(environmentId: string): Promise<{ environment: string; url: string } | null>
+  placeOf(environmentId: string): Promise<(WebhookPlace & { workspaceId: string }) | null>
   /** `run` is its internal id. Null: the environment was deleted. */
   urlOf(environmentId: string, run: string): Promise<string | null>
 }
@@ -11,7 +12,9 @@ export interface RunPages {
 export function runPages(storage: Pick<Storage, 'findEnvironment'>, publicUrl: () => string): RunPages {
   async function placeOf(environmentId: string) {
     const found = await storage.findEnvironment(environmentId)
-    return found && { environment: found.name, url: `${publicUrl()}/w/${found.workspaceId}/${environmentId}` }
+    if (!found) return null
+    const { name: environment, workspaceId } = found
+    return { environment, workspaceId, url: `${publicUrl()}/w/${workspaceId}/${environmentId}` }
   }
   return {
     placeOf,

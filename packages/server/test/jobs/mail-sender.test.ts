@@ -1,7 +1,9 @@
 /** Mail to a real mail server: encrypted and verified, and what its refusals mean. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -9,6 +11,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { smtpServerOf } from '../../src/domain/smtp-server.ts'
 import { createMailSender, type MailSender } from '../../src/jobs/mail-sender.ts'
 import type { Sent } from '../../src/jobs/webhook-sender.ts'
+import { eventually } from '../setup/eventually.ts'
 import { startSmtpSink, type SmtpSink } from '../setup/smtp-sink.ts'
 
 const MAIL = { id: '0197b0a0-0000-7000-8000-000000000000', to: 'ada@example.com', subject: 'Grüße', text: 'Hello\n.\n' }
@@ -20,7 +23,7 @@ function senderTo(smtpUrl: string): MailSender {
 }
 
 async function sentBy(smtpUrl: string): Promise<Sent> {
-  const sent = await senderTo(smtpUrl).send(MAIL)
+  const sent = await senderTo(smtpUrl).send(MAIL, 'w')
   assert.ok(sent !== 'busy')
   return sent
 }
@@ -58,7 +61,7 @@ describe('a mail server on this machine', () => {
   after(() => sink.close())
 
   test('gets the mail as it is', async () => {
-    assert.deepEqual(await sender.send(MAIL), { ok: true, status: 250 })
+    assert.deepEqual(await sender.send(MAIL, 'w'), { ok: true, status: 250 })
     const [mail] = sink.mails
     assert.deepEqual([mail?.from, mail?.to], ['tacho@example.org', ['ada@example.com']])
     const lines = mail?.raw.split('\r\n') ?? []
@@ -82,7 +85,7 @@ describe('a mail server on this machine', () => {
       [554, true],
     ] as const) {
       sink.refuseWith(code)
-      const sent = await sender.send(MAIL)
+      const sent = await sender.send(MAIL, 'w')
       assert.deepEqual(sent, {
         ok: false,
         status: code,
@@ -94,12 +97,12 @@ describe('a mail server on this machine', () => {
   })
 
   test('gets five mails at once at most', async () => {
-    const all = await Promise.all(Array.from({ length: 7 }, () => sender.send(MAIL)))
+    const all = await Promise.all(Array.from({ length: 7 }, (_, index) => sender.send(MAIL, `w${index % 4}`)))
     assert.deepEqual(
       all.map((sent) => (sent === 'busy' ? sent : sent.ok)),
       [true, true, true, true, true, 'busy', 'busy'],
     )
-    assert.deepEqual(await sender.send(MAIL), { ok: true, status: 250 })
+    assert.deepEqual(await sender.send(MAIL, 'w'), { ok: true, status: 250 })
   })
 
   test('that is not there is tried again', async () => {
@@ -182,3 +185,19 @@ describe(
     }
   },
 )
+
+test('mails of one workspace to a mail server that never answers leave room for those of others', async () => {
+  const sockets: Socket[] = []
+  const silent = createServer((socket) => sockets.push(socket.on('error', () => undefined))).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  const sender = senderTo(`smtp://127.0.0.1:${(silent.address() as AddressInfo).port}`)
+  const sending = Array.from({ length: 4 }, () => sender.send(MAIL, 'loud'))
+  assert.equal(await sending[3], 'busy')
+  const other = sender.send(MAIL, 'other')
+  await eventually(() => sockets.length === 4, 'the mail of the other workspace')
+  for (const socket of sockets) socket.destroy()
+  silent.close()
+  for (const sent of await Promise.all([...sending.slice(0, 3), other])) {
+    assert.ok(sent !== 'busy' && !sent.ok && sent.isFinal !== true)
+  }
+})
