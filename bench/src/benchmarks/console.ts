@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import { LIST_SCRIPT, scriptOf, startBarePage } from '../bare/page.ts'
 import type { Benchmark } from '../benchmark.ts'
 import { clickUntil, countNodes, heapOf, newSession, startChromium, watchFrames } from '../load/browser.ts'
@@ -25,7 +25,7 @@ export const consolePages: Benchmark = {
   about: [
     'A headless Chromium opens the console of an embedded store. Cold start: from the request for the page, with an empty cache, until its navigation \
 can be clicked; the bare limit is a page that loads as many bytes of script from a bare HTTP server. Page to page: between runs and \
-approvals, both visited before. The long run has 30,000 events: from the click on it until its steps are shown, then 60 turns of \
+approvals, both visited before. The long run has 30,000 events and failed at its end: from the click on it until its page says why, and how many requests that takes; in a second visit until its steps are shown, then 60 turns of \
 the wheel and 60 presses of j; the bare limit of its frames is a page without a framework that draws as many rows \
 of one text in the same way, only those in sight. Live: 50 events a second for a minute are recorded into the run that is shown. Frames are measured with \
 requestAnimationFrame; a headless browser draws without a graphics processor.',
@@ -37,12 +37,14 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
     await using load = startLoad()
     const plot = newPlot('long-run')
     await load.fill(server, plot, plan.longRunEvents / BATCH_EVENTS)
+    await record(server, failedEnd(runIdOf(plot, 0)))
     const cookies = await newSession(server)
     const shell = shellFiles()
     await using bare = await startBarePage(scriptOf(shell.bytes))
     await using bareList = await startBarePage(LIST_SCRIPT)
     await using browser = await startChromium()
     const home = `${server.url}/w/default/development`
+    const longRun = `main a[href$="/${runIdOf(plot, 0)}"]`
 
     /** Works on a page of a browser with an empty cache. */
     async function onPage<Figures>(work: (page: Page) => Promise<Figures>): Promise<Figures> {
@@ -57,8 +59,14 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       await clickUntil(page, 'nav a[href$="/approvals"]', 'nav a[href$="/approvals"][data-status=active]')
       await page.locator('h1').first().waitFor()
       const change = await clickUntil(page, 'nav a[href$="/runs"]', 'main [role=table][aria-label="Runs"]')
-      const run = await clickUntil(page, `main a[href$="/${runIdOf(plot, 0)}"]`, '[role=listitem][aria-setsize]')
+      const run = await clickUntil(page, longRun, '[role=listitem][aria-setsize]')
       return { start, change, run, frame: await worstFrame(page), nodes: await countNodes(page) }
+    }
+    /** With an empty cache. */
+    async function visitFailed(page: Page) {
+      await page.goto(`${home}/runs`)
+      await page.locator(longRun).waitFor()
+      return tellsWhy(page, longRun)
     }
     async function visitBare() {
       const start = await onPage((page) => timed(() => page.goto(bare.url), page, 'nav a'))
@@ -68,7 +76,10 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
       })
       return { start, frame }
     }
-    const { console: ours, bare: limit } = await inTurn(setting, { console: () => onPage(visit), bare: visitBare })
+    const { console: ours, bare: limit } = await inTurn(setting, {
+      console: async () => ({ ...(await onPage(visit)), ...(await onPage(visitFailed)) }),
+      bare: visitBare,
+    })
     const live = await onPage(async (page) => {
       await page.goto(`${home}/runs/live`)
       return followLive(server, page, 3 * plan.idleSeconds)
@@ -78,6 +89,8 @@ requestAnimationFrame; a headless browser draws without a graphics processor.',
         row('script of the shell, gzipped', 'kB', [shell.gzipped / 1_000], null, below(150)),
         row('interactive on a cold start', 'ms', ours.start, limit.start, below(1_000)),
         row('page to page, with data kept', 'ms', ours.change, null, below(100)),
+        row('failed long run says why it failed', 'ms', ours.why, null, below(1_000)),
+        row('requests until then', 'requests', ours.asked, null, below(11)),
         row('long run on the screen', 'ms', ours.run, null, below(1_000)),
         row('longest frame while scrolling and stepping through it', 'ms', ours.frame, limit.frame, below(50)),
         row('DOM nodes of it', 'nodes', ours.nodes, null, below(3_000)),
@@ -96,6 +109,48 @@ async function timed(go: () => Promise<unknown>, page: Page, shown: string): Pro
   return performance.now() - begun
 }
 
+/** From the click on a failed run until its page says why it failed, and the requests to the server until then. */
+async function tellsWhy(page: Page, link: string): Promise<{ why: number; asked: number }> {
+  let asked = 0
+  const count = (request: Request) => void (asked += request.url().includes('/operator/v1/') ? 1 : 0)
+  page.on('request', count)
+  const why = await clickUntil(page, link, '[role=note][aria-label="Why it failed"]')
+  page.off('request', count)
+  return { why, asked }
+}
+
+/** The last events of a run whose tool failed. */
+function failedEnd(runId: string): object[] {
+  const exception = { type: 'PaymentError', message: 'payment provider answered 503' }
+  const error = `${exception.type}: ${exception.message}`
+  const at = { clientId: 'bench', runId, agentName: 'Shop support', timestamp: Date.now() }
+  return [
+    {
+      ...at,
+      eventId: 'failed call',
+      eventType: 'TOOL_CALL',
+      label: 'pay',
+      payload: { toolName: 'pay', error, exception },
+    },
+    {
+      ...at,
+      eventId: 'failed',
+      eventType: 'SESSION_OUTCOME',
+      label: 'FAILED',
+      payload: { status: 'FAILED', error, exception },
+    },
+  ]
+}
+
+async function record({ url, headers }: Server, events: object[]): Promise<void> {
+  const reply = await fetch(`${url}/openapi/v1/events/batch`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(events),
+  })
+  if (!reply.ok) throw new Error(`The events could not be recorded: ${reply.status}`)
+}
+
 /** The longest frame during 60 turns of the wheel and 60 steps by key. */
 async function worstFrame(page: Page): Promise<number> {
   await page.locator('[role=listitem][aria-setsize]').first().hover()
@@ -106,8 +161,8 @@ async function worstFrame(page: Page): Promise<number> {
 }
 
 /** Records into the run `live` while the page shows it. */
-async function followLive({ url, headers }: Server, page: Page, seconds: number) {
-  const record = async (from: number, count: number) => {
+async function followLive(server: Server, page: Page, seconds: number) {
+  const recordSteps = async (from: number, count: number) => {
     const now = Date.now()
     const events = Array.from({ length: count }, (_, index) => ({
       eventId: String(from + index),
@@ -119,14 +174,9 @@ async function followLive({ url, headers }: Server, page: Page, seconds: number)
       timestamp: now + index,
       payload: { text: 'Reads the next page of the book.' },
     }))
-    const reply = await fetch(`${url}/openapi/v1/events/batch`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify(events),
-    })
-    if (!reply.ok) throw new Error(`The live run could not be recorded: ${reply.status}`)
+    await record(server, events)
   }
-  await record(0, LIVE_PER_SECOND)
+  await recordSteps(0, LIVE_PER_SECOND)
   await page.reload()
   await page.locator('[role=listitem][aria-setsize]').first().waitFor()
   const frames = await watchFrames(page)
@@ -135,7 +185,7 @@ async function followLive({ url, headers }: Server, page: Page, seconds: number)
   const begun = performance.now()
   let before = 0
   for (let round = 0; round < rounds; round++) {
-    await record(LIVE_PER_SECOND + round * each, each)
+    await recordSteps(LIVE_PER_SECOND + round * each, each)
     if (round === Math.floor(rounds / 3)) before = await heapOf(page)
     await sleep(Math.max(0, begun + ((round + 1) * 1_000 * each) / LIVE_PER_SECOND - performance.now()))
   }

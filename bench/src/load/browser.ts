@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import type { Server } from '../server.ts'
 
-const PLACES = [process.env['TEST_CHROMIUM'], '/usr/bin/chromium', '/usr/bin/google-chrome', chromium.executablePath()]
+const PLACES = [
+  process.env['TEST_CHROMIUM'],
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/google-chrome',
+  chromium.executablePath(),
+]
 
 export const CHROMIUM = PLACES.find((place) => place !== undefined && existsSync(place)) ?? null
 
