@@ -295,4 +295,59 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await inspector.getByText('You help customers.').waitFor()
     await close()
   })
+
+  test('messages are drawn as Markdown, without HTML, foreign images or hidden addresses, and as raw text on demand', async () => {
+    const dot =
+      'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+    const text = [
+      '# A heading',
+      `Some **bold** and \`code\u202E\` and ${HARM}`,
+      '[pay here](https://bank.example@evil.example/) [run](javascript:alert(1)) https://plain.example/a',
+      `![remote](${tacho.service.url}/icon.svg) ![far](https://evil.example/pixel.png) ![dot](${dot})`,
+      '| a | b |\n|---|---|\n| 1 | 2 |',
+      '- one\n- [x] two',
+    ].join('\n\n')
+    await record([
+      event({ runId: 'marked', eventId: 'm1', eventType: 'USER_INPUT', label: 'asks', payload: { text } }),
+      event({
+        runId: 'marked',
+        eventId: 'm2',
+        eventType: 'AGENT_STEP',
+        label: 'says',
+        payload: { text: `${'> '.repeat(600)}deep` },
+      }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/marked?step=m1`, WIDE)
+    const inspector = page.getByRole('complementary', { name: 'Step' })
+    await inspector.locator('strong', { hasText: 'bold' }).waitFor()
+    await inspector.getByText('<script>alert(1)</script>').waitFor()
+    await inspector.locator('code').getByText('\\u202e').waitFor()
+    const link = inspector.getByRole('link', { name: 'pay here' })
+    assert.match(await link.innerText(), /\(https:\/\/bank\.example@evil\.example\/\)/)
+    assert.equal(await link.getAttribute('rel'), 'noopener noreferrer nofollow')
+    assert.equal(await inspector.getByRole('link', { name: 'run' }).count(), 0)
+    await inspector.getByRole('link', { name: 'https://plain.example/a', exact: true }).waitFor()
+    const sources = await inspector.locator('img').evaluateAll((all) => all.map((one) => (one as HTMLImageElement).src))
+    assert.deepEqual(sources, [dot])
+    assert.equal(await inspector.getByText('Image not loaded').count(), 2)
+    assert.equal(await inspector.locator('script, iframe, h1, [onerror]').count(), 0)
+    await inspector
+      .getByRole('listitem')
+      .filter({ hasText: /^☑ two$/ })
+      .waitFor()
+    await inspector.locator('strong', { hasText: 'bold' }).scrollIntoViewIfNeeded()
+    await assertLooks(page, 'run markdown')
+    await page.keyboard.press('j')
+    await inspector.locator('blockquote').first().waitFor()
+    assert.equal(await inspector.locator('blockquote').count(), 12)
+    await page.keyboard.press('k')
+    await page.getByRole('button', { name: 'Plain text' }).click()
+    await inspector.getByText('Some **bold** and').waitFor()
+    assert.equal(await inspector.locator('strong, img').count(), 0)
+    await page.reload()
+    await inspector.getByText('Some **bold** and').waitFor()
+    await page.keyboard.press('r')
+    await inspector.locator('strong', { hasText: 'bold' }).waitFor()
+    await close()
+  })
 })

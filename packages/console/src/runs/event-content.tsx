@@ -6,6 +6,7 @@ import { Chip, type Tone } from '../ui/chip.tsx'
 import { compact, counted, duration, money } from '../ui/format.ts'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { LongText } from '../ui/long-text.tsx'
+import { MessageText } from '../ui/message-text.tsx'
 import {
   contentText,
   inShort,
@@ -80,7 +81,11 @@ function Said({ event, payload, isFolded, sentBefore }: SaidProps) {
   const failure = <FailureDetails {...of} />
   switch (event.eventType) {
     case 'USER_INPUT':
-      return <Bubble tone="bg-cyan-wash">{textAt(payload, 'text') ?? event.label}</Bubble>
+      return (
+        <Bubble tone="bg-cyan-wash" isMessage>
+          {textAt(payload, 'text') ?? event.label}
+        </Bubble>
+      )
     case 'AGENT_STEP':
       return (
         <>
@@ -130,10 +135,10 @@ function Label({ children }: { children: string }) {
   return <bdi className="font-medium">{children}</bdi>
 }
 
-function Bubble({ tone, children }: { tone: string; children: string }) {
+function Bubble({ tone, isMessage = false, children }: { tone: string; isMessage?: boolean; children: string }) {
   return (
     <div className={`rounded-lg px-3.5 py-2.5 ${tone}`}>
-      <LongText text={children} />
+      {isMessage ? <MessageText text={children} /> : <LongText text={children} />}
     </div>
   )
 }
@@ -143,7 +148,7 @@ function AgentStep({ label, text, isFolded }: { label: string; text: string; isF
     <Label>{label}</Label>
   ) : (
     <Folded title={label} note={inShort(text)} isFolded={isFolded}>
-      <LongText text={text} />
+      <MessageText text={text} />
     </Folded>
   )
 }
@@ -220,7 +225,7 @@ function ChatMessage({
   return (
     <div className={isAnswer ? '' : 'rounded-lg border border-line px-3 py-2'}>
       {!isAnswer && <p className="text-xs font-medium text-soft">{role}</p>}
-      {text !== '' && <LongText text={text} />}
+      {text !== '' && <MessageText text={text} />}
       {toolCalls.map(({ name, input }, index) => (
         <p key={index} className="mt-1 truncate text-sm text-soft">
           asks for <code className="font-mono text-ink">{name}</code> <bdi className="font-mono">{inShort(input)}</bdi>

@@ -7,6 +7,7 @@ import { useCallback, useDeferredValue, useMemo, useState } from 'react'
 import { JudgeDialog } from '../scores/judge-dialog.tsx'
 import { RunScores } from '../scores/run-scores.tsx'
 import { useKeys } from '../ui/keys.ts'
+import { turnRawMessages } from '../ui/markdown-choice.ts'
 import { Empty, isBlocking, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { CompareDialog } from './compare-dialog.tsx'
@@ -125,6 +126,7 @@ export function RunPage() {
     e: { name: 'Show the error that ended it', act: showFailure },
     x: { name: 'Compare with another run', act: () => setComparing(true) },
     ...(place.may('approver') && { m: { name: 'Judge this run', act: () => setJudging(true) } }),
+    r: { name: 'Messages as plain text or as Markdown', act: turnRawMessages },
     y: { name: 'Copy link', act: () => void navigator.clipboard?.writeText(window.location.href) },
     '/': () => document.getElementById(FIND_ID)?.focus(),
     Escape: () => select(null),

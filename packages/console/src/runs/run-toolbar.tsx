@@ -1,4 +1,5 @@
 import { duration, number } from '../ui/format.ts'
+import { turnRawMessages, useRawMessages } from '../ui/markdown-choice.ts'
 import { VIEWS, type View } from './search.ts'
 import type { FoundSteps } from './run-search.ts'
 import type { Range } from './zoom.ts'
@@ -23,6 +24,7 @@ interface Props {
 }
 
 export function RunToolbar(props: Props) {
+  const isRaw = useRawMessages()
   const { view, find, shown, total, search, onStep, isComplete, zoomedTo, onWhole, onChange } = props
   return (
     <div className="flex items-center gap-3 py-2">
@@ -65,7 +67,17 @@ export function RunToolbar(props: Props) {
           {duration(zoomedTo.from)} to {duration(zoomedTo.to)} ✕
         </button>
       )}
-      <span aria-live="polite" className="tabular ml-auto hidden text-sm whitespace-nowrap text-soft sm:inline">
+      <button
+        type="button"
+        aria-pressed={isRaw}
+        aria-keyshortcuts="r"
+        title="Messages as they were sent, without Markdown. Key: r"
+        onClick={turnRawMessages}
+        className="ml-auto hidden h-8 rounded-md px-2.5 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink aria-pressed:bg-hover aria-pressed:font-medium aria-pressed:text-ink sm:block"
+      >
+        Plain text
+      </button>
+      <span aria-live="polite" className="tabular hidden text-sm whitespace-nowrap text-soft sm:inline">
         {search.error !== null && 'Payloads could not be searched · '}
         {search.isSearching && `${number(search.examined)} of ${number(total)} payloads searched · `}
         {shown !== total && `${number(shown)} of `}

@@ -1,6 +1,7 @@
 import { useState, type ReactNode } from 'react'
 import { bytes, counted, number } from './format.ts'
 import { Copy } from './copy.tsx'
+import { drawable } from './drawable.ts'
 import { ShownText } from './shown-text.tsx'
 
 const FOLDED_CHARS = 1_200
@@ -15,15 +16,18 @@ interface Props {
   mono?: boolean
   /** Between quotation marks, such as a text among numbers. */
   quoted?: boolean
+  /** Draws what is shown of it in another way than as text. */
+  draw?: (shown: string) => ReactNode
 }
 
 /** Recorded text, always as text, with what would not show as escapes. A long text is folded and shows its length; base64 shows as a size. */
-export function LongText({ text, mono = false, quoted = false }: Props) {
+export function LongText({ text, mono = false, quoted = false, draw }: Props) {
   const [isOpen, setOpen] = useState(false)
   const encoded = BASE64.exec(text)
   if (encoded && !isOpen) {
     return (
       <span className="inline-flex flex-wrap items-center gap-1.5 text-sm text-soft">
+        {drawable(text) && <img src={text} alt="" className="block max-h-96 max-w-full basis-full object-contain" />}
         <span className="rounded bg-hover px-1.5">
           {encoded[1] ?? 'base64'}, {bytes(Math.floor((text.length * 3) / 4))}
         </span>
@@ -37,13 +41,20 @@ export function LongText({ text, mono = false, quoted = false }: Props) {
   const shown = isLong && !isOpen ? text.slice(0, end).toWellFormed() : text
   return (
     <>
-      <span
-        dir="auto"
-        className={`block whitespace-pre-wrap [unicode-bidi:isolate] ${mono ? 'font-mono text-[0.8125rem]' : ''}`}
-      >
-        <ShownText text={shown} lineBreaks quoted={quoted} />
-        {isLong && !isOpen && '…'}
-      </span>
+      {draw ? (
+        <div dir="auto" className="[unicode-bidi:isolate] wrap-anywhere">
+          {draw(shown)}
+          {isLong && !isOpen && '…'}
+        </div>
+      ) : (
+        <span
+          dir="auto"
+          className={`block whitespace-pre-wrap [unicode-bidi:isolate] ${mono ? 'font-mono text-[0.8125rem]' : ''}`}
+        >
+          <ShownText text={shown} lineBreaks quoted={quoted} />
+          {isLong && !isOpen && '…'}
+        </span>
+      )}
       {isLong && (
         <span className="mt-1 flex gap-1">
           <Fold onClick={() => setOpen(!isOpen)}>

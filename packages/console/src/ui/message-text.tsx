@@ -1,0 +1,27 @@
+import { lazy, Suspense } from 'react'
+import { LongText } from './long-text.tsx'
+import { useRawMessages } from './markdown-choice.ts'
+import { ShownText } from './shown-text.tsx'
+
+/** What Markdown may change. Without any of it, the text is the same. */
+const MAYBE = /[*_`#>|[\]~]|^[ \t]*(?:[-+]|\d{1,9}[.)])[ \t]|^[-=]{3}|https?:\/\//m
+/** A longer text stays as it is: nobody reads it, and drawing it would stop the page. */
+const CHARS_MAX = 10_000
+
+const Markdown = lazy(() => import('./markdown.tsx'))
+
+/** What people and models say. */
+export function MessageText({ text }: { text: string }) {
+  const isRaw = useRawMessages()
+  if (isRaw || text.length > CHARS_MAX || !MAYBE.test(text)) return <LongText text={text} />
+  return (
+    <LongText
+      text={text}
+      draw={(shown) => (
+        <Suspense fallback={<ShownText text={shown} lineBreaks />}>
+          <Markdown text={shown} />
+        </Suspense>
+      )}
+    />
+  )
+}
