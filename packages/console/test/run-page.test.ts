@@ -300,7 +300,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     const dot =
       'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
     const text = [
-      '# A heading',
+      '# A heading\u202E',
       `Some **bold** and \`code\u202E\` and ${HARM}`,
       '[pay here](https://bank.example@evil.example/) [run](javascript:alert(1)) https://plain.example/a',
       `![remote](${tacho.service.url}/icon.svg) ![far](https://evil.example/pixel.png) ![dot](${dot})`,
@@ -318,6 +318,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
       }),
     ])
     const { page, close } = await tacho.open(`${tacho.home}/runs/marked?step=m1`, WIDE)
+    await page.getByRole('heading', { level: 1 }).getByText('\\u202e').waitFor()
     const inspector = page.getByRole('complementary', { name: 'Step' })
     await inspector.locator('strong', { hasText: 'bold' }).waitFor()
     await inspector.getByText('<script>alert(1)</script>').waitFor()

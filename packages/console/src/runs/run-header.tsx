@@ -14,6 +14,7 @@ import { Cost } from '../ui/cost.tsx'
 import { costsOf } from '../ui/costs.ts'
 import { compact, counted, duration, exact, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Time } from '../ui/time.tsx'
 import { GoodRun } from './good-run.tsx'
 import { RunMenu } from './run-menu.tsx'
@@ -44,7 +45,11 @@ export function RunHeader({ run, question, failed, onCompare, onFailure }: Props
     <>
       <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
         <h1 className="flex min-w-0 items-baseline gap-2 max-sm:w-full" title={question ?? run.runId}>
-          {question !== null && <bdi className="min-w-0 truncate text-lg font-semibold">{question}</bdi>}
+          {question !== null && (
+            <bdi className="min-w-0 truncate text-lg font-semibold">
+              <ShownText text={question} />
+            </bdi>
+          )}
           <bdi
             className={
               question === null

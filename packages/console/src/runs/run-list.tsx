@@ -12,6 +12,7 @@ import { Cost } from '../ui/cost.tsx'
 import { costsOf } from '../ui/costs.ts'
 import { compact, duration, number } from '../ui/format.ts'
 import { useNow } from '../ui/now.ts'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Time } from '../ui/time.tsx'
 import { columnWord } from './columns.ts'
 import { RunStatusChip } from './run-status.tsx'
@@ -297,7 +298,9 @@ function RunLink({ run }: { run: OperatorRun }) {
       title={title === null ? runId : `${title}\n${runId}`}
       className="block"
     >
-      <bdi className="block truncate font-medium">{title ?? runId}</bdi>{' '}
+      <bdi className="block truncate font-medium">
+        <ShownText text={title ?? runId} />
+      </bdi>{' '}
       <span className="flex gap-2 text-xs leading-4 text-soft">
         {title !== null && <bdi className="max-w-36 shrink-0 truncate font-mono">{runId}</bdi>}
         <End run={run} />
@@ -313,8 +316,11 @@ function Length({ run }: { run: OperatorRun }) {
 
 function End({ run }: { run: OperatorRun }) {
   const why = whyLook(run, useNow())
-  if (why === null) return <bdi className="min-w-0 truncate">{run.answer}</bdi>
-  return <bdi className={`min-w-0 truncate ${toneOf(run)}`}>{why}</bdi>
+  return (
+    <bdi className={`min-w-0 truncate ${why === null ? '' : toneOf(run)}`}>
+      <ShownText text={why ?? run.answer ?? ''} />
+    </bdi>
+  )
 }
 
 const toneOf = ({ status }: OperatorRun): string => (status === 'FAILED' ? 'text-red' : 'text-amber')
