@@ -318,7 +318,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
       }),
     ])
     const { page, close } = await tacho.open(`${tacho.home}/runs/marked?step=m1`, WIDE)
-    await page.getByRole('heading', { level: 1 }).getByText('\\u202e').waitFor()
+    await page.getByRole('heading', { level: 1 }).getByText('\\u202e').first().waitFor()
     const inspector = page.getByRole('complementary', { name: 'Step' })
     await inspector.locator('strong', { hasText: 'bold' }).waitFor()
     await inspector.getByText('<script>alert(1)</script>').waitFor()

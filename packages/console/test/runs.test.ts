@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { STALLED_MS } from '@tacho/contract/stalled.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../../cli/test/real-transcripts.ts'
 import { runTacho } from '../../cli/test/tacho.ts'
@@ -467,7 +468,7 @@ describe('runs', { skip: withoutChromium }, () => {
     ])
     const { page, close } = await tacho.open(`${tacho.home}/runs?agent=two-lines`)
     const row = page.getByRole('row').filter({ hasText: 'asked' })
-    await row.getByText(`Where is it? ${HARM}`).waitFor()
+    await row.getByText(`Where is it? ${printable(HARM)}`).waitFor()
     await row.getByText('It arrives on Thursday.').waitFor()
     await page.getByRole('row').filter({ hasText: 'older' }).getByText('an older run').waitFor()
     await page.keyboard.press('j')
