@@ -38,10 +38,12 @@ const ATTACKS: Record<string, Tried> = {
   'documents never read, pipelined': {
     attack: { kind: 'pipelined', ...READ, path: `${OPERATOR_PREFIX}/openapi.json`, connections: 8 },
     by: 'stranger',
+    beside: 'refuse',
   },
   'scripts never read, pipelined': {
     attack: { kind: 'pipelined', ...READ, path: '/docs/assets/swagger-ui-bundle.js', connections: 16 },
     by: 'stranger',
+    beside: 'refuse',
   },
   'refused bodies in one-byte chunks': {
     attack: { kind: 'chunked', path: BATCH, connections: 40, chunks: 400_000, type: 'application/json' },
@@ -109,7 +111,8 @@ export const pressure = onBoth({
   about:
     'Each attack runs on a new server, from one other process, with the requests that a stranger or one key can send. `/healthz` is requested \
 every 20 ms, from before the attack until after it; a request that waits counts as long as it waits, without the time in which other programs ran instead of the server or the one \
-that asks, where the system counts it. Memory is what the process holds, at its peak. The bare limit is the same server before the attack.',
+that asks, where the system counts it. Node parses all of what one read of a connection brings before it does anything else, which no server on it can divide: \
+the rows beside `node:http` alone are the same attack on a server that only refuses. Memory is what the process holds, at its peak. The bare limit is the same server before the attack.',
   async measure(setting, engine) {
     const rows: Row[] = []
     const table = ['| attack | how many answers, by status |', '|---|---|']
