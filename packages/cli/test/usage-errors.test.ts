@@ -53,7 +53,8 @@ test('an unknown option names the one that begins so, and serve --check starts n
     [['serve', '--data', './x'], '--data-dir'],
     [['serve', '--data=./x'], '--data-dir'],
     [['serve', '--prot', '1'], '--port'],
-    [['runs', 'list', '--stat', 'FAILED'], '--status'],
+    [['runs', 'list', '--statu', 'FAILED'], '--status'],
+    [['runs', 'list', '--sess', 'x'], '--session'],
     [['serve', '--database'], 'one of --database-url, --database-pool, --database-timeout'],
   ]
   for (const [line, option] of near) {

@@ -17,7 +17,9 @@ import pytest
 import tacho
 from conftest import Service
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: these programs fork, and end by signals of POSIX")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="needs os.fork: these programs fork, and end by signals of POSIX"
+)
 DOCS = Path(__file__).parents[3] / "docs" / "sdk" / "delivery.md"
 MARKS = ("<!-- ends:python -->", "<!-- /ends:python -->")
 
