@@ -19,12 +19,14 @@ const LOST_WORKER =
 const STORE_CLASSES = ['08', '28', '53', '57', '58']
 /** The failed statement is unknown. Citus passes this on from a worker that lost its transaction. */
 const IN_FAILED_TRANSACTION = '25P02'
+/** The database ends the connection of a transaction whose next statement does not come, or comes only in part. */
+const IDLE_IN_TRANSACTION = '25P03'
 /**
  * Read only (a failover's other side), failed transaction, lock not available, object not in prerequisite state, not
  * allowed, damaged data, damaged index. XX000 is missing on purpose: an internal database error is a bug, ours or the
  * database's.
  */
-const STORE_CODES = ['25006', IN_FAILED_TRANSACTION, '55P03', '55000', '42501', 'XX001', 'XX002']
+const STORE_CODES = ['25006', IN_FAILED_TRANSACTION, IDLE_IN_TRANSACTION, '55P03', '55000', '42501', 'XX001', 'XX002']
 /** Node's error codes for sockets and names, and OpenSSL's for received data. */
 const NETWORK_CODES = /^(ECONN|EPIPE|EHOST|ENET|ETIMEDOUT|EAI_|ENOTFOUND|EADDR|EMFILE|ENFILE|ENOBUFS|EPROTO|ERR_SSL_)/
 /** pg's own errors for a connection that ended or timed out have no code. */
@@ -71,7 +73,7 @@ export function keepsConnection(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
   if (code === CANCELLED || isTaken(error)) return true
-  return !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006')
+  return !(['08', '57', '58', 'XX'].includes(code.slice(0, 2)) || code === '25006' || code === IDLE_IN_TRANSACTION)
 }
 
 export function isPoolBusy(error: unknown): boolean {

@@ -9,8 +9,8 @@ import { refusal, retried, useTestDatabase } from './store-trouble.ts'
 
 const { url: databaseUrl, withStorage } = useTestDatabase()
 
-/** Forwards to the database until a connection sends the text. Then it forwards a few more bytes and stops. */
-async function proxyFallingSilentAt(text: string) {
+/** Forwards to the database until a connection sends the text. Then it forwards so many more bytes and stops. */
+async function proxyFallingSilentAt(text: string, more = 200) {
   const target = new URL(databaseUrl())
   const sockets: Socket[] = []
   const { promise: silent, resolve } = Promise.withResolvers<void>()
@@ -21,7 +21,7 @@ async function proxyFallingSilentAt(text: string) {
     let isSilent = false
     client.on('data', (chunk: Buffer) => {
       const at = isSilent ? -1 : chunk.indexOf(text)
-      if (!isSilent) upstream.write(at < 0 ? chunk : chunk.subarray(0, at + text.length + 200))
+      if (!isSilent) upstream.write(at < 0 ? chunk : chunk.subarray(0, at + text.length + more))
       isSilent ||= at >= 0
       if (isSilent) resolve()
     })
@@ -39,27 +39,32 @@ async function proxyFallingSilentAt(text: string) {
   }
 }
 
-test('a node that falls silent while it sends rows blocks others only as long as an idle transaction may last', async () => {
-  const proxy = await proxyFallingSilentAt('COPY events')
-  const timeouts = { statementMs: 2_000, lockMs: 200, idleInTransactionMs: 3_000 }
-  const env = newId()
-  const inSameRun = () => event({ runId: 'silent', payload: JSON.stringify('x'.repeat(10_000)) })
-  try {
-    await withStorage({ timeouts }, async (storage) => {
-      await append(storage, env, inSameRun())
-      const other = await openPostgresStorage({ url: proxy.url, timeouts })
-      const failing = assert.rejects(append(other, env, inSameRun()), refusal('storage_unavailable'))
-      await proxy.silent
-      await assert.rejects(append(storage, env, inSameRun()), refusal('storage_unavailable'))
-      assert.deepEqual(await retried(() => append(storage, env, inSameRun())), ['stored'])
+for (const [part, more] of [
+  ['a statement', 20],
+  ['its rows', 5_000],
+] as const) {
+  test(`a node that falls silent while it sends ${part} blocks others only as long as an idle transaction may last`, async () => {
+    const proxy = await proxyFallingSilentAt('COPY events', more)
+    const timeouts = { statementMs: 2_000, lockMs: 200, idleInTransactionMs: 3_000 }
+    const env = newId()
+    const inSameRun = () => event({ runId: 'silent', payload: JSON.stringify('x'.repeat(10_000)) })
+    try {
+      await withStorage({ timeouts }, async (storage) => {
+        await append(storage, env, inSameRun())
+        const other = await openPostgresStorage({ url: proxy.url, timeouts })
+        const failing = assert.rejects(append(other, env, inSameRun()), refusal('storage_unavailable'))
+        await proxy.silent
+        await assert.rejects(append(storage, env, inSameRun()), refusal('storage_unavailable'))
+        assert.deepEqual(await retried(() => append(storage, env, inSameRun())), ['stored'])
+        proxy.close()
+        await failing
+        await other.close()
+      })
+    } finally {
       proxy.close()
-      await failing
-      await other.close()
-    })
-  } finally {
-    proxy.close()
-  }
-})
+    }
+  })
+}
 
 test('a database whose connection is cut during a statement counts as unreachable', async () => {
   const proxy = await proxyFallingSilentAt('INSERT INTO workspaces')
