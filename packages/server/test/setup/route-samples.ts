@@ -6,6 +6,7 @@ import { SCOPES, type Route } from '@tacho/contract/route.ts'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import type { TSchema } from 'typebox'
 import { PASSWORD } from '../http/operator/browser.ts'
+import { eventually } from './eventually.ts'
 import { issueRecord, reviewed } from './issue-service.ts'
 import { event, type Answer, type Request, type Service } from './service.ts'
 
@@ -193,6 +194,10 @@ export async function populate(service: Service, name: string): Promise<Populate
   const prompt = await service.operator<{ promptId: string }>(`${workspace}/prompts`, { body: { name, content: 'x' } })
   const searching = await service.operator(`${environment}/search/settings`, { body: { enabled: true } })
   assert.equal(searching.status, 200, searching.text)
+  await eventually(async () => {
+    const settings = await service.operator<{ state: string }>(`${environment}/search/settings`)
+    return settings.body.state === 'ON'
+  }, 'the index of the search')
   const alert = { name: 'Many runs fail', kind: 'error_rate', threshold: 20 }
   const webhookId = await make(`${environment}/webhooks`, { url: 'http://127.0.0.1:9/' })
   return {
