@@ -220,13 +220,16 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     const { page, close } = await tacho.open(`${tacho.home}/runs/zoomed`, WIDE)
     const rows = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem')
     await page.getByText('9 steps').last().waitFor()
-    const box = await page.getByRole('slider').boundingBox()
-    assert.ok(box)
-    const at = (part: number) => [box.x + box.width * part, box.y + box.height / 2] as const
-    await page.mouse.move(...at(0.55))
+    // Parts above it that load later move the strip.
+    const at = async (part: number) => {
+      const box = await page.getByRole('slider').boundingBox()
+      assert.ok(box)
+      return [box.x + box.width * part, box.y + box.height / 2] as const
+    }
+    await page.mouse.move(...(await at(0.55)))
     await page.mouse.down()
-    await page.mouse.move(...at(0.7))
-    await page.mouse.move(...at(0.9))
+    await page.mouse.move(...(await at(0.7)))
+    await page.mouse.move(...(await at(0.9)))
     await page.mouse.up()
     const whole = page.getByRole('button', { name: /^3\.\d s to 5\.\d s/ })
     await whole.waitFor()
@@ -235,10 +238,10 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await assertLooks(page, 'run zoomed')
     await whole.click()
     await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)
-    await page.mouse.move(...at(0.05))
+    await page.mouse.move(...(await at(0.05)))
     for (let turn = 0; turn < 4; turn++) await page.mouse.wheel(0, -300)
     await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length < 5)
-    await page.mouse.dblclick(...at(0.05))
+    await page.mouse.dblclick(...(await at(0.05)))
     await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)
     await page.keyboard.press('+')
     await page.keyboard.press('+')
@@ -246,7 +249,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.keyboard.press('0')
     await page.waitForFunction(() => document.querySelectorAll('[role=listitem]').length === 9)
     // A click chooses the nearest step.
-    await page.mouse.click(...at(0.995))
+    await page.mouse.click(...(await at(0.995)))
     await page.getByRole('complementary', { name: 'Step' }).getByText('zoomed end', { exact: true }).first().waitFor()
     await close()
   })
