@@ -256,7 +256,7 @@ export const LIMITS = {
   notifiedBrowsers: 10,
   /** Environments that one account can choose to be notified about. */
   notifiedEnvironments: 100,
-  /** Browsers that are told about one event, those of the oldest accounts first. */
+  /** Browsers that get a notification of one event, those of the oldest accounts first. */
   browsersToldAtOnce: 1_000,
   pushEndpointChars: 1_000,
   /** A browser that its person did not open for so long is removed. */
