@@ -16,6 +16,9 @@ export interface Reply {
 
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000
 
+/** Node's fetch cancels a body that nobody reads yet when its response is collected, and the body then ends early. */
+const responses = new WeakMap<ReadableStream, Response>()
+
 export async function readReply(
   response: Response,
   kind: NonNullable<Endpoint['reply']> | 'json',
@@ -27,6 +30,7 @@ export async function readReply(
   if (status === 304) return reply(null)
   if (kind !== 'json') {
     if (body === null) return failure('not_tacho', null, response)
+    responses.set(body, response)
     return reply(kind === 'bytes' ? body : readMessages(body, maxBytes, wait))
   }
   const text = await readText(response, maxBytes)
