@@ -22,6 +22,7 @@ import { readAuditSearch, readDeliveriesSearch, readScopeSearch } from './settin
 import { Shell } from './shell/shell.tsx'
 import { signedIn } from './sign-in/signed-in.ts'
 import { readSumsSearch, readUsageSearch } from './usage/search.ts'
+import { readRange } from './ui/range.ts'
 import { textOf } from './ui/search.ts'
 import { NoPage, NotFound, PagePending, PageTrouble } from './ui/states.tsx'
 
@@ -78,6 +79,7 @@ const placeRoute = createRoute({
 const overviewRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/',
+  validateSearch: readRange,
   component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'OverviewPage'),
 })
 
@@ -119,6 +121,7 @@ const sessionsRoute = createRoute({
 const agentRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/agents/$agent',
+  validateSearch: readRange,
   component: lazyRouteComponent(() => import('./agents/agent-page.tsx'), 'AgentPage'),
 })
 
@@ -373,6 +376,8 @@ export function createConsoleRouter(cache: QueryClient) {
   return createRouter({
     routeTree,
     context: { cache },
+    // What no page reads, or what it cannot read, is taken out of the address.
+    search: { strict: true },
     defaultPreload: 'intent',
     // The query cache decides what is fresh.
     defaultPreloadStaleTime: 0,

@@ -106,7 +106,10 @@ describe('costs and data', { skip: withoutChromium }, () => {
     const bars = page.getByRole('list', { name: 'Runs per hour' }).getByRole('link')
     const bar = bars.and(page.getByRole('link', { name: /, 4 runs: 1 failed, 2 completed, 1 running$/ }))
     await bar.waitFor()
-    const agent = page.getByRole('table', { name: 'Agents, 24 h' }).getByRole('row').filter({ hasText: 'Night shift' })
+    const agent = page
+      .getByRole('table', { name: 'Agents, last 24 hours' })
+      .getByRole('row')
+      .filter({ hasText: 'Night shift' })
     // A latency is at most 9 % from the exact one, which is 2 s.
     await agent.filter({ hasText: /^Night shift433 %≈ (1[.][89]|2[.][0-2]) s/ }).waitFor()
     await assertLooks(page, 'overview with alerts')

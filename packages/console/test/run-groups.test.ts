@@ -104,7 +104,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.waitForURL(/runs\?agent=lossy&completeness=GAPS/)
     await page.getByRole('link', { name: 'lossy' }).first().waitFor()
     await page.goto(`${tacho.home}/agents/billing`)
-    await part.getByText('No event of the last 30 days is known to be missing.').waitFor()
+    await part.getByText('No event of this time is known to be missing.').waitFor()
     await close()
   })
 
@@ -202,7 +202,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     }
     await page.goto(`${tacho.home}/agents/wide`)
     await page.getByRole('region', { name: 'Tools' }).getByRole('link').waitFor()
-    await page.getByRole('region', { name: 'The last 30 days' }).locator('canvas').waitFor()
+    await page.getByRole('region', { name: 'Last 30 days' }).locator('canvas').waitFor()
     await assertLooks(page, 'an agent')
     await page.goto(`${tacho.home}/sessions/talk`)
     await page.getByRole('list', { name: 'Transcript' }).getByRole('link', { name: 'two' }).waitFor()

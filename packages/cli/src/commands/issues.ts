@@ -4,6 +4,7 @@ import { InvalidArgumentError, type Command } from 'commander'
 import type * as Change from '../issues/change.ts'
 import { connected } from '../calls/connected.ts'
 import { inEnvironment, mostOf, withPages, type EnvironmentOptions, type PageOptions } from '../settings/options.ts'
+import { moment } from '../terminal/time-text.ts'
 import { ISSUE_STATES, RECORD_KINDS, RECORD_STATUSES } from '@tacho/contract/words.ts'
 
 interface ListOptions extends EnvironmentOptions, PageOptions {
@@ -13,6 +14,8 @@ interface ListOptions extends EnvironmentOptions, PageOptions {
   run?: string
   assignee?: string
   unassigned?: true
+  from?: string
+  to?: string
 }
 
 interface RecordsOptions extends EnvironmentOptions, PageOptions {
@@ -41,6 +44,8 @@ function addReading(issues: Command): void {
     .option('--run <id>', 'issues of one run, by its external id')
     .option('--assignee <name>', 'issues assigned to this person')
     .option('--unassigned', 'issues without an assignee')
+    .option('--from <when>', 'issues detected last since: a time, or a duration ago such as 7d')
+    .option('--to <when>', 'issues detected last before: a time, or a duration ago')
     .addHelpText(
       'after',
       '\nExamples:\n  tacho issues list --state OPEN\n  tacho issues list --environment acme/production --agent refunds --unassigned --json',
@@ -135,7 +140,8 @@ function oneOf<Word extends string>(words: readonly Word[]): (text: string) => W
 }
 
 async function list(options: ListOptions): Promise<void> {
-  const { state, type, agent, run, assignee, unassigned } = options
+  const { state, type, agent, run, assignee, unassigned, from, to } = options
+  const now = Date.now()
   const query = {
     ...(state === undefined ? {} : { state }),
     ...(type === undefined ? {} : { detectionType: type }),
@@ -143,6 +149,8 @@ async function list(options: ListOptions): Promise<void> {
     ...(run === undefined ? {} : { runId: run }),
     ...(assignee === undefined ? {} : { assignee }),
     ...(unassigned === undefined ? {} : { assigned: 'false' as const }),
+    ...(from === undefined ? {} : { seenFrom: moment('--from', from, -1, now) }),
+    ...(to === undefined ? {} : { seenTo: moment('--to', to, -1, now) }),
   }
   const { client, environmentId } = await connected(options)
   const { listIssues } = await import('../issues/list.ts')

@@ -1,7 +1,7 @@
 import { whyMissing } from '@tacho/contract/completeness.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import { useMemo, useState, type ReactNode } from 'react'
+import { type ReactNode } from 'react'
 import { ApprovalStatusChip } from '../approvals/approval-status.tsx'
 import { groupRuns } from '../runs/group.ts'
 import { RunStatusChip } from '../runs/run-status.tsx'
@@ -9,43 +9,58 @@ import type { RunsSearch } from '../runs/search.ts'
 import { Copy } from '../ui/copy.tsx'
 import { Cost } from '../ui/cost.tsx'
 import { costNote, costsOf, costText } from '../ui/costs.ts'
-import { compact, counted, duration, exact, money, number } from '../ui/format.ts'
-import { Plot } from '../ui/plot.tsx'
+import { compact, counted, duration, exact, number } from '../ui/format.ts'
 import { Nothing, Section } from '../ui/section.tsx'
-import { Empty, PagePending, Skeleton, Trouble, isBlocking } from '../ui/states.tsx'
-import { Tabs } from '../ui/tabs.tsx'
+import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
+import { RangeChoice, rangeText } from '../ui/range-choice.tsx'
+import { isEmpty, readRange, type Range } from '../ui/range.ts'
 import {
-  DAYS_SHOWN,
+  AGENT_SINCE,
   useAgentApprovals,
-  useAgentDays,
   useAgentGaps,
   useAgentIssues,
   useAgentRuns,
   useVersionNames,
 } from './queries.ts'
-import { seriesOf, sumOf, timesOf } from '../usage/series.ts'
 import { AgentMenu } from './agent-menu.tsx'
+import { UsageOfTime, type UsageOfTimeProps } from './usage-of-time.tsx'
 import { usedBy } from './used.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/agents/$agent')
 const RUNS_LISTED = 10
 const NAMES_LISTED = 8
-const DAY_MS = 86_400_000
 
 /** One agent: what its newest runs came to, what they used, and what is open. */
 export function AgentPage() {
   const { agent } = route.useParams()
   const { place } = route.useRouteContext()
   const environmentId = place.environment.id
-  const { data, error, refetch } = useAgentRuns(environmentId, agent)
-  const versionNames = useVersionNames(environmentId)
+  const range = readRange(route.useSearch())
+  const isAnyTime = isEmpty(range)
+  const navigate = useNavigate()
+  const { data, error, refetch } = useAgentRuns(environmentId, agent, range)
+  const versionNames = useVersionNames(environmentId, range)
   useTitle(agent)
   if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
   if (!data) return <PagePending />
   const [newest] = data.items
-  if (!newest) return <Empty title="No run of this agent">No recorded run is of an agent with this id or name.</Empty>
+  const period = (
+    <RangeChoice
+      label="Period"
+      range={range}
+      byDefault={AGENT_SINCE}
+      onChange={(chosen) => void navigate({ to: '.', search: chosen, replace: true })}
+    />
+  )
+  if (!newest) {
+    return (
+      <Empty title={isAnyTime ? 'No run of this agent' : 'No run of this agent in this time'} action={period}>
+        No recorded run {isAnyTime ? '' : 'of this time '}is of an agent with this id or name.
+      </Empty>
+    )
+  }
   const id = newest.agentId ?? newest.agent.name
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
@@ -57,15 +72,16 @@ export function AgentPage() {
           <bdi className="min-w-0 truncate font-mono text-sm text-soft">{newest.agentId}</bdi>
         )}
         <Copy text={id} label="Copy id" />
-        <AgentMenu place={place} id={id} agent={newest.agent} className="ml-auto" />
+        <span className="ml-auto">{period}</span>
+        <AgentMenu place={place} id={id} agent={newest.agent} className="" />
       </div>
-      <Numbers runs={data.items} isAll={data.nextCursor === null} agent={id} />
-      <Days environmentId={environmentId} agentId={newest.agent.id} agent={id} />
+      <Numbers runs={data.items} isAll={data.nextCursor === null} range={range} agent={id} />
+      <UsageOfTime environmentId={environmentId} agentId={newest.agent.id} agent={id} range={range} />
       <div className="grid grid-cols-1 gap-x-10 lg:grid-cols-2">
         <Section
           title="Newest runs"
           note={
-            <RunsLink search={{ agent: id }} className="link">
+            <RunsLink search={{ ...range, agent: id }} className="link">
               All runs
             </RunsLink>
           }
@@ -77,11 +93,19 @@ export function AgentPage() {
         <div>
           <Issues environmentId={environmentId} agentId={id} />
           <Approvals environmentId={environmentId} agentId={id} />
-          <MissingEvents environmentId={environmentId} agentId={newest.agent.id} agent={id} />
+          <MissingEvents environmentId={environmentId} agentId={newest.agent.id} agent={id} range={range} />
         </div>
-        <Used title="Tools" agent={id} runs={data.items} of={({ tools }) => tools} searchOf={(tool) => ({ tool })} />
+        <Used
+          title="Tools"
+          range={range}
+          agent={id}
+          runs={data.items}
+          of={({ tools }) => tools}
+          searchOf={(tool) => ({ tool })}
+        />
         <Used
           title="Models"
+          range={range}
           agent={id}
           runs={data.items}
           of={({ models }) => models}
@@ -89,6 +113,7 @@ export function AgentPage() {
         />
         <Used
           title="Policies that matched"
+          range={range}
           agent={id}
           runs={data.items}
           of={({ policyIds }) => policyIds}
@@ -96,6 +121,7 @@ export function AgentPage() {
         />
         <Used
           title="Prompt versions"
+          range={range}
           agent={id}
           runs={data.items}
           of={({ promptVersionIds }) => promptVersionIds}
@@ -127,7 +153,14 @@ function RunsLink({ search, className, children }: RunsLinkProps) {
   )
 }
 
-function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: boolean; agent: string }) {
+interface NumbersProps {
+  runs: readonly OperatorRun[]
+  isAll: boolean
+  range: Range
+  agent: string
+}
+
+function Numbers({ runs, isAll, range, agent }: NumbersProps) {
   const [group] = groupRuns(runs, 'agent')
   if (!group) return null
   const withErrors = runs.filter(({ errorCount }) => errorCount > 0).length
@@ -145,11 +178,12 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
   return (
     <>
       <p className="pt-1 text-sm text-soft">
-        {isAll ? `All ${counted(runs.length, 'run')}.` : `The newest ${counted(runs.length, 'run')}.`}
+        {isAll ? 'All' : 'The newest'} {counted(runs.length, 'run')}
+        {!isEmpty(range) && `, ${rangeText(range).toLowerCase()}`}.
       </p>
       <div className="mt-3 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 xl:grid-cols-9">
         {numbers.map(([word, value, search, note]) => (
-          <RunsLink key={word} search={search} className="bg-page px-4 py-3 hover:bg-hover">
+          <RunsLink key={word} search={{ ...range, ...search }} className="bg-page px-4 py-3 hover:bg-hover">
             <span className="text-sm text-soft">{word}</span>
             <span title={note} className="tabular mt-0.5 block text-lg font-semibold">
               {value}
@@ -158,58 +192,6 @@ function Numbers({ runs, isAll, agent }: { runs: readonly OperatorRun[]; isAll: 
         ))}
       </div>
     </>
-  )
-}
-
-const MEASURES = [
-  ['cost', 'Cost'],
-  ['tokens', 'Tokens'],
-  ['outcomes', 'Runs'],
-] as const
-const FORMATS = { cost: money, tokens: compact, outcomes: number }
-
-function Days({ environmentId, agentId, agent }: { environmentId: string; agentId: string; agent: string }) {
-  const params = route.useParams()
-  const navigate = useNavigate()
-  const [show, setShow] = useState<(typeof MEASURES)[number][0]>('cost')
-  const { data } = useAgentDays(environmentId, agentId)
-  const openDay = (seconds: number) => {
-    const [from, to] = [seconds, seconds + 86_400].map((time) => new Date(time * 1_000).toISOString())
-    void navigate({ to: '/w/$workspace/$environment/runs', params, search: { agent, from: from ?? '', to: to ?? '' } })
-  }
-  return (
-    <Section title={`The last ${DAYS_SHOWN} days`}>
-      <Tabs label="Measure" value={show} options={MEASURES} onChange={setShow} />
-      <div className="mt-3">
-        {data ? <DaysPlot data={data} show={show} onPick={openDay} /> : <Skeleton className="h-72" />}
-      </div>
-    </Section>
-  )
-}
-
-interface DaysPlotProps {
-  data: NonNullable<ReturnType<typeof useAgentDays>['data']>
-  show: keyof typeof FORMATS
-  onPick: (seconds: number) => void
-}
-
-function DaysPlot({ data: { days, before }, show, onPick }: DaysPlotProps) {
-  const { times, series } = useMemo(() => {
-    const [first, last] = [days[0]?.start ?? 0, days.at(-1)?.start ?? 0]
-    const window = { from: first, to: last, stepMs: DAY_MS }
-    const points = days.flatMap(({ point }) => point ?? [])
-    return { times: timesOf(window), series: seriesOf(points, [], window, show) }
-  }, [days, show])
-  return (
-    <Plot
-      label={`${show} by day`}
-      times={times}
-      stepSeconds={DAY_MS / 1_000}
-      series={series}
-      format={FORMATS[show]}
-      before={{ sum: before ? (sumOf([before], show) ?? 0) : 0, period: `the ${DAYS_SHOWN} days before` }}
-      onPick={onPick}
-    />
   )
 }
 
@@ -294,17 +276,10 @@ function Approvals({ environmentId, agentId }: { environmentId: string; agentId:
   )
 }
 
-interface MissingEventsProps {
-  environmentId: string
-  /** Its internal id. */
-  agentId: string
-  agent: string
-}
-
 /** Which clients lose events, how many and why. */
-function MissingEvents({ environmentId, agentId, agent }: MissingEventsProps) {
-  const { data, error } = useAgentGaps(environmentId, agentId)
-  const search: RunsSearch = { agent, completeness: 'GAPS' }
+function MissingEvents({ environmentId, agentId, agent, range }: UsageOfTimeProps) {
+  const { data, error } = useAgentGaps(environmentId, agentId, range)
+  const search: RunsSearch = { ...range, agent, completeness: 'GAPS' }
   return (
     <Section
       title="Missing events"
@@ -317,7 +292,7 @@ function MissingEvents({ environmentId, agentId, agent }: MissingEventsProps) {
         ) : undefined
       }
     >
-      {data?.items.length === 0 && <Nothing>No event of the last {DAYS_SHOWN} days is known to be missing.</Nothing>}
+      {data?.items.length === 0 && <Nothing>No event of this time is known to be missing.</Nothing>}
       {data?.items.map((sum) => (
         <div key={sum.key} className="border-b border-line py-1.5 text-sm last:border-0">
           <p className="flex gap-3">
@@ -340,6 +315,7 @@ function MissingEvents({ environmentId, agentId, agent }: MissingEventsProps) {
 
 interface UsedProps {
   title: string
+  range: Range
   agent: string
   runs: readonly OperatorRun[]
   of: (run: OperatorRun) => readonly string[]
@@ -349,14 +325,17 @@ interface UsedProps {
 }
 
 /** Names that the runs gave; each leads to the runs with it. */
-function Used({ title, agent, runs, of, searchOf, names }: UsedProps) {
+function Used({ title, range, agent, runs, of, searchOf, names }: UsedProps) {
   const used = usedBy(runs, of)
   if (used.length === 0) return null
   return (
     <Section title={title} note={used.length > NAMES_LISTED ? `${NAMES_LISTED} of ${used.length}` : undefined}>
       {used.slice(0, NAMES_LISTED).map(([name, count]) => (
         <div key={name} className={ROW}>
-          <RunsLink search={{ agent, ...searchOf(name) }} className={`${names?.has(name) ? '' : 'font-mono'} ${MAIN}`}>
+          <RunsLink
+            search={{ ...range, agent, ...searchOf(name) }}
+            className={`${names?.has(name) ? '' : 'font-mono'} ${MAIN}`}
+          >
             <bdi>{names?.get(name) ?? name}</bdi>
           </RunsLink>
           <span className="tabular text-soft">{counted(count, 'run')}</span>

@@ -10,6 +10,7 @@ import { Button } from '../ui/button.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { counted, duration } from '../ui/format.ts'
+import { readRange } from '../ui/range.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
@@ -28,8 +29,8 @@ export function AgentsPage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const { since = '7d', order = 'cost', q } = search
-  const { data, error, refetch } = useSums(place.environment.id, 'agent', since, order)
+  const { order = 'cost', q } = search
+  const { data, error, refetch } = useSums(place.environment.id, 'agent', search, order)
   const agents = useAgents(place.environment.id)
   const [hasArchived, setArchived] = useState(false)
   useTitle('Agents')
@@ -48,6 +49,7 @@ export function AgentsPage() {
     ({
       to: '/w/$workspace/$environment/agents/$agent',
       params: { ...params, agent: agent?.agentId ?? name ?? '' },
+      search: readRange(search),
     }) as const
   const current = useListKeys({
     items: shown,

@@ -3,31 +3,37 @@ import { allItems } from '@tacho/client/items.ts'
 import type { Agent } from '@tacho/contract/operator/agent.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
+import { hoursBefore, hoursOf, hourTimes, timesOfRange, type Range, type Since } from '../ui/range.ts'
 
 const REFRESH_MS = 10_000
 const RUNS_READ = 200
 const LISTED = 10
-const DAY_MS = 86_400_000
-export const DAYS_SHOWN = 30
+const HOUR_MS = 3_600_000
+/** The period of the page, unless the address has one. */
+export const AGENT_SINCE: Since = '30d'
 
-export function useAgentRuns(environmentId: string, agent: string) {
+/** The newest ones of the range; without a range in the address, of all times. */
+export function useAgentRuns(environmentId: string, agent: string, range: Range) {
   return useQuery({
-    queryKey: ['runs', environmentId, 'of agent', agent],
-    queryFn: ({ signal }) =>
-      api.listOperatorRuns({ params: { environmentId }, query: { agent, limit: RUNS_READ } }, { signal }),
+    queryKey: ['runs', environmentId, 'of agent', agent, range],
+    queryFn: ({ signal }) => {
+      const query = { agent, ...timesOfRange(range, Date.now()), limit: RUNS_READ }
+      return api.listOperatorRuns({ params: { environmentId }, query }, { signal })
+    },
     refetchInterval: REFRESH_MS,
     placeholderData: keepPreviousData,
   })
 }
 
-/** Prompt and number of the versions used in the days shown, by version id. */
-export function useVersionNames(environmentId: string): ReadonlyMap<string, string> {
+/** Prompt and number of the versions used in the time shown, by version id. */
+export function useVersionNames(environmentId: string, range: Range): ReadonlyMap<string, string> {
   const { data } = useQuery({
-    queryKey: ['names of prompt versions', environmentId],
+    queryKey: ['names of prompt versions', environmentId, range],
     queryFn: async () => {
+      const window = hourTimes(hoursOf(range, AGENT_SINCE, Date.now()))
       const points = await allItems(api.readUsagePoints, {
         params: { environmentId },
-        query: { ...daysShown(), by: 'promptVersion', step: 'day' },
+        query: { ...window, by: 'promptVersion', step: 'window' },
       })
       return new Map(points.flatMap(({ key, name }) => (name === null ? [] : [[key, name] as const])))
     },
@@ -38,40 +44,31 @@ export function useVersionNames(environmentId: string): ReadonlyMap<string, stri
 
 const NO_NAMES = new Map<string, string>()
 
-function daysShown(): { from: string; to: string } {
-  const to = Date.now()
-  const from = Math.floor(to / DAY_MS) * DAY_MS - (DAYS_SHOWN - 1) * DAY_MS
-  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
-}
-
-/** As many days before them. */
-function daysBefore(): { from: string; to: string } {
-  const start = Date.parse(daysShown().from)
-  return { from: new Date(start - DAYS_SHOWN * DAY_MS).toISOString(), to: new Date(start - 1).toISOString() }
-}
-
-/** Usage of the agent by day, and of the days before. `agentId`: its internal id. */
-export function useAgentDays(environmentId: string, agentId: string | undefined) {
+/** Usage of the agent by hour or day, and of the time before. `agentId`: its internal id. */
+export function useAgentUsage(environmentId: string, agentId: string, range: Range) {
   return useQuery({
-    queryKey: ['usage of agent', environmentId, agentId],
+    queryKey: ['usage of agent', environmentId, agentId, range],
     queryFn: async () => {
-      const query = { ...daysShown(), by: 'agent', step: 'day' } as const
+      const window = hoursOf(range, AGENT_SINCE, Date.now())
+      const step = window.stepMs === HOUR_MS ? ('hour' as const) : ('day' as const)
       const [points, sums] = await Promise.all([
-        allItems(api.readUsagePoints, { params: { environmentId }, query }),
         allItems(api.readUsagePoints, {
           params: { environmentId },
-          query: { ...daysBefore(), by: 'agent', step: 'window' },
+          query: { ...hourTimes(window), by: 'agent', step },
+        }),
+        allItems(api.readUsagePoints, {
+          params: { environmentId },
+          query: { ...hourTimes(hoursBefore(window)), by: 'agent', step: 'window' },
         }),
       ])
-      const byDay = new Map(points.filter(({ key }) => key === agentId).map((point) => [Date.parse(point.from), point]))
-      const days = Array.from({ length: DAYS_SHOWN }, (_, day) => {
-        const start = Date.parse(query.from) + day * DAY_MS
-        return { start, point: byDay.get(start) }
-      })
-      return { days, before: sums.find(({ key }) => key === agentId) }
+      return {
+        window,
+        points: points.filter(({ key }) => key === agentId),
+        before: sums.filter(({ key }) => key === agentId),
+      }
     },
-    enabled: agentId !== undefined,
     staleTime: 60_000,
+    placeholderData: keepPreviousData,
   })
 }
 
@@ -93,12 +90,13 @@ export function useAgentApprovals(environmentId: string, agentId: string) {
   })
 }
 
-/** Which clients lost events of the agent in the days shown. `agentId`: its internal id. */
-export function useAgentGaps(environmentId: string, agentId: string) {
+/** Which clients lost events of the agent in the time shown. `agentId`: its internal id. */
+export function useAgentGaps(environmentId: string, agentId: string, range: Range) {
   return useQuery({
-    queryKey: ['lost events of agent', environmentId, agentId],
+    queryKey: ['lost events of agent', environmentId, agentId, range],
     queryFn: ({ signal }) => {
-      const query = { ...daysShown(), by: 'client', agentId, limit: LISTED } as const
+      const window = hourTimes(hoursOf(range, AGENT_SINCE, Date.now()))
+      const query = { ...window, by: 'client', agentId, limit: LISTED } as const
       return api.readCompleteness({ params: { environmentId }, query }, { signal })
     },
     staleTime: 60_000,

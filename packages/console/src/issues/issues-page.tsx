@@ -7,6 +7,8 @@ import { changed, Choice, TextFilter } from '../ui/filters.tsx'
 import { compact } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { More } from '../ui/more.tsx'
+import { RangeChoice } from '../ui/range-choice.tsx'
+import { NO_RANGE } from '../ui/range.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { Time } from '../ui/time.tsx'
@@ -40,7 +42,7 @@ export function IssuesPage() {
   useTitle('Issues')
 
   const setSearch = (change: IssuesSearch) => void navigate({ to: '.', search: change, replace: true })
-  const set = (change: Partial<Record<keyof IssuesSearch, string>>) => setSearch(changed(search, change))
+  const set = (change: { [Name in keyof IssuesSearch]?: string | undefined }) => setSearch(changed(search, change))
   const current = useListKeys({
     items: issues.items,
     keyOf: ({ id }) => id,
@@ -84,6 +86,12 @@ export function IssuesPage() {
             ['false', 'Not assigned'],
           ]}
           onChange={(assigned) => set({ assigned })}
+        />
+        <RangeChoice
+          label="Last seen"
+          range={search}
+          byDefault={null}
+          onChange={(range) => set({ ...NO_RANGE, ...range })}
         />
         {Object.keys(filters).length > 0 && (
           <Button look="quiet" onClick={() => setSearch(state === 'OPEN' ? {} : { state })}>

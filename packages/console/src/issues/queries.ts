@@ -4,6 +4,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { withRows } from '../runs/run-queries.ts'
+import { timesOfRange } from '../ui/range.ts'
 import { usePages } from '../ui/pages.ts'
 import type { IssuesSearch } from './search.ts'
 
@@ -13,18 +14,23 @@ const CHANGES_SHOWN = 5
 /** A change longer ago is hardly the cause. */
 const BEFORE_MS = 7 * 86_400_000
 
+/** A cursor holds for the times it was made with. */
+interface Place {
+  times: { from?: string; to?: string }
+  cursor: string
+}
+
 export function useIssues(environmentId: string, state: IssueState, search: IssuesSearch) {
   const { type, agent, assignee, assigned } = search
-  return usePages({
+  return usePages<IssueSummary, Place>({
     queryKey: ['issues', environmentId, 'list', state, search],
-    read: (cursor, signal) =>
-      api.listIssues(
-        {
-          params: { environmentId },
-          query: { state, detectionType: type, agentId: agent, assignee, assigned, limit: 50, cursor },
-        },
-        { signal },
-      ),
+    async read(place, signal) {
+      const times = place?.times ?? timesOfRange(search, Date.now())
+      const filter = { detectionType: type, agentId: agent, assignee, assigned, seenFrom: times.from, seenTo: times.to }
+      const query = { state, ...filter, limit: 50, cursor: place?.cursor }
+      const { items, nextCursor } = await api.listIssues({ params: { environmentId }, query }, { signal })
+      return { items, nextCursor: nextCursor === null ? null : { times, cursor: nextCursor } }
+    },
     refreshMs: REFRESH_MS,
   })
 }

@@ -1,9 +1,11 @@
 /** What the addresses of the list of issues and of an issue hold. */
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { ISSUE_STATES } from '@tacho/contract/words.ts'
+import { readRange, type Range } from '../ui/range.ts'
 import { textOf } from '../ui/search.ts'
 
-export interface IssuesSearch {
+/** The range is that of the last detection. */
+export interface IssuesSearch extends Range {
   /** Open unless chosen. */
   state?: IssueState
   type?: string
@@ -17,6 +19,7 @@ export function readIssuesSearch(search: Record<string, unknown>): IssuesSearch 
   const known = ISSUE_STATES.find((one) => one === state)
   return {
     ...texts,
+    ...readRange(search),
     ...(known && { state: known }),
     ...((assigned === 'true' || assigned === 'false') && { assigned }),
   }

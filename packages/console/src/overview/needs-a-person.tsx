@@ -9,6 +9,7 @@ import { requesterOf } from '../approvals/requester.tsx'
 import { Chip } from '../ui/chip.tsx'
 import { Countdown } from '../ui/countdown.tsx'
 import { counted, number } from '../ui/format.ts'
+import type { Range } from '../ui/range.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Time } from '../ui/time.tsx'
 import { countText, useOpenIssues, useRunsThat, useWaitingApprovals, type Count } from './queries.ts'
@@ -16,14 +17,14 @@ import { Row } from './row.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
 
-export function NeedsAPerson() {
+export function NeedsAPerson({ range }: { range: Range }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const environmentId = place.environment.id
   const approvals = useWaitingApprovals(environmentId)
   const issues = useOpenIssues(environmentId)
-  const stalled = useRunsThat(environmentId, { activity: 'STALLED' })
-  const gaps = useRunsThat(environmentId, { completeness: 'GAPS' })
+  const stalled = useRunsThat(environmentId, range, { activity: 'STALLED' })
+  const gaps = useRunsThat(environmentId, range, { completeness: 'GAPS' })
   const all = [approvals, issues, stalled, gaps]
   const error = all.find((query) => query.error !== null && query.data === undefined)?.error
   const isRead = all.every(({ data }) => data !== undefined)
@@ -42,8 +43,8 @@ export function NeedsAPerson() {
   )
   const counts = [
     waiting,
-    runs(stalled.data, 'stalled', { status: 'STALLED', since: '24h' }),
-    runs(gaps.data, 'with missing events', { completeness: 'GAPS', since: '24h' }),
+    runs(stalled.data, 'stalled', { ...range, status: 'STALLED' }),
+    runs(gaps.data, 'with missing events', { ...range, completeness: 'GAPS' }),
   ].filter((link) => link !== false)
   const note = counts.map((link, index) => (
     <span key={index}>

@@ -1,22 +1,27 @@
-import { getRouteApi, Link } from '@tanstack/react-router'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { UrgentAlerts } from '../alerts/urgent.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
 import { RunStatusChip } from '../runs/run-status.tsx'
 import { counted } from '../ui/format.ts'
+import { RangeChoice } from '../ui/range-choice.tsx'
+import { orDefault, readRange } from '../ui/range.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Empty, PagePending, isBlocking, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
-import { AgentsOfDay } from './agents-of-day.tsx'
+import { AgentsOfTime } from './agents-of-time.tsx'
 import { NeedsAPerson } from './needs-a-person.tsx'
-import { countText, useNewestRuns, useOpenIssues } from './queries.ts'
+import { countText, OVERVIEW_SINCE, useNewestRuns, useOpenIssues } from './queries.ts'
 import { Row } from './row.tsx'
-import { RunsOfDay } from './runs-of-day.tsx'
+import { RunsOfTime } from './runs-of-time.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
+const page = getRouteApi('/w/$workspace/$environment/')
 
 export function OverviewPage() {
   const { place } = route.useRouteContext()
+  const navigate = useNavigate()
+  const range = orDefault(readRange(page.useSearch()), OVERVIEW_SINCE)
   const newest = useNewestRuns(place.environment.id)
   useTitle('Overview')
 
@@ -31,13 +36,21 @@ export function OverviewPage() {
   }
   return (
     <div className="mx-auto w-full max-w-6xl px-4 pb-12 sm:px-5">
-      <h1 className="pt-5 text-xl font-semibold">Overview</h1>
+      <div className="flex flex-wrap items-center justify-between gap-3 pt-5">
+        <h1 className="text-xl font-semibold">Overview</h1>
+        <RangeChoice
+          label="Period"
+          range={range}
+          byDefault={OVERVIEW_SINCE}
+          onChange={(chosen) => void navigate({ to: '.', search: chosen, replace: true })}
+        />
+      </div>
       <UrgentAlerts />
-      <NeedsAPerson />
-      <RunsOfDay />
+      <NeedsAPerson range={range} />
+      <RunsOfTime range={range} />
       <div className="mt-6 grid grid-cols-1 gap-x-8 gap-y-6 lg:grid-cols-2">
         <OpenIssues />
-        <AgentsOfDay />
+        <AgentsOfTime range={range} />
         <NewestRuns />
       </div>
     </div>

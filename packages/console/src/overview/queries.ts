@@ -1,4 +1,4 @@
-/** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of the day. */
+/** The queries of the overview: the newest rows of each kind, counts that end at one page, and the usage of a time. */
 import { allItems } from '@tacho/client/items.ts'
 import type { OperatorRunsQuery } from '@tacho/contract/operator/run.ts'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
@@ -6,11 +6,13 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { outcomesOf, type Outcomes } from '../runs/outcomes.ts'
 import { costsOf, wholeCost } from '../ui/costs.ts'
+import { hoursBefore, hoursOf, hourTimes, runsRange, timesOfRange, type Range, type Since } from '../ui/range.ts'
 
 const REFRESH_MS = 5_000
 const DAY_REFRESH_MS = 15_000
-export const HOUR_MS = 3_600_000
-const HOURS = 24
+const HOUR_MS = 3_600_000
+/** The period of the page, unless its address has one. */
+export const OVERVIEW_SINCE: Since = '24h'
 const RUNS_COUNTED = 50
 const RUNS_SHOWN = 3
 const PAGE = 200
@@ -55,13 +57,16 @@ export function useOpenIssues(environmentId: string) {
   })
 }
 
-/** Runs of the last 24 hours that a person should look at. */
-export function useRunsThat(environmentId: string, filter: Pick<OperatorRunsQuery, 'activity' | 'completeness'>) {
+/** Runs of the range that a person should look at. */
+export function useRunsThat(
+  environmentId: string,
+  range: Range,
+  filter: Pick<OperatorRunsQuery, 'activity' | 'completeness'>,
+) {
   return useQuery({
-    queryKey: ['overview', 'runs that', environmentId, filter],
+    queryKey: ['overview', 'runs that', environmentId, range, filter],
     queryFn: async ({ signal }) => {
-      const from = new Date(Date.now() - HOURS * HOUR_MS).toISOString()
-      const query = { ...filter, from, limit: RUNS_COUNTED }
+      const query = { ...filter, ...timesOfRange(range, Date.now()), limit: RUNS_COUNTED }
       const page = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
       return { ...countOf(page), items: page.items.slice(0, RUNS_SHOWN) }
     },
@@ -77,43 +82,43 @@ export function useNewestRuns(environmentId: string) {
   })
 }
 
-export interface Hour {
+export interface Bar {
   /** Milliseconds. */
   from: number
-  /** Counts of the runs that started in this hour. */
+  /** Counts of the runs that started in this part of the time. */
   outcomes: Outcomes
 }
 
-/** The current hour and the 23 before it: runs by hour, and the agents that recorded something, the dearest first. */
-export function useDay(environmentId: string) {
+/** More bars than this would be too thin for a thumb. */
+const BARS = 31
+
+/** The time in bars, with the outcomes of the runs; and the agents that recorded something, the dearest first. */
+export function useTime(environmentId: string, range: Range) {
   return useQuery({
-    queryKey: ['overview', 'day', environmentId],
+    queryKey: ['overview', 'time', environmentId, range],
     queryFn: async ({ signal }) => {
-      const to = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
-      const start = to - (HOURS - 1) * HOUR_MS
-      const from = new Date(start).toISOString()
+      const window = hoursOf(range, OVERVIEW_SINCE, Date.now())
       // Latencies of hours cannot be added up, so the server sums up the whole time too.
-      const read = (step: 'hour' | 'window', time = { from: start, to }) =>
+      const read = (step: 'hour' | 'day' | 'window', time = window) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: {
-            from: new Date(time.from).toISOString(),
-            to: new Date(time.to).toISOString(),
-            by: 'agent' as const,
-            step,
-            limit: POINTS_PAGE,
-          },
+          query: { ...hourTimes(time), by: 'agent' as const, step, limit: POINTS_PAGE },
         })
-      const dayBefore = { from: start - HOURS * HOUR_MS, to: start - HOUR_MS }
-      const [points, agents, earlier] = await Promise.all([read('hour'), read('window'), read('window', dayBefore)])
-      const byHour = Map.groupBy(points, (point) => Date.parse(point.from))
-      const hours = Array.from({ length: HOURS }, (_, hour): Hour => {
-        const time = start + hour * HOUR_MS
-        return { from: time, outcomes: outcomesOf(byHour.get(time) ?? []) }
+      const [points, agents, earlier] = await Promise.all([
+        read(window.stepMs === HOUR_MS ? 'hour' : 'day'),
+        read('window'),
+        read('window', hoursBefore(window)),
+      ])
+      const steps = Math.ceil((window.to + HOUR_MS - window.from) / window.stepMs)
+      const barMs = Math.ceil(steps / BARS) * window.stepMs
+      const byBar = Map.groupBy(points, (point) => Math.floor((Date.parse(point.from) - window.from) / barMs))
+      const bars = Array.from({ length: Math.ceil((steps * window.stepMs) / barMs) }, (_, bar): Bar => {
+        return { from: window.from + bar * barMs, outcomes: outcomesOf(byBar.get(bar) ?? []) }
       })
       const cost = (point: UsagePoint) => wholeCost(costsOf(point))
       agents.sort((a, b) => cost(b) - cost(a) || b.usage.totalTokens - a.usage.totalTokens || b.runs - a.runs)
-      return { from, hours, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
+      const runs = runsRange(window, range)
+      return { runs, bars, barMs, outcomes: outcomesOf(agents), before: outcomesOf(earlier), agents }
     },
     refetchInterval: DAY_REFRESH_MS,
     placeholderData: keepPreviousData,

@@ -4,10 +4,11 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { api } from '../api.ts'
 import { compact, counted } from '../ui/format.ts'
-import { SINCE, type RunsSearch, type Since } from './search.ts'
+import { hoursOf, orDefault, readRange, type Range, type Since } from '../ui/range.ts'
+import { rangeText } from '../ui/range-choice.tsx'
+import type { RunsSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-const HOUR_MS = 3_600_000
 const SHOWN = 6
 const STALE_MS = 60_000
 const BY_DEFAULT: Since = '7d'
@@ -33,24 +34,24 @@ interface Props {
 }
 
 export function Facets({ search, onChange }: Props) {
-  const since = search.since ?? BY_DEFAULT
+  const range = orDefault(readRange(search), BY_DEFAULT)
   return (
     <div className="grid w-full grid-cols-2 gap-x-6 gap-y-3 rounded-xl border border-line p-3 lg:grid-cols-4">
       {FACETS.map((facet) => (
-        <FacetList key={facet.by} facet={facet} since={since} search={search} onChange={onChange} />
+        <FacetList key={facet.by} facet={facet} range={range} search={search} onChange={onChange} />
       ))}
     </div>
   )
 }
 
-function FacetList({ facet, since, search, onChange }: Props & { facet: Facet; since: Since }) {
+function FacetList({ facet, range, search, onChange }: Props & { facet: Facet; range: Range }) {
   const { place } = route.useRouteContext()
   const { by, head, sort, of, noun } = facet
   const { data } = useQuery({
-    queryKey: ['facets', place.environment.id, by, since],
+    queryKey: ['facets', place.environment.id, by, range],
     queryFn: ({ signal }) => {
-      const to = Date.now()
-      const times = { from: new Date(to - SINCE[since] * HOUR_MS).toISOString(), to: new Date(to).toISOString() }
+      const { from, to } = hoursOf(range, BY_DEFAULT, Date.now())
+      const times = { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
       const query = { ...times, by, step: 'window', sort, limit: SHOWN } as const
       return api.readUsagePoints({ params: { environmentId: place.environment.id }, query }, { signal })
     },
@@ -59,10 +60,11 @@ function FacetList({ facet, since, search, onChange }: Props & { facet: Facet; s
   })
   const points = (data?.items ?? []).filter((point) => of(point) > 0 && point.name !== '')
   const most = Math.max(1, ...points.map(of))
+  const words = rangeText(range).toLowerCase()
   return (
-    <section aria-label={`${head}, ${WORDS[since]}`} className="min-w-0 text-sm">
+    <section aria-label={`${head}, ${words}`} className="min-w-0 text-sm">
       <h2 className="mb-1 text-xs text-soft">
-        {head}, {WORDS[since]}
+        {head}, {words}
       </h2>
       {data && points.length === 0 && <p className="text-soft">None</p>}
       {points.map((point) => {
@@ -90,8 +92,6 @@ function FacetList({ facet, since, search, onChange }: Props & { facet: Facet; s
     </section>
   )
 }
-
-const WORDS: Record<Since, string> = { '1h': 'last hour', '24h': '24 h', '7d': '7 days', '30d': '30 days' }
 
 function filterBy(by: Facet['by'], { key, name }: UsagePoint): RunsSearch {
   if (by === 'promptVersion') return { promptVersionId: key }

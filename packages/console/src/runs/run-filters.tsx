@@ -1,28 +1,15 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { useMemo, useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
-import { duration, exact } from '../ui/format.ts'
+import { duration } from '../ui/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
+import { RangeChoice } from '../ui/range-choice.tsx'
+import { NO_RANGE } from '../ui/range.ts'
 import { Facets } from './facets.tsx'
 import { statusWord } from './run-status.tsx'
-import {
-  COST_PATTERN,
-  isOpen,
-  RUN_ORDERS,
-  SINCE,
-  STATUS_FILTERS,
-  type RunSort,
-  type RunsSearch,
-  type Since,
-} from './search.ts'
+import { COST_PATTERN, isOpen, RUN_ORDERS, STATUS_FILTERS, type RunSort, type RunsSearch } from './search.ts'
 
 export const SEARCH_ID = 'search-runs'
-const SINCE_WORDS: Record<Since, string> = {
-  '1h': 'Last hour',
-  '24h': 'Last 24 hours',
-  '7d': 'Last 7 days',
-  '30d': 'Last 30 days',
-}
 const LENGTHS = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 3_600_000]
 const OWNERS = [
   ['agent', 'Agent', 'Agent'],
@@ -81,21 +68,14 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         options={STATUS_FILTERS.map((status) => [status, status === 'STALLED' ? 'Stalled' : statusWord(status)])}
         onChange={(status) => set({ status, ...(isOpen(status) && { order: undefined }) })}
       />
-      <Choice
+      <RangeChoice
         label="Started"
-        all="Any time"
-        value={search.since}
-        options={Object.keys(SINCE).map((since) => [since, SINCE_WORDS[since as Since]])}
-        onChange={(since) => set({ since })}
+        range={search}
+        byDefault={null}
+        onChange={(range) => set({ ...NO_RANGE, ...range })}
       />
       <Order search={search} onChange={set} />
       <TextFilters filters={OWNERS} search={search} onChange={set} className="w-28" />
-      {search.from !== undefined && (
-        <span className="text-sm text-soft">
-          started {exact(Date.parse(search.from))}
-          {search.to !== undefined && ` to ${exact(Date.parse(search.to))}`}
-        </span>
-      )}
       {search.promptVersionId !== undefined && (
         <span className="text-sm text-soft">
           prompt version <span className="font-mono">{search.promptVersionId.slice(0, 8)}</span>

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react'
 import { Button } from '../ui/button.tsx'
 import { changed } from '../ui/filters.tsx'
 import { useKeys } from '../ui/keys.ts'
+import { timesOfRange } from '../ui/range.ts'
 import { useTitle } from '../ui/title.ts'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { GetStartedLink } from '../get-started/get-started-link.tsx'
@@ -13,7 +14,6 @@ import { RunFilters, SEARCH_ID } from './run-filters.tsx'
 import { NewRuns } from './new-runs.tsx'
 import { RunList } from './run-list.tsx'
 import { RunsTabs } from './runs-tabs.tsx'
-import { startOf } from './period.ts'
 import { useRuns } from './runs-queries.ts'
 import type { RunsSearch } from './search.ts'
 import { ViewMenu } from './view-menu.tsx'
@@ -63,7 +63,10 @@ export function RunsPage() {
           <>
             <ViewMenu place={place} search={search} onOpen={setSearch} />
             {place.may('admin') && items.length > 0 && (
-              <ExportMenu environmentId={place.environment.id} filter={{ ...filterOf(search), ...startOf(search) }} />
+              <ExportMenu
+                environmentId={place.environment.id}
+                filter={{ ...filterOf(search), ...timesOfRange(search, Date.now()) }}
+              />
             )}
             <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
           </>

@@ -6,8 +6,8 @@ import type { OperatorRun } from '@tacho/contract/operator/run.ts'
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { api } from '../api.ts'
+import { timesOfRange } from '../ui/range.ts'
 import { newsOf } from './news.ts'
-import { startOf } from './period.ts'
 import type { RunsSearch } from './search.ts'
 import { filterOf } from './views.ts'
 
@@ -55,7 +55,7 @@ interface Start {
 }
 
 async function readPage(environmentId: string, search: RunsSearch, from: Start | undefined, signal: AbortSignal) {
-  const start = from?.start ?? startOf(search).from
+  const start = from?.start ?? timesOfRange(search, Date.now()).from
   const query = { ...filterOf(search), from: start, ...orderOf(search) }
   const items: OperatorRun[] = []
   let cursor = from?.cursor

@@ -1,4 +1,5 @@
-import { getRouteApi } from '@tanstack/react-router'
+import { getRouteApi, useLocation } from '@tanstack/react-router'
+import { readRange } from '../ui/range.ts'
 import { Tabs } from '../ui/tabs.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -12,5 +13,5 @@ const PAGES = [
 
 /** The same runs: one by one, by session, or by what their payloads say. */
 export function RunsTabs() {
-  return <Tabs label="Runs" options={PAGES} params={route.useParams()} />
+  return <Tabs label="Runs" options={PAGES} params={route.useParams()} search={readRange(useLocation().search)} />
 }

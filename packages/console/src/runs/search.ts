@@ -2,6 +2,7 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { RUN_SORTS } from '@tacho/contract/words.ts'
 import { readScoreFilter } from '@tacho/contract/score-filter.ts'
+import { readRange, type Range } from '../ui/range.ts'
 import { textOf } from '../ui/search.ts'
 
 /** The contract's list stands in a file of schemas, which a page must not load. */
@@ -10,10 +11,6 @@ export const STATUSES = ['RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 /** A stalled run is a running one. */
 export const STATUS_FILTERS = ['RUNNING', 'STALLED', 'COMPLETED', 'FAILED', 'CANCELLED'] as const
 
-/** Length of time that the list goes back to, in hours. */
-export const SINCE = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 } as const
-export type Since = keyof typeof SINCE
-
 /** Orders beside newest first. They have only runs that ended. */
 export const RUN_ORDERS = RUN_SORTS.filter((sort) => sort !== 'newest')
 export type RunSort = (typeof RUN_ORDERS)[number]
@@ -21,15 +18,12 @@ export type RunSort = (typeof RUN_ORDERS)[number]
 /** Such runs have no end, which every other order needs. */
 export const isOpen = (status: string | undefined): boolean => status === 'RUNNING' || status === 'STALLED'
 
-export interface RunsSearch {
+/** The range is that of the start times. */
+export interface RunsSearch extends Range {
   q?: string
   agent?: string
   sessionId?: string
   status?: (typeof STATUS_FILTERS)[number]
-  since?: Since
-  /** A window of start times, as ISO 8601; it counts before `since`. */
-  from?: string
-  to?: string
   minCost?: number
   minLengthMs?: number
   hasErrors?: true
@@ -55,9 +49,6 @@ const NAMES = [
   'agent',
   'sessionId',
   'status',
-  'since',
-  'from',
-  'to',
   'minCost',
   'minLengthMs',
   'hasErrors',
@@ -73,7 +64,7 @@ const NAMES = [
   'unscored',
   'share',
   'columns',
-] as const satisfies readonly (keyof RunsSearch)[]
+] as const satisfies readonly Exclude<keyof RunsSearch, keyof Range>[]
 
 /** What a person may type, and the server takes. */
 export const COST_PATTERN = '[0-9]{1,7}([.][0-9]{1,9})?'
@@ -83,17 +74,13 @@ const COST_MAX = 9_999_999
 const isWithin = (text: string | undefined, most: number): boolean => Number(text) > 0 && Number(text) <= most
 
 export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
-  const { status, since, from, to, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(
-    search,
-    NAMES,
-  )
+  const { status, minCost, minLengthMs, hasErrors, hasApprovals, completeness, ...others } = textOf(search, NAMES)
   const { score, scoreOrder, order, share, ...texts } = others
   const knownStatus = STATUS_FILTERS.find((one) => one === status)
   const knownOrder = isOpen(knownStatus) ? undefined : RUN_ORDERS.find((one) => one === order)
   return {
     ...texts,
-    ...(isTime(from) && { from }),
-    ...(isTime(to) && { to }),
+    ...readRange(search),
     ...(knownStatus && { status: knownStatus }),
     ...(isWithin(minCost, COST_MAX) && { minCost: Number(minCost) }),
     ...(isWithin(minLengthMs, Number.MAX_SAFE_INTEGER) && { minLengthMs: Math.ceil(Number(minLengthMs)) }),
@@ -104,12 +91,7 @@ export function readRunsSearch(search: Record<string, unknown>): RunsSearch {
     ...((scoreOrder === 'lowest' || scoreOrder === 'highest') && { scoreOrder }),
     ...(knownOrder && { order: knownOrder }),
     ...(isWithin(share, 100) && { share: Math.ceil(Number(share)) }),
-    ...(since !== undefined && Object.hasOwn(SINCE, since) && { since: since as Since }),
   }
-}
-
-function isTime(text: string | undefined): text is string {
-  return text !== undefined && !Number.isNaN(Date.parse(text))
 }
 
 export const VIEWS = ['timeline', 'transcript', 'table'] as const

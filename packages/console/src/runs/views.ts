@@ -5,7 +5,8 @@ import { allItems } from '@tacho/client/items.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { columnsIn } from './columns.ts'
-import { readRunsSearch, SINCE, type RunsSearch, type Since } from './search.ts'
+import { PERIODS, type Since } from '../ui/range.ts'
+import { readRunsSearch, type RunsSearch } from './search.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -40,7 +41,7 @@ export function filterOf({
 }
 
 export function toView(search: RunsSearch): Omit<NewRunView, 'name'> {
-  const lastHours = search.since === undefined ? null : SINCE[search.since]
+  const lastHours = search.since === undefined ? null : PERIODS[search.since]
   return { query: filterOf(search), lastHours, columns: columnsIn(search.columns) }
 }
 
@@ -48,7 +49,7 @@ export function toSearch(
   { query: { agentId, activity, ...query }, lastHours, columns }: RunView,
   now: number,
 ): RunsSearch {
-  const since = (Object.keys(SINCE) as Since[]).find((one) => SINCE[one] === lastHours)
+  const since = (Object.keys(PERIODS) as Since[]).find((one) => PERIODS[one] === lastHours)
   // A length that the list does not offer counts from now.
   const isOther = lastHours !== null && since === undefined && query.from === undefined
   return readRunsSearch({

@@ -5,16 +5,17 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useId, useMemo, useRef, useState } from 'react'
 import { api } from '../api.ts'
-import { startOf } from '../runs/period.ts'
 import { useSteps } from '../runs/run-queries.ts'
 import { RunStatusChip, statusWord } from '../runs/run-status.tsx'
 import { RunsTabs } from '../runs/runs-tabs.tsx'
-import { STATUS_FILTERS, type Since } from '../runs/search.ts'
+import { STATUS_FILTERS } from '../runs/search.ts'
 import { TranscriptView } from '../runs/transcript-view.tsx'
 import { filterOf } from '../runs/views.ts'
 import { Button } from '../ui/button.tsx'
 import { changed, Choice, TextFilter } from '../ui/filters.tsx'
 import { useKeys } from '../ui/keys.ts'
+import { RangeChoice } from '../ui/range-choice.tsx'
+import { NO_RANGE, timesOfRange } from '../ui/range.ts'
 import { Refused } from '../ui/refused.tsx'
 import { Empty, PagePending, Trouble } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
@@ -28,12 +29,6 @@ const READ_AT_ONCE = 20
 /** Requests, if few of the examined runs match. */
 const LOOKS = 4
 const SHARES = [5, 10, 25, 50] as const
-const SINCE_WORDS: readonly (readonly [Since, string])[] = [
-  ['1h', 'Last hour'],
-  ['24h', 'Last 24 hours'],
-  ['7d', 'Last 7 days'],
-  ['30d', 'Last 30 days'],
-]
 
 type Change = { [Name in keyof JudgeSearch]?: JudgeSearch[Name] | string | undefined }
 
@@ -146,7 +141,7 @@ function useQueue(environmentId: string, name: string, search: Omit<JudgeSearch,
   const queue = useQuery({
     queryKey: ['judge', environmentId, name, search, round],
     queryFn: async ({ signal }) => {
-      const query = { ...filterOf(search), ...startOf(search), unscored: name, limit: READ_AT_ONCE }
+      const query = { ...filterOf(search), ...timesOfRange(search, Date.now()), unscored: name, limit: READ_AT_ONCE }
       const items: OperatorRun[] = []
       let cursor: string | undefined
       for (let looks = 0; looks < LOOKS && items.length < READ_AT_ONCE; looks++) {
@@ -206,12 +201,11 @@ function QueueFilters({ environmentId, name, search, set }: FiltersProps) {
         options={STATUS_FILTERS.filter((status) => status !== 'STALLED').map((status) => [status, statusWord(status)])}
         onChange={(status) => set({ status })}
       />
-      <Choice
+      <RangeChoice
         label="Started"
-        all="Any time"
-        value={search.since}
-        options={SINCE_WORDS}
-        onChange={(since) => set({ since })}
+        range={search}
+        byDefault={null}
+        onChange={(range) => set({ ...NO_RANGE, ...range })}
       />
     </div>
   )

@@ -3,13 +3,13 @@ import type { SearchHit } from '@tacho/contract/operator/search.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { usePages } from '../ui/pages.ts'
-import { SEARCH_SINCE, SEARCH_SINCE_DEFAULT, type PayloadSearch } from './search.ts'
+import { orDefault, timesOfRange } from '../ui/range.ts'
+import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from './search.ts'
 
 const PAGE_HITS = 50
 /** Requests for one page, if few of the compared events match. */
 const LOOKS_PER_PAGE = 4
 const FOLLOW_MS = 2_000
-const HOUR_MS = 3_600_000
 
 export const searchSettingsQuery = (environmentId: string) =>
   queryOptions({
@@ -22,26 +22,26 @@ export const searchSettingsQuery = (environmentId: string) =>
 
 /** A cursor holds for the window it was made with. */
 interface Place {
-  from: string
+  times: { from?: string; to?: string }
   cursor: string
 }
 
-export function useHits(environmentId: string, { q = '', since = SEARCH_SINCE_DEFAULT }: PayloadSearch) {
+export function useHits(environmentId: string, { q = '', ...range }: PayloadSearch) {
   return usePages<SearchHit, Place>({
-    queryKey: ['search', environmentId, q, since],
+    queryKey: ['search', environmentId, q, range],
     isEnabled: q.trim() !== '',
     async read(place, signal) {
-      const from = place?.from ?? new Date(Date.now() - SEARCH_SINCE[since] * HOUR_MS).toISOString()
+      const times = place?.times ?? timesOfRange(orDefault(range, SEARCH_SINCE_DEFAULT), Date.now())
       const items: SearchHit[] = []
       let cursor = place?.cursor
       for (let looks = 0; looks < LOOKS_PER_PAGE; looks++) {
-        const query = { q, from, cursor, limit: PAGE_HITS - items.length }
+        const query = { q, ...times, cursor, limit: PAGE_HITS - items.length }
         const page = await api.searchEvents({ params: { environmentId }, query }, { signal })
         items.push(...page.items)
         cursor = page.nextCursor ?? undefined
         if (cursor === undefined || items.length === PAGE_HITS) break
       }
-      return { items, nextCursor: cursor === undefined ? null : { from, cursor } }
+      return { items, nextCursor: cursor === undefined ? null : { times, cursor } }
     },
   })
 }

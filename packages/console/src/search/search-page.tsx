@@ -4,10 +4,12 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { refusalOf } from '../api.ts'
 import { RunsTabs } from '../runs/runs-tabs.tsx'
-import { changed, Choice, TextFilter } from '../ui/filters.tsx'
+import { changed, TextFilter } from '../ui/filters.tsx'
 import { exact } from '../ui/format.ts'
 import { useListKeys } from '../ui/list-keys.ts'
 import { More } from '../ui/more.tsx'
+import { RangeChoice } from '../ui/range-choice.tsx'
+import { NO_RANGE } from '../ui/range.ts'
 import { Refused } from '../ui/refused.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -18,14 +20,6 @@ import { SEARCH_SINCE_DEFAULT, type PayloadSearch } from './search.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/search')
 const QUERY_ID = 'search-payloads'
-const SINCE_WORDS = [
-  ['1h', 'Last hour'],
-  ['24h', 'Last 24 hours'],
-  ['7d', 'Last 7 days'],
-  ['30d', 'Last 30 days'],
-  ['90d', 'Last 90 days'],
-  ['365d', 'Last year'],
-] as const
 
 export function SearchPage() {
   const { place } = route.useRouteContext()
@@ -70,8 +64,8 @@ function Search({ settings }: { settings: SearchSettings }) {
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const hits = useHits(place.environment.id, search)
-  const { q = '', since = SEARCH_SINCE_DEFAULT } = search
-  const set = (change: Partial<Record<keyof PayloadSearch, string>>) =>
+  const { q = '' } = search
+  const set = (change: { [Name in keyof PayloadSearch]?: string | undefined }) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
   const current = useListKeys({
     items: q === '' ? [] : hits.items,
@@ -98,7 +92,12 @@ function Search({ settings }: { settings: SearchSettings }) {
           value={q}
           onChange={(text) => set({ q: text })}
         />
-        <Choice label="Time" value={since} options={SINCE_WORDS} onChange={(one) => set({ since: one })} />
+        <RangeChoice
+          label="Time"
+          range={search}
+          byDefault={SEARCH_SINCE_DEFAULT}
+          onChange={(range) => set({ ...NO_RANGE, ...range })}
+        />
       </div>
       <IndexState settings={settings} />
       {isQueryWrong ? (

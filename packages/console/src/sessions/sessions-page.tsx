@@ -21,8 +21,8 @@ export function SessionsPage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const { since = '7d', order = 'cost', q } = search
-  const { data, error, refetch } = useSums(place.environment.id, 'session', since, order)
+  const { order = 'cost', q } = search
+  const { data, error, refetch } = useSums(place.environment.id, 'session', search, order)
   useTitle('Sessions')
   const wanted = (q ?? '').toLowerCase()
   const matching = (data?.sums ?? []).filter((sum) => nameOf(sum).toLowerCase().includes(wanted))

@@ -12,6 +12,8 @@ import { policiesQuery } from '../policies/queries.ts'
 import { promptsQuery } from '../prompts/queries.ts'
 import { Dialog } from '../ui/dialog.tsx'
 import { actsOnScreen, areKeysOn, type NamedAct } from '../ui/keys.ts'
+import type { Range } from '../ui/range.ts'
+import { withRange } from './carried-range.ts'
 import { PAGES } from './pages.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
@@ -25,12 +27,12 @@ interface Choice {
   open: () => void
 }
 
-export function Palette({ onClose }: { onClose: () => void }) {
+export function Palette({ range, onClose }: { range: Range; onClose: () => void }) {
   const id = useId()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const [acts] = useState(actsOnScreen)
-  const choices = useChoices(text.trim(), acts)
+  const choices = useChoices(text.trim(), acts, range)
   const choose = (choice: Choice) => {
     onClose()
     // After the dialog has given the focus back.
@@ -91,7 +93,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   )
 }
 
-function useChoices(text: string, acts: readonly (NamedAct & { key: string })[]): Choice[] {
+function useChoices(text: string, acts: readonly (NamedAct & { key: string })[], range: Range): Choice[] {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
@@ -107,11 +109,11 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
   const here = acts
     .filter(isWanted)
     .map(({ key, name, act }) => ({ id: `act-${key}`, name, note: areKeysOn() ? key : 'Here', open: act }))
-  const pages = PAGES.filter(isWanted).map(({ name, to }) => ({
-    id: `page${to}`,
-    name,
+  const pages = PAGES.filter(isWanted).map((page) => ({
+    id: `page${page.to}`,
+    name: page.name,
     note: 'Page',
-    open: () => void navigate({ to, params }),
+    open: () => void navigate({ ...withRange(page, range), params }),
   }))
   // Enter opens the first choice, so those of the text before must fit what stands there now.
   const fitting = (runs?.items ?? []).filter(({ runId }) => !isPlaceholderData || runId.startsWith(text))
@@ -125,7 +127,7 @@ function useChoices(text: string, acts: readonly (NamedAct & { key: string })[])
     id: 'search',
     name: `Search payloads for “${text}”`,
     note: 'Search',
-    open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { q: text } }),
+    open: () => void navigate({ to: '/w/$workspace/$environment/search', params, search: { ...range, q: text } }),
   }
   const named = [...useNamed(text), ...useAgents(text), ...useIssuesOf(text), ...found]
   return [...here, ...pages, ...named, ...(text === '' ? [] : [search])]

@@ -5,10 +5,12 @@ import { usePendingCount, WaitingApprovals } from '../approvals/waiting.tsx'
 import { rememberPlace } from '../home.ts'
 import { useActiveInSight } from '../ui/active-in-sight.ts'
 import { useKeys } from '../ui/keys.ts'
+import type { Range } from '../ui/range.ts'
 import { Logo } from '../ui/logo.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import { KeysDialog } from './keys-dialog.tsx'
 import { Outage } from './outage.tsx'
+import { useCarriedRange, withRange } from './carried-range.ts'
 import { HEADER_PAGES, PAGES } from './pages.ts'
 import { Palette } from './palette.tsx'
 import { PlaceMenu } from './place-menu.tsx'
@@ -21,6 +23,7 @@ export function Shell() {
   const navigate = useNavigate()
   const [open, setOpen] = useState<'palette' | 'keys' | null>(null)
   const close = () => setOpen(null)
+  const range = useCarriedRange()
 
   useEffect(() => rememberPlace(params), [params])
   useEffect(renewNotifications, [])
@@ -28,7 +31,9 @@ export function Shell() {
   useKeys({
     'mod+k': () => setOpen('palette'),
     '?': () => setOpen('keys'),
-    ...Object.fromEntries(PAGES.map(({ key, to }) => [`g ${key}`, () => void navigate({ to, params })])),
+    ...Object.fromEntries(
+      PAGES.map((page) => [`g ${page.key}`, () => void navigate({ ...withRange(page, range), params })]),
+    ),
   })
 
   return (
@@ -46,7 +51,7 @@ export function Shell() {
           </Link>
           <PlaceMenu place={place} />
           <nav aria-label="Pages" className="ml-1 hidden items-center gap-0.5 xl:flex">
-            <PageLinks />
+            <PageLinks range={range} />
           </nav>
           <div className="ml-auto flex items-center gap-1.5">
             <button
@@ -61,7 +66,7 @@ export function Shell() {
           </div>
         </div>
         <nav ref={tabs} aria-label="Pages" className="flex gap-0.5 overflow-x-auto px-2 pb-1.5 xl:hidden">
-          <PageLinks />
+          <PageLinks range={range} />
         </nav>
       </header>
       <Outage />
@@ -69,7 +74,7 @@ export function Shell() {
         <Outlet />
       </main>
       <WaitingApprovals />
-      {open === 'palette' && <Palette onClose={close} />}
+      {open === 'palette' && <Palette range={range} onClose={close} />}
       {open === 'keys' && <KeysDialog onClose={close} />}
     </div>
   )
@@ -84,17 +89,17 @@ function renewNotifications(): void {
 /** Pages that Runs leads to and that are not below it in the address. */
 const OF_RUNS = /^\/w\/[^/]+\/[^/]+\/(sessions|search|compare)(\/|$)/
 
-function PageLinks() {
+function PageLinks({ range }: { range: Range }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const waiting = usePendingCount(place.environment.id)
   const isOfRuns = OF_RUNS.test(useLocation().pathname)
-  return HEADER_PAGES.map(({ to, name }) => (
+  return HEADER_PAGES.map(({ name, ...page }) => (
     <Link
-      key={to}
-      to={to}
+      key={name}
+      {...withRange(page, range)}
       params={params}
-      activeOptions={{ exact: to === '/w/$workspace/$environment', includeSearch: false }}
+      activeOptions={{ exact: page.to === '/w/$workspace/$environment', includeSearch: false }}
       className={`rounded-md px-2.5 py-1 text-sm whitespace-nowrap text-soft hover:bg-hover hover:text-ink data-[status=active]:bg-hover data-[status=active]:font-medium data-[status=active]:text-ink${name === 'Runs' && isOfRuns ? ' bg-hover font-medium text-ink' : ''}`}
     >
       {name}

@@ -5,7 +5,11 @@ type Options<Value> = readonly (readonly [value: Value, word: string])[]
 type Props<Value extends string> = { label: string; className?: string } & (
   | { options: Options<Value>; value: Value; onChange: (value: Value) => void }
   /** Each tab is a page of its own. */
-  | { options: Options<NonNullable<LinkProps['to']>>; params: NonNullable<LinkProps['params']> }
+  | {
+      options: Options<NonNullable<LinkProps['to']>>
+      params: NonNullable<LinkProps['params']>
+      search?: NonNullable<LinkProps['search']>
+    }
 )
 
 const TAB =
@@ -23,7 +27,14 @@ export function Tabs<Value extends string>(props: Props<Value>) {
     >
       {isPages
         ? props.options.map(([to, word]) => (
-            <Link key={to} to={to} params={props.params} activeOptions={{ includeSearch: false }} className={TAB}>
+            <Link
+              key={to}
+              to={to}
+              params={props.params}
+              {...(props.search && { search: props.search })}
+              activeOptions={{ includeSearch: false }}
+              className={TAB}
+            >
               {word}
             </Link>
           ))

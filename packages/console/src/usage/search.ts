@@ -1,7 +1,6 @@
+import { readRange, type Range, type Since } from '../ui/range.ts'
 import { textOf } from '../ui/search.ts'
 
-/** Days that the page goes back to. */
-export const DAYS = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 } as const
 export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session'] as const
 export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'llm', 'tool'] as const
 /** The first one is shown unless the address says another. */
@@ -14,40 +13,40 @@ export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASU
 }
 
 /** What the address of the usage page holds. */
-export interface UsageSearch {
-  since?: keyof typeof DAYS
+export interface UsageSearch extends Range {
   by?: (typeof GROUPS)[number]
   show?: (typeof MEASURES)[number]
 }
 
 export function readUsageSearch(search: Record<string, unknown>): UsageSearch {
-  const { since, by, show } = textOf(search, ['since', 'by', 'show'])
+  const { by, show } = textOf(search, ['by', 'show'])
   const group = GROUPS.find((one) => one === by)
   const measure = MEASURES.find((one) => one === show)
   return {
-    ...(since !== undefined && Object.hasOwn(DAYS, since) && { since: since as keyof typeof DAYS }),
+    ...readRange(search),
     ...(group && { by: group }),
     ...(measure && { show: measure }),
   }
 }
 
-export type Since = keyof typeof DAYS
 export const SUM_ORDERS = ['cost', 'tokens', 'runs', 'failed'] as const
 export type SumOrder = (typeof SUM_ORDERS)[number]
 
+/** The period of sums, unless the address has one. */
+export const SUMS_SINCE: Since = '7d'
+
 /** What the addresses of the lists of agents and sessions hold. */
-export interface SumsSearch {
-  since?: Since
+export interface SumsSearch extends Range {
   order?: SumOrder
   /** Part of a name. */
   q?: string
 }
 
 export function readSumsSearch(search: Record<string, unknown>): SumsSearch {
-  const { since, order, q } = textOf(search, ['since', 'order', 'q'])
+  const { order, q } = textOf(search, ['order', 'q'])
   const known = SUM_ORDERS.find((one) => one === order)
   return {
-    ...(since !== undefined && Object.hasOwn(DAYS, since) && { since: since as Since }),
+    ...readRange(search),
     ...(known && { order: known }),
     ...(q !== undefined && { q }),
   }

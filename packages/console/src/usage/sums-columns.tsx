@@ -6,15 +6,10 @@ import type { Column } from '../ui/data-table.tsx'
 import { Failed } from '../ui/failed.tsx'
 import { changed, Choice, TextFilter } from '../ui/filters.tsx'
 import { compact, number } from '../ui/format.ts'
-import type { SumsSearch } from './search.ts'
+import { RangeChoice } from '../ui/range-choice.tsx'
+import { NO_RANGE } from '../ui/range.ts'
+import { SUMS_SINCE, type SumsSearch } from './search.ts'
 
-const DAY_WORDS = [
-  ['24h', 'Last 24 hours'],
-  ['7d', 'Last 7 days'],
-  ['30d', 'Last 30 days'],
-  ['90d', 'Last 90 days'],
-  ['365d', 'Last year'],
-] as const
 const ORDER_WORDS = [
   ['cost', 'Most cost'],
   ['tokens', 'Most tokens'],
@@ -30,8 +25,8 @@ interface ChoicesProps {
 }
 
 export function SumsChoices({ id, label, search, onChange }: ChoicesProps) {
-  const { since = '7d', order = 'cost', q } = search
-  const set = (change: { [Name in keyof SumsSearch]?: string }) => onChange(changed(search, change) as SumsSearch)
+  const { order = 'cost', q } = search
+  const set = (change: { [Name in keyof SumsSearch]?: string | undefined }) => onChange(changed(search, change))
   return (
     <div role="search" className="flex flex-wrap items-center gap-2 py-3">
       <TextFilter
@@ -42,7 +37,12 @@ export function SumsChoices({ id, label, search, onChange }: ChoicesProps) {
         value={q}
         onChange={(text) => set({ q: text })}
       />
-      <Choice label="Period" value={since} options={DAY_WORDS} onChange={(one) => set({ since: one })} />
+      <RangeChoice
+        label="Period"
+        range={search}
+        byDefault={SUMS_SINCE}
+        onChange={(range) => set({ ...NO_RANGE, ...range })}
+      />
       <Choice label="Order" value={order} options={ORDER_WORDS} onChange={(one) => set({ order: one })} />
     </div>
   )

@@ -2,28 +2,32 @@
 import { allItems } from '@tacho/client/items.ts'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { api } from '../api.ts'
-import { DAYS, type Since, type SumOrder } from './search.ts'
+import { hoursOf, hourTimes, readRange, type Range } from '../ui/range.ts'
+import { SUMS_SINCE, type SumOrder } from './search.ts'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 const REFRESH_MS = 15_000
 /** LIMITS.usagePointsPage, which is in a larger file. */
 const PAGE = 2_000
 
 /** All agents; of sessions, of which there can be many, the first. The greatest value comes first. */
-export function useSums(environmentId: string, by: 'agent' | 'session', since: Since, sort: SumOrder) {
+export function useSums(environmentId: string, by: 'agent' | 'session', search: Range, sort: SumOrder) {
+  const range = readRange(search)
   return useQuery({
-    queryKey: ['usage sums', environmentId, by, since, sort],
+    queryKey: ['usage sums', environmentId, by, range, sort],
     queryFn: async ({ signal }) => {
-      const to = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
-      const from = new Date(to + HOUR_MS - DAYS[since] * DAY_MS).toISOString()
-      const query = { from, to: new Date(to).toISOString(), by, step: 'window', sort, limit: PAGE } as const
+      const query = {
+        ...hourTimes(hoursOf(range, SUMS_SINCE, Date.now())),
+        by,
+        step: 'window',
+        sort,
+        limit: PAGE,
+      } as const
       const input = { params: { environmentId }, query }
       if (by === 'agent') {
-        return { from, sums: await allItems((page) => api.readUsagePoints(page, { signal }), input), isAll: true }
+        return { sums: await allItems((page) => api.readUsagePoints(page, { signal }), input), isAll: true }
       }
       const { items, nextCursor } = await api.readUsagePoints(input, { signal })
-      return { from, sums: items, isAll: nextCursor === null }
+      return { sums: items, isAll: nextCursor === null }
     },
     refetchInterval: REFRESH_MS,
     placeholderData: keepPreviousData,

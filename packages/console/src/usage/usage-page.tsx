@@ -17,26 +17,29 @@ import { Plot } from '../ui/plot.tsx'
 import { Nothing } from '../ui/section.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
-import { DAYS, MEASURES_OF, type GROUPS, type UsageSearch } from './search.ts'
+import { RangeChoice, beforeText } from '../ui/range-choice.tsx'
+import {
+  hourTimes,
+  hoursBefore,
+  hoursOf,
+  NO_RANGE,
+  readRange,
+  runsRange,
+  type HourWindow,
+  type Range,
+} from '../ui/range.ts'
+import { MEASURES_OF, SUMS_SINCE, type GROUPS, type UsageSearch } from './search.ts'
 import { areLines, nameOf, seriesOf, shownWindow, sorted, sumOf, timesOf, type Measure } from './series.ts'
 
 type Group = (typeof GROUPS)[number]
 
 const route = getRouteApi('/w/$workspace/$environment/usage')
 const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 const REFRESH_MS = 60_000
 /** Points that one request reads: LIMITS.usagePointsPage. Importing the limits would make the page larger. */
 const PAGE = 2_000
 /** Rows of the table. The file has all that were read. */
 const ROWS = 200
-const DAY_WORDS = [
-  ['24h', 'Last 24 hours'],
-  ['7d', 'Last 7 days'],
-  ['30d', 'Last 30 days'],
-  ['90d', 'Last 90 days'],
-  ['365d', 'Last year'],
-] as const
 const MEASURE_WORDS = [
   ['cost', 'Cost'],
   ['tokens', 'Tokens'],
@@ -52,13 +55,6 @@ const GROUP_WORDS = [
   ['tool', 'by tool'],
   ['session', 'by session'],
 ] as const
-const BEFORE_WORDS = {
-  '24h': 'the 24 hours before',
-  '7d': 'the 7 days before',
-  '30d': 'the 30 days before',
-  '90d': 'the 90 days before',
-  '365d': 'the year before',
-} as const
 const FORMATS: Record<Measure, (value: number) => string> = {
   cost: money,
   tokens: compact,
@@ -81,10 +77,10 @@ export function UsagePage() {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const { since = '7d', by = 'agent' } = search
+  const { by = 'agent' } = search
   const measures = MEASURES_OF[by]
   const show = measures.find((one) => one === search.show) ?? measures[0] ?? 'cost'
-  const usage = useUsage(place.environment.id, DAYS[since], by, show)
+  const usage = useUsage(place.environment.id, search, by, show)
   useTitle('Usage')
   const { data } = usage
   const sums = useMemo(() => data && sorted(data.sums, show), [data, show])
@@ -97,7 +93,7 @@ export function UsagePage() {
   )
   const before = data && sumOf(data.before, show)
 
-  const set = (change: Partial<Record<keyof UsageSearch, string>>) =>
+  const set = (change: { [Name in keyof UsageSearch]?: string | undefined }) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
   const openRuns = (time: number) => {
     const at = (seconds: number) => new Date(seconds * 1_000).toISOString()
@@ -107,7 +103,7 @@ export function UsagePage() {
       search: { from: at(time), to: at(time + (window?.stepMs ?? HOUR_MS) / 1_000) },
     })
   }
-  const from = data && { from: new Date(data.window.from).toISOString() }
+  const range = data && runsRange(data.window, search)
   const columns: Column<UsagePoint>[] = [
     {
       head: HEADS[by],
@@ -117,7 +113,7 @@ export function UsagePage() {
           <Link
             to="/w/$workspace/$environment/runs"
             params={params}
-            search={{ [by]: nameOf(sum), ...from }}
+            search={{ [by]: nameOf(sum), ...range }}
             className={ROW_LINK}
           >
             <bdi>{nameOf(sum)}</bdi>
@@ -151,7 +147,12 @@ export function UsagePage() {
         <div className="flex flex-wrap items-center gap-2">
           <Choice label="Measure" value={show} options={options} onChange={(one) => set({ show: one })} />
           <Choice label="By" value={by} options={GROUP_WORDS} onChange={(one) => set({ by: one })} />
-          <Choice label="Period" value={since} options={DAY_WORDS} onChange={(one) => set({ since: one })} />
+          <RangeChoice
+            label="Period"
+            range={search}
+            byDefault={SUMS_SINCE}
+            onChange={(range) => set({ ...NO_RANGE, ...range })}
+          />
           <Button onClick={save} disabled={!data}>
             CSV
           </Button>
@@ -178,12 +179,13 @@ export function UsagePage() {
               series={series}
               areLines={areLines(show)}
               format={FORMATS[show]}
-              before={typeof before === 'number' ? { sum: before, period: BEFORE_WORDS[since] } : undefined}
+              before={typeof before === 'number' ? { sum: before, period: beforeText(search, SUMS_SINCE) } : undefined}
               onPick={openRuns}
             />
           )}
           <p className="mt-1 mb-4 text-sm text-soft">
             Drag to zoom, double click to see all again, click to open the runs of that time.
+            {data.window.isCut && ' Usage is shown for a year at most.'}
             {areLines(show) && ' Percentiles are at most 9 % from the exact ones.'}
           </p>
           <Estimated sums={sums} />
@@ -294,35 +296,31 @@ function rowsOf(points: readonly UsagePoint[], by: Group): (string | number)[][]
  * A point for each hour of up to a week, or for each day of a longer time; and the sums of the whole time. There can be many
  * sessions, so only the first are read; then the points count all runs.
  */
-function useUsage(environmentId: string, days: number, by: Group, show: Measure) {
+function useUsage(environmentId: string, search: Range, by: Group, show: Measure) {
+  const range = readRange(search)
   const sort = by === 'session' ? SORTS[show as keyof typeof SORTS] : undefined
   return useQuery({
-    queryKey: ['usage', environmentId, days, by, sort],
+    queryKey: ['usage', environmentId, range, by, sort],
     queryFn: async ({ signal }) => {
-      const to = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
-      const step = days > 7 ? ('day' as const) : ('hour' as const)
-      const stepMs = step === 'day' ? DAY_MS : HOUR_MS
-      const window = { from: to + HOUR_MS - days * DAY_MS, to, stepMs }
-      const earlier = { from: window.from - days * DAY_MS, to: window.from - HOUR_MS }
-      const queryOf = ({ from, to } = window) => ({
-        from: new Date(from).toISOString(),
-        to: new Date(to).toISOString(),
-        limit: PAGE,
-      })
-      const read = (one: 'hour' | 'day' | 'window', of: Group, time?: typeof window) =>
+      const window = hoursOf(range, SUMS_SINCE, Date.now())
+      const step = window.stepMs === HOUR_MS ? ('hour' as const) : ('day' as const)
+      const read = (one: 'hour' | 'day' | 'window', of: Group, time: HourWindow = window) =>
         allItems((input) => api.readUsagePoints(input, { signal }), {
           params: { environmentId },
-          query: { ...queryOf(time), by: of, step: one },
+          query: { ...hourTimes(time), limit: PAGE, by: of, step: one },
         })
       const first = async () => {
-        const found = { params: { environmentId }, query: { ...queryOf(), by, step: 'window' as const, sort } }
+        const found = {
+          params: { environmentId },
+          query: { ...hourTimes(window), limit: PAGE, by, step: 'window' as const, sort },
+        }
         return (await api.readUsagePoints(found, { signal })).items
       }
       const of = by === 'session' ? 'agent' : by
       const [points, sums, before] = await Promise.all([
         read(step, of),
         by === 'session' ? first() : read('window', by),
-        read('window', of, { ...window, ...earlier }),
+        read('window', of, hoursBefore(window)),
       ])
       return { window, points, sums, before }
     },

@@ -106,6 +106,8 @@ export const IssuesQuery = Type.Object({
   runId: Type.Optional(Type.String({ minLength: 1, description: 'External run id' })),
   assignee: Type.Optional(Type.String({ minLength: 1 })),
   assigned: Type.Optional(Type.Enum(['true', 'false'], { description: 'Whether the issue is assigned' })),
+  seenFrom: Type.Optional(time('Issues whose last detection was at this time or later')),
+  seenTo: Type.Optional(time('Issues whose last detection was before this time')),
 })
 
 export const IssuePage = Type.Object({ items: Type.Array(IssueSummary), nextCursor }, { $id: 'IssuePage' })

@@ -59,6 +59,9 @@ export interface IssueFilter {
   runId?: string | undefined
   assignee?: string | undefined
   assigned?: boolean | undefined
+  /** Of the last detection: from inclusive, to exclusive. */
+  seenFrom?: number | undefined
+  seenTo?: number | undefined
 }
 
 export interface IssuePage {

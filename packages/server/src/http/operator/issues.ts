@@ -16,6 +16,7 @@ import { isStorableText } from '../../domain/text.ts'
 import type { IssueFilter, PageBySeen, IssueRow } from '../../storage/issues.ts'
 import type { Page } from '../../storage/page.ts'
 import type { Deps } from '../deps.ts'
+import { optionalTimeOf } from '../field.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
@@ -42,13 +43,15 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, cursors } = deps
 
   serveRoute(app, OPERATOR_ROUTES.listIssues, deps, async ({ query, request }) => {
-    const { limit: _, cursor: __, assigned, ...rest } = query
+    const { limit: _, cursor: __, assigned, seenFrom, seenTo, ...rest } = query
     const environmentId = environmentOf(request).id
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
       ...rest,
       ...(rest.detectionType === undefined ? {} : { detectionType: normalised(rest.detectionType) }),
       ...(assigned === undefined ? {} : { assigned: assigned === 'true' }),
+      seenFrom: optionalTimeOf('seenFrom', seenFrom),
+      seenTo: optionalTimeOf('seenTo', seenTo),
     }
     return listPage(cursors, query, {
       of: [environmentId, 'issues', filter],

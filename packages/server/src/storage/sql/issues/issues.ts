@@ -12,7 +12,7 @@ import type {
   PageBySeen,
   TrendSlots,
 } from '../../issues.ts'
-import { mapPage, type Page, firstRows } from '../../page.ts'
+import { type Page, firstRows } from '../../page.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
@@ -61,10 +61,14 @@ async function listIssues(
   if (filter.runId !== undefined) add(WITH_AFFECTED, environmentId, 'run', textKey(filter.runId))
   if (filter.assignee !== undefined) add('i.assignee = ?', filter.assignee)
   if (filter.assigned !== undefined) add(`i.assignee IS ${filter.assigned ? 'NOT ' : ''}NULL`)
+  if (after === null && filter.seenTo !== undefined) add('i.last_seen < ?', filter.seenTo)
   if (after !== null) add('(i.last_seen, i.id) < (?, ?)', after.lastSeen, after.id)
   const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditions.join(' AND ')}
     ORDER BY i.last_seen DESC, i.id DESC`
-  return mapPage(await sql.page<Kept>(text, params, limit), parsed)
+  const { rows, more } = await sql.page<Kept>(text, params, limit)
+  // In this order, the older ones are the end. As a condition, it would make SQLite choose another index than that of the filter.
+  const wanted = rows.filter(({ lastSeen }) => lastSeen >= (filter.seenFrom ?? -Infinity))
+  return { rows: wanted.map(parsed), more: more && wanted.length === rows.length }
 }
 
 export async function findIssue(sql: Sql, environmentId: string, id: string): Promise<IssueWhole | null> {

@@ -1,4 +1,4 @@
-/** The agents of the last 24 hours: how often they fail, how long their calls take, and what they cost. */
+/** The agents of a time: how often they fail, how long their calls take, and what they cost. */
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Cost } from '../ui/cost.tsx'
@@ -6,19 +6,21 @@ import { costsOf, costText, sumCosts } from '../ui/costs.ts'
 import { DataTable, ROW_LINK, type Column } from '../ui/data-table.tsx'
 import { endedOf, failedShare } from '../ui/failed.tsx'
 import { compact, duration, number } from '../ui/format.ts'
+import { rangeText } from '../ui/range-choice.tsx'
+import type { Range } from '../ui/range.ts'
 import { Nothing, Section } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
-import { useDay } from './queries.ts'
+import { useTime } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const SHOWN = 8
 
-export function AgentsOfDay() {
+export function AgentsOfTime({ range }: { range: Range }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
-  const { data, error } = useDay(place.environment.id)
+  const { data, error } = useTime(place.environment.id, range)
   const runs = { to: '/w/$workspace/$environment/runs', params } as const
-  const of = ({ name }: UsagePoint) => ({ agent: name ?? '', from: data?.from ?? '' })
+  const of = ({ name }: UsagePoint) => ({ ...data?.runs, agent: name ?? '' })
   const columns: Column<UsagePoint>[] = [
     {
       head: 'Agent',
@@ -57,26 +59,22 @@ export function AgentsOfDay() {
     { head: 'Tokens', right: true, wide: true, cell: ({ usage }) => compact(usage.totalTokens) },
     { head: 'Cost', right: true, cell: (agent) => <Cost of={costsOf(agent)} /> },
   ]
+  const title = `Agents, ${rangeText(range).toLowerCase()}`
   const note = data && (
-    <Link to="/w/$workspace/$environment/usage" params={params} search={{ since: '24h' }} className="link">
+    <Link to="/w/$workspace/$environment/usage" params={params} search={range} className="link">
       {data.agents.length > SHOWN && `${SHOWN} of ${number(data.agents.length)} agents · `}
       {compact(data.agents.reduce((sum, { usage }) => sum + usage.totalTokens, 0))} tokens · cost{' '}
       {costText(sumCosts(data.agents))}
     </Link>
   )
   return (
-    <Section title="Agents, 24 h" note={note} error={data ? null : error} className="min-w-0 lg:col-span-2">
+    <Section title={title} note={note} error={data ? null : error} className="min-w-0 lg:col-span-2">
       {!data ? (
         <Skeleton className="mt-2 h-24" />
       ) : data.agents.length === 0 ? (
-        <Nothing>No agent recorded anything in the last 24 hours.</Nothing>
+        <Nothing>No agent recorded anything in this time.</Nothing>
       ) : (
-        <DataTable
-          label="Agents, 24 h"
-          columns={columns}
-          items={data.agents.slice(0, SHOWN)}
-          keyOf={({ key }) => key}
-        />
+        <DataTable label={title} columns={columns} items={data.agents.slice(0, SHOWN)} keyOf={({ key }) => key} />
       )}
     </Section>
   )

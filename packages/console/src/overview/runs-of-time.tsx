@@ -1,69 +1,80 @@
-/** Runs of the last 24 hours by outcome: the sums, then a bar for each hour. Each number and bar leads to its runs. */
+/** Runs of a time by outcome: the sums, then bars. Each number and bar leads to its runs. */
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import type { CSSProperties } from 'react'
 import { statusWord } from '../runs/run-status.tsx'
 import { STATUSES } from '../runs/search.ts'
-import { counted, hourOfDay, number } from '../ui/format.ts'
+import { counted, dayOfYear, duration, hourOfDay, minuteOfDay, number } from '../ui/format.ts'
 import { Nothing, Unread } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
 import { OUTCOME_COLOURS, STACKED, type Outcomes } from '../runs/outcomes.ts'
-import { HOUR_MS, useDay, type Hour } from './queries.ts'
+import { beforeText, rangeText } from '../ui/range-choice.tsx'
+import type { Range } from '../ui/range.ts'
+import { OVERVIEW_SINCE, useTime, type Bar as Part } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
 const FILLS = { accent: 'bg-accent', green: 'bg-green', red: 'bg-red', soft: 'bg-soft' } as const
 const fillOf = (status: RunStatus) => FILLS[OUTCOME_COLOURS[status]]
-/** A label below every third bar. */
-const LABELLED = 3
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** Labels below the bars, at most. */
+const LABELS = 8
 
-export function RunsOfDay() {
+export function RunsOfTime({ range }: { range: Range }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
-  const { data, error } = useDay(place.environment.id)
+  const { data, error } = useTime(place.environment.id, range)
+  const words = rangeText(range).toLowerCase()
   return (
-    <section aria-label="Runs of the last 24 hours" className="mt-4 overflow-hidden rounded-xl border border-line">
+    <section aria-label={`Runs, ${words}`} className="mt-4 overflow-hidden rounded-xl border border-line">
       <div className="grid grid-cols-2 gap-px border-b border-line bg-line sm:grid-cols-4">
         {STATUSES.map((status) => (
           <Link
             key={status}
             to="/w/$workspace/$environment/runs"
             params={params}
-            search={{ status, ...(data ? { from: data.from } : { since: '24h' }) }}
+            search={{ ...(data?.runs ?? range), status }}
             className="bg-page px-4 py-3 hover:bg-hover"
           >
             <span className="flex items-center gap-1.5 text-sm text-soft">
               <span aria-hidden className={`size-2 rounded-xs ${fillOf(status)}`} />
-              {statusWord(status)}, 24 h
+              {statusWord(status)}
             </span>
             <span className="tabular mt-0.5 block text-xl font-semibold">
               {data ? number(data.outcomes[status]) : error ? '–' : <Skeleton className="h-7 w-12" />}
             </span>
-            {data && <span className="tabular text-xs text-soft">{number(data.before[status])} the day before</span>}
+            {data && (
+              <span className="tabular text-xs text-soft">
+                {number(data.before[status])} {beforeText(range, OVERVIEW_SINCE)}
+              </span>
+            )}
           </Link>
         ))}
       </div>
-      <div className="px-4 py-2">
-        {data ? <Hours hours={data.hours} /> : error ? <Unread /> : <Skeleton className="h-24" />}
-      </div>
+      <div className="px-4 py-2">{data ? <Bars {...data} /> : error ? <Unread /> : <Skeleton className="h-24" />}</div>
     </section>
   )
 }
 
-function Hours({ hours }: { hours: readonly Hour[] }) {
-  const most = Math.max(...hours.map(({ outcomes }) => runsOf(outcomes)))
-  if (most === 0) return <Nothing>No run started in the last 24 hours.</Nothing>
+function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
+  const most = Math.max(...bars.map(({ outcomes }) => runsOf(outcomes)))
+  if (most === 0) return <Nothing>No run started in this time.</Nothing>
+  const title = `Runs per ${barMs === HOUR_MS ? 'hour' : barMs === DAY_MS ? 'day' : duration(barMs)}`
+  const labelled = Math.ceil(bars.length / LABELS)
+  const label = barMs < DAY_MS && bars.length * barMs <= DAY_MS ? hourOfDay : dayOfYear
   return (
     <>
       <div className="flex justify-between gap-3 text-sm text-soft">
-        <h2>Runs per hour</h2>
+        <h2>{title}</h2>
         <span className="tabular">at most {number(most)}</span>
       </div>
       {/* Two lines on a phone: a thumb needs the width. */}
-      <ol aria-label="Runs per hour" className="mt-1 grid grid-cols-12 gap-y-2 sm:grid-cols-24">
-        {hours.map((hour, index) => (
-          <li key={hour.from} className="min-w-0">
-            <Bar hour={hour} most={most} />
+      <ol aria-label={title} style={widths(bars.length)} className="bar-row mt-1 grid gap-y-2">
+        {bars.map((bar, index) => (
+          <li key={bar.from} className="min-w-0">
+            <Bar bar={bar} barMs={barMs} most={most} />
             <span className="tabular block h-4 text-xs whitespace-nowrap text-soft">
-              {index % LABELLED === 0 && hourOfDay(hour.from)}
+              {index % labelled === 0 && label(bar.from)}
             </span>
           </li>
         ))}
@@ -72,20 +83,24 @@ function Hours({ hours }: { hours: readonly Hour[] }) {
   )
 }
 
+/** For `.bar-row` in theme.css. */
+const widths = (bars: number) => ({ '--bars': bars, '--bars-of-phone': Math.ceil(bars / 2) }) as CSSProperties
+
 const BAR = 'flex h-16 flex-col-reverse border-b border-edge px-px'
 
-function Bar({ hour: { from, outcomes }, most }: { hour: Hour; most: number }) {
+function Bar({ bar: { from, outcomes }, barMs, most }: { bar: Part; barMs: number; most: number }) {
   const params = route.useParams()
   const runs = runsOf(outcomes)
   if (runs === 0) return <div className={BAR} />
   const parts = STACKED.filter((status) => outcomes[status] > 0)
   const words = parts.map((status) => `${number(outcomes[status])} ${statusWord(status).toLowerCase()}`).join(', ')
-  const label = `${hourOfDay(from)} to ${hourOfDay(from + HOUR_MS)}, ${counted(runs, 'run')}: ${words}`
+  const time = barMs === HOUR_MS ? hourOfDay : minuteOfDay
+  const label = `${time(from)} to ${time(from + barMs)}, ${counted(runs, 'run')}: ${words}`
   return (
     <Link
       to="/w/$workspace/$environment/runs"
       params={params}
-      search={{ from: new Date(from).toISOString(), to: new Date(from + HOUR_MS).toISOString() }}
+      search={{ from: new Date(from).toISOString(), to: new Date(from + barMs).toISOString() }}
       aria-label={label}
       title={label}
       className={`${BAR} hover:bg-hover`}

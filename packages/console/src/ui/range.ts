@@ -1,0 +1,97 @@
+/**
+ * The time that a page shows. Every page that has one reads it from its address in this form: a length before now, or from
+ * and to. Without either, the page has its own default.
+ */
+import { textOf } from './search.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+/** In hours. */
+export const PERIODS = { '1h': 1, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160, '365d': 8_760 } as const
+export type Since = keyof typeof PERIODS
+
+/** Either `since`, or at least one of `from` and `to`, as ISO 8601. */
+export interface Range {
+  since?: Since
+  from?: string
+  to?: string
+}
+
+const RANGE_NAMES = ['since', 'from', 'to'] as const
+/** Takes the range out of a search, with `changed`. */
+export const NO_RANGE = { since: '', from: '', to: '' } as const
+
+/** Anyone can write an address: what is no time is left out, and exact times count before a length. */
+export function readRange(search: object): Range {
+  const { since, from, to } = textOf({ ...search }, RANGE_NAMES)
+  const [start, end] = [isTime(from) ? from : undefined, isTime(to) ? to : undefined]
+  if (start !== undefined && end !== undefined && Date.parse(start) >= Date.parse(end)) return {}
+  if (start !== undefined || end !== undefined) {
+    return { ...(start !== undefined && { from: start }), ...(end !== undefined && { to: end }) }
+  }
+  return since !== undefined && Object.hasOwn(PERIODS, since) ? { since: since as Since } : {}
+}
+
+function isTime(text: string | undefined): text is string {
+  return text !== undefined && !Number.isNaN(Date.parse(text))
+}
+
+/** The range of a page: what its address has, else its default. */
+export function orDefault(range: Range, byDefault: Since): Range {
+  return isEmpty(range) ? { since: byDefault } : range
+}
+
+export function isEmpty({ since, from, to }: Range): boolean {
+  return since === undefined && from === undefined && to === undefined
+}
+
+/** The times of a range as the API takes them; nothing for an empty range. */
+export function timesOfRange({ since, from, to }: Range, now: number): { from?: string; to?: string } {
+  if (since !== undefined) return { from: new Date(now - PERIODS[since] * HOUR_MS).toISOString() }
+  return { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+}
+
+/** Usage has whole hours. Both ends are included; milliseconds. */
+export interface HourWindow {
+  from: number
+  to: number
+  /** An hour for up to a week, a day for a longer time. */
+  stepMs: number
+  /** Usage is read for a year at most: whether the range begins earlier. */
+  isCut: boolean
+}
+
+const LONGEST_MS = PERIODS['365d'] * HOUR_MS
+const hourOf = (time: number): number => Math.floor(time / HOUR_MS) * HOUR_MS
+
+export function hoursOf({ since, from, to }: Range, byDefault: Since, now: number): HourWindow {
+  const isExact = from !== undefined || to !== undefined
+  const end = hourOf(to === undefined ? now : Date.parse(to) - 1)
+  const longest = end + HOUR_MS - LONGEST_MS
+  const wanted = isExact
+    ? from === undefined
+      ? longest
+      : Math.min(hourOf(Date.parse(from)), end)
+    : end + HOUR_MS - PERIODS[since ?? byDefault] * HOUR_MS
+  const start = Math.max(wanted, longest)
+  const stepMs = end + HOUR_MS - start > 7 * DAY_MS ? DAY_MS : HOUR_MS
+  return { from: start, to: end, stepMs, isCut: wanted < longest || (isExact && from === undefined) }
+}
+
+/** A window as the API takes it. */
+export function hourTimes({ from, to }: HourWindow): { from: string; to: string } {
+  return { from: new Date(from).toISOString(), to: new Date(to).toISOString() }
+}
+
+/** The same time for a list of runs, whose times are exact: to is exclusive. A range that ends now has no end. */
+export function runsRange({ from, to }: HourWindow, { to: end }: Range): Range {
+  const start = new Date(from).toISOString()
+  return end === undefined ? { from: start } : { from: start, to: new Date(to + HOUR_MS).toISOString() }
+}
+
+/** As long a time before it. */
+export function hoursBefore(window: HourWindow): HourWindow {
+  const lengthMs = window.to + HOUR_MS - window.from
+  return { ...window, from: window.from - lengthMs, to: window.from - HOUR_MS }
+}
