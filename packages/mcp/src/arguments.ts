@@ -1,20 +1,27 @@
 /** Checks the arguments of a tool, with faults that a model can correct: known names, allowed values. */
-import { fromJsonSchema, type JsonSchemaType } from '@modelcontextprotocol/server'
+import { fromJsonSchema, type JsonSchemaType, type StandardSchemaWithJSON } from '@modelcontextprotocol/server'
 
+type Checks<Given> = StandardSchemaWithJSON<Given, Given>['~standard']
 type Properties = Readonly<Record<string, { readonly enum?: readonly unknown[] }>>
 
 /** The schema of a tool's arguments: an object with these properties and no others. */
-export function argumentsOf<Given>(properties: object, required: readonly string[]) {
+export function argumentsOf<Given>(
+  properties: object,
+  required: readonly string[],
+): StandardSchemaWithJSON<Given, Given> {
   const schema = { type: 'object', properties, required, additionalProperties: false }
   // Without the schema library's own marks, which are not JSON Schema.
   const plain = JSON.parse(JSON.stringify(schema)) as JsonSchemaType & { properties: Properties }
-  const standard = fromJsonSchema<Given>(plain)
-  const checks = standard['~standard']
-  const validate: typeof checks.validate = (given, options) => {
+  let checks: Checks<Given> | null = null
+  const validate: Checks<Given>['validate'] = (given, options) => {
     const message = faultOf(given, plain.properties, required)
-    return message === null ? checks.validate(given, options) : { issues: [{ message }] }
+    if (message !== null) return { issues: [{ message }] }
+    // Compiled by the first call: those of all tools would stop a server's loop for 60 ms.
+    checks ??= fromJsonSchema<Given>(plain)['~standard']
+    return checks.validate(given, options)
   }
-  return { ...standard, '~standard': { ...checks, validate } }
+  const jsonSchema = { input: () => plain, output: () => plain }
+  return { '~standard': { version: 1, vendor: 'tacho', jsonSchema, validate } }
 }
 
 function faultOf(given: unknown, properties: Properties, required: readonly string[]): string | null {

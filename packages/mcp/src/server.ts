@@ -34,7 +34,7 @@ const PLACES = {
   workspaceId: 'Workspace id of list_environments; can be left out if there is only one',
 } as const
 
-// Compiled once: over HTTP, each message gets a server of its own.
+// Made once: over HTTP, each message gets a server of its own.
 const NOTHING = argumentsOf<object>({}, [])
 const CONDITION = argumentsOf<{ condition: string }>(
   { condition: { type: 'string', minLength: 1, description: 'The condition' } },

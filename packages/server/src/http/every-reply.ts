@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
-import { holderOf } from './holder.ts'
 import { refuse, replyError, REPLY_HEADERS } from './reply-error.ts'
 import { closeIfUnread } from './unread-bodies.ts'
 
-export function everyReplyHooks(app: FastifyInstance, { draining, replies }: Pick<Deps, 'draining' | 'replies'>): void {
+export function everyReplyHooks(app: FastifyInstance, { draining }: Pick<Deps, 'draining'>): void {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id).headers(REPLY_HEADERS)
     const { hosts, authorizations } = countOnce(request.raw.rawHeaders)
@@ -19,11 +18,9 @@ export function everyReplyHooks(app: FastifyInstance, { draining, replies }: Pic
   })
 
   // Makes clients reconnect to another node.
-  app.addHook('onSend', (request, reply, payload, done) => {
+  app.addHook('onSend', (request, reply, _payload, done) => {
     if (draining()) void reply.header('connection', 'close')
     closeIfUnread(request.raw, reply.raw)
-    // An error reply would be one more that nobody reads.
-    if (!replies.hasRoom(() => holderOf(request), reply, payload)) request.raw.destroy()
     done()
   })
 }

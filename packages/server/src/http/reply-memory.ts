@@ -5,7 +5,6 @@
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Holder } from './holder.ts'
-import { isQueued } from './pipelines.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'
 import { Shares } from './shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
@@ -28,10 +27,8 @@ const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
 /** One workspace gets one part of this many, and always room for two pages. */
 const WORKSPACES = 4
-/** A smaller reply counts only if it waits behind another of its connection; otherwise the connection bounds it. */
+/** Smaller replies are bounded by the number of connections: each has one (pipelines.ts). */
 const UNCOUNTED_BYTES = 16_384
-/** Request, headers and objects of a waiting reply, beside its text. */
-const REPLY_BYTES = 8_192
 
 export class ReplyMemory {
   readonly maxBytes: number
@@ -64,17 +61,6 @@ export class ReplyMemory {
     if (!this.#memory.fits(holder, bytes)) return overloaded()
     this.#count(holder, reply, bytes)
     return null
-  }
-
-  /** Counts replies that wait behind another of their connection. */
-  hasRoom(holderOf: () => Holder, reply: FastifyReply, payload: unknown): boolean {
-    if (!isQueued(reply.raw)) return true
-    const length = typeof payload === 'string' ? payload.length : 0
-    const bytes = REPLY_BYTES + (length <= UNCOUNTED_BYTES ? length : 0)
-    const holder = holderOf()
-    if (!this.#memory.fits(holder, bytes)) return false
-    this.#count(holder, reply, bytes)
-    return true
   }
 
   /** Null: wait for other pages that are being built. */

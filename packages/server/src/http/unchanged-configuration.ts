@@ -9,7 +9,6 @@ import type { FastifyInstance } from 'fastify'
 import { missingScopes } from './api-key.ts'
 import type { Deps } from './deps.ts'
 import { matchesTag } from './etag.ts'
-import { isQueued } from './pipelines.ts'
 import { REPLY_HEADERS } from './reply-error.ts'
 import { CONFIGURATION_CACHING } from './runtime-config.ts'
 
@@ -36,8 +35,6 @@ export function answerUnchangedFirst(app: FastifyInstance, deps: Needs): void {
 function answerUnchanged(request: IncomingMessage, response: ServerResponse, deps: Needs): boolean {
   const startedAt = performance.now()
   if (request.method !== METHOD || request.httpVersion !== '1.1' || deps.draining()) return false
-  // The framework's hooks count answers that wait for others.
-  if (isQueued(response)) return false
   const given = plainHeaders(request.rawHeaders)
   if (given === null) return false
   const key = deps.keys.findRemembered(given.apiKey, deps.now())

@@ -9,7 +9,6 @@ import { fastify, type FastifyInstance } from 'fastify'
 import { consoleRoutes, hasConsole, isNavigation, sendConsolePage } from '../../src/http/console.ts'
 import { everyReplyHooks } from '../../src/http/every-reply.ts'
 import { errorHandlers } from '../../src/http/reply-error.ts'
-import { ReplyMemory } from '../../src/http/reply-memory.ts'
 
 const dist = mkdtempSync(path.join(os.tmpdir(), 'tacho-console-'))
 const SCRIPT = 'console.log(1)'
@@ -21,7 +20,7 @@ before(async () => {
   writeFileSync(path.join(dist, 'assets/index-1.js.gz'), gzipSync(SCRIPT))
   writeFileSync(path.join(dist, 'index.html'), '<!doctype html><title>Tacho</title>')
   app = fastify()
-  everyReplyHooks(app, { draining: () => false, replies: new ReplyMemory(16 * 1_048_576) })
+  everyReplyHooks(app, { draining: () => false })
   errorHandlers(app, (request, reply) => (isNavigation(request) ? sendConsolePage(reply, dist) : null))
   consoleRoutes(app, dist)
   app.get('/healthz', () => ({ status: 'ok' }))
