@@ -63,9 +63,9 @@ export function causeLines({ causes }: Pick<Failure, 'causes'>): string[] {
   return causes.map((cause) => `because ${failureLine(cause, null)}`)
 }
 
-/** Of a run that the stalled rule closed. */
+/** Why a run ended that the stalled rule closed. */
 export const WENT_SILENT = 'its process went silent'
-/** Below it, the cause is unknown. */
+/** Shown below `WENT_SILENT`: the exact cause is unknown. */
 export const SILENT_CAUSES = 'It was killed, ran out of memory or lost its connection.'
 
 type Payload = Readonly<Record<string, unknown>>

@@ -24,7 +24,7 @@ export function nullableTime(description: string): TUnsafe<string | null> {
   return Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 }
 
-/** Of what names its author. An import states authors, so what it brought is marked. */
+/** For records that name their author: an import states authors, so imported records are marked. */
 export const importedAt = nullableTime('When an import brought it; null: it was done in this installation')
 
 /** An optional text in a request; null means the same as absent. */

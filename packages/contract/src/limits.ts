@@ -84,7 +84,7 @@ export const LIMITS = {
   modelChars: 255,
   /** Largest price of a million tokens. */
   pricePerMillion: 1_000_000,
-  /** Prices of a workspace. */
+  /** Most prices of a workspace. */
   prices: 1_000,
   unpricedModels: 50,
   /** Alerts and budgets of an environment. */
@@ -197,7 +197,7 @@ export const LIMITS = {
   searchesAtOnce: 2,
   /** Sums of scores that a process reads at the same time, one for each workspace. */
   scoreSumsAtOnce: 2,
-  /** Of each of these, requests of one workspace that wait for their turn in a process, half of them of one token or person. */
+  /** For each of these: requests of one workspace that wait in a process, half of them of one token or person. */
   turnsWaiting: 200,
   searchQueryChars: 1_000,
   /** Words in one query, including words of phrases and fields. */

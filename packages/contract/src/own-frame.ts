@@ -61,7 +61,7 @@ function v8Frame(line: string): StackFrame | null {
   return { path, name: open === -1 ? '' : functionName(said.slice(0, open)) }
 }
 
-/** A place without its line and column; null: it is none. */
+/** Removes line and column from a place. Null if the text has none. */
 function withoutNumbers(place: string): string | null {
   const column = place.lastIndexOf(':')
   const line = place.lastIndexOf(':', column - 1)

@@ -9,7 +9,7 @@ export function scoreText(value: Score['value']): string {
   return typeof value === 'boolean' ? (value ? 'yes' : 'no') : typeof value === 'number' ? short(value) : value
 }
 
-/** Of a run: the mean of several, or the latest category. */
+/** The score of a run: the mean of several, or the latest category. */
 export function runScoreText({
   kind,
   mean,
@@ -21,7 +21,7 @@ export function runScoreText({
   return count === 1 || mean === 0 || mean === 1 ? scoreText(mean >= 0.5) : `${Math.round(mean * 100)} % yes`
 }
 
-/** What was typed: a number, yes or no, or a category. */
+/** Parses typed text as a number, yes or no, or a category. */
 export function typedScore(text: string): Score['value'] {
   const typed = text.trim()
   if (/^(yes|true|good)$/i.test(typed)) return true

@@ -12,7 +12,7 @@ export interface DiffLine {
 export interface ToldCommand {
   is: 'command'
   command: string
-  /** Of both streams. Null: not known, or empty. */
+  /** stdout and stderr together. Null: unknown or empty. */
   output: string | null
 }
 
@@ -29,7 +29,7 @@ export interface ToldEdit {
 /** Lines around a change that did not change. */
 const CONTEXT = 3
 
-/** Null: it is neither. */
+/** Null: neither a command nor an edit. */
 export function toldCall({ input, output, error }: Json): ToldCommand | ToldEdit | null {
   if (typeof input === 'string') return PATCH.test(input) ? editOfPatch(input) : null
   if (!isObject(input)) return null
@@ -57,7 +57,7 @@ export function callInShort(payload: Json, chars: number): string {
   return inShort(said ?? input, chars)
 }
 
-/** What came of it, in one line. Empty: it says nothing more than the call. */
+/** The result of a call, in one line. Empty: it says no more than the call. */
 export function outputInShort(payload: Json, chars: number): string {
   const { input, output } = payload
   const told = toldCall(payload)

@@ -1,7 +1,7 @@
 /** Words and patterns of fields, without the schema library, so that commands start quickly. */
 import { LIMITS } from './limits.ts'
 
-/** What of a run arrived. */
+/** Whether all events of a run arrived. */
 export const COMPLETENESS_STATES = ['COMPLETE', 'GAPS', 'OPEN', 'UNKNOWN'] as const
 
 /** Final statuses of a run. */

@@ -26,7 +26,6 @@ export class Timestamp {
   }
 }
 
-/** A duration, in nanoseconds. */
 export class Duration {
   readonly nanos: bigint
   private constructor(nanos: bigint) {

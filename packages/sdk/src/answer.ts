@@ -4,7 +4,7 @@ import type { HttpResult, Reply } from './http.ts'
 export interface Judged {
   readonly kind: 'judged'
   readonly retry: ReadonlySet<string>
-  /** Why, by id. */
+  /** Reasons by event id. */
   readonly rejected: ReadonlyMap<string, string>
 }
 
@@ -46,7 +46,7 @@ function retry({ header }: { header: (name: string) => string | null }, why: str
   return { kind: 'retry', retryAfter: header('retry-after'), why }
 }
 
-/** The usual answer costs no look-up of any id. */
+/** The usual verdict, shared, so that no id is looked up. */
 export const ACCEPTED = { kind: 'judged', retry: new Set(), rejected: new Map() } as const satisfies Judged
 
 export function judgedBy(json: unknown, eventIds: readonly string[]): Judged | undefined {

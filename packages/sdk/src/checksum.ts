@@ -3,7 +3,7 @@
 import { CARD_RUN, IBAN_RUN } from './number-runs.ts'
 
 export interface NumberForm {
-  /** May contain a number of this form. */
+  /** Matches text that may contain a number of this form. */
   readonly run: RegExp
   /** How the first group of a number begins. */
   readonly start: RegExp

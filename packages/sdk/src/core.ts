@@ -1,4 +1,4 @@
-/** Holds no key; `request` does. */
+/** What all parts of the SDK share. Only `request` holds the API key. */
 import { host as hostProcess } from '#process'
 import type * as Delivery from './delivery.ts'
 import { createContext, outside, type CurrentContext, type RunScope, type Span } from './context.ts'
@@ -188,7 +188,7 @@ export function createCore(given: TachoOptions, runtime: Runtime): Core {
     return record(scope, { type: 'SCORE', label: name as string, payload: said.payload, eventId })
   }
 
-  /** Where no process ends, events wait until this is loaded. */
+  /** In browsers and edge workers, events wait until masking is loaded. */
   async function prepare(): Promise<void> {
     sender.hold()
     try {

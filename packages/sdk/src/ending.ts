@@ -10,7 +10,7 @@ type Work = Record<string, unknown>
 
 // oxlint-disable-next-line unicorn/no-thenable
 const THEN = 'then'
-/** Of any realm. Other methods may begin lazy work: OpenAI's promises read the answer when they are awaited. */
+/** Native `then` of any realm. Another `then` may begin lazy work: OpenAI's promises read the answer when awaited. */
 const NATIVE_THEN = /^function then\(\) \{\s*\[native code\]/
 
 /** Returns or throws what `act` does. Calls `end` once: when the work ends. */

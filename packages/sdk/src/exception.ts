@@ -1,4 +1,4 @@
-/** Each part is bounded. */
+/** Describes a thrown value for a payload. Each part has a bounded length. */
 import { errorText, readSafely } from './json.ts'
 import { shortenedAtWord } from './text.ts'
 

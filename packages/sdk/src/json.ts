@@ -9,7 +9,7 @@ export interface JsonText {
   readonly isCut: boolean
 }
 
-/** For values that JSON.stringify must not read. */
+/** Most values copied, if JSON.stringify must not read the original. */
 const COPIED_VALUES = 131_072
 /** Characters and values of a payload that are read: eight times what the interface accepts. */
 const READ_MAX = 2_097_152
@@ -190,7 +190,7 @@ export function fieldsOf(source: unknown): [string, unknown][] {
     .map((key) => [key, fields[key]])
 }
 
-/** Later fields win. */
+/** Later sources win. */
 export function joined(...sources: readonly unknown[]): Record<string, unknown> {
   return Object.fromEntries(sources.flatMap(fieldsOf))
 }

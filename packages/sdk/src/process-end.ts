@@ -10,7 +10,7 @@
 import type { Failure } from './ending.ts'
 
 export interface Ending {
-  /** Within a bound. */
+  /** Ends within a bounded time. */
   flush(): Promise<unknown>
   hasQueued(): boolean
   readonly flushOnSignals: boolean

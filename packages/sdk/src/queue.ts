@@ -115,7 +115,7 @@ export class Queue {
     return this.#drafts.size > 0
   }
 
-  /** The next batch is written. */
+  /** All events of the next batch are written. */
   get isReady(): boolean {
     return this.#drafts.size === 0 || this.length - this.#drafts.size >= this.#bounds.maxBatch
   }
@@ -130,7 +130,7 @@ export class Queue {
     return this.#bound()
   }
 
-  /** Returns its bytes. */
+  /** Returns the bytes of the written event. */
   #write(event: QueuedItem): number {
     this.#bytes -= event.bytes
     void event.written

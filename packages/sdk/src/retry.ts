@@ -7,7 +7,7 @@ const RETRY_AFTER_MAX_MS = 300_000
 /** Added to Retry-After, so that clients do not all return at once. */
 const RETRY_AFTER_SPREAD_MS = 500
 
-/** For a refused key. */
+/** Wait after the service refused the key. */
 export const REFUSED_MS = 300_000
 
 /** Full jitter: from 0 to the doubled bound. `failures` counts consecutive failures from 1. */

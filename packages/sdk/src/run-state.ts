@@ -108,7 +108,7 @@ export function nextNumber({ numbers }: RunState, slot: string): number {
   return number
 }
 
-/** While this call waits. */
+/** Reserves the number while this call waits for an approval. */
 export function takeNumber(state: RunState, slot: string, number: number): void {
   numbersOf(state, slot).waiting.add(number)
 }

@@ -1,4 +1,4 @@
-/** Counted as events are recorded. */
+/** What a run used so far, for policies and budgets. Counted when events are recorded. */
 import type { RunScope } from './context.ts'
 import type { Draft } from './event.ts'
 import type { RunState } from './run-state.ts'

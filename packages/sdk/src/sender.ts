@@ -33,7 +33,7 @@ export interface SenderSettings extends Bounds {
   readonly baseUrl: string
   readonly flushIntervalMs: number
   readonly requestTimeoutMs: number
-  /** In messages. */
+  /** What it delivers, for messages: `events` or `issue records`. */
   readonly noun: string
 }
 

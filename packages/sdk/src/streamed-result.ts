@@ -91,7 +91,7 @@ function observedStream(stream: WebStream, within: Within, end: End): unknown {
   return new (globalThis as unknown as Globals).ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** Of the same class, if its constructor is like that of Response. */
+/** Keeps the class of the response if its constructor takes what that of Response takes. */
 function observedResponse(response: WebResponse, within: Within, end: End): unknown {
   const body = observedStream(response.body, within, end)
   if (body === undefined) return undefined

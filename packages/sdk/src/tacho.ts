@@ -23,7 +23,7 @@ import type { FlushResult } from './sender.ts'
 const OPEN_RUNS_MAX = 10_000
 
 type ServerlessOptions = RunOptions & { waitUntil?: ((promise: Promise<unknown>) => void) | undefined }
-/** Of `run`: the options may be left out. */
+/** Arguments of `run`: the options are optional. */
 type Given<Options, T> = [act: (run: Run) => T] | [options: Options, act: (run: Run) => T]
 
 function optionsAndAct<Options extends object, T>([first, act]: Given<Options, T>) {

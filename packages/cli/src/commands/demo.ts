@@ -104,7 +104,7 @@ function show(items: { runId: string; about: string; events: number }[], name: s
   printLine('Remove it again: `tacho demo --remove`.')
 }
 
-/** Until Ctrl-C. */
+/** Runs until Ctrl-C. */
 async function live(stage: Omit<Stage, 'recorder'>, asJson: boolean): Promise<void> {
   const leaving = new AbortController()
   process.once('SIGINT', () => leaving.abort())

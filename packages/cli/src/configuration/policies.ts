@@ -116,7 +116,6 @@ export async function diffPolicy(
   for (const line of diffLines(found)) printLine(line)
 }
 
-/** Formats a version. */
 export function readVersion(
   client: OperatorClient,
   params: { workspaceId: string; policyId: string },

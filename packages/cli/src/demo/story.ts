@@ -10,13 +10,11 @@ export interface Agent {
 
 export interface DemoRun {
   runId: string
-  /** What it shows. */
   about: string
   events: EventInput[]
 }
 
 export interface Story {
-  /** The system prompt. */
   system(text: string): void
   user(text: string): void
   /** A model call that returns text, calls a tool, or both. Returns its span id, for child events. */

@@ -5,7 +5,7 @@ import { widthOf } from './cut.ts'
 /** The heading of the flags that most commands share. They come after a command's own. */
 export const COMMON_OPTIONS = 'Common options:'
 
-/** Settings of commander. */
+/** For commander's `configureHelp`. */
 export const HELP_SETTINGS = {
   /** Explanations wrap in a narrow column too. */
   minWidthToWrap: 20,

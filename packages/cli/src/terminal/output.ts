@@ -43,7 +43,7 @@ export function printEmpty(text: EmptyText): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** On stderr, too. */
+/** On stderr, like `printEmpty`. */
 export function printMore(hasMore: boolean): void {
   if (hasMore) process.stderr.write('There are more: use -n or --all.\n')
 }

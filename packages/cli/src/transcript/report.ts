@@ -70,7 +70,6 @@ export function spokenRefusals(refused: readonly RefusedEvent[]): string[] {
   })
 }
 
-/** Formats the summary. */
 export function spokenReport(report: ImportReport, runPrefix: string): string[] {
   const { runs, events, acceptedEvents, rejectedEvents, repeatedLines, problemLines, generatedTimes } = report
   const found = `${counted(runs, 'run')} with ${counted(events, 'event')}`

@@ -28,7 +28,7 @@ export function usageSummer() {
       addTo(sum, hour)
       sums.set(key, sum)
     },
-    /** In their order. */
+    /** Sorted by key. */
     sums(): UsageSum[] {
       return [...sums.values()].sort((one, other) => (one.key < other.key ? -1 : 1))
     },

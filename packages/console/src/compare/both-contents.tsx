@@ -13,7 +13,7 @@ const route = getRouteApi('/w/$workspace/$environment/compare')
 
 interface Props {
   pair: Pair
-  /** Their runs. */
+  /** Ids of the two runs. */
   a: string
   b: string
 }

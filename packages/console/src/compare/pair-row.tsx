@@ -8,7 +8,7 @@ import type { Word } from './words.ts'
 
 interface Props {
   pair: Pair
-  /** Their runs. */
+  /** Ids of the two runs. */
   a: string
   b: string
   /** What differs, in words. */

@@ -105,7 +105,7 @@ function share({ runs }: PromptResult, count: number): string {
   return runs === 0 ? '' : `${number(count)} (${percent(count, runs)})`
 }
 
-/** The mean. */
+/** Mean cost of a run. */
 function costsOfRun(result: PromptResult): Costs {
   const { recorded, estimated, ...rest } = costsOf(result)
   return { ...rest, recorded: recorded / result.runs, estimated: estimated === null ? null : estimated / result.runs }

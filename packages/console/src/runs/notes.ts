@@ -21,7 +21,7 @@ export interface OfRun {
 }
 
 export interface NotesOf extends OfRun {
-  /** Problems come first. */
+  /** Notes load only after the problems of the run. */
   areProblemsRead: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Outcomes of runs in charts: one order, one colour each, everywhere. */
+/** Outcomes of runs in charts: one order, one colour each. run-status.tsx has the colours of chips. */
 import type { RunStatus } from '@tacho/contract/run.ts'
 
 /** From the bottom up: failed runs stand on the line, where their heights can be compared. */

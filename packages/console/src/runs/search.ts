@@ -38,7 +38,7 @@ export interface RunsSearch extends Range {
   scoreOrder?: 'lowest' | 'highest'
   order?: RunSort
   unscored?: string
-  /** Of 100 runs. */
+  /** In percent of the runs. */
   share?: number
   /** Names, divided by commas. */
   columns?: string

@@ -5,7 +5,7 @@ import type { Step } from './run-queries.ts'
 export interface Branch {
   step: Step
   depth: number
-  /** Steps below it. */
+  /** Number of steps below it. */
   below: number
   /** Until all of them ended. */
   to: number

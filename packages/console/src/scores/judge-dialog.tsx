@@ -9,7 +9,7 @@ import { lastName, rememberName, scoreNamesQuery, useJudging } from './queries.t
 interface Props {
   environmentId: string
   runId: string
-  /** The selected step. */
+  /** The selected step; null: only the run can be judged. */
   step: { eventId: string; label: string } | null
   onClose: () => void
 }

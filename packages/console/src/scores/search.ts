@@ -3,7 +3,7 @@ import { readRunsSearch, type RunsSearch } from '../runs/search.ts'
 import { textOf } from '../ui/search.ts'
 
 export interface JudgeSearch extends Omit<RunsSearch, 'columns' | 'unscored' | 'scoreOrder'> {
-  /** What is judged. */
+  /** Name of the score that is given. */
   name?: string
 }
 

@@ -3,7 +3,7 @@ import type { Key, ReactNode } from 'react'
 export interface Column<Item> {
   head: string
   cell: (item: Item) => ReactNode
-  /** For numbers. */
+  /** Aligns to the right, for numbers. */
   right?: boolean
   /** Left out on a phone. */
   wide?: boolean

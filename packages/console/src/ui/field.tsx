@@ -7,7 +7,6 @@ interface Props extends InputHTMLAttributes<HTMLInputElement> {
   fault?: string | null
 }
 
-/** A labelled input. */
 export function Field({ label, hint, fault = null, className = '', ...rest }: Props) {
   const id = useId()
   const note = fault ?? hint

@@ -11,7 +11,6 @@ const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
 
 const ERASURES = '/environments/{environmentId}/erasures'
 
-/** Erasure on request. */
 export const erasureRoutes = {
   createErasure: {
     ...common,

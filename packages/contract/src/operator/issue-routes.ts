@@ -36,7 +36,6 @@ const ISSUES = '/environments/{environmentId}/issues'
 const ISSUE = `${ISSUES}/{issueId}` as const
 const RECORDS = '/environments/{environmentId}/issue-records'
 
-/** Issues and their records. */
 export const issueRoutes = {
   listIssues: {
     ...read,

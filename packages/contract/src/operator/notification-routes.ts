@@ -14,7 +14,7 @@ import {
 const own = { tag: 'Notifications', scopes: [], access: 'signed-in', status: 200 } as const
 const write = { method: 'POST', bodyBytes: LIMITS.operatorBodyBytes } as const
 
-/** Of a person: tokens have no browsers. */
+/** For people only: tokens have no browsers. */
 export const notificationRoutes = {
   readNotificationSettings: {
     ...own,

@@ -12,7 +12,7 @@ export interface PushedNotification {
   event: NotificationEvent
   workspaceId: string
   environmentId: string
-  /** The approval, alert or issue. */
+  /** Id of the approval, alert or issue. */
   id: string
 }
 

@@ -27,7 +27,6 @@ const write = {
   bodyBytes: LIMITS.operatorBodyBytes,
 } as const
 
-/** Policies and their versions. */
 export const policyRoutes = {
   listPolicies: {
     ...read,

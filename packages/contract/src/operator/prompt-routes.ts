@@ -30,7 +30,6 @@ const write = {
   bodyBytes: LIMITS.promptBodyBytes,
 } as const
 
-/** Prompts and their versions. */
 export const promptRoutes = {
   listPrompts: {
     ...read,

@@ -22,7 +22,6 @@ const OF_ENVIRONMENT = '/environments/{environmentId}/retention'
 const OF_WORKSPACE = '/workspaces/{workspaceId}/retention'
 const RUN = '/environments/{environmentId}/runs/{runId}'
 
-/** How long things are kept. */
 export const retentionRoutes = {
   readRetention: {
     ...read,

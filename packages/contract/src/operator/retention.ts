@@ -25,7 +25,6 @@ const settings = {
   }),
 }
 
-/** How long things are kept. */
 export const RetentionSettings = Type.Object(settings, {
   $id: 'RetentionSettings',
   description: 'How long things are kept. Pinned runs are always kept whole',

@@ -125,13 +125,13 @@ const GIT = [['.git/config', /^\s*(fsmonitor)\s*=\s*(?!true\b|false\b)\S|^\s*(\[
 const FILE_BYTES_MAX = 1_048_576
 const FILES_MAX = 200
 const FOLDERS_MAX = 20
-/** Named in one report. */
+/** Most names in one report. */
 const NAMED_MAX = 50
-/** Of a list that a person was told of. */
+/** How long a reported list is remembered. */
 const KEPT_MS = 365 * 24 * 3_600_000
 const KEPT_MAX = 1_000
 
-/** What stands there, in words; sorted, each once. */
+/** Describes what the repository starts. Sorted, without duplicates. */
 export function startedByRepository(looked: Looked): string[] {
   const { agent, cwd, isOurs } = looked
   const { settings = [], texts = [], instructions = [], modules = [] } = FORMS[agent]
@@ -202,7 +202,7 @@ function startedIn({ agent, ignored, isOurs }: Looked, text: string, names: read
   return names
     .filter((name) => !ignored.has(name))
     .flatMap((name) => {
-      // With comments, for example.
+      // The file does not parse, for example because it has comments.
       if (!settings) return text.includes(`"${name.split('.').at(-1)}"`) ? [name] : []
       const value = name.split('.').reduce<unknown>((outer, key) => objectOf(outer)?.[key], settings)
       if (value === undefined || value === null || value === false) return []

@@ -1,4 +1,4 @@
-/** Checked before use. */
+/** The configuration as the service sends it, checked before use. */
 import { sha256 } from '../sha256.ts'
 
 /** The deployed version of a prompt. */

@@ -26,7 +26,7 @@ export interface ApprovalRequest {
   readonly policyId: string | undefined
   readonly toolName: string
   readonly inputHash: string
-  /** Masked. */
+  /** Already masked. */
   readonly reason: string | undefined
   readonly timeoutMs: number
 }
@@ -36,7 +36,7 @@ export type ApprovalOutcome =
   | { readonly outcome: 'pending'; readonly approvalId: string; readonly expiresAt: string | null }
   | {
       readonly outcome: 'rejected' | 'expired' | 'timeout' | 'unavailable' | 'aborted'
-      /** The request belongs to an earlier call: it was over before this one asked. */
+      /** An earlier call made this request, and it ended before the present call asked. */
       readonly isOld?: boolean
       /** Null when none was created. */
       readonly approvalId: string | null
@@ -54,7 +54,7 @@ export type Claim = 'claimed' | 'used' | 'unavailable'
 const WAIT_SECONDS_MAX = 30
 const POLL_INTERVAL_MS = 1_000
 const POLL_SPREAD_MS = 500
-/** Added to the requested wait. */
+/** Timeout of a request, beyond the wait that it asks for. */
 const ANSWER_MS = 10_000
 /** An id becomes part of a path: `..` would name another one. */
 const ID = /^\w[\w-]{0,254}$/

@@ -26,7 +26,7 @@ export interface TakenCall {
   readonly annotations: Readonly<Record<string, unknown>> | undefined
   readonly rules: GuardRules
   readonly signal: StopSignal | undefined
-  /** Where the tool could get another input than was taken. */
+  /** Set if the tool could get another input than the one that was judged. */
   readonly readAgain?: (() => unknown) | undefined
   readonly key: string | undefined
   /** To call it again after a hand-over. */

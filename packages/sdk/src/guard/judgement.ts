@@ -67,7 +67,7 @@ export class Judge {
     this.#parts = parts
   }
 
-  /** Once per call. */
+  /** Call it once for each call: it counts repeats. */
   observe({ scope, toolName, inputHash }: JudgedCall): Detection | null {
     return inputHash === null ? null : (this.#watch(scope).loop?.observe(toolName, inputHash) ?? null)
   }

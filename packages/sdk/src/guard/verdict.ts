@@ -1,4 +1,4 @@
-/** Pure. */
+/** Combines policies, detectors and the state of the configuration into one decision about a call. Pure. */
 import type { Action, Decision } from '../policies.ts'
 import type { Detection } from './detectors.ts'
 

@@ -51,7 +51,7 @@ export class AgentMessages {
     this.#tools = tools
   }
 
-  /** To the main agent. */
+  /** Records a prompt to the main agent. */
   prompt(content: unknown): void {
     const messages = messagesOf([{ role: 'user', content }])
     this.#say(this.#conversation(null), messages)

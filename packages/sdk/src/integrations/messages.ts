@@ -30,7 +30,7 @@ export function withSystem(system: unknown, messages: Message[]): Message[] {
     : [...messageOf({ role: 'system', content: system }), ...messages]
 }
 
-/** One message. */
+/** Joins the parts of an answer into one message. */
 export function answerOf(parts: unknown, role = 'assistant'): Message | undefined {
   const [first, ...more] = messageOf({ role, content: parts })
   return more.length === 0 ? first : { role, content: [first, ...more] }

@@ -1,4 +1,4 @@
-/** storage/sql/approvals/approvals.ts shows the states. */
+/** For the states of an approval, see storage/sql/approvals/approvals.ts. */
 import { NewApproval, type Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -50,7 +50,7 @@ export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): bool
 
 const EXPIRED_AT_ONCE = 200
 
-/** At most `mostRounds` times 200. `onExpired` runs after each round. */
+/** `onExpired` runs after each round that expired an approval. */
 export async function expireOverdue(
   storage: Pick<Storage, 'expireApprovals'>,
   environmentId: string,

@@ -54,7 +54,7 @@ export async function advanceErasure(
   }
 }
 
-/** If it ends early, the last runs come again. */
+/** If `isOver` stops it, the next call examines the remaining runs again. */
 async function* slicesOf(
   storage: ErasingStore,
   environmentId: string,
@@ -99,7 +99,7 @@ async function examine(
     const { rows, more } = await storage.listEvents(environmentId, run.id, { ...PAGE, after })
     for (const { time, eventType, payload, payloadBytes, payloadDamaged } of rows) {
       counted.events++
-      // Its model, tool or version is lost, so its usage stays.
+      // The payload is lost, and with it the model, tool or version. So the usage cannot be subtracted.
       const isLost = payloadBytes === 0 || payloadDamaged === true
       if (isLost && eventType === 'LLM_CALL') continue
       const isCall = eventType === 'LLM_CALL' || eventType === 'TOOL_CALL'

@@ -1,4 +1,4 @@
-/** Each event separately: "per-event evaluation" in the interface. */
+/** Checks each event separately: a bad event never fails its batch. */
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -40,7 +40,7 @@ export type Judgement =
   | { ok: true; batch: JudgedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
-/** Only the envelope can fail as a whole. Source: interface, POST /events/batch. */
+/** The batch fails as a whole only if it is invalid JSON, no array, or has a wrong number of events. */
 export function judgeBatch(text: string, context: JudgeContext): Judgement {
   let items: unknown
   try {
@@ -64,7 +64,7 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
   return { ok: true, batch: judgeItems(items, payloadAt, context) }
 }
 
-/** `levels` of objects and arrays. */
+/** `levels`: nesting of objects and arrays. */
 export interface PayloadText {
   json: string
   levels: number

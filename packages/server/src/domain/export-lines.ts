@@ -27,7 +27,7 @@ export interface ExportPlace {
   left?: number
 }
 
-/** Up to a line. */
+/** Totals of an export up to one of its lines. */
 export interface ExportState {
   lines: number
   counts: Record<string, number>

@@ -10,7 +10,7 @@ import { messageTemplate, VARIABLE } from './message-template.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'
-/** Hash characters: few places of one environment can be equal. */
+/** Hash characters: enough that two places of one environment hardly ever collide. */
 const FAMILY_CHARS = 16
 const FACT_CHARS = 200
 const TITLE_CHARS = 200

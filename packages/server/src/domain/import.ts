@@ -1,4 +1,4 @@
-/** Pure. */
+/** Turns the lines of an export into checked rows and events. Pure. */
 import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ExportedRow } from '../storage/exports.ts'

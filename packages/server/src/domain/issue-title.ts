@@ -1,11 +1,11 @@
-/** People must understand it without the code. */
+/** Titles of reported issues. People must understand them without the code. */
 import type { RecordInReview } from '../storage/issue-records.ts'
 
 const TITLE_CHARS = 200
 
 type Reported = Pick<RecordInReview, 'detectionType' | 'policyId' | 'payload'>
 
-/** As the first detection was sent: the facts are in lower case. */
+/** Made from the payload of the first detection, because the facts are in lower case. */
 export function issueTitle({ detectionType, policyId, payload }: Reported): string {
   const { toolName, tools, reasonCode, model } = JSON.parse(payload) as Record<string, unknown>
   const reason = said(typeof reasonCode === 'number' ? String(reasonCode) : reasonCode)

@@ -19,7 +19,7 @@ export function groupingOf(record: Pick<RecordInReview, 'detectionType' | 'polic
   return { facts, fingerprint: `${VERSION}:${hash('sha256', canonicalFacts(facts))}` }
 }
 
-/** Source: interface, "Grouping". */
+/** docs/issues.md lists these facts. No other field affects grouping. */
 function factsOf(detectionType: string, policyId: string | null, payload: Record<string, unknown>): Facts {
   const facts = {
     detectionType: fact(detectionType),

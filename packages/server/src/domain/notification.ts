@@ -154,7 +154,7 @@ function eventNow(event: NotificationEvent, { isCurrent, data }: NoticeRow): str
 export function endpointFault(endpoint: string): string | null {
   const url = URL.parse(endpoint)
   if (url === null) return 'must be an https address'
-  // Of this machine, which the check of addresses refuses unless the operator allows it.
+  // This machine. The address check refuses it unless the operator allows it.
   const isLocal = url.hostname === '[::1]' || /^127(\.\d+){3}$/.test(url.hostname)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)) return 'must be an https address'
   return null
@@ -174,7 +174,7 @@ export function isPublicKey(text: string): boolean {
   }
 }
 
-/** Of the server (VAPID), in the form that the store keeps. */
+/** The server's VAPID key, in the form that the store keeps. */
 export function newPushKey(): string {
   const pair = createECDH(CURVE)
   pair.generateKeys()

@@ -1,4 +1,4 @@
-/** Source: decision "Prompt results" in docs/decisions. */
+/** Source: docs/decisions/0068-prompt-results.md. */
 import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { HELD_BACK } from '@tacho/contract/problem.ts'
 import type { ProblemKind } from '@tacho/contract/words.ts'

@@ -1,4 +1,4 @@
-/** As the client's policies saw it. Source: decision "Payload conventions" in docs/decisions. */
+/** Tool calls as the client's policies saw them. Source: docs/decisions/0015-payload-conventions.md. */
 import type { Facts } from '@tacho/policy/variables.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'
 import { isUuid } from '../storage/uuid.ts'

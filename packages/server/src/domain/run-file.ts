@@ -78,7 +78,7 @@ function stepsOf(rows: readonly EventRowRead[]): Step[] {
   })
 }
 
-/** For rows that are still there. */
+/** Skips rows that were deleted meanwhile. */
 async function* payloadsOf(
   storage: Reads,
   environmentId: string,

@@ -68,7 +68,7 @@ function toRunScore({ name, kind, number, category, count, scoredAt }: RunScoreR
   return { name, kind, mean: number, category, count, scoredAt: isoTime(scoredAt) }
 }
 
-/** What failed earlier is not why a run was cancelled. */
+/** An earlier failure is not the reason for a cancellation. */
 export function toRunFailure({ status, failure, failureMessage }: RunRow): RunFailure | null {
   const known = readFailure(failure, failureMessage)
   if (known === null || (status === 'CANCELLED' && !known.isFinal)) return null

@@ -1,4 +1,4 @@
-/** Source: decision "Scores" in docs/decisions. */
+/** Source: docs/decisions/0148-scores-come-as-events.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/operator/score.ts'
 import { SCORE_NAME_PATTERN } from '@tacho/contract/words.ts'

@@ -12,7 +12,7 @@ type Payload = Readonly<Record<string, unknown>>
 export interface FailedEvent {
   event: StoredEvent
   failure: SeenFailure
-  /** Of the agent, if the event names it. */
+  /** Release of the agent, if the event names one. */
   release: string | null
   promptVersionId: string | null
 }

@@ -1,4 +1,4 @@
-/** Source: decision "Filters of runs". */
+/** Source: docs/decisions/0062-filters-of-runs.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { PromptUse } from '../storage/events.ts'
 import { traitLine, type TraitKind } from '../storage/traits.ts'

@@ -1,4 +1,4 @@
-/** Source: decision "Runs" in docs/decisions. */
+/** Source: docs/decisions/0006-runs.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'

@@ -35,7 +35,7 @@ interface EventLook {
   title: string
   /** As PagerDuty grades it. */
   severity: 'error' | 'warning' | 'info'
-  /** Ends what an earlier event about the same began. */
+  /** Resolves the incident that an earlier event about the same subject triggered. */
   resolves?: true
 }
 

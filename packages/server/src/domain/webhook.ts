@@ -1,4 +1,4 @@
-/** Signed according to Standard Webhooks. */
+/** Messages of webhooks, signed according to Standard Webhooks. */
 import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'

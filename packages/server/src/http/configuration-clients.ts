@@ -7,7 +7,7 @@ export interface Poll {
   keyId: string
   /** Header X-Service-Client-ID, or ''. */
   clientId: string
-  /** '' if it had none. */
+  /** ETag that the client had; '' if none. */
   had: string
   tag: string
 }

@@ -17,7 +17,7 @@ export function everyReplyHooks(app: FastifyInstance, { draining }: Pick<Deps, '
     } else done()
   })
 
-  // Makes clients reconnect to another node.
+  // While draining, `close` makes clients reconnect to another node.
   app.addHook('onSend', (request, reply, _payload, done) => {
     if (draining()) void reply.header('connection', 'close')
     closeIfUnread(request.raw, reply.raw)

@@ -20,7 +20,7 @@ export class Shares {
     this.bounds = bounds
   }
 
-  /** What holds nothing yet may be larger than its share, but not larger than all. */
+  /** The first amount of a holder may exceed its share, but never the total. */
   fits(holder: Holder, amount: number): boolean {
     const { most, ofWorkspace, ofCredential } = this.bounds
     const inWorkspace = this.#workspaces.get(holder.workspace) ?? 0

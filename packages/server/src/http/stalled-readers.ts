@@ -19,7 +19,7 @@ interface Progress {
 /** Bytes that a socket must take within `stalledMs`; others must take one. */
 const paces = new WeakMap<Socket, number>()
 
-/** Until the result is called. */
+/** Call the result to end the demand. */
 export function demandPace(socket: Socket, bytes: number): () => void {
   paces.set(socket, bytes)
   return () => paces.delete(socket)

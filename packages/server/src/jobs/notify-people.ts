@@ -96,11 +96,11 @@ export function notifyPeople({ storage, push, owner, now, random = Math.random }
       }
     }
 
-    // One list for all, so that a slow push service holds one of the messages under way.
+    // All senders take from one list, so a slow push service delays only one of them.
     const waiting = browsers.values()
     const tellRest = async (workspaceId: string) => {
       for (const browser of waiting) {
-        // Another process tells them.
+        // After an abort, another process notifies the remaining browsers.
         signal.throwIfAborted()
         await tell(browser, workspaceId)
       }

@@ -68,7 +68,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
     }
   }
 
-  /** Null: nothing to store. */
+  /** Returns null if there is nothing to store. */
   async function read(
     environmentId: string,
     run: UnpackedRun,

@@ -13,7 +13,7 @@ export type ResolveHost = (host: string) => Promise<LookupAddress[]>
 export interface ResolveOptions {
   /** `address:port`; by default those of the system. */
   servers?: readonly string[]
-  /** For each of two attempts. */
+  /** Timeout of each of the two attempts. */
   timeoutMs?: number
   now?: () => number
 }

@@ -16,7 +16,7 @@ export { StoreRefused }
 export interface RecoverOptions {
   /** No server may have it open. */
   dataDir: string
-  /** Its servers can keep running. */
+  /** Servers of this database can keep running. */
   databaseUrl?: string | null
   operatorToken?: boolean
   apiKeyFor?: { workspace: string; environment: string }
@@ -24,7 +24,7 @@ export interface RecoverOptions {
   revokeOld?: boolean
 }
 
-/** They cannot be read again. */
+/** New secrets. The store keeps only their hashes, so show them now. */
 export interface Recovered {
   operatorToken: string | null
   apiKey: string | null

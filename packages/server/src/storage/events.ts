@@ -141,7 +141,7 @@ export interface Timeline extends EventsRead<StoredEvent> {
   run: RunRow
 }
 
-/** Of an event in the order of time. */
+/** Place of an event in the order of time. */
 export interface TimelinePlace {
   time: number
   seq: number

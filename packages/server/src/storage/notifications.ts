@@ -57,13 +57,13 @@ export interface NoticeRow {
   until: number | null
   /** Whether it still waits for a person. */
   isCurrent: boolean
-  /** Of the policy that asked for an approval, as it is in force. */
+  /** Severity of the deployed policy that asked for the approval. */
   policySeverity: Severity | null
   alert: AlertRow | null
   data: Record<string, unknown>
 }
 
-/** What a work item names. With a browser, only that one is told. */
+/** The subject of a work item. With a browser, only that browser gets the message. */
 export interface NoticeSubject {
   browserId: string | null
   event: NotificationEvent

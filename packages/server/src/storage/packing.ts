@@ -29,7 +29,7 @@ export interface RunSlice {
 
 export interface PackedSlice {
   number: number
-  /** When the slice was read. */
+  /** Events of the run when the slice was read. */
   events: number
   blocksBefore: number
   /** Payloads read, even if they form no block. */

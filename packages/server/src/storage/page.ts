@@ -26,7 +26,7 @@ export function firstRows<Row extends object>(
   return { rows, more: false }
 }
 
-/** Of its texts; everything else is small. */
+/** Counts only texts; other values are small. */
 function bytesOf(row: object): number {
   let bytes = 0
   for (const value of Object.values(row)) if (typeof value === 'string') bytes += Buffer.byteLength(value)

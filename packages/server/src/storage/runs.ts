@@ -28,7 +28,7 @@ export interface RunRow {
   uncosted: string | null
   failure: string | null
   failureMessage: string | null
-  /** Text of said.ts. */
+  /** Written and read by storage/said.ts. */
   said: string | null
   lastEventAt: number
   receivedAt: number

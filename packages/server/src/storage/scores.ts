@@ -15,7 +15,7 @@ export interface ScoreValue {
 export interface NewScore extends ScoreValue {
   name: string
   comment: string | null
-  /** Empty: it names none. */
+  /** Empty: no author is named. */
   author: string
   /** Client event id of the step; null: the run. */
   target: string | null
@@ -30,7 +30,7 @@ export type SummedScore = SentScore & Pick<ScoreRow, 'id' | 'name' | 'kind' | 'n
 
 export interface RunScoreRow extends ScoreValue {
   name: string
-  /** Of this name: `number` is the mean; kind and category are those of the latest. */
+  /** Scores of this name. `number` is their mean; kind and category are those of the latest. */
   count: number
   scoredAt: number
 }
@@ -63,7 +63,7 @@ export function isLater(one: SentScore, other: SentScore): boolean {
 
 export type ScoreRoom = Map<string, number>
 
-/** Whether the run had room for one more of this name, which is now taken. */
+/** Reserves room for one more score of this name. False if the run has none. */
 export function takeRoom(room: ScoreRoom, name: string): boolean {
   const of = room.get(name)
   const kept = room.values().reduce((sum, count) => sum + count, 0)
@@ -72,7 +72,7 @@ export function takeRoom(room: ScoreRoom, name: string): boolean {
   return true
 }
 
-/** A score is the latest of its run, step, name and author. */
+/** Scores with the same run, step, name and author have the same id: the latest replaces the others. */
 export function scoreId(of: Pick<ScoreRow, 'run' | 'eventId' | 'name' | 'authorKind' | 'authorId'>): string {
   return hash('sha256', [of.run, of.eventId ?? '', of.name, of.authorKind, of.authorId].join('\0'))
 }

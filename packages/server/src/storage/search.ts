@@ -7,9 +7,9 @@ import type { SearchClause } from './search-text.ts'
 export interface SearchSettingsRow {
   state: 'ON' | 'REMOVING'
   changedAt: number
-  /** Null: all older runs are marked. */
+  /** Runs that started before this are not yet marked for indexing. Null: all are marked. */
   olderBefore: number | null
-  /** The last marked run among the runs with this start. */
+  /** Of the runs that started at `olderBefore`, the last one that is marked. */
   olderId: string | null
   indexedEvents: number
   waitingRuns: number

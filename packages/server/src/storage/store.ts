@@ -1,4 +1,4 @@
-/** What each engine does itself: all but the acts, which are the same statements on both. */
+/** What each engine implements itself. Acts use the same statements on both engines. */
 import type { EventBatchRows, EventVerdict } from './events.ts'
 import type { Engine } from './tables.ts'
 

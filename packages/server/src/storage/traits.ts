@@ -16,7 +16,7 @@ export function traitLine(kind: TraitKind, name: string): string {
 export const soughtTrait = (kind: TraitKind, name: string): string => `\n${traitLine(kind, name)}`
 
 export const NO_TRAITS = '\n'
-/** Of one run. Names beyond this are not kept. */
+/** Most characters of the traits of one run. Further names are dropped. */
 export const TRAITS_CHARS = 4_096
 
 /** Returns the same text if none is new. */

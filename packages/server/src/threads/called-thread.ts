@@ -2,7 +2,7 @@ import { parentPort, Worker, type Transferable, type WorkerOptions } from 'node:
 import { PendingCalls } from './pending-calls.ts'
 
 interface Message<Task> {
-  /** Null: nobody waits for an answer. */
+  /** Null: the caller does not wait for an answer. */
   id: number | null
   task: Task
 }

@@ -54,7 +54,7 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     return { ...card, deciders, inputPreview: preview }
   })
 
-  /** Nobody can decide an imported one. */
+  /** Null if the approval was decided or imported: an imported one cannot be decided. */
   async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
     if (row.status !== 'PENDING' || row.importedAt !== null) return null
     const { rows, more } = await storage.listDeciders(workspaceId, LIMITS.decidersMax)

@@ -1,4 +1,3 @@
-/** What people are told in their browsers. */
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NotificationSettings, NotificationSettingsChange } from '@tacho/contract/operator/notification.ts'

@@ -33,7 +33,7 @@ export interface Numbering {
 
 export interface Side {
   readonly engine: Engine
-  /** For messages. */
+  /** Address of the store, for messages. */
   readonly place: string
   /** Names with the engine's types, unordered. */
   columns(table: string): Promise<Map<string, string>>

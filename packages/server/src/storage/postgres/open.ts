@@ -25,7 +25,7 @@ export interface PostgresOptions {
   /** In addition to one connection for heartbeats. */
   poolSize?: number
   timeouts?: Partial<Timeouts>
-  /** Of events that may wait for a commit. */
+  /** Most bytes of events that wait for a commit. */
   queueBytes?: number
   waitMs?: number
   now?: () => number

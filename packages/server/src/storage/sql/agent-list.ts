@@ -1,8 +1,8 @@
 /**
  *   shown --archived--> archived --restored, or a run starts--> shown
  *
- * Recording never reads or writes this: an archived agent counts as shown once a run of it started later. An agent
- * without a stored run is not found: its names may be those of an erased run.
+ * Recording never reads or writes this: an archived agent counts as shown once a run of it started later. Lists and
+ * changes skip an agent without a stored run: its names may be those of an erased run. `findAgentNames` does not.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AgentChange, AgentFilter, AgentRow } from '../agents.ts'

@@ -47,7 +47,7 @@ async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Pro
   return mapPage(await sql.page<Kept<ApiKeyRow>>(text, [environmentId, page.after ?? ''], page.limit), parsed)
 }
 
-/** Of any environment, because the tenant is not yet known. Revoked if its environment is archived. */
+/** Searches all environments: the tenant is not yet known. An archived environment or workspace revokes its keys. */
 async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
   const text = `SELECT ${columns('COALESCE(k.revoked_at, e.archived_at, w.archived_at)')}, e.workspace_id AS "workspaceId"
     FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id

@@ -139,7 +139,6 @@ async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promi
   return { rows: await withPayloads(sql, params.env, rows), more }
 }
 
-/** Events without payloads. */
 export async function listEventRows(
   sql: Sql,
   environmentId: string,

@@ -111,9 +111,9 @@ export async function withPayloads<Row extends Read>(sql: Sql, environmentId: st
 }
 
 export interface PayloadQuery {
-  /** Before SELECT. */
+  /** Text before SELECT. */
   start?: string
-  /** Besides the payload. */
+  /** Columns besides the payload. */
   columns: string
   payload?: string
   bytes?: string

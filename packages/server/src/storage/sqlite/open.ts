@@ -24,7 +24,7 @@ export interface SqliteOptions {
   directory: string
   /** With less free space on the store's disk, writes are refused. */
   minFreeDiskBytes: number
-  /** Of events that may wait for a commit. */
+  /** Most bytes of events that wait for a commit. */
   queueBytes?: number
   /** By default half as many as processors, from two to MOST_READERS. */
   readers?: number

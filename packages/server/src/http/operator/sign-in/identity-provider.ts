@@ -27,7 +27,7 @@ export function verifiedEmail(profile: Profile): string | null {
   return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
 }
 
-/** Nobody else gets an account, and so nobody else gets a session. */
+/** Only a person whom this admits gets an account, and so a session. */
 export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
   return async function admit(profile: Profile): Promise<void> {
     const email = verifiedEmail(profile)

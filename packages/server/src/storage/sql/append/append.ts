@@ -102,7 +102,7 @@ const eventOf = ({ event }: Candidate): NewEvent => event
 
 interface Noted {
   environmentId: string
-  /** Of removals from the environment. The rest is cached only if it is still the same. */
+  /** Counts removals from the environment. The other fields are cached only if it has not changed. */
   revision: number
   agents: OpenAgents
   envelopes: OpenEnvelopes
@@ -357,7 +357,7 @@ function candidatesOf({ receivedAt, events, importing }: EventBatchRows): Candid
   return events.map((event) => ({ event, receivedAt, importing: importing ?? null, ...none }))
 }
 
-/** Sorted. Marks the first candidate of each id. */
+/** Sorted by run id, so that all transactions lock runs in one order. Marks the first candidate of each event id. */
 function wantedRuns(candidates: readonly Candidate[], rejections: readonly RejectionRow[]): WantedRun[] {
   const runs = new Map<string, WantedRun & { firsts: Map<string, Candidate> }>()
   for (const candidate of candidates) {

@@ -26,7 +26,7 @@ const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
   client: { approvals: 'client_id', records: 'sdk_instance_id' },
 }
 
-/** Of approvals, and of records, in one call. A full result means that there may be more. */
+/** Most approvals, and most records, of one call. A full result means that there may be more. */
 export const RECORDS_AT_ONCE = 500
 
 /** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
@@ -117,7 +117,7 @@ async function removeIssueRecords(
   return { records: removed.length, issues: gone }
 }
 
-/** Returns the issue of the fingerprint. */
+/** Subtracts removed records from their fingerprint. Returns its issue. */
 async function shrink(
   sql: Sql,
   environmentId: string,

@@ -200,7 +200,7 @@ async function stopSimulations(sql: Sql, environmentId: string, now: number): Pr
   }
 }
 
-/** Those that filter by what was erased. */
+/** Removes saved views that filter by the erased subject. */
 async function removeRunViews(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = 'SELECT id, query FROM run_views WHERE environment_id = ?'
   for (const { id, query } of await sql.all<{ id: string; query: string }>(text, [environmentId])) {
@@ -212,7 +212,7 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
   }
 }
 
-/** Those that quote what was erased. The table has the creations of one day. */
+/** Removes stored replies that quote the erased subject. The table is small: it keeps one day. */
 async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const quotes = sql.dialect === 'sqlite' ? 'instr(reply, ?) > 0' : 'strpos(reply, ?) > 0'
   const text = `DELETE FROM idempotency_keys WHERE state = 'answered' AND ${quotes} AND ${quotes}`

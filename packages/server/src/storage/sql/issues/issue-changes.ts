@@ -64,7 +64,7 @@ function forgetDue(sql: Sql, { environmentId, id }: IssueRef): Promise<unknown> 
   return sql.run(text, [id, environmentId])
 }
 
-/** `entryId`: of its activity. */
+/** `entryId`: id of the new activity entry. */
 async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: number): Promise<void> {
   const text = `UPDATE issues SET state = 'OPEN', state_at = ?, state_by = NULL, ignored_until = NULL
     WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= ?`

@@ -29,7 +29,7 @@ export async function indexAgain(
   return true
 }
 
-/** Of at most `most` events. The words of labels are indexed again afterwards. */
+/** Drops payloads of at most `most` events. The words of their labels are indexed again afterwards. */
 export async function dropPayloads(
   sql: Sql,
   environmentId: string,

@@ -52,7 +52,7 @@ async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
   return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
 }
 
-/** For environments that have none; null: the workspace has none either. */
+/** Settings for environments without their own. Null: the workspace has none either. */
 async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<RetentionSettings | null> {
   return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
 }

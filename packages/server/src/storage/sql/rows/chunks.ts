@@ -6,7 +6,7 @@ export const PLACES = Array.from({ length: SIZE }, () => '?').join(', ')
 /** As the rows of `VALUES`. Both engines name their column `column1`. */
 export const ROWS = Array.from({ length: SIZE }, () => '(?)').join(', ')
 
-/** What a statement with PLACES or ROWS returns for all values, chunk by chunk. */
+/** Runs a statement with PLACES or ROWS for all values, chunk by chunk. */
 export async function inChunks<Row>(
   values: string[],
   query: (chunk: string[]) => Promise<Row[]>,

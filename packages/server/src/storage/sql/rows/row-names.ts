@@ -2,7 +2,7 @@ import { columnsOf, memberOf } from '../../exported-tables.ts'
 import { TABLES, type RowOf, type TableName } from '../../tables.ts'
 import type { SqlValue } from '../sql.ts'
 
-/** Without the tenant. */
+/** Column of each member, without the tenant's columns. */
 export function namesOfRow<Name extends TableName>(name: Name): Record<keyof RowOf<Name>, string> {
   const columns = TABLES.filter((table) => table.name === name).flatMap((table) => columnsOf(table).read)
   return Object.fromEntries(columns.map((column) => [memberOf(column), column])) as Record<keyof RowOf<Name>, string>

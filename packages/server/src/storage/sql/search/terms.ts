@@ -3,8 +3,8 @@ import { hashOf } from '../../search-text.ts'
 import type { Sql } from '../sql.ts'
 
 /**
- * Where the hashes of an event's words begin. SQLite finds matches in order of time. PostgreSQL finds all matches of an
- * hour and sorts them.
+ * The seed for the hashes of an event's words. SQLite finds matches in order of time. PostgreSQL finds all matches of
+ * an hour and sorts them.
  */
 export function seedOf({ dialect }: Pick<Sql, 'dialect'>, environmentId: string, time: number): number {
   return hashOf(dialect === 'sqlite' ? environmentId : `${environmentId} ${Math.floor(time / HOUR_MS)}`)

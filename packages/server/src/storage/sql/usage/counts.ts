@@ -48,7 +48,7 @@ const VERSION_LATENCIES = rollup(
   ['calls'],
 )
 
-/** Of tool calls that do not say how long they took, and of decisions. */
+/** Bucket of tool calls without a latency, and of decisions. */
 const NO_LATENCY = -1
 
 export type Counts = ReturnType<typeof noCounts>
@@ -60,7 +60,7 @@ export const noCounts = () => ({
   versionLatencies: noChanges(VERSION_LATENCIES),
   uncosted: noChanges(UNCOSTED),
   tools: noChanges(TOOLS),
-  /** As they were before. */
+  /** Changed runs, as they were before the change. */
   runs: new Map<RunState, CountedRun & Pick<RunState, 'isNew'>>(),
 })
 

@@ -45,7 +45,7 @@ export type KnownNames = ReturnType<typeof knownNames>
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** Without `other`. */
+/** Does not count `other`. */
 const ownNames = (keys: ReadonlySet<string>): number => keys.size - (keys.has(OTHER_KEY) ? 1 : 0)
 
 /** Names with a bucket are never deleted, so this cache stays valid. */

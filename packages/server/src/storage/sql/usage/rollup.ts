@@ -12,7 +12,7 @@ type Value = string | number
 export interface Rollup {
   table: InsertedTable
   sums: number
-  /** In that place, changes have a name instead of its key. */
+  /** Place in `key` where a change has a name. Writing replaces it by the key of that name. */
   named: { place: number; kind: Kind } | null
   hasSlots: boolean
 }

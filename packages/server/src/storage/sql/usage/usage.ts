@@ -43,7 +43,7 @@ async function readUsage(
   return { ...page, rows: page.rows.map((row) => ({ ...row, uncosted: uncosted.get(placeOf(row)) ?? [] })) }
 }
 
-/** By hour, agent and model. */
+/** Keyed by hour, agent and model. */
 async function readUncosted(
   sql: Sql,
   environmentId: string,

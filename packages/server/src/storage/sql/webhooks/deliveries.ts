@@ -174,7 +174,7 @@ function listDeliveries(
   return sql.page(text, params, limit)
 }
 
-/** `waiting`: it has not ended. */
+/** `waiting`: the delivery is still pending. */
 async function redeliver(
   sql: Sql,
   environmentId: string,
