@@ -50,13 +50,15 @@ async function record(payload: object, runId: string, eventType = 'TOOL_CALL'): 
 test('list shows pending approvals by deadline; others on request, filtered and counted', async () => {
   const late = await ask({ toolName: 'list', agentId: 'bot', runId: 'r', reason: 'over \u001b[31m100' })
   const soon = await ask({ toolName: 'list', timeoutMs: 60_000 })
+  const said = { action: 'REQUIRE_APPROVAL', toolName: 'list', inputHash: HASH, approvalId: late }
+  await record({ ...said, input: { command: 'cat .env\u202e' } }, 'r', 'POLICY_DECISION')
   const { items, hasMore } = await json<{ items: ApprovalCard[]; hasMore: boolean }>('list', '--tool', 'list')
   assert.deepEqual([items.map(({ id }) => id), hasMore], [[soon, late], false])
   const first = await json<{ items: ApprovalCard[]; hasMore: boolean }>('list', '--tool', 'list', '-n', '1')
   assert.deepEqual([first.items.length, first.hasMore], [1, true])
   assert.match(
     await text('list', '--tool', 'list', '--agent', 'bot'),
-    new RegExp(`PENDING +${late} +list +bot +r +expires in`),
+    new RegExp(`PENDING +${late} +list +\\$ cat [.]env\\\\u202e +bot +r +expires in`),
   )
   const groups = await json<ApprovalGroups>('list', '--groups')
   assert.ok(groups.items.some(({ toolName, requests }) => toolName === 'list' && requests === 2))

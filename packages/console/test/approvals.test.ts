@@ -89,6 +89,31 @@ describe('approvals', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('the list says what would run in one line, with hidden characters as escapes, and only one line of it', async () => {
+    const command = `cat .env ${String.fromCodePoint(0x202e)}gpj\n${'x'.repeat(300)} end`
+    const id = await ask('shell', { toolName: 'Bash', inputHash: 'cd'.repeat(32), input: { command } })
+    await ask('file', { toolName: 'Edit', input: { file_path: '/srv/app/main.ts', old_string: 'a', new_string: 'b' } })
+    await ask('plain', { toolName: 'wire' })
+    const { page, close } = await tacho.open(approvals())
+    const row = (text: string) => list(page).getByRole('listitem').filter({ hasText: text })
+    await row('Bash').getByText('$ cat .env \\u202egpj\\nxxx').waitFor()
+    assert.equal(await row('Bash').getByText('end').count(), 0)
+    await row('Edit').getByText('/srv/app/main.ts +1 −1').waitFor()
+    await row('wire').getByText('{"to":"ana.silva@example.com"').waitFor()
+    const requests: string[] = []
+    page.on('request', (request) => requests.push(request.url()))
+    await page.reload()
+    await row('Bash').getByText('cat .env').waitFor()
+    const first = requests.filter((url) => /approvals\/[0-9a-f-]{36}/.test(url))
+    assert.ok(first.length <= 3, `a request for each row: ${first.join(' ')}`)
+    await assertLooks(page, 'approvals with inputs')
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await calls.decide(id, 'REJECTED')
+    await page.goto(`${approvals()}?show=history`)
+    await page.getByRole('list', { name: 'Approvals' }).getByText('cat .env').waitFor()
+    await close()
+  })
+
   test('a run that waits for a person is not stalled, however long, and leads to the request', async () => {
     const long = Date.now() - 2 * STALLED_MS
     await tacho.service.record([event({ runId: 'held', timestamp: long }), event({ runId: 'silent', timestamp: long })])

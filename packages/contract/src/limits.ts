@@ -108,6 +108,7 @@ export const LIMITS = {
   decisionReasonChars: 2_000,
   /** Characters of a recorded tool input to show with an approval. */
   inputPreviewChars: 65_536,
+  inputInShortChars: 200,
   /** Approvals in one request of decisions. */
   decisionsMax: 200,
   /** People who can decide an approval, as it names them. */

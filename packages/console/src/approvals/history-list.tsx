@@ -8,6 +8,7 @@ import { ShownText } from '../ui/shown-text.tsx'
 import { Empty } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { approvalWord, ApprovalStatusChip } from './approval-status.tsx'
+import { InputInShort } from './input-in-short.tsx'
 import type { useHistory } from './queries.ts'
 import { Requester } from './requester.tsx'
 import type { ApprovalsSearch } from './search.ts'
@@ -106,6 +107,7 @@ function Item({ item, isCurrent }: { item: ApprovalCard; isCurrent: boolean }) {
         </Link>
         <ApprovalStatusChip status={item.status} />
       </div>
+      <InputInShort of={item} />
       <p className="mt-0.5 flex items-baseline justify-between gap-3 text-sm text-soft">
         <bdi className="min-w-0 truncate">
           {item.importedAt !== null && 'imported, '}

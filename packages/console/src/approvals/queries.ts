@@ -30,8 +30,13 @@ export const pendingQuery = (environmentId: string) =>
     queryKey: [...approvalsKey(environmentId), 'pending'],
     queryFn: ({ signal }) =>
       api.listApprovals({ params: { environmentId }, query: { status: 'PENDING', limit: PENDING_SHOWN } }, { signal }),
-    refetchInterval: FALLBACK_MS,
+    // The agent's event with the input may arrive after its request.
+    refetchInterval: ({ state: { data } }) => (data?.items.some(mayGetInput) ? INPUT_MS : FALLBACK_MS),
   })
+
+/** Agents without recorded inputs never send one. */
+const mayGetInput = ({ inputInShort, runId, createdAt }: ApprovalCard): boolean =>
+  inputInShort === null && runId !== null && Date.now() - Date.parse(createdAt) < FALLBACK_MS
 
 interface HistoryFilter {
   status?: ApprovalStatus

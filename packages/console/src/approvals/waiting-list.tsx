@@ -6,6 +6,7 @@ import { Countdown } from '../ui/countdown.tsx'
 import { counted } from '../ui/format.ts'
 import { ShownText } from '../ui/shown-text.tsx'
 import { Empty } from '../ui/states.tsx'
+import { InputInShort } from './input-in-short.tsx'
 import { Requester, requesterOf } from './requester.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/approvals')
@@ -138,6 +139,7 @@ function Item({ item, isCurrent, isMarked, onMark }: ItemProps) {
           </Link>
           <Countdown until={item.expiresAt} />
         </div>
+        <InputInShort of={item} />
         {item.reason !== null && (
           <p dir="auto" className="mt-0.5 line-clamp-2 text-sm [unicode-bidi:isolate]">
             <ShownText text={item.reason} quoted />

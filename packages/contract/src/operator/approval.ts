@@ -51,7 +51,13 @@ export const AskedLately = Type.Object(
 export type AskedLately = Static<typeof AskedLately>
 
 export const ApprovalCard = Type.Object(
-  { ...OperatorApproval.properties, askedLately: AskedLately },
+  {
+    ...OperatorApproval.properties,
+    askedLately: AskedLately,
+    inputInShort: nullableText(
+      `The beginning of the recorded input in one line, as the client masked it: the command, the file of an edit, or the input as JSON, about ${LIMITS.inputInShortChars} characters. Null: none is recorded, or the list would have to read too much. The request itself has it whole`,
+    ),
+  },
   {
     $id: 'ApprovalCard',
     description: 'An approval request, and how often its agent (or its client) has asked recently',

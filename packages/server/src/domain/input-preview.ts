@@ -1,6 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { InputPreview } from '@tacho/contract/operator/approval.ts'
-import type { ApprovalRow, RecordedInputRow, SoughtInput } from '../storage/approvals.ts'
+import { callInShort } from '@tacho/contract/told-call.ts'
+import type { ApprovalRow, InputOfRequest, InputsBounds, RecordedInputRow, SoughtInput } from '../storage/approvals.ts'
 import { memberSlices } from './json-slices.ts'
 import { isoTime } from './run.ts'
 
@@ -13,6 +14,19 @@ const BOUNDS = { rowsLookedAt: LIMITS.eventsLookedAt, limit: 200, pageBytes: LIM
 export function soughtInput({ id, toolName, inputHash, createdAt }: ApprovalRow): SoughtInput {
   // The client recorded the event when it sent the request; its clock can be ahead by this much.
   return { approvalId: id, toolName, inputHash, until: createdAt + LIMITS.eventFutureMs, bounds: BOUNDS }
+}
+
+/** A list shows one line of each, so it reads less than the page of one. */
+export const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
+
+/** Null: the request names no run. */
+export function inputOfRequest({ id, toolName, inputHash, runId }: ApprovalRow): InputOfRequest | null {
+  return runId === null ? null : { approvalId: id, toolName, inputHash, runId }
+}
+
+/** What would run, in one line: a command, a file, or the beginning of the input. */
+export function inputInShort(payload: string): string {
+  return callInShort(JSON.parse(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
 }
 
 export function toInputPreview({ eventId, receivedAt, payload }: RecordedInputRow): InputPreview | null {

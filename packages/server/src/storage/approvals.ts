@@ -162,6 +162,18 @@ export interface SoughtInput {
   bounds: { rowsLookedAt: number; limit: number; pageBytes: number }
 }
 
+/** One request of a list. `runId`: external. */
+export interface InputOfRequest extends Pick<SoughtInput, 'approvalId' | 'toolName' | 'inputHash'> {
+  runId: string
+}
+
+export interface InputsBounds {
+  /** Held calls that are read of each run, the newest first. */
+  perRun: number
+  /** Of all payloads together. */
+  bytes: number
+}
+
 export interface RecordedInputRow {
   eventId: string
   receivedAt: number

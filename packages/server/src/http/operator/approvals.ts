@@ -3,7 +3,7 @@ import type { ApprovalCard, Deciders, InputPreview } from '@tacho/contract/opera
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approval.ts'
-import { soughtInput, toInputPreview } from '../../domain/input-preview.ts'
+import { inputInShort, inputOfRequest, INPUTS_BOUNDS, soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
@@ -79,9 +79,24 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     const counts = await storage.countRequests(environmentId, [...requesters.values()], since, ASKED_LATELY.most)
     const countOf = new Map([...requesters.keys()].map((key, at) => [key, counts[at] ?? 0]))
     const approvals = await namedApprovals(storage, environmentId, rows)
+    const inputs = await inputsInShort(environmentId, rows)
     return approvals.map((approval, at) => {
       const row = rows[at]
-      return { ...approval, askedLately: toAskedLately((row && countOf.get(keyOf(row))) ?? 0) }
+      const askedLately = toAskedLately((row && countOf.get(keyOf(row))) ?? 0)
+      return { ...approval, askedLately, inputInShort: inputs.get(approval.id) ?? null }
     })
+  }
+
+  /** By approval. */
+  async function inputsInShort(environmentId: string, rows: readonly ApprovalRow[]): Promise<Map<string, string>> {
+    const sought = rows.flatMap((row) => inputOfRequest(row) ?? [])
+    if (sought.length === 0) return new Map()
+    const payloads = await storage.findRecordedInputs(environmentId, sought, INPUTS_BOUNDS)
+    return new Map(
+      sought.flatMap(({ approvalId }, at) => {
+        const payload = payloads[at]
+        return payload ? [[approvalId, inputInShort(payload)] as const] : []
+      }),
+    )
   }
 }

@@ -1,3 +1,4 @@
+import { LIMITS } from '@tacho/contract/limits.ts'
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
@@ -56,6 +57,7 @@ test("a card shows the client's request, still undecided", async () => {
     createdAt: card.createdAt,
     decidedBy: null,
     askedLately: { requests: 1, capped: false, windowMs: 300_000, burst: false },
+    inputInShort: null,
     deciders: { people: [], more: false },
     inputPreview: null,
   })
@@ -146,6 +148,35 @@ test('the list can be filtered by tool, hash, agent, policy and run', async () =
   for (const query of ['status=DONE', 'status=', 'limit=0', 'limit=201', 'toolName=', 'toolName=a&toolName=b']) {
     assert.deepEqual(refusalOf(await service.operator(approvals(`?${query}`))), [400, 'invalid_request'], query)
   }
+})
+
+test('the list has what would run in short, as the client recorded it for this very request', async () => {
+  const toolName = randomUUID()
+  const runId = randomUUID()
+  const decided = (approvalId: string, more: object) =>
+    event({
+      runId,
+      eventType: 'POLICY_DECISION',
+      payload: { action: 'REQUIRE_APPROVAL', toolName, inputHash: HASH, approvalId, ...more },
+    })
+  const [shell, long, edit, silent] = [
+    await ask({ toolName, runId }),
+    await ask({ toolName, runId }),
+    await ask({ toolName, runId }),
+    await ask({ toolName, runId }),
+  ]
+  await service.record([
+    decided(shell, { input: { command: 'cat .env\u202e' } }),
+    decided(shell, { input: { command: 'a later word' } }),
+    decided(long, { input: { text: 'x'.repeat(10_000) } }),
+    decided(edit, { input: { file_path: 'a.ts', old_string: 'a', new_string: 'b' } }),
+    decided(silent, { input: { command: 'other hash' }, inputHash: 'ef'.repeat(32) }),
+  ])
+  const found = new Map((await list({ toolName })).map(({ id, inputInShort }) => [id, inputInShort]))
+  assert.equal(found.get(shell), '$ cat .env\u202e')
+  assert.equal(found.get(edit), 'a.ts +1 −1')
+  assert.equal(found.get(silent), null)
+  assert.equal(found.get(long), `${JSON.stringify({ text: 'x'.repeat(10_000) }).slice(0, LIMITS.inputInShortChars)}…`)
 })
 
 test('an overdue approval is never shown as PENDING, in any list, group or card', async () => {

@@ -327,6 +327,8 @@ describe('plans', { skip: NESTED_PLANS }, () => {
       until: NOON + 5_000,
       bounds: { rowsLookedAt: 400, limit: 50, pageBytes: 1e6 },
     })
+    const asked = { approvalId: newId(), toolName: 'pay', inputHash: 'ab', runId: 'run 1000' }
+    await storage.findRecordedInputs(env, [asked], { perRun: 200, bytes: 1e6 })
     await search()
     await eraseOne({ kind: 'run', subject: `run ${++erased}` })
     await eraseOne({ kind: 'session', subject: 'session without runs' })

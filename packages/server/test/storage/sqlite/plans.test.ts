@@ -556,6 +556,10 @@ test('no statement reads a whole table', async () => {
       until: 5,
       bounds: { rowsLookedAt: 10, limit: 10, pageBytes: 10 },
     }),
+    await plansOf('findRecordedInputs', 'env', [{ approvalId: UUID, toolName: 'pay', inputHash: 'ab', runId: 'run' }], {
+      perRun: 10,
+      bytes: 10,
+    }),
   ].flat()
   for (const plan of plans) assertIndexed(plan)
 })

@@ -71,5 +71,44 @@ export function recordedInputSuite(open: OpenStorage) {
       const large = policyDecision({ note: 'x'.repeat(bounds.pageBytes) }, { time: NOON + 1 })
       assert.equal(await find([policyDecision(said), large]), null)
     })
+
+    const toolUse = { tool: 'pay', problem: 'approval' } as const
+    const held = (payload: object, given: Partial<NewEvent> = {}) => policyDecision(payload, { toolUse, ...given })
+    const { until: _, bounds: __, ...asked } = sought
+
+    test('is found for a list of requests at once, each in its own run, and in no other environment', async () => {
+      const env = newId()
+      const other = { ...asked, approvalId: newId() }
+      const first = held(said)
+      await append(storage(), env, first, held({ ...said, input: 1 }, { time: NOON + 5 }))
+      await append(storage(), env, held({ ...said, approvalId: other.approvalId, input: 2 }, { runId: 'second' }))
+      const requests = [
+        { ...other, runId: 'second' },
+        { ...asked, runId: first.runId },
+        { ...asked, runId: 'second' },
+        { ...asked, toolName: 'other', runId: first.runId },
+        { ...asked, runId: 'missing' },
+      ]
+      const bounds = { perRun: 10, bytes: 1_000 }
+      const inputs = async (of: string) =>
+        (await storage().findRecordedInputs(of, requests, bounds)).map((payload) => {
+          return payload === null ? null : (JSON.parse(payload) as { input: unknown }).input
+        })
+      assert.deepEqual(await inputs(env), [2, { to: 'Ada' }, null, null, null])
+      assert.deepEqual(await inputs(newId()), [null, null, null, null, null])
+    })
+
+    test('for a list, is searched within bounds of rows of each run and of bytes of all', async () => {
+      const env = newId()
+      const one = held(said)
+      await append(storage(), env, one, held({ note: 'newer' }, { time: NOON + 1 }))
+      const request = { ...asked, runId: one.runId }
+      const found = async (perRun: number, bytes: number) =>
+        (await storage().findRecordedInputs(env, [request], { perRun, bytes }))[0] !== null
+      const bytes = Buffer.byteLength(one.payload) + Buffer.byteLength('{"note":"newer"}')
+      assert.equal(await found(2, bytes), true)
+      assert.equal(await found(1, bytes), false)
+      assert.equal(await found(2, bytes - 1), false)
+    })
   })
 }

@@ -1,11 +1,13 @@
 import { read } from '../act.ts'
-import type { RecordedInputRow, SoughtInput } from '../../approvals.ts'
+import type { InputOfRequest, InputsBounds, RecordedInputRow, SoughtInput } from '../../approvals.ts'
 import { ofRun, WITH_RUN } from '../events.ts'
 import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '../payloads.ts'
+import { OF_RUN_ID } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 
 export const recordedInputActs = {
   findRecordedInput: read(findRecordedInput),
+  findRecordedInputs: read(findRecordedInputs),
 }
 
 /**
@@ -40,13 +42,60 @@ async function findRecordedInput(
     { ...params, oldest: oldest.time, text: approvalId },
   )
   const rows = await withPayloads(sql, environmentId, selected)
-  const found = rows.filter(({ payload }) => {
-    const said = JSON.parse(payload) as Record<string, unknown>
-    const saidHash = typeof said['inputHash'] === 'string' ? said['inputHash'].toLowerCase() : null
-    const names = said['approvalId'] === approvalId && said['toolName'] === toolName && saidHash === inputHash
-    return names && 'input' in said
-  })
+  const found = rows.filter(({ payload }) => names(payload, { approvalId, toolName, inputHash }))
   // The first stored one: no later event changes what an operator has seen.
   const first = found.sort((a, b) => a.seq - b.seq)[0]
   return first === undefined ? null : { eventId: first.eventId, receivedAt: first.receivedAt, payload: first.payload }
+}
+
+function names(payload: string, { approvalId, toolName, inputHash }: Omit<InputOfRequest, 'runId'>): boolean {
+  const said = JSON.parse(payload) as Record<string, unknown>
+  const saidHash = typeof said['inputHash'] === 'string' ? said['inputHash'].toLowerCase() : null
+  return said['approvalId'] === approvalId && said['toolName'] === toolName && saidHash === inputHash && 'input' in said
+}
+
+/**
+ * For a list of requests, in its order: the payload of the first decision that names each, or null. Reads the newest held
+ * calls of each run, by their index, up to `bounds.bytes` of payloads in all.
+ */
+async function findRecordedInputs(
+  sql: Sql,
+  environmentId: string,
+  sought: InputOfRequest[],
+  bounds: InputsBounds,
+): Promise<(string | null)[]> {
+  const runIds = [...new Set(sought.map(({ runId }) => runId))]
+  const held = `FROM events e WHERE ${ofRun(sql)} AND e.problem IS NOT NULL AND e.event_type = 'POLICY_DECISION'
+    ORDER BY e.time DESC LIMIT :limit`
+  const start = `WITH run AS (SELECT number FROM runs WHERE environment_id = :env AND ${OF_RUN_ID})`
+  const paramsOf = (run: string, limit: number) => ({ env: environmentId, run, limit })
+  // Sizes first, so that a list reads a bounded number of bytes.
+  const sizes = await Promise.all(
+    runIds.map((run) =>
+      sql.all<{ bytes: number }>(`${start} SELECT ${PAYLOAD_BYTES} AS bytes ${held}`, paramsOf(run, bounds.perRun)),
+    ),
+  )
+  let bytes = 0
+  const limits = sizes.map((rows) => rows.findIndex((row) => (bytes += row.bytes) > bounds.bytes))
+  const decisions = await Promise.all(
+    runIds.map((run, at) => {
+      const limit = limits[at] === -1 ? (sizes[at]?.length ?? 0) : (limits[at] ?? 0)
+      if (limit === 0) return []
+      return sql.all<{ seq: number; payload: string }>(
+        `${start} SELECT e.seq, ${PAYLOAD} ${held}`,
+        paramsOf(run, limit),
+      )
+    }),
+  )
+  const byRun = new Map<string, { seq: number; payload: string }[]>()
+  for (const [at, run] of runIds.entries()) {
+    const rows = await withPayloads(sql, environmentId, decisions[at] ?? [])
+    byRun.set(
+      run,
+      rows.toSorted((a, b) => a.seq - b.seq),
+    )
+  }
+  return sought.map(({ runId, ...request }) => {
+    return byRun.get(runId)?.find(({ payload }) => names(payload, request))?.payload ?? null
+  })
 }

@@ -1,0 +1,12 @@
+import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
+import { ShownText } from '../ui/shown-text.tsx'
+
+/** What would run, in one line. Nothing where no input is recorded. */
+export function InputInShort({ of: { inputInShort } }: { of: ApprovalCard }) {
+  if (inputInShort === null || inputInShort === '') return null
+  return (
+    <p title={inputInShort} className="mt-0.5 truncate font-mono text-xs [unicode-bidi:isolate]">
+      <ShownText text={inputInShort} />
+    </p>
+  )
+}
