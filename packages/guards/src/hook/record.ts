@@ -110,6 +110,14 @@ export function toolCallOf({ event, fields }: HookRecord): Readonly<Record<strin
   }
 }
 
+/** Such as `Exit code 3` and `Command failed with exit code 1`, in the first line. */
+const EXIT_CODE = /^[^\n]{0,60}?\bexit(?:ed)?\b[^\n\d]{0,30}(\d{1,3})\b/i
+
+/** Of a failed command. Null: it failed otherwise. */
+export function exitCodeOf({ fields }: HookRecord): number | null {
+  return Number(EXIT_CODE.exec(textOf(fields['error']) ?? '')?.[1] ?? 0) || null
+}
+
 /** The sub-agent that this record comes from; undefined for the agent itself, which may have a type too. */
 export function subagentOf({ fields }: HookRecord): { id: string; name: string } | undefined {
   const id = textOf(fields['agent_id'])

@@ -11,15 +11,16 @@ import { keepConditionsIn } from '@tacho/policy/compile.ts'
 import { Tacho, ToolBlockedError, type Run } from '@tacho/sdk'
 import { openState, stateRoot } from '../state.ts'
 import type { HookAccount } from './account.ts'
-import { AGENTS, type AgentName } from './agents.ts'
+import { AGENTS, signalsOf, type AgentName } from './agents.ts'
 import { deny, notConfigured, warn } from './answer.ts'
 import { isCommandOf } from './command.ts'
+import { callInShort, denialText } from './denial.ts'
 import { httpFetch } from './http-fetch.ts'
 import { watchOutage, type Outage } from './outage.ts'
 import { openJudgedCalls } from './judged-calls.ts'
 import { openKeptConditions } from './kept-conditions.ts'
 import { openPendingCalls } from './pending-calls.ts'
-import { eventOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
+import { eventOf, exitCodeOf, subagentOf, textOf, toolCallOf, type HookRecord } from './record.ts'
 import { openLastDecisions } from './last-decisions.ts'
 import { hashOf, refuseAgain, Refusals } from '../refusals.ts'
 import { FRESH_MS } from './plain-calls.ts'
@@ -112,7 +113,7 @@ export async function runHook(
     conditions.save()
     noteJudged(state.directory, record, { agent, place, ...decided })
   } else if (isAfterTool) {
-    said.push(...recordCall(tacho, run, record, calls.take(callIdIn(record) ?? '')))
+    said.push(...recordCall(tacho, run, record, agent, calls.take(callIdIn(record) ?? '')))
     const toolCallId = textOf(record.fields['tool_use_id'])
     if (toolCallId !== undefined && !judged.of(sessionId)(toolCallId)) {
       const { reportUnjudged } = await import('./unjudged.ts')
@@ -180,7 +181,10 @@ async function decide(
   if (refusals) await tacho.configuration.ready(CONFIGURATION_WAIT_MS)
   const revision = (): string | null => tacho.configuration.state.current?.revision ?? null
   const refusal = refusals?.of(toolName, call.input, revision())
-  if (refusal) return refused(deny(refuseAgain(run, toolName, call.input, refusal), agent))
+  if (refusal) {
+    const text = `Tacho: a person rejected ${callInShort(call)} before. ${refuseAgain(run, toolName, call.input, refusal)}`
+    return refused(deny(text, agent))
+  }
   try {
     const authorization = await run.within(() => tacho.authorize(call, { approvalTimeoutMs }))
     const { action, reason, inputHash, approvalId } = authorization
@@ -196,7 +200,7 @@ async function decide(
       const reason = `${NOT_CONFIGURED} Check that ${url} answers and that the API key of "tacho hook install" is right; then try again.`
       return refused(notConfigured(reason, agent, unconfigured))
     }
-    return refused(deny(`${error.modelText}${ageOf(tacho)}`, agent))
+    return refused(deny(`${denialText(error, call)}${ageOf(tacho)}`, agent))
   }
 }
 
@@ -205,10 +209,14 @@ function recordCall(
   tacho: Tacho,
   run: Run,
   record: HookRecord,
+  agent: AgentName,
   pending: ReturnType<ReturnType<typeof openPendingCalls>['take']>,
 ): string[] {
   const call = toolCallOf(record)
   const { toolName } = call
+  const isFailure = record.event === 'PostToolUseFailure'
+  const isShell = signalsOf(agent, toolName).includes('tool_shell')
+  const exitCode = isFailure && isShell ? exitCodeOf(record) : null
   const inputHash = hashOf(toolName, call.input)
   const approvalId = pending?.approvalId ?? null
   const payload = {
@@ -216,11 +224,13 @@ function recordCall(
     ...(inputHash !== null && { inputHash }),
     ...(approvalId !== null && { approvalId }),
     ...call,
+    ...(exitCode !== null && { exitCode }),
   }
   const eventId = run.record({ type: 'TOOL_CALL', label: toolName, payload, eventId: record.eventId })
   const report = (detectionType: string, reasonCode: string): void =>
     run.within(() => tacho.reportIssue({ detectionType, payload: { toolName, reasonCode }, eventId }))
-  if (record.event === 'PostToolUseFailure') {
+  // Tests fail and searches find nothing every day: as issues, they would hide what was refused.
+  if (isFailure && exitCode === null) {
     report('TOOL_FAILED', record.fields['is_interrupt'] === true ? 'interrupted' : 'tool_error')
   }
   if (pending?.isRefused) {

@@ -27,7 +27,7 @@ for (const agent of ['claude-code', 'codex'] as const) {
     const { id, hook, tool } = session(agent)
     assert.match(
       denied(await hook('PreToolUse', tool('rm -rf /', 't-1'))),
-      /^The tool Bash was not run\. A policy forbids/,
+      /^Tacho: policy no-rm denied `rm -rf \/`\. The tool Bash was not run\. A policy forbids/,
     )
     const warned = await hook('PreToolUse', tool('curl example.com', 't-2'))
     assert.deepEqual(warned.answer, { systemMessage: 'Tacho warns about Bash: policy "warn-curl".' })

@@ -52,7 +52,7 @@ test('claude-code: a session becomes a run; a hook that runs twice counts once',
   const [, , call, failure] = events.map(({ payload }) => payload)
   assert.deepEqual([call?.['input'], call?.['output'], call?.['latency']], [{ command: 'ls' }, { stdout: 'a.txt' }, 12])
   assert.match(String(call?.['inputHash']), /^[0-9a-f]{64}$/)
-  assert.equal(failure?.['error'], 'exit 1')
+  assert.deepEqual([failure?.['error'], failure?.['exitCode']], ['exit 1', 1])
   const run = (await server.runs()).find(({ runId }) => runId === id)
   assert.deepEqual([run?.status, run?.agent.name], ['COMPLETED', 'claude-code'])
 })

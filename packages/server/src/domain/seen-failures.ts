@@ -20,11 +20,13 @@ export interface FailedEvent {
 export interface ToldFailure extends FailedEvent {
   rank: number
   isBare: boolean
+  /** A command that ended with another code than 0: daily work of a coding agent. */
+  isCommand: boolean
 }
 
 /** `told` has all failures of the run's events. */
 export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boolean {
-  if (ofPolicy(one)) return false
+  if (ofPolicy(one) || one.isCommand) return false
   if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)
   return !told.some((other) => isMorePrecise(other, one) && repeats(one.failure, other.failure))
 }
@@ -58,9 +60,13 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
     release: releaseOf(payload),
     promptVersionId: typeof prompt === 'string' && UUID.test(prompt) ? prompt.toLowerCase() : null,
     rank: RANKS.indexOf(eventType),
+    isCommand: eventType === 'TOOL_CALL' && isExitCode(payload['exitCode']),
     isBare: type === null && message === null && RANKS.indexOf(eventType) > RANKS.indexOf('AGENT_STEP'),
   }
 }
+
+/** Source: decision 0138. */
+const isExitCode = (value: unknown): boolean => Number.isInteger(value) && value !== 0
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

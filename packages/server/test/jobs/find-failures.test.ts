@@ -116,6 +116,21 @@ onBoth('eight failed runs are one issue with eight occurrences; resolved, it com
 })
 
 onBoth(
+  'a command that ended with another code counts in no issue; a tool that failed otherwise does',
+  async (service) => {
+    const { record, counted, settled, issues } = await tenant(service)
+    const call = (more: object) =>
+      event('commands', 'TOOL_CALL', { toolName: 'Bash', error: 'Exit code 3: tests', ...more })
+    await record(call({ exitCode: 3 }), call({ exitCode: -1 }))
+    await settled()
+    assert.deepEqual(await issues(), [])
+    await record(call({ exitCode: 0 }), call({ exitCode: '3' }))
+    const [issue] = await counted(2)
+    assert.match(issue?.title ?? '', /Bash/)
+  },
+)
+
+onBoth(
   'messages that no rule knows how to compare open 50 issues of a tool, and one for the others',
   async (service) => {
     const { record, counted } = await tenant(service)
