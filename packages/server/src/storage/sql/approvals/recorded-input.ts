@@ -78,7 +78,7 @@ async function findRecordedInputs(
   let bytes = 0
   const limits = sizes.map((rows) => rows.findIndex((row) => (bytes += row.bytes) > bounds.bytes))
   const decisions = await Promise.all(
-    runIds.map((run, at) => {
+    runIds.map(async (run, at) => {
       const limit = limits[at] === -1 ? (sizes[at]?.length ?? 0) : (limits[at] ?? 0)
       if (limit === 0) return []
       return sql.all<{ seq: number; payload: string }>(
