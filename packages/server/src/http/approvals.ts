@@ -15,7 +15,7 @@ import { refuseField } from './field.ts'
 import { holderOf } from './holder.ts'
 import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
-import { Shares } from './shares.ts'
+import { Shares } from '../domain/shares.ts'
 
 /** Also for an approval of another tenant or client. */
 const NO_APPROVAL = refuse('not_found', 'The approval does not exist')

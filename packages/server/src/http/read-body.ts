@@ -5,9 +5,8 @@ import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { GrowingBuffer } from './growing-buffer.ts'
-import type { Holder } from './holder.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
-import { Shares } from './shares.ts'
+import { Shares, type Holder } from '../domain/shares.ts'
 
 /** One workspace gets one part of this many. */
 const WORKSPACES = 4

@@ -4,9 +4,8 @@
  */
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Holder } from './holder.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'
-import { Shares } from './shares.ts'
+import { Shares, type Holder } from '../domain/shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
 export interface Page {

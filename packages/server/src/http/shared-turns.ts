@@ -3,9 +3,8 @@
  * client that has left.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Holder } from './holder.ts'
 import { LEFT, type Refusal } from './reply-error.ts'
-import { Shares, type ShareBounds } from './shares.ts'
+import { Shares, type Holder, type ShareBounds } from '../domain/shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
 export interface Turn<Result> {

@@ -1,5 +1,5 @@
 /** Turns go round the workspaces, and in a workspace round its keys and operators. */
-import type { Holder } from './holder.ts'
+import type { Holder } from '../domain/shares.ts'
 
 export class TurnsByWorkspace<Item extends { holder: Holder }> {
   size = 0

@@ -1,14 +1,14 @@
 import type { Transporter } from 'nodemailer'
 import { smtpServerOf } from '../domain/smtp-server.ts'
 import type { MailMessage } from '../domain/mail.ts'
+import { Shares } from '../domain/shares.ts'
 import type { Sent } from './webhook-sender.ts'
 
 const TIMEOUT_MS = 10_000
 /** For the whole of one mail, because a batch of deliveries waits for it. */
 const SEND_MS = 15_000
-const AT_ONCE = 5
-/** A slow mail server leaves room for others. */
-const OF_WORKSPACE = 3
+/** Mails under way. A slow mail server leaves room for other workspaces. */
+const AT_ONCE = { most: 5, ofWorkspace: 3, ofCredential: 3 }
 
 export interface MailSender {
   /** `busy`: no more mails may be under way. */
@@ -27,7 +27,7 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1)
   // Most installations send no mail.
   let opened: Promise<Transporter> | null = null
-  const sending = new Set<{ workspaceId: string }>()
+  const sending = new Shares(AT_ONCE)
 
   const open = async (): Promise<Transporter> => {
     const { createTransport } = await import('nodemailer')
@@ -49,10 +49,8 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
 
   return {
     async send({ id, to, subject, text }, workspaceId) {
-      const own = [...sending].filter((other) => other.workspaceId === workspaceId)
-      if (sending.size >= AT_ONCE || own.length >= OF_WORKSPACE) return 'busy'
-      const one = { workspaceId }
-      sending.add(one)
+      const holder = { workspace: workspaceId, credential: '' }
+      if (!sending.take(holder, 1)) return 'busy'
       try {
         const transport = await (opened ??= open())
         const sent = transport.sendMail({
@@ -68,7 +66,7 @@ export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender
       } catch (error) {
         return failureOf(error)
       } finally {
-        sending.delete(one)
+        sending.add(holder, -1)
       }
     },
   }

@@ -14,7 +14,7 @@ import { serveRoute } from '../serve-route.ts'
 import { environmentOf, workspaceOf } from './access.ts'
 import { currentActor } from './caller.ts'
 import { holderOf } from '../holder.ts'
-import { Shares } from '../shares.ts'
+import { Shares } from '../../domain/shares.ts'
 import { namedApprovals } from './named-approvals.ts'
 
 export interface StreamOptions {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { isRefusal, LEFT } from '../../src/http/reply-error.ts'
 import { ReplyMemory } from '../../src/http/reply-memory.ts'
-import { Shares } from '../../src/http/shares.ts'
+import { Shares } from '../../src/domain/shares.ts'
 import { TurnsByWorkspace } from '../../src/http/turns-by-workspace.ts'
 
 const MIB = 1_048_576

@@ -2,7 +2,12 @@
  * A workspace gets a share of all, a key or operator a part of that. So many keys of one workspace get no more than
  * one, and one key leaves room for the others.
  */
-import type { Holder } from './holder.ts'
+
+/** Memory and turns are shared by workspace, and in it by key or operator. */
+export interface Holder {
+  workspace: string
+  credential: string
+}
 
 export interface ShareBounds {
   most: number
