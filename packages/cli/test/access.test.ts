@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { ended, OPERATOR_TOKEN, runTacho, startServer } from './tacho.ts'
+import { ended, OPERATOR_TOKEN, runCommand, startServer } from './tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
@@ -16,7 +16,7 @@ test('a workspace token is the only output on stdout, works with its role, and c
   assert.match(made.stdout, /^tacho-operator_[0-9a-f]{16}_[0-9a-f]{64}\n$/)
   assert.match(made.stderr, /viewer of workspace acme, until 2/)
   const token = made.stdout.trim()
-  const asToken = (...args: string[]) => runTacho(args, { ...server.variables, TACHO_OPERATOR_TOKEN: token })
+  const asToken = (...args: string[]) => runCommand(args, { ...server.variables, TACHO_OPERATOR_TOKEN: token })
   assert.match((await asToken('whoami')).stdout, /^Operator token ci .*\n {2}viewer of workspace acme\n$/)
   assert.match((await asToken('workspaces', 'list')).stdout, /^acme /m)
   const tooMuch = await asToken('environments', 'create', 'production')
@@ -108,29 +108,29 @@ test('wrong usage fails before any request', async () => {
 test('after login and use, commands need no variables and no flags', async () => {
   const config = { XDG_CONFIG_HOME: path.join(server.directory, 'config') }
   const tacho = async (...args: string[]) => {
-    const { code, stdout, stderr } = await runTacho(args, config)
+    const { code, stdout, stderr } = await runCommand(args, config)
     assert.equal(code, 0, stderr)
     return stdout
   }
   await text('workspaces', 'create', 'globex')
   await text('environments', 'create', 'production', '--workspace', 'globex')
   const login = ['login', '--url', server.url]
-  const refused = await runTacho(login, config, 'tacho-operator_00000000_wrong\n')
+  const refused = await runCommand(login, config, 'tacho-operator_00000000_wrong\n')
   assert.deepEqual([refused.code, refused.stdout], [1, ''])
   assert.match(refused.stderr, /unauthenticated/)
-  const { code, stdout, stderr } = await runTacho(login, config, `${OPERATOR_TOKEN}\n`)
+  const { code, stdout, stderr } = await runCommand(login, config, `${OPERATOR_TOKEN}\n`)
   assert.equal(code, 0, stderr)
   assert.match(stdout, /^Signed in to http:\/\/127.* Profile: default\.\n$/)
-  assert.match((await runTacho(['runs', 'list'], config)).stderr, /More than one environment exists/)
+  assert.match((await runCommand(['runs', 'list'], config)).stderr, /More than one environment exists/)
   await tacho('use', 'globex/production')
   assert.match(await tacho('use'), /environment globex\/production/)
   assert.equal(await tacho('runs', 'list'), '')
-  assert.match((await runTacho(['policies', 'list'], config)).stderr, /^No policies\. `tacho policies create`/)
-  const elsewhere = await runTacho(['keys', 'list'], { ...config, TACHO_ENVIRONMENT: 'globex/nowhere' })
+  assert.match((await runCommand(['policies', 'list'], config)).stderr, /^No policies\. `tacho policies create`/)
+  const elsewhere = await runCommand(['keys', 'list'], { ...config, TACHO_ENVIRONMENT: 'globex/nowhere' })
   assert.match(elsewhere.stderr, /Unknown environment "globex\/nowhere"/)
   assert.match(await tacho('api', '/environments/{environmentId}/runs?limit=1'), /^\{"items":\[\]/)
   await tacho('logout')
-  assert.equal((await runTacho(['runs', 'list'], config)).code, 2)
+  assert.equal((await runCommand(['runs', 'list'], config)).code, 2)
 })
 
 test('a key is changed without a new secret, and rotated with both valid for a time', async () => {
@@ -168,12 +168,12 @@ test('api calls any endpoint of the operator API, and nothing else', async () =>
 })
 
 test('the shell learns what the last word can become', async () => {
-  const complete = async (...words: string[]) => (await runTacho(['complete', '--', ...words])).stdout.split('\n')
+  const complete = async (...words: string[]) => (await runCommand(['complete', '--', ...words])).stdout.split('\n')
   assert.deepEqual(await complete('work'), ['workspaces', ''])
   assert.deepEqual(await complete('runs', 'list', '--se'), ['--search', '--session', ''])
   assert.deepEqual(await complete('completion', ''), ['bash', 'zsh', 'fish', ''])
   assert.deepEqual(await complete('constructor', ''), await complete(''))
-  const { stdout } = await runTacho(['completion', 'bash'])
+  const { stdout } = await runCommand(['completion', 'bash'])
   const shell = `${stdout}\ntacho() { printf 'one\\ntwo\\n'; }\nCOMP_WORDS=(tacho r) COMP_CWORD=1 _tacho; echo "\${COMPREPLY[*]}"`
   const bash = await ended(spawn('bash', ['-c', shell]))
   assert.deepEqual([bash.stdout, bash.stderr], ['one two\n', ''])

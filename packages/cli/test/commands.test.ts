@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { eventually } from '../../server/test/setup/eventually.ts'
-import { ended, runTacho, startServer, startTacho } from './tacho.ts'
+import { ended, runCommand, startServer, startTacho } from './tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
-const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
+const tour = await runCommand(['demo', '--seed', 'tour', '--json'], server.variables)
 const { json, text, refused } = server
 const WHERE = ['--environment', 'default/tacho-demo']
 // What the tests record themselves is in the environment of the demo too.
@@ -76,8 +76,8 @@ test('demo shows runs, approvals, issues, a prompt with two versions and policie
   )
   const { TACHO_OPERATOR_TOKEN = '', ...variables } = server.variables
   const signedIn = { ...variables, XDG_CONFIG_HOME: path.join(server.directory, 'config') }
-  assert.equal((await runTacho(['login', '--url', server.url], signedIn, `${TACHO_OPERATOR_TOKEN}\n`)).code, 0)
-  const again = await runTacho(['demo', '--seed', 'tour'], signedIn)
+  assert.equal((await runCommand(['login', '--url', server.url], signedIn, `${TACHO_OPERATOR_TOKEN}\n`)).code, 0)
+  const again = await runCommand(['demo', '--seed', 'tour'], signedIn)
   assert.match(again.stdout, /demo-tour-01 .* 5000\n/)
   assert.match(again.stdout, /tacho prompts results/)
   assert.deepEqual(await lists(), before)
@@ -309,7 +309,7 @@ test('doctor checks the installation and traces single events', async () => {
 })
 
 test('doctor without a token still reports whether the server answers', async () => {
-  const { code, stdout } = await runTacho(['doctor'], { TACHO_URL: server.url })
+  const { code, stdout } = await runCommand(['doctor'], { TACHO_URL: server.url })
   assert.equal(code, 1)
   assert.match(stdout, /^✔ server .*\n✖ operator token +No operator token/)
 })
@@ -387,7 +387,7 @@ test('a cancelled run says why in the list, when shown, and with --stack', async
 })
 
 test('runs gaps says which clients lose events, how many and why', async () => {
-  const none = await runTacho(['runs', 'gaps', ...WHERE], server.variables)
+  const none = await runCommand(['runs', 'gaps', ...WHERE], server.variables)
   assert.match(none.stdout + none.stderr, /No event .* is known to be missing/)
   const sent = (agentName: string, n: string, more: object = {}) => {
     const ids = { eventId: `${agentName} ${n}`, clientId: 'web-7', runId: `lossy ${agentName}`, agentId: agentName, n }

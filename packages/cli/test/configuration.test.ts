@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import type { Simulation } from '@tacho/contract/operator/simulation.ts'
 import { readFileSync } from 'node:fs'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from './real-transcripts.ts'
-import { runTacho, startServer, type TestServer } from './tacho.ts'
+import { runCommand, startServer, type TestServer } from './tacho.ts'
 
 let server: TestServer
 before(async () => {
@@ -125,7 +125,7 @@ test('a policy gets a message beside its description; each keeps its value when 
 
 test('check needs no server, shows the line with a caret, and sets the exit code', async () => {
   const [good, bad] = [fileOf('good.cel', 'true\n'), fileOf('bad.cel', 'tool.name == "a" &&\n\ttool.nam == "b"\n')]
-  const offline = (...args: string[]) => runTacho(['policies', 'check', ...args], { TACHO_URL: 'http://127.0.0.1:9' })
+  const offline = (...args: string[]) => runCommand(['policies', 'check', ...args], { TACHO_URL: 'http://127.0.0.1:9' })
   assert.deepEqual(await offline(good), { code: 0, stdout: `${good}: valid\n`, stderr: '' })
   const both = await offline(good, bad)
   assert.equal(both.code, 1)
@@ -134,7 +134,7 @@ test('check needs no server, shows the line with a caret, and sets the exit code
     items: { ok: boolean; faults: { position: { line: number; column: number } }[] }[]
   }
   assert.deepEqual([items[0]?.ok, items[0]?.faults[0]?.position.line], [false, 2])
-  const stdin = await runTacho(['policies', 'check', '-'], {}, 'amount > 1')
+  const stdin = await runCommand(['policies', 'check', '-'], {}, 'amount > 1')
   assert.match(stdin.stdout, /^stdin:1:1: /)
   assert.equal((await offline('--condition', 'true')).code, 0)
   const cost = await offline('--condition', 'run.cost > 5.0')

@@ -5,11 +5,11 @@ import path from 'node:path'
 import { after, test } from 'node:test'
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { workDone } from '../../server/test/setup/work-done.ts'
-import { OPERATOR_TOKEN, runTacho, serveFrom, startServer, type Ended } from './tacho.ts'
+import { OPERATOR_TOKEN, runCommand, serveFrom, startServer, type Ended } from './tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
-const tour = await runTacho(['demo', '--seed', 'tour', '--json'], server.variables)
+const tour = await runCommand(['demo', '--seed', 'tour', '--json'], server.variables)
 assert.equal(tour.code, 0, tour.stderr)
 const { json, text, refused } = server
 const WHERE = ['--environment', 'default/tacho-demo']
@@ -125,7 +125,7 @@ test('a backup can be restored to another data directory; neither is ever overwr
 
   const copy = await serveFrom(dataDir)
   try {
-    const { code, stderr } = await runTacho(['runs', 'show', 'demo-tour-02', ...WHERE], {
+    const { code, stderr } = await runCommand(['runs', 'show', 'demo-tour-02', ...WHERE], {
       ...server.variables,
       TACHO_URL: copy.url,
     })
@@ -144,7 +144,7 @@ test('a backup can be restored to another data directory; neither is ever overwr
   const again = await serveFrom(dataDir)
   try {
     const ask = (token: string): Promise<Ended> =>
-      runTacho(['workspaces', 'list'], { TACHO_URL: again.url, TACHO_OPERATOR_TOKEN: token })
+      runCommand(['workspaces', 'list'], { TACHO_URL: again.url, TACHO_OPERATOR_TOKEN: token })
     assert.deepEqual([(await ask(lost.operatorToken)).code, (await ask(OPERATOR_TOKEN)).code], [0, 1])
   } finally {
     await again.stop()

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import type { ImportReport } from '../src/transcript/report.ts'
-import { runTacho, startServer } from './tacho.ts'
+import { runCommand, startServer } from './tacho.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from './real-transcripts.ts'
 
 /** Real transcripts, if available: JSON lines with a `reward` of 0 or 1. */
@@ -81,7 +81,7 @@ test('broken lines are reported, the others imported, and the exit code is 1', a
 })
 
 test('a dry run needs no server and no key, and stores nothing', async () => {
-  const { code, stdout } = await runTacho(
+  const { code, stdout } = await runCommand(
     ['import', '-', '--dry-run'],
     { TACHO_URL: 'http://127.0.0.1:1' },
     chat('dry'),
@@ -110,7 +110,7 @@ test('an interrupted import continues with the same times', async () => {
 test('a key without the read scope fails with a sentence', async () => {
   const made = await server.tacho(['keys', 'create', '--name', 'writer', '--scopes', 'events:write'])
   const variables = { ...server.variables, TACHO_API_KEY: made.stdout.trim() }
-  const { code, stderr } = await runTacho(['import', '-'], variables, chat('no scope'))
+  const { code, stderr } = await runCommand(['import', '-'], variables, chat('no scope'))
   assert.equal(code, 1)
   assert.match(stderr, /usage:read.*\(forbidden, request/)
 })

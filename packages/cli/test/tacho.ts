@@ -7,10 +7,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { text as readText } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { readConfig } from '../../server/src/config/config.ts'
 import { startServer as startHere } from '../../server/src/process/main.ts'
 
 const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
+/** What the program runs. `npm test` has built it. */
+const MAIN = new URL(process.env['TEST_THREADS'] === undefined ? '../src/main.ts' : '../dist/main.js', import.meta.url)
 
 export const API_KEY = `tacho_00000000testkey0_${'k'.repeat(64)}`
 export const OPERATOR_TOKEN = `tacho-operator_00000000testtoken_${'t'.repeat(64)}`
@@ -23,20 +27,43 @@ export interface Ended {
 
 export type Variables = Record<string, string>
 
-/** Starts a command line with only the given Tacho variables. */
+/** Only the given Tacho variables. */
+function environment(variables: Variables): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
+  // Never the profiles of the person who runs the tests.
+  return { ...Object.fromEntries(own), NO_COLOR: '1', XDG_CONFIG_HOME: '/nonexistent', ...variables }
+}
+
+/** Starts a command line as a process. */
 export function startTacho(
   args: readonly string[],
   variables: Variables = {},
   cwd?: string,
   program = PROGRAM,
 ): ChildProcess {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('TACHO_'))
-  // Never the profiles of the person who runs the tests.
-  const env = { ...Object.fromEntries(own), NO_COLOR: '1', XDG_CONFIG_HOME: '/nonexistent', ...variables }
-  return spawn(program, args, { env, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
+  return spawn(program, args, { env: environment(variables), cwd, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
-/** Runs a command line to its end. */
+/**
+ * Runs a command line to its end. Without input, in a thread: it has arguments, variables, streams and an exit code of its own,
+ * like a process, for half of the processor time. A thread that leaves its input unread would not end.
+ */
+export async function runCommand(args: readonly string[], variables: Variables = {}, stdin?: string): Promise<Ended> {
+  if (stdin !== undefined) return runTacho(args, variables, stdin)
+  const options = { stdin: true, stdout: true, stderr: true, execArgv: [] }
+  const thread = new Worker(MAIN, { ...options, argv: [...args], env: environment(variables) })
+  let fault = ''
+  thread.on('error', (error) => (fault = inspect(error)))
+  thread.stdin?.end()
+  const [stdout, stderr, [code]] = await Promise.all([
+    readText(thread.stdout),
+    readText(thread.stderr),
+    once(thread, 'exit') as Promise<[number]>,
+  ])
+  return { code, stdout, stderr: stderr + fault }
+}
+
+/** Runs a command line to its end as a process. */
 export async function runTacho(args: readonly string[], variables: Variables = {}, stdin = ''): Promise<Ended> {
   const child = startTacho(args, variables)
   child.stdin?.on('error', () => undefined)
@@ -84,7 +111,7 @@ export async function startServer(variables: Variables = {}): Promise<TestServer
     throw error
   })
   const client = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN, TACHO_API_KEY: API_KEY }
-  const tacho: TestServer['tacho'] = (args, stdin) => runTacho(args, client, stdin)
+  const tacho: TestServer['tacho'] = (args, stdin) => runCommand(args, client, stdin)
   const text: TestServer['text'] = async (...args) => {
     const { code, stdout, stderr } = await tacho(args)
     assert.equal(code, 0, stderr)

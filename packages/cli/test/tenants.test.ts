@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import Database from 'better-sqlite3'
-import { OPERATOR_TOKEN, runTacho, startServer } from './tacho.ts'
+import { OPERATOR_TOKEN, runCommand, startServer } from './tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
@@ -126,7 +126,7 @@ test('a key is the only output on stdout, works, and can be revoked', async () =
   const key = made.stdout.trim()
   const transcripts = path.join(server.directory, 'transcripts.jsonl')
   writeFileSync(transcripts, '{"messages":[{"role":"user","content":"Where is my order?"}]}\n')
-  const record = () => runTacho(['import', transcripts], { ...server.variables, TACHO_API_KEY: key })
+  const record = () => runCommand(['import', transcripts], { ...server.variables, TACHO_API_KEY: key })
   const recorded = await record()
   assert.equal(recorded.code, 0, recorded.stderr)
   const id = key.split('_')[1] ?? ''
@@ -148,6 +148,6 @@ test('a key in JSON has its scopes, rate and expiry', async () => {
 test('a token can come from a file', async () => {
   const file = path.join(server.directory, 'token')
   writeFileSync(file, `${OPERATOR_TOKEN}\n`)
-  const { code } = await runTacho(['workspaces', 'list', '--url', server.url, '--token-file', file])
+  const { code } = await runCommand(['workspaces', 'list', '--url', server.url, '--token-file', file])
   assert.equal(code, 0)
 })

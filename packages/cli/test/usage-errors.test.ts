@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { parseDays } from '../src/commands/retention.ts'
 import { freePort } from '../../server/test/setup/free-port.ts'
 import { COMMANDS } from '../src/main.ts'
-import { runTacho, type Variables } from './tacho.ts'
+import { runCommand, type Variables } from './tacho.ts'
 
 const NOWHERE: Variables = { TACHO_URL: await closedAddress(), TACHO_OPERATOR_TOKEN: 't', TACHO_API_KEY: 'k' }
 
@@ -41,7 +41,7 @@ test('wrong usage exits with 2 and a sentence on stderr, with nothing on stdout'
     ['serve', '--log-level', 'loud'],
   ]
   for (const line of lines) {
-    const { code, stdout, stderr } = await runTacho(line, NOWHERE)
+    const { code, stdout, stderr } = await runCommand(line, NOWHERE)
     assert.deepEqual([line, code, stdout], [line, 2, ''])
     assert.match(stderr, /^tacho: /)
     assert.ok(!/\n +at /.test(stderr), 'no stack trace')
@@ -58,15 +58,15 @@ test('an unknown option names the one that begins so, and serve --check starts n
     [['serve', '--database'], 'one of --database-url, --database-pool, --database-timeout'],
   ]
   for (const [line, option] of near) {
-    const { code, stderr } = await runTacho(line, NOWHERE)
+    const { code, stderr } = await runCommand(line, NOWHERE)
     assert.deepEqual([line, code], [line, 2])
     assert.ok(stderr.endsWith(`(Did you mean ${option}?)\n`), stderr)
   }
-  const far = await runTacho(['serve', '--nonsense'], NOWHERE)
+  const far = await runCommand(['serve', '--nonsense'], NOWHERE)
   assert.equal(far.stderr, "tacho: unknown option '--nonsense'\n")
-  const checked = await runTacho(['serve', '--check', '--port', '1'], NOWHERE)
+  const checked = await runCommand(['serve', '--check', '--port', '1'], NOWHERE)
   assert.deepEqual([checked.code, checked.stdout, checked.stderr], [0, '', ''])
-  assert.equal((await runTacho(['serve', '--check', '--port', 'many'], NOWHERE)).code, 2)
+  assert.equal((await runCommand(['serve', '--check', '--port', 'many'], NOWHERE)).code, 2)
 })
 
 test('days are a number with or without a d, up to their limit', () => {
@@ -76,11 +76,11 @@ test('days are a number with or without a d, up to their limit', () => {
 })
 
 test('a missing or empty variable gives a sentence that says what to do', async () => {
-  const without = await runTacho(['workspaces', 'list'])
+  const without = await runCommand(['workspaces', 'list'])
   assert.deepEqual([without.code, /set TACHO_OPERATOR_TOKEN/.test(without.stderr)], [2, true])
-  const empty = await runTacho(['import', 'x'], { TACHO_API_KEY: '' })
+  const empty = await runCommand(['import', 'x'], { TACHO_API_KEY: '' })
   assert.deepEqual([empty.code, /TACHO_API_KEY is empty/.test(empty.stderr)], [2, true])
-  const wrong = await runTacho(['workspaces', 'list'], { ...NOWHERE, TACHO_URL: 'localhost' })
+  const wrong = await runCommand(['workspaces', 'list'], { ...NOWHERE, TACHO_URL: 'localhost' })
   assert.deepEqual([wrong.code, /TACHO_URL must be/.test(wrong.stderr)], [2, true])
 })
 
@@ -90,7 +90,7 @@ test('without a server, each command exits with 1 and says what to do', async ()
     ['runs', 'follow', 'x', '-e', 'a/b'],
     ['backup', 'never-written.db'],
   ]) {
-    const { code, stdout, stderr } = await runTacho(line, NOWHERE)
+    const { code, stdout, stderr } = await runCommand(line, NOWHERE)
     assert.deepEqual([line, code, stdout], [line, 1, ''])
     assert.match(
       stderr,
@@ -100,26 +100,26 @@ test('without a server, each command exits with 1 and says what to do', async ()
 })
 
 test('doctor without a server needs no token, and can print JSON', async () => {
-  const { code, stdout } = await runTacho(['doctor', '--json'], { TACHO_URL: NOWHERE['TACHO_URL'] ?? '' })
+  const { code, stdout } = await runCommand(['doctor', '--json'], { TACHO_URL: NOWHERE['TACHO_URL'] ?? '' })
   const report = JSON.parse(stdout) as { ok: boolean; checks: { name: string; detail: string }[] }
   assert.deepEqual([code, report.ok, report.checks[0]?.name], [1, false, 'server'])
 })
 
 test('help of the program and of each command goes to stdout, with exit code 0', async () => {
-  const help = await runTacho(['--help'])
+  const help = await runCommand(['--help'])
   assert.equal(help.code, 0)
   const shown = [...help.stdout.matchAll(/^ {2}([a-z][a-z-]*) /gm)].map(([, name]) => name)
   const known = Object.keys(COMMANDS).filter((name) => COMMANDS[name]?.hidden !== true)
   assert.deepEqual(shown, [...known, 'help'])
   for (const line of [['runs', 'list'], ['keys', 'create'], ['import'], ['serve'], ['doctor']]) {
-    const { code, stdout } = await runTacho([...line, '--help'])
+    const { code, stdout } = await runCommand([...line, '--help'])
     assert.equal(code, 0)
     assert.match(stdout, /\nExamples?:\n {2}tacho /)
   }
 })
 
 test('without a command, the help is shown as wrong usage', async () => {
-  const { code, stdout, stderr } = await runTacho([])
+  const { code, stdout, stderr } = await runCommand([])
   assert.deepEqual([code, stdout], [2, ''])
   assert.match(stderr, /^Usage: tacho/)
 })

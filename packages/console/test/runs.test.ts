@@ -5,7 +5,7 @@ import type { Locator, Page } from 'playwright-core'
 import { printable } from '@tacho/contract/shown-text.ts'
 import { STALLED_MS } from '@tacho/contract/stalled.ts'
 import { REAL_TRANSCRIPTS, withoutRealTranscripts } from '../../cli/test/real-transcripts.ts'
-import { runTacho } from '../../cli/test/tacho.ts'
+import { runCommand } from '../../cli/test/tacho.ts'
 import { newPerson } from '../../server/test/http/operator/browser.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
@@ -598,6 +598,6 @@ describe('runs', { skip: withoutChromium }, () => {
     const { url, apiKey, operatorToken } = tacho.service
     const variables = { TACHO_URL: url, TACHO_API_KEY: apiKey, TACHO_OPERATOR_TOKEN: operatorToken }
     const args = ['import', REAL_TRANSCRIPTS, '--agent-name', 'Airline', '--field-outcome', 'reward']
-    return (imported ??= runTacho(args, variables).then(({ code, stderr }) => assert.equal(code, 0, stderr)))
+    return (imported ??= runCommand(args, variables).then(({ code, stderr }) => assert.equal(code, 0, stderr)))
   }
 })

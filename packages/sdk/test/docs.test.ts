@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BlockCode } from '../src/index.ts'
-import { API_KEY, ended, OPERATOR_TOKEN, runTacho, startServer, type TestServer } from '../../cli/test/tacho.ts'
+import { API_KEY, ended, OPERATOR_TOKEN, runCommand, startServer, type TestServer } from '../../cli/test/tacho.ts'
 import { interpreter, PYTHON_SDK, withoutPython } from '../../sdk-conformance/test/python.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
@@ -110,7 +110,7 @@ describe('documentation of the SDK', () => {
     { skip: withoutPython },
     async () => {
       const operator = { TACHO_URL: server.url, TACHO_OPERATOR_TOKEN: OPERATOR_TOKEN }
-      const { stdout } = await runTacho(['environments', 'list', '--json'], operator)
+      const { stdout } = await runCommand(['environments', 'list', '--json'], operator)
       const { items } = JSON.parse(stdout) as { items: { id: string }[] }
       const env = { ...process.env, ...operator, ENVIRONMENT: items[0]?.id }
       const [request = ''] = blocksOf('alerts', 'sh')
@@ -118,7 +118,7 @@ describe('documentation of the SDK', () => {
       assert.equal((JSON.parse(alert.stdout) as { status: string }).status, 'OK')
       const [check = ''] = blocksOf('export', 'python')
       const file = path.join(folder, 'export.jsonl')
-      const exported = await runTacho(['export', '-o', file], operator)
+      const exported = await runCommand(['export', '-o', file], operator)
       assert.equal(exported.code, 0, exported.stderr)
       const checked = await ended(spawn('sh', ['-c', '"$0" -c "$1" < "$2"', interpreter, check, file]))
       assert.equal(checked.stdout.trim(), 'complete', checked.stderr)
@@ -137,7 +137,7 @@ describe('documentation of the SDK', () => {
       return stdout.startsWith('The rules for this tool are not available') ? agent(amount) : stdout
     }
     const tacho = async (...args: string[]) => {
-      const { code, stdout, stderr } = await runTacho(args, operator)
+      const { code, stdout, stderr } = await runCommand(args, operator)
       assert.equal(code, 0, stderr)
       return stdout
     }

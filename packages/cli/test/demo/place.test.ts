@@ -1,7 +1,7 @@
 /** The demo stays in its own environment and goes again; what is in force stays the same, byte for byte. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { API_KEY, runTacho, startServer } from '../tacho.ts'
+import { API_KEY, runCommand, startServer } from '../tacho.ts'
 
 const server = await startServer()
 after(() => server.stop())
@@ -39,7 +39,7 @@ test('a demo leaves everything else as it is, is used only by name, and is remov
   await text('policies', 'deploy', 'refund-limit', '-e', 'default/development')
   const before = await inForce()
 
-  const { code, stderr } = await runTacho(['demo', '--seed', 'one'], { ...server.variables, TACHO_API_KEY: 'unused' })
+  const { code, stderr } = await runCommand(['demo', '--seed', 'one'], { ...server.variables, TACHO_API_KEY: 'unused' })
   assert.equal(code, 0, stderr)
   assert.deepEqual(await inForce(), before)
   assert.deepEqual((await json<Page<object>>('runs', 'list')).items, [])
