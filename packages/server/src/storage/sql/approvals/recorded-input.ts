@@ -42,16 +42,23 @@ async function findRecordedInput(
     { ...params, oldest: oldest.time, text: approvalId },
   )
   const rows = await withPayloads(sql, environmentId, selected)
-  const found = rows.filter(({ payload }) => names(payload, { approvalId, toolName, inputHash }))
+  const key = keyOf({ approvalId, toolName, inputHash })
+  const found = rows.filter(({ payload }) => keyOfDecision(payload) === key)
   // The first stored one: no later event changes what an operator has seen.
   const first = found.sort((a, b) => a.seq - b.seq)[0]
   return first === undefined ? null : { eventId: first.eventId, receivedAt: first.receivedAt, payload: first.payload }
 }
 
-function names(payload: string, { approvalId, toolName, inputHash }: Omit<InputOfRequest, 'runId'>): boolean {
+const keyOf = ({ approvalId, toolName, inputHash }: Omit<InputOfRequest, 'runId'>): string =>
+  JSON.stringify([approvalId, toolName, inputHash])
+
+/** Of the request that a decision names; null: it carries no input. */
+function keyOfDecision(payload: string): string | null {
   const said = JSON.parse(payload) as Record<string, unknown>
-  const saidHash = typeof said['inputHash'] === 'string' ? said['inputHash'].toLowerCase() : null
-  return said['approvalId'] === approvalId && said['toolName'] === toolName && saidHash === inputHash && 'input' in said
+  if (!('input' in said)) return null
+  const { approvalId, toolName, inputHash } = said
+  const hash = typeof inputHash === 'string' ? inputHash.toLowerCase() : null
+  return keyOf({ approvalId, toolName, inputHash: hash } as Omit<InputOfRequest, 'runId'>)
 }
 
 /**
@@ -87,15 +94,12 @@ async function findRecordedInputs(
       )
     }),
   )
-  const byRun = new Map<string, { seq: number; payload: string }[]>()
+  const byRun = new Map<string, Map<string | null, string>>()
   for (const [at, run] of runIds.entries()) {
     const rows = await withPayloads(sql, environmentId, decisions[at] ?? [])
-    byRun.set(
-      run,
-      rows.toSorted((a, b) => a.seq - b.seq),
-    )
+    // The oldest last, because it counts.
+    const newestFirst = rows.toSorted((a, b) => b.seq - a.seq)
+    byRun.set(run, new Map(newestFirst.map(({ payload }) => [keyOfDecision(payload), payload])))
   }
-  return sought.map(({ runId, ...request }) => {
-    return byRun.get(runId)?.find(({ payload }) => names(payload, request))?.payload ?? null
-  })
+  return sought.map(({ runId, ...request }) => byRun.get(runId)?.get(keyOf(request)) ?? null)
 }
