@@ -74,6 +74,8 @@ export const WEBHOOK_EVENTS = [
 ] as const
 
 /** `standard`: signed JSON (Standard Webhooks). The others are messages for that service. */
+/** Messages that people read, and that may show the beginning of an input. */
+export const INPUT_FORMATS: readonly string[] = ['slack', 'teams', 'mail']
 export const WEBHOOK_FORMATS = ['standard', 'slack', 'teams', 'pagerduty', 'mail'] as const
 
 /** What people can be notified about in their browsers. */

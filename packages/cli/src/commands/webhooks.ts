@@ -28,6 +28,7 @@ interface CreateOptions extends EnvironmentOptions {
   description?: string
   format: WebhookFormat
   signingSecret?: true
+  showInput?: true
 }
 
 interface ChangeOptions extends EnvironmentOptions {
@@ -38,12 +39,15 @@ interface ChangeOptions extends EnvironmentOptions {
   disable?: true
   /** False: --no-signing-secret. */
   signingSecret?: boolean
+  /** False: --no-show-input. */
+  showInput?: boolean
 }
 
 interface DeliveriesOptions extends EnvironmentOptions, PageOptions {
   status?: DeliveryStatus
 }
 
+const SHOW_INPUT = 'messages about requests for approval have the beginning of the recorded input'
 const SIGNING_SECRET = 'ask for the signing secret of the Slack app, or read it from standard input: decisions in Slack'
 
 export function addWebhooks(webhooks: Command): void {
@@ -58,6 +62,7 @@ export function addWebhooks(webhooks: Command): void {
     .option('--description <text>', 'purpose of the webhook')
     .addOption(new Option('--format <format>', 'message format').choices(WEBHOOK_FORMATS).default('standard'))
     .option('--signing-secret', SIGNING_SECRET)
+    .option('--show-input', SHOW_INPUT)
     .addHelpText(
       'after',
       `
@@ -81,6 +86,8 @@ Examples:
     .option('--disable', 'stop sending')
     .option('--signing-secret', SIGNING_SECRET)
     .option('--no-signing-secret', 'stop decisions in Slack, and remove the links of its users')
+    .option('--show-input', SHOW_INPUT)
+    .option('--no-show-input', 'leave the input out of messages')
     .action(change)
 
   inEnvironment(
@@ -140,7 +147,14 @@ async function create(url: string, options: CreateOptions): Promise<void> {
   const { client, environmentId } = await connected(options)
   const { events, description, format } = options
   const optional = { ...(events && { events }), ...(description !== undefined && { description }) }
-  const body = { url, format, ...optional, ...(options.signingSecret && { signingSecret: await askSigningSecret() }) }
+  const shown = options.showInput && { showsInput: true }
+  const body = {
+    url,
+    format,
+    ...optional,
+    ...shown,
+    ...(options.signingSecret && { signingSecret: await askSigningSecret() }),
+  }
   printSecret(await client.createWebhook({ params: { environmentId }, body }), options)
 }
 
@@ -172,6 +186,7 @@ async function change(webhookId: string, options: ChangeOptions): Promise<void> 
     ...(to !== undefined && { url: to }),
     ...(events && { events }),
     ...(description !== undefined && { description }),
+    ...(options.showInput !== undefined && { showsInput: options.showInput }),
     ...((options.enable || options.disable) && { enabled: options.enable === true }),
     ...(options.signingSecret !== undefined && {
       signingSecret: options.signingSecret ? await askSigningSecret() : null,

@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedWebhook, Webhook, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
-import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
+import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../api.ts'
@@ -36,22 +36,24 @@ interface Props {
 }
 
 export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props) {
-  const [draft, setDraft] = useState<Pick<Webhook, 'url' | 'description' | 'events'>>({
+  const [draft, setDraft] = useState<Pick<Webhook, 'url' | 'description' | 'events' | 'showsInput'>>({
     url: webhook?.url ?? '',
     description: webhook?.description ?? '',
     events: webhook?.events ?? [...WEBHOOK_EVENTS],
+    showsInput: webhook?.showsInput ?? false,
   })
   const set = (change: Partial<typeof draft>) => setDraft({ ...draft, ...change })
   const [format, setFormat] = useState<WebhookFormat>(webhook?.format ?? 'standard')
   const [secret, setSecret] = useState('')
   const isMail = format === 'mail'
+  const mayShowInput = INPUT_FORMATS.includes(format)
   const address = draft.url.trim()
   const url = isMail && address !== '' && !address.startsWith(MAILTO) ? MAILTO + address : address
   const save = useMutation({
     async mutationFn() {
       const signingSecret = secret.trim()
       const isGiven = format === 'slack' && signingSecret !== ''
-      const body = { ...draft, url, ...(isGiven && { signingSecret }) }
+      const body = { ...draft, url, showsInput: draft.showsInput && mayShowInput, ...(isGiven && { signingSecret }) }
       if (!webhook) return api.createWebhook({ params: { environmentId }, body: { ...body, format } })
       await api.changeWebhook({ params: { environmentId, webhookId: webhook.id }, body })
       return null
@@ -99,6 +101,23 @@ export function WebhookDialog({ environmentId, webhook, onDone, onClose }: Props
           chosen={draft.events}
           onChange={(events) => set({ events })}
         />
+        {mayShowInput && (
+          <label className="flex items-start gap-2.5 text-sm">
+            <input
+              type="checkbox"
+              checked={draft.showsInput}
+              onChange={(event) => set({ showsInput: event.target.checked })}
+              className="mt-0.5 size-4 accent-accent-fill"
+            />
+            <span>
+              Show what would run
+              <span className="block text-soft">
+                Requests for approval have the beginning of the input, as the agent masked it. Everyone who reads the
+                messages sees it.
+              </span>
+            </span>
+          </label>
+        )}
         <Field
           label="Purpose"
           maxLength={LIMITS.descriptionChars}

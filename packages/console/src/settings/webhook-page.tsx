@@ -65,6 +65,7 @@ export function WebhookPage() {
           </span>
         </Fact>
         <Fact name="Format">{webhook.format}</Fact>
+        {webhook.showsInput && <Fact name="Input">Requests for approval show the beginning of it</Fact>}
         {webhook.interactionsUrl !== null && (
           <Fact name="Request URL">
             <span className="flex flex-wrap items-center gap-x-2">

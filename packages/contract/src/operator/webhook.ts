@@ -28,6 +28,10 @@ const signingSecret = Type.String({
     'Signing secret of the Slack app, for format slack: requests for approval then have the buttons Approve and Reject. No reply shows it',
 })
 
+const showsInput = Type.Boolean({
+  description: `Whether messages about requests for approval have the beginning of the recorded input, about ${LIMITS.inputInShortChars} characters, as the client masked it. Only for the formats slack, teams and mail. Everyone who reads the channel sees it`,
+})
+
 const webhookFields = {
   id: uuid('Webhook id'),
   environmentId: uuid('Its environment'),
@@ -38,6 +42,7 @@ const webhookFields = {
   interactionsUrl: nullableText(
     'Request URL for the interactivity of the Slack app, which takes decisions; null: the webhook has no signing secret',
   ),
+  showsInput,
   createdAt: time('When it was created'),
   disabledAt: nullableTime('When it was disabled; null: it is active'),
   disabledReason: nullableText('Why the service disabled it'),
@@ -69,6 +74,7 @@ export const NewWebhook = Type.Object(
     description: Type.Optional(description),
     format: Type.Optional(format),
     signingSecret: Type.Optional(signingSecret),
+    showsInput: Type.Optional(showsInput),
   },
   {
     $id: 'NewWebhook',
@@ -84,6 +90,7 @@ export const WebhookChange = Type.Object(
     events: Type.Optional(events),
     description: Type.Optional(description),
     enabled: Type.Optional(Type.Boolean()),
+    showsInput: Type.Optional(showsInput),
     signingSecret: Type.Optional(
       Type.Unsafe<string | null>({
         anyOf: [signingSecret, { type: 'null' }],

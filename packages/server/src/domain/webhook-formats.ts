@@ -57,6 +57,7 @@ const LOOKS = new Map<string, EventLook>(Object.entries(EVENTS))
 /** In this order, if the data has them. */
 const SHOWN = {
   toolName: 'Tool',
+  inputInShort: 'Input, masked by the client',
   status: 'Decision',
   agentId: 'Agent',
   runId: 'Run',

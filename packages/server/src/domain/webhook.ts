@@ -1,7 +1,9 @@
 /** Messages of webhooks, signed according to Standard Webhooks. */
 import { createHmac } from 'node:crypto'
 import { SLACK_PATH } from '@tacho/contract/operator/slack-link.ts'
+import { INPUT_FORMATS } from '@tacho/contract/words.ts'
 import type { Delivery, Webhook } from '@tacho/contract/operator/webhook.ts'
+import type { InputOfRequest } from '../storage/approvals.ts'
 import type { DeliveryOrder, DeliveryRow, WebhookRow } from '../storage/webhooks.ts'
 import { isoTime } from './run.ts'
 import type { Random } from '../storage/uuid.ts'
@@ -30,10 +32,26 @@ export interface WebhookMessage {
   body: string
 }
 
-export function newsOf({ webhook, delivery }: DeliveryOrder, place: WebhookPlace | null): WebhookNews {
+/** `input`: the beginning of the recorded input, if the webhook shows it. It is in no stored message. */
+export function newsOf(
+  { webhook, delivery }: DeliveryOrder,
+  place: WebhookPlace | null,
+  input: string | null = null,
+): WebhookNews {
   const { id, type, createdAt } = delivery
-  const data = JSON.parse(delivery.data) as Record<string, unknown>
+  const said = JSON.parse(delivery.data) as Record<string, unknown>
+  const data = input === null ? said : { ...said, inputInShort: input }
   return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
+}
+
+/** Whose input a message shows. Null: it shows none. */
+export function inputWanted({ webhook, delivery }: DeliveryOrder): InputOfRequest | null {
+  const isShown = webhook.showsInput && INPUT_FORMATS.includes(webhook.format)
+  if (!isShown || delivery.type !== 'approval.requested') return null
+  const { approvalId, toolName, inputHash, runId } = JSON.parse(delivery.data) as Record<string, unknown>
+  return typeof runId === 'string'
+    ? { approvalId: String(approvalId), toolName: String(toolName), inputHash: String(inputHash), runId }
+    : null
 }
 
 /** Also signed with the previous secret while it is valid. */
@@ -41,8 +59,9 @@ export function webhookMessage(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,
   now: number,
+  input: string | null = null,
 ): WebhookMessage {
-  const news = newsOf({ webhook, delivery }, place)
+  const news = newsOf({ webhook, delivery }, place, input)
   const { id: _id, type, createdAt, data } = news
   const { url, body: content } =
     webhook.format === 'standard' || webhook.format === 'mail'
@@ -73,6 +92,7 @@ export function toWebhook(row: WebhookRow, base: string, showsUrl = true): Webho
   const path = SLACK_PATH.replace('{environmentId}', environmentId).replace('{webhookId}', webhookId)
   return {
     ...pick(row, 'id', 'environmentId', 'description', 'format', 'events', 'disabledReason', 'droppedDeliveries'),
+    showsInput: row.showsInput,
     ...isoOf(row, 'createdAt', 'disabledAt'),
     url: showsUrl ? row.url : shortUrl(row),
     interactionsUrl: signingSecret === null ? null : `${base}${path}`,

@@ -1,7 +1,9 @@
 /** Each delivery has its own attempts and delays, separate from the work queue's. */
 import { LRUCache } from 'lru-cache'
 import { mailAddressOf, mailMessage } from '../domain/mail.ts'
-import { newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
+import { inputInShort, INPUTS_BOUNDS } from '../domain/input-preview.ts'
+import { inputWanted, newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
+import type { InputOfRequest } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../storage/webhooks.ts'
@@ -12,7 +14,10 @@ import type { Sent, WebhookSender } from './webhook-sender.ts'
 import type { WorkHandler } from './work.ts'
 
 export interface DeliverOptions {
-  storage: Pick<Storage, 'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork' | 'isMemberAt'>
+  storage: Pick<
+    Storage,
+    'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork' | 'isMemberAt' | 'findRecordedInputs'
+  >
   sender: Pick<WebhookSender, 'send'>
   mail?: MailSender | null
   pages: Pick<RunPages, 'placeOf'>
@@ -31,6 +36,9 @@ const MAIL_PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
 /** A mail waits this long while others are under way. */
 const BUSY_PAUSE_MS = 1_000
+/** The event with the input follows its request: a message that shows it waits so long for it. */
+const INPUT_WAIT_MS = 3_000
+const INPUT_PAUSE_MS = 500
 /** A receiver stops deliveries by this status (Standard Webhooks). */
 const GONE = 410
 
@@ -64,9 +72,14 @@ export function deliverWebhooks({
     const later = (dueAt: number) =>
       storage.postponeWork({ kind, owner, items: [item] }, { dueAt, error: null, counts: false })
     if (pausedUntil !== undefined && startedAt < pausedUntil) return later(pausedUntil)
+    const wanted = inputWanted(order)
+    const input = wanted && (await inputOf(environmentId, wanted))
+    if (wanted && input === null && startedAt < delivery.createdAt + INPUT_WAIT_MS) {
+      return later(startedAt + INPUT_PAUSE_MS)
+    }
     // Before it is sent, because others of the batch are on their way too.
     if (isMail) pauses.set(paused, startedAt + MAIL_PAUSE_MS)
-    const sent = isMail ? await sendMail(order) : await sender.send(await requestOf(order, startedAt))
+    const sent = isMail ? await sendMail(order, input) : await sender.send(await requestOf(order, startedAt, input))
     if (sent === 'no_member') {
       const disable = 'The address belongs to no member of the workspace'
       return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: disable, disable })
@@ -92,17 +105,22 @@ export function deliverWebhooks({
     return storage.recordAttempt(attempt)
   }
 
-  const requestOf = async (order: DeliveryOrder, at: number) =>
-    webhookMessage(order, await pages.placeOf(order.webhook.environmentId), at)
+  const requestOf = async (order: DeliveryOrder, at: number, input: string | null) =>
+    webhookMessage(order, await pages.placeOf(order.webhook.environmentId), at, input)
+
+  async function inputOf(environmentId: string, wanted: InputOfRequest): Promise<string | null> {
+    const [payload = null] = await storage.findRecordedInputs(environmentId, [wanted], INPUTS_BOUNDS)
+    return payload && inputInShort(payload)
+  }
 
   /** Checked for each mail: the person may have left since an admin chose the address. */
-  async function sendMail(order: DeliveryOrder): Promise<Sent | 'busy' | 'no_member'> {
+  async function sendMail(order: DeliveryOrder, input: string | null): Promise<Sent | 'busy' | 'no_member'> {
     const { url, environmentId } = order.webhook
     const address = mailAddressOf(url)
     if (address === null || !(await storage.isMemberAt(environmentId, address))) return 'no_member'
     if (mail === null) return { ok: false, status: null, error: 'This server sends no mail: TACHO_SMTP_URL is not set' }
     const place = await pages.placeOf(environmentId)
-    return mail.send(mailMessage(newsOf(order, place), address), place?.workspaceId ?? '')
+    return mail.send(mailMessage(newsOf(order, place, input), address), place?.workspaceId ?? '')
   }
 
   return {

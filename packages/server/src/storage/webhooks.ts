@@ -13,6 +13,8 @@ export interface WebhookRow {
   previousUntil: number | null
   /** Of the Slack app. With it, messages about approvals have buttons. */
   signingSecret: string | null
+  /** Messages about requests for approval have the beginning of the recorded input. */
+  showsInput: boolean
   createdAt: number
   disabledAt: number | null
   disabledReason: string | null
@@ -28,6 +30,7 @@ type Changeable =
   | 'previousSecret'
   | 'previousUntil'
   | 'signingSecret'
+  | 'showsInput'
   | 'disabledAt'
   | 'disabledReason'
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { newWebhookSecret, nextAttemptAt, webhookMessage } from '../../src/domain/webhook.ts'
+import { mailMessage } from '../../src/domain/mail.ts'
+import { inputWanted, newsOf, newWebhookSecret, nextAttemptAt, webhookMessage } from '../../src/domain/webhook.ts'
 import { addressFault } from '../../src/domain/webhook-formats.ts'
 import type { DeliveryOrder } from '../../src/storage/webhooks.ts'
 
@@ -21,6 +22,7 @@ function order(given: Partial<DeliveryOrder['webhook']> = {}, data: object = { a
       previousSecret: null,
       previousUntil: null,
       signingSecret: null,
+      showsInput: false,
       createdAt: 0,
       disabledAt: null,
       disabledReason: null,
@@ -174,4 +176,25 @@ test('attempts continue for about a day with growing delays, then end', () => {
     delays.toSorted((a, b) => a - b),
   )
   assert.ok((nextAttemptAt(1, 0, 0) ?? 0) < (nextAttemptAt(1, 0, 1) ?? 0))
+})
+
+test('a message has the beginning of the input only if its webhook shows it, and as text in every service', () => {
+  const asked = { approvalId: 'a', toolName: 'Bash', inputHash: 'ab', runId: 'r' }
+  const input = `$ curl <https://evil.example|x> @here ${String.fromCodePoint(0x202e)}`
+  for (const format of ['slack', 'teams'] as const) {
+    const given = order({ format, showsInput: true }, asked)
+    assert.doesNotMatch(webhookMessage(given, PLACE, NOW).body, /curl/)
+    const { body } = webhookMessage(given, PLACE, NOW, input)
+    assert.match(body, /curl/)
+    assert.ok(!body.includes(String.fromCodePoint(0x202e)), format)
+    if (format === 'slack') assert.match(body, /&lt;https:..evil/)
+  }
+  const mail = newsOf(order({ format: 'mail', showsInput: true }, asked), PLACE, input)
+  assert.match(mailMessage(mail, 'a@example.com').text, /Input, masked by the client: \$ curl <https\[:\]..evil/)
+  const wanted = (given: Partial<DeliveryOrder['webhook']>, data: object = asked) =>
+    inputWanted(order({ format: 'slack', showsInput: true, ...given }, data))
+  assert.deepEqual(wanted({}), asked)
+  assert.equal(wanted({ showsInput: false }), null)
+  assert.equal(wanted({ format: 'standard' }), null, 'messages for programs never have inputs')
+  assert.equal(wanted({}, { ...asked, runId: null }), null)
 })

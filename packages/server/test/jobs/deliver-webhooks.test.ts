@@ -16,6 +16,7 @@ test('a receiver that does not answer delays its own messages, and no others', a
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
     finishWork: () => Promise.resolve(1),
+    findRecordedInputs: () => Promise.resolve([null]),
     isMemberAt: () => Promise.resolve(true),
     postponeWork: ({ items }, { dueAt, counts }) =>
       Promise.resolve(
@@ -60,6 +61,7 @@ test('if the result of a message cannot be stored, the others keep their leases 
       return Promise.resolve(recorded.push(id) > 0)
     },
     finishWork: () => Promise.resolve(0),
+    findRecordedInputs: () => Promise.resolve([null]),
     isMemberAt: () => Promise.resolve(true),
     postponeWork: () => Promise.resolve(0),
   }
@@ -95,6 +97,7 @@ function orderOf(id: string): DeliveryOrder {
     previousSecret: null,
     previousUntil: null,
     signingSecret: null,
+    showsInput: false,
   }
   return {
     webhook: {
@@ -137,6 +140,7 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
     },
     recordAttempt: ({ id, status, disable }) => Promise.resolve(done.push(`${id} ${status} ${disable ?? ''}`) > 0),
     finishWork: () => Promise.resolve(1),
+    findRecordedInputs: () => Promise.resolve([null]),
     postponeWork: ({ items }, { dueAt }) =>
       Promise.resolve(items.map(({ subjectId }) => postponed.set(subjectId, dueAt)).length),
     isMemberAt: (_environment, address) => Promise.resolve(address !== 'stranger@example.com'),
@@ -167,4 +171,49 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
   clock += 10_000
   await go('ada-2')
   assert.equal(done.at(-1), 'ada-2 DELIVERED ')
+})
+
+test('a message that shows the input waits a moment for it, reads it when it is sent, and goes without it then', async () => {
+  let clock = 1_000_000
+  let recorded: string | null = null
+  const sent: string[] = []
+  const postponed: number[] = []
+  const request = { approvalId: 'a', toolName: 'Bash', inputHash: 'ab', runId: 'r' }
+  const storage: DeliverOptions['storage'] = {
+    startDelivery({ id }) {
+      const { webhook, delivery } = orderOf(id)
+      const { type, data } = { type: 'approval.requested', data: JSON.stringify(request) }
+      const showsInput = id !== 'closed-1'
+      const ordered = { ...delivery, createdAt: 1_000_000, type, data }
+      return Promise.resolve({ webhook: { ...webhook, format: 'slack', showsInput }, delivery: ordered })
+    },
+    recordAttempt: () => Promise.resolve(true),
+    finishWork: () => Promise.resolve(1),
+    isMemberAt: () => Promise.resolve(true),
+    postponeWork: (_items, { dueAt }) => Promise.resolve(postponed.push(dueAt)),
+    findRecordedInputs(_environment, sought) {
+      assert.deepEqual(sought, [request])
+      return Promise.resolve([recorded])
+    },
+  }
+  const sender: DeliverOptions['sender'] = {
+    send({ body }) {
+      sent.push(String(body))
+      return Promise.resolve({ ok: true, status: 200 })
+    },
+  }
+  const { perform } = deliverWebhooks({ storage, sender, pages, owner: 'node', now: () => clock, random: () => 0 })
+  const go = (subjectId: string) =>
+    perform([{ subjectId, environmentId: 'e', attempts: 1, lastError: null }], new AbortController().signal)
+  await go('open-1')
+  assert.deepEqual([sent.length, postponed], [0, [1_000_500]])
+  await go('closed-1')
+  assert.equal(sent.length, 1, 'a webhook that shows no input waits for none')
+  recorded = JSON.stringify({ input: { command: 'cat .env' } })
+  await go('open-1')
+  assert.ok(sent[1]?.includes('$ cat .env') && !sent[0]?.includes('cat .env'))
+  recorded = null
+  clock += 3_000
+  await go('open-2')
+  assert.equal(sent.length, 3)
 })

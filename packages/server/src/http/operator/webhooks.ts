@@ -15,7 +15,7 @@ import { serveRoute } from '../serve-route.ts'
 import { actorOf, environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
-import { WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
+import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 import { listPage, byId } from '../paging.ts'
 
 const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
@@ -41,10 +41,12 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request }) => {
     const createdAt = now()
     const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS], signingSecret = null } = body
+    const { showsInput = false } = body
     const id = uuidv7(createdAt, randomBytes)
     checkTexts({ description })
     await checkUrl(request, 'create', id, url, format)
     checkSigningSecret(format, signingSecret)
+    checkShowsInput(format, showsInput)
     const environmentId = environmentOf(request).id
     const secret = newWebhookSecret(randomBytes)
     const unused = {
@@ -54,9 +56,15 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
       disabledReason: null,
       droppedDeliveries: 0,
     }
-    const given = { url, description, format, events, secret, signingSecret }
+    const given = { url, description, format, events, secret, signingSecret, showsInput }
     const row: WebhookRow = { id, environmentId, ...given, createdAt, ...unused }
-    const audit = audited(request, 'create', id, { host: hostOf(url), format, events, ...secretDetail(body) })
+    const audit = audited(request, 'create', id, {
+      host: hostOf(url),
+      format,
+      events,
+      showsInput,
+      ...secretDetail(body),
+    })
     if ((await storage.createWebhook(row, audit)) === 'too_many') {
       return refuse('conflict', 'The environment has reached its limit of webhooks')
     }
@@ -65,17 +73,18 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
     // By name: extra fields of a body must not reach the row or the audit log.
-    const { url, description, events, enabled, signingSecret } = body
+    const { url, description, events, enabled, signingSecret, showsInput } = body
     const id = params.webhookId.toLowerCase()
     checkTexts({ description })
-    if (url !== undefined || signingSecret) {
+    if (url !== undefined || signingSecret || showsInput) {
       const { format } = await find(request, id)
       if (url !== undefined) await checkUrl(request, 'change', id, url, format)
       checkSigningSecret(format, signingSecret)
+      checkShowsInput(format, showsInput)
     }
     const host = url === undefined ? undefined : hostOf(url)
-    const detail = { description, events, enabled, host, ...secretDetail(body) }
-    const change = { url, description, events, signingSecret, ...switched(enabled, now()) }
+    const detail = { description, events, enabled, host, showsInput, ...secretDetail(body) }
+    const change = { url, description, events, signingSecret, showsInput, ...switched(enabled, now()) }
     return changed(request, id, change, audited(request, 'change', id, detail))
   })
 
@@ -193,6 +202,11 @@ function switched(enabled: boolean | undefined, now: number): WebhookPatch {
 
 function withSecret(row: WebhookRow, base: string): CreatedWebhook {
   return { ...toWebhook(row, base), secret: row.secret }
+}
+
+function checkShowsInput(format: WebhookFormat, showsInput: boolean | undefined): void {
+  if (showsInput && !INPUT_FORMATS.includes(format))
+    throw refuseField('showsInput', 'needs the format slack, teams or mail')
 }
 
 function checkSigningSecret(format: WebhookFormat, secret: string | null | undefined): void {

@@ -11,7 +11,7 @@ import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { eventually } from '../../setup/eventually.ts'
 import { issueRecord, openedIssue } from '../../setup/issue-service.ts'
-import { startService, type Service } from '../../setup/service.ts'
+import { event, startService, type Service } from '../../setup/service.ts'
 
 interface Received {
   path: string
@@ -99,6 +99,30 @@ test('messages of a new approval and its decision arrive, signed with the secret
   }
   const listed = await service.operator(home())
   assert.ok(!listed.text.includes(webhook.secret))
+})
+
+test('a message shows what would run if its webhook does, as the agent recorded it after it asked', async () => {
+  const events = ['approval.requested']
+  const refused = await service.operator(home(), { body: { url: at('/200'), showsInput: true } })
+  assert.deepEqual([refused.status, refused.text.includes('showsInput')], [400, true])
+  const shows = await create({ url: at('/200/shows'), format: 'teams', events, showsInput: true })
+  const silent = await create({ url: at('/200/silent'), format: 'teams', events })
+  assert.deepEqual([shows.showsInput, silent.showsInput], [true, false])
+  const said = { toolName: 'Bash', inputHash: 'cd'.repeat(32) }
+  const { body: approval } = await service.api<{ id: string }>('/firewall-approvals', {
+    headers: { 'x-service-client-id': 'client' },
+    body: { clientRequestId: 'shown', runId: 'shown', ...said },
+  })
+  const payload = { action: 'REQUIRE_APPROVAL', ...said, approvalId: approval.id, input: { command: 'cat .env' } }
+  await service.record([event({ runId: 'shown', eventType: 'POLICY_DECISION', payload })])
+  const [card] = await arrived('/200/shows')
+  assert.match(JSON.stringify(card?.body), /Input, masked by the client: .*\$ cat \.env/)
+  const [other] = await arrived('/200/silent')
+  assert.doesNotMatch(JSON.stringify(other?.body), /cat [.]env/)
+  const { body: changed } = await service.operator<Webhook>(`${home()}/${shows.id}/change`, {
+    body: { showsInput: false },
+  })
+  assert.equal(changed.showsInput, false)
 })
 
 test('a message for Teams is a card, an event for PagerDuty has its key in the body, not in the address', async () => {

@@ -113,7 +113,7 @@ describe('a database in trouble', () => {
         const [workspaceId, environmentId] = [newId(), newId()]
         await storage.createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])
         await storage.createEnvironment({ id: environmentId, workspaceId, name: 'one', createdAt: NOON }, [])
-        const none = { previousSecret: null, previousUntil: null, signingSecret: null }
+        const none = { previousSecret: null, previousUntil: null, signingSecret: null, showsInput: false }
         const nothing = { ...none, disabledAt: null, disabledReason: null }
         const said = {
           url: 'https://example.com',

@@ -32,6 +32,7 @@ export async function newWebhook(
     previousSecret: null,
     previousUntil: null,
     signingSecret: null,
+    showsInput: false,
     createdAt: NOON,
     disabledAt: null,
     disabledReason: null,
@@ -58,6 +59,13 @@ export function webhooksSuite(open: OpenStorage) {
 
   describe('a webhook', () => {
     const storage = sharedStorage(open)
+
+    test('shows inputs or not, as it was made and changed', async () => {
+      const environmentId = await newEnvironment(storage())
+      const { id } = await newWebhook(storage(), environmentId, { showsInput: true })
+      assert.equal((await storage().findWebhook(environmentId, id))?.showsInput, true)
+      assert.equal((await storage().changeWebhook(environmentId, id, { showsInput: false }, []))?.showsInput, false)
+    })
     const claimAll = claimingAll(storage)
 
     test('is stored whole, changed in part, and found within its environment only', async () => {

@@ -409,6 +409,7 @@ CREATE TABLE webhooks (
   previous_secret text,
   previous_until bigint, -- until when messages are signed with the previous secret too
   signing_secret text, -- of the Slack app, to verify its requests
+  shows_input integer NOT NULL DEFAULT 0, -- 1: messages about requests have the beginning of the recorded input
   created_at bigint NOT NULL,
   disabled_at bigint,
   disabled_reason text,

@@ -29,6 +29,7 @@ const NAMES = {
   previousSecret: 'previous_secret',
   previousUntil: 'previous_until',
   signingSecret: 'signing_secret',
+  showsInput: 'shows_input',
   createdAt: 'created_at',
   disabledAt: 'disabled_at',
   disabledReason: 'disabled_reason',
@@ -38,10 +39,10 @@ const COLUMNS = selectList(NAMES)
 
 const UNLINK = 'DELETE FROM slack_links WHERE environment_id = ? AND webhook_id = ?'
 
-type Stored = Omit<WebhookRow, 'events'> & { events: string }
+type Stored = Omit<WebhookRow, 'events' | 'showsInput'> & { events: string; showsInput: number }
 
 function toRow(stored: Stored): WebhookRow {
-  return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[] }
+  return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[], showsInput: stored.showsInput === 1 }
 }
 
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
@@ -57,6 +58,7 @@ async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[])
 }
 
 function valueOf(value: WebhookRow[keyof WebhookRow]): SqlValue {
+  if (typeof value === 'boolean') return value ? 1 : 0
   return Array.isArray(value) ? JSON.stringify(value) : value
 }
 

@@ -397,6 +397,7 @@ CREATE TABLE webhooks (
   previous_secret TEXT,
   previous_until INTEGER, -- until when messages are signed with the previous secret too
   signing_secret TEXT, -- of the Slack app, to verify its requests
+  shows_input INTEGER NOT NULL DEFAULT 0, -- 1: messages about requests have the beginning of the recorded input
   created_at INTEGER NOT NULL,
   disabled_at INTEGER,
   disabled_reason TEXT,
