@@ -128,15 +128,16 @@ function withoutCopies({ createEmpty, close }: TestDatabases): TestDatabases {
 export function databasesOf(adminUrl: string): TestDatabases {
   let migrated: Promise<string> | null = null
 
-  async function createFrom(template: string): Promise<TestDatabase> {
+  async function createFrom(template: string, how = ''): Promise<TestDatabase> {
     const name = `tacho_test_${randomBytes(8).toString('hex')}`
-    await administer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+    await administer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template} ${how}`)
     const drop = async () => void (await administer(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`))
     return { url: withDatabase(adminUrl, name), drop }
   }
 
   return {
-    create: async () => createFrom(await (migrated ??= migratedDatabase(adminUrl))),
+    // Copying its files takes half the processor time of copying its pages, where no commit waits for the disk.
+    create: async () => createFrom(await (migrated ??= migratedDatabase(adminUrl)), 'STRATEGY FILE_COPY'),
     createEmpty: () => createFrom('template1'),
     close: async () => undefined,
   }
