@@ -13,6 +13,7 @@ import {
   whyLook,
   type Failure,
 } from '../src/failure.ts'
+import { anyCharacter } from './any-character.ts'
 
 const told = (eventType: string, payload: Record<string, unknown>, label = 'label'): Failure | null =>
   failureOf({ eventType, label, payload })
@@ -191,7 +192,7 @@ const words = fc.constantFrom(
   'errors',
 )
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc.constantFrom(
     PYTHON_STACK,
     JS_STACK,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { anyCharacter } from '../../contract/test/any-character.ts'
 import { compileCondition } from '../src/compile.ts'
 import { POLICY_LIMITS } from '../src/limits.ts'
 import { condition, faultOf } from './condition.ts'
@@ -19,7 +20,7 @@ test('any text compiles, or has faults with positions inside it', () => {
     '( ) [ ] { } . , : ? ! - + * / % < <= == != && || in true null 1 1.5 1u "a" \'b\' r"c" b"d" """e""" tool name input now x has all exists map filter matches size . \\ @ # é 😀 \n // `'
   const soup = fc.array(fc.constantFrom(...words.split(' ')), { maxLength: 30 }).map((parts) => parts.join(''))
   fc.assert(
-    fc.property(fc.oneof(soup, expressions, fc.string({ unit: 'binary', maxLength: 200 })), (source) => {
+    fc.property(fc.oneof(soup, expressions, fc.string({ unit: anyCharacter, maxLength: 200 })), (source) => {
       const compiled = compileCondition(source)
       if (compiled.ok) return
       assert.ok(compiled.faults.length > 0)

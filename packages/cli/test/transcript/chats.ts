@@ -1,5 +1,6 @@
 /** Generated transcripts for tests. */
 import fc from 'fast-check'
+import { anyCharacter } from '../../../contract/test/any-character.ts'
 import { draftRun, type ImportOptions, type RunDraft } from '../../src/transcript/run-draft.ts'
 import { readTranscript, type Transcript } from '../../src/transcript/transcript.ts'
 
@@ -28,13 +29,13 @@ export function call(id: string | null, name: string, args: unknown): object {
 
 const content = fc.oneof(
   fc.constant(null),
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc.array(fc.jsonValue({ maxDepth: 1 }), { maxLength: 3 }),
 )
 const id = fc.constantFrom('call_1', 'call_2', 'call_3')
 const calls = fc.array(
   fc
-    .tuple(id, fc.constantFrom('look_up', 'refund'), fc.string({ unit: 'binary' }))
+    .tuple(id, fc.constantFrom('look_up', 'refund'), fc.string({ unit: anyCharacter }))
     .map(([callId, name, args]) => call(callId, name, args)),
   { maxLength: 3 },
 )

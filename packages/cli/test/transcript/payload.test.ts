@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { anyCharacter } from '../../../contract/test/any-character.ts'
 import { fitPayload } from '../../src/transcript/payload.ts'
 
 /** A payload whose JSON has exactly this many bytes. */
@@ -41,7 +42,7 @@ test('a payload of 200 levels is kept, and a deeper one is cut', () => {
 test('every payload can be shortened to fit', () => {
   const large = fc.oneof(
     fc.array(fc.nat(), { minLength: 60_000, maxLength: 60_100 }),
-    fc.string({ minLength: 262_144, maxLength: 263_000, unit: 'binary' }),
+    fc.string({ minLength: 262_144, maxLength: 263_000, unit: anyCharacter }),
     fc.constant(Object.fromEntries(Array.from({ length: 30_000 }, (_, index) => [`key-${index}`, null]))),
     fc.constant({ ['k'.repeat(300_000)]: 1 }),
   )

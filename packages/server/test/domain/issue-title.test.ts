@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { anyCharacter } from '../../../contract/test/any-character.ts'
 import { issueTitle } from '../../src/domain/issue-title.ts'
 
 const titleOf = (detectionType: string, payload: object, policyId: string | null = null) =>
@@ -44,7 +45,7 @@ test('what others report names its facts', () => {
 })
 
 test('a title is a line of at most 200 characters', () => {
-  const text = fc.string({ unit: 'binary', maxLength: 400 })
+  const text = fc.string({ unit: anyCharacter, maxLength: 400 })
   fc.assert(
     fc.property(text, text, text, fc.option(text), (type, toolName, reasonCode, policyId) => {
       const title = titleOf(type, { toolName, reasonCode }, policyId)

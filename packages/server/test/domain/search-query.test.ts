@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { anyCharacter } from '../../../contract/test/any-character.ts'
 import { parseSearchQuery } from '../../src/domain/search-query.ts'
 import { matchEvent, payloadTexts, wordsOf } from '../../src/storage/search-text.ts'
 
@@ -10,7 +11,7 @@ test('every text is a query or a fault at a place in it', () => {
   const piece = fc.constantFrom('a', 'ö', '東', '𝄞', '"', '-', ':', 'tool:', 'x:', ' ', '\n', '(', '*', 'AND')
   const text = fc.oneof(
     fc.string(),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc.array(piece).map((pieces) => pieces.join('')),
   )
   fc.assert(
