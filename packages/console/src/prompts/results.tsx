@@ -31,10 +31,11 @@ export function Results({ environment, promptId }: { environment: { id: string; 
     )
   }
   const [newest, before] = used.filter((result) => endedOf(result) > 0)
+  const columns = COLUMNS.filter(({ isUsed }) => isUsed === undefined || used.some(isUsed))
   return (
     <section aria-label="Results" className="mt-5">
       {newest && before && <p className="mb-3">{comparison(newest, before)}</p>}
-      <DataTable label="Results by version" columns={COLUMNS} items={data.items} keyOf={({ versionId }) => versionId} />
+      <DataTable label="Results by version" columns={columns} items={data.items} keyOf={({ versionId }) => versionId} />
       <p className="mt-2 text-sm text-soft">
         Of events in {environment.name} that name a version: tokens, cost, errors and latency are those of these events,
         outcome and length those of their runs.
@@ -45,14 +46,19 @@ export function Results({ environment, promptId }: { environment: { id: string; 
   )
 }
 
-const COLUMNS: Column<PromptResult>[] = [
+interface ResultColumn extends Column<PromptResult> {
+  /** Left out if no version has any of it: the names need the room. */
+  isUsed?: (result: PromptResult) => boolean
+}
+
+const COLUMNS: readonly ResultColumn[] = [
   {
     head: 'Version',
     main: true,
     cell: ({ version, note, runs }) => (
       <>
         <span className="font-medium whitespace-nowrap">version {version}</span> {runs === 0 && <Chip>not used</Chip>}
-        <span dir="auto" className="block truncate text-xs text-soft">
+        <span dir="auto" title={note ?? undefined} className="block truncate text-xs text-soft">
           {note ?? ''}
         </span>
       </>
@@ -66,8 +72,20 @@ const COLUMNS: Column<PromptResult>[] = [
     cell: (result) => <Failed of={result} />,
   },
   { head: 'Errors', right: true, wide: true, cell: ({ errors }) => number(errors) },
-  { head: 'Blocked', right: true, wide: true, cell: ({ blocked }) => number(blocked) },
-  { head: 'Approvals', right: true, wide: true, cell: ({ approvals }) => number(approvals) },
+  {
+    head: 'Blocked',
+    right: true,
+    wide: true,
+    isUsed: ({ blocked }) => blocked > 0,
+    cell: ({ blocked }) => number(blocked),
+  },
+  {
+    head: 'Approvals',
+    right: true,
+    wide: true,
+    isUsed: ({ approvals }) => approvals > 0,
+    cell: ({ approvals }) => number(approvals),
+  },
   {
     head: 'Length p50 / p95',
     right: true,
@@ -87,6 +105,7 @@ const COLUMNS: Column<PromptResult>[] = [
   {
     head: 'Scores',
     wide: true,
+    isUsed: ({ scores }) => scores.length > 0,
     cell: ({ scores }) => <bdi>{scores.map(scoreSumText).join(', ')}</bdi>,
   },
   { head: 'Last used', wide: true, cell: ({ lastAt }) => lastAt && <Time at={lastAt} /> },

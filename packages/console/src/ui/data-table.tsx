@@ -7,7 +7,7 @@ export interface Column<Item> {
   right?: boolean
   /** Left out on a phone. */
   wide?: boolean
-  /** Takes the room that the others leave; what does not fit is cut. */
+  /** Takes the room that the others leave, enough to be read at least; what does not fit is cut. */
   main?: boolean
 }
 
@@ -55,7 +55,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, current }: Props
 }
 
 function look({ right, wide, main }: Column<never>): string {
-  return `${right ? 'text-right' : 'text-left'} ${wide ? 'max-sm:hidden' : ''} ${main ? 'w-full max-w-0' : 'whitespace-nowrap'}`
+  return `${right ? 'text-right' : 'text-left'} ${wide ? 'max-sm:hidden' : ''} ${main ? 'w-full max-w-0 min-w-28' : 'whitespace-nowrap'}`
 }
 
 /** In the main cell: the whole row opens what it names. */
