@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import type { UsagePoint } from '@tacho/contract/operator/usage.ts'
-import { seriesOf, shownWindow, sumOf, timesOf } from '../src/usage/series.ts'
+import { seriesOf, shownWindow, sorted, sumOf, timesOf } from '../src/usage/series.ts'
 
 const HOUR_MS = 3_600_000
 const START = Date.parse('2026-11-20T00:00:00Z')
@@ -70,6 +70,26 @@ test('outcomes are stacked from failed to running, and more agents than colours 
     [...[0, 1, 2, 3, 4].map((n) => [`agent ${n}`, 0.5]), ['4 others', 2]],
   )
   assert.equal(new Set(cost.map(({ colour }) => colour)).size, 6)
+})
+
+test('failures are those of the calls by tool, else those of the runs, the most first', () => {
+  const calls = (failed: number) => ({ calls: { failed, blocked: 0, approvals: 0 } })
+  const tools = [
+    point(0, 'good', calls(0)),
+    point(0, 'pay', calls(2)),
+    point(2, 'pay', calls(5)),
+    point(1, 'get', calls(3)),
+  ]
+  const sums = sorted([point(0, 'good', calls(0)), point(0, 'get', calls(3)), point(0, 'pay', calls(7))], 'failed')
+  assert.deepEqual(
+    seriesOf(tools, sums, hours(3), 'failed').map(({ name, values }) => [name, values]),
+    [
+      ['pay', [2, 0, 5]],
+      ['get', [0, 3, 0]],
+    ],
+  )
+  assert.equal(sumOf(tools, 'failed'), 10)
+  assert.equal(sumOf([point(0, 'agent', { failed: 4 })], 'failed'), 4)
 })
 
 test('types of events have no hue of a status; an error is as red as what failed', () => {

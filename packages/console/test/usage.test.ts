@@ -76,6 +76,9 @@ describe('usage and rollout', { skip: withoutChromium }, () => {
     await page.getByLabel('By', { exact: true }).selectOption('by tool')
     await row('pay').getByText('1 (100 %)').waitFor()
     await page.getByRole('figure', { name: /^steps by tool/ }).waitFor()
+    await page.getByLabel('Measure').selectOption('Failed calls')
+    const failures = page.getByRole('figure', { name: /^failed by tool/ })
+    assert.deepEqual(await failures.getByRole('listitem').allTextContents(), ['pay1'])
     assert.equal(
       await row('pay')
         .getByRole('link')

@@ -2,14 +2,14 @@ import { readRange, type Range, type Since } from '../ui/range.ts'
 import { textOf } from '../ui/search.ts'
 
 export const GROUPS = ['agent', 'model', 'promptVersion', 'tool', 'session'] as const
-export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'llm', 'tool'] as const
+export const MEASURES = ['cost', 'tokens', 'steps', 'outcomes', 'failed', 'llm', 'tool'] as const
 /** The first one is shown unless the address says another. */
 export const MEASURES_OF: Record<(typeof GROUPS)[number], readonly (typeof MEASURES)[number][]> = {
   agent: MEASURES,
   model: ['cost', 'tokens', 'steps', 'llm'],
   promptVersion: MEASURES,
-  tool: ['steps', 'tool'],
-  session: ['cost', 'tokens', 'steps', 'outcomes'],
+  tool: ['steps', 'failed', 'tool'],
+  session: ['cost', 'tokens', 'steps', 'outcomes', 'failed'],
 }
 
 /** What the address of the usage page holds. */

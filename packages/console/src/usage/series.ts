@@ -24,6 +24,8 @@ const MEASURED: Record<Exclude<Measure, 'outcomes'>, (point: UsagePoint) => numb
   cost: (point) => wholeCost(costsOf(point)),
   tokens: ({ usage }) => usage.totalTokens,
   steps: ({ events }) => events,
+  // By tool, its calls.
+  failed: ({ failed, calls }) => calls?.failed ?? failed,
   llm: ({ llmLatency }) => llmLatency?.p95Ms ?? null,
   tool: ({ toolLatency }) => toolLatency?.p95Ms ?? null,
 }

@@ -45,9 +45,12 @@ const MEASURE_WORDS = [
   ['tokens', 'Tokens'],
   ['steps', 'Steps'],
   ['outcomes', 'Runs by outcome'],
+  ['failed', 'Failed runs'],
   ['llm', 'Model latency, p95'],
   ['tool', 'Tool latency, p95'],
 ] as const
+/** Of a tool. */
+const CALL_WORDS: Partial<Record<Measure, string>> = { steps: 'Calls', failed: 'Failed calls' }
 const GROUP_WORDS = [
   ['agent', 'by agent'],
   ['model', 'by model'],
@@ -60,6 +63,7 @@ const FORMATS: Record<Measure, (value: number) => string> = {
   tokens: compact,
   steps: compact,
   outcomes: compact,
+  failed: compact,
   llm: duration,
   tool: duration,
 }
@@ -70,7 +74,7 @@ const HEADS: Record<Group, string> = {
   tool: 'Tool',
   session: 'Session',
 }
-const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs' } as const
+const SORTS = { cost: 'cost', tokens: 'tokens', steps: 'events', outcomes: 'runs', failed: 'failed' } as const
 
 export function UsagePage() {
   const params = route.useParams()
@@ -100,7 +104,11 @@ export function UsagePage() {
     void navigate({
       to: '/w/$workspace/$environment/runs',
       params,
-      search: { from: at(time), to: at(time + (window?.stepMs ?? HOUR_MS) / 1_000) },
+      search: {
+        from: at(time),
+        to: at(time + (window?.stepMs ?? HOUR_MS) / 1_000),
+        ...(show === 'failed' && (by === 'tool' ? { hasErrors: true } : { status: 'FAILED' as const })),
+      },
     })
   }
   const range = data && runsRange(data.window, search)
@@ -139,7 +147,7 @@ export function UsagePage() {
     download(`usage-${place.environment.name}.csv`, 'text/csv', csv(rows))
   }
   const words = MEASURE_WORDS.filter(([one]) => measures.includes(one))
-  const options = by === 'tool' ? words.map(([one, word]) => [one, one === 'steps' ? 'Calls' : word] as const) : words
+  const options = by === 'tool' ? words.map(([one, word]) => [one, CALL_WORDS[one] ?? word] as const) : words
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
       <div className="flex flex-wrap items-center justify-between gap-3 pt-5 pb-3">
