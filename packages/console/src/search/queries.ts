@@ -1,5 +1,5 @@
 /** What the search reads: whether it is on, and the events that match. */
-import type { SearchHit } from '@tacho/contract/operator/search.ts'
+import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.ts'
 import { queryOptions } from '@tanstack/react-query'
 import { api } from '../api.ts'
 import { usePages } from '../ui/pages.ts'
@@ -26,9 +26,11 @@ interface Place {
   cursor: string
 }
 
-export function useHits(environmentId: string, { q = '', ...range }: PayloadSearch) {
+export function useHits(environmentId: string, { q = '', ...range }: PayloadSearch, state: SearchSettings['state']) {
   return usePages<SearchHit, Place>({
-    queryKey: ['search', environmentId, q, range],
+    // Again when the index is ready, and now and then until it is.
+    queryKey: ['search', environmentId, q, range, state],
+    ...(state === 'INDEXING' && { refreshMs: FOLLOW_MS }),
     isEnabled: q.trim() !== '',
     async read(place, signal) {
       const times = place?.times ?? timesOfRange(orDefault(range, SEARCH_SINCE_DEFAULT), Date.now())

@@ -63,7 +63,7 @@ function Search({ settings }: { settings: SearchSettings }) {
   const search = route.useSearch()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
-  const hits = useHits(place.environment.id, search)
+  const hits = useHits(place.environment.id, search, settings.state)
   const { q = '' } = search
   const set = (change: { [Name in keyof PayloadSearch]?: string | undefined }) =>
     void navigate({ to: '.', search: changed(search, change), replace: true })
@@ -113,7 +113,15 @@ function Search({ settings }: { settings: SearchSettings }) {
           {hits.items.length > 0 ? (
             <HitList items={hits.items} current={current} />
           ) : (
-            <Empty title={hits.hasNextPage ? 'Nothing found so far' : 'Nothing found'}>
+            <Empty
+              title={
+                hits.hasNextPage
+                  ? 'Nothing found so far'
+                  : settings.state === 'INDEXING'
+                    ? 'Nothing found yet'
+                    : 'Nothing found'
+              }
+            >
               Words are found whole: refund does not find refunds. Case and accents do not matter.
             </Empty>
           )}
