@@ -6,8 +6,16 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** How many requests of a connection wait. */
-const waiting = new WeakMap<Socket, number>()
+/** Requests of a connection that wait, and what the connection had sent when the first of them began to. */
+interface Waiting {
+  count: number
+  sentBefore: number
+}
+
+const connections = new WeakMap<Socket, Waiting>()
+const latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>()
+/** Connections whose last answer is about what the parser refused. */
+const ending = new WeakSet<Socket>()
 
 /** Runs before the listeners that the server has. */
 export function boundPipelines(server: Server, closed: () => void = () => undefined): void {
@@ -19,23 +27,55 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (socket.destroyed) return
+    latest.set(socket, { request, response })
     if (response.socket !== null) return serve(request, response)
-    const count = (waiting.get(socket) ?? 0) + 1
-    if (count === LIMITS.pipelinedRequests) {
+    const waiting = connections.get(socket) ?? watch(socket)
+    if (waiting.count === 0) waiting.sentBefore = socket.bytesRead
+    waiting.count += 1
+    if (waiting.count === LIMITS.pipelinedRequests) {
       skipRest(socket)
       socket.destroy()
       return closed()
     }
-    waiting.set(socket, count)
+    if (isFull(socket, waiting)) socket.pause()
     // Its turn: Node gives it the connection.
     response.once('socket', () => {
-      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      waiting.count -= 1
+      if (waiting.count === 0) socket.resume()
       // Other connections get their turns in between.
       setImmediate(() => {
-        if (!socket.destroyed) serve(request, response)
+        if (socket.writable) serve(request, response)
       })
     })
   })
+}
+
+/** Once, when it is the turn of an answer to what the parser refused: never before another answer, or inside of it. */
+export function answerLast(socket: Socket, answer: () => void): void {
+  if (ending.has(socket)) return
+  ending.add(socket)
+  const last = latest.get(socket)
+  if (last === undefined || last.response.closed) answer()
+  else if (last.request.complete) last.response.once('close', answer)
+  // The body of the last request is what the parser refused.
+  else if (last.response.socket === null) last.response.once('socket', answer)
+  else if (last.response.headersSent) socket.destroy()
+  else answer()
+}
+
+function watch(socket: Socket): Waiting {
+  const waiting = { count: 0, sentBefore: 0 }
+  connections.set(socket, waiting)
+  // Node resumes a connection whenever its client has read an answer.
+  socket.on('resume', () => {
+    if (isFull(socket, waiting)) socket.pause()
+  })
+  return waiting
+}
+
+/** Bodies of waiting requests are in memory before anything counts them. */
+function isFull(socket: Socket, { count, sentBefore }: Waiting): boolean {
+  return count > 0 && socket.bytesRead - sentBefore > LIMITS.pipelinedBytes
 }
 
 /**

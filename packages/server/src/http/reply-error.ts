@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { ERRORS, type ErrorCode, type Problem } from '@tacho/contract/errors.ts'
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { StorageError } from '../storage/store.ts'
+import { answerLast } from './pipelines.ts'
 import { closeIfUnread } from './unread-bodies.ts'
 
 interface RefusalDetails {
@@ -131,6 +132,12 @@ export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException,
     socket.destroy()
     return
   }
+  answerLast(socket, () => endWithError(this.log, error, socket))
+}
+
+function endWithError(log: FastifyBaseLogger, error: NodeJS.ErrnoException, socket: Socket): void {
+  // An answer before it ended the connection.
+  if (!socket.writable) return
   const known = PARSER_CODES.get(error.code ?? '')
   const refusal = known ? refuse(known) : refuse('invalid_request', 'The request is not valid HTTP')
   const { status, retryable } = ERRORS[refusal.code]
@@ -145,7 +152,7 @@ export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException,
     'Connection: close',
   ]
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)
-  this.log.info({ requestId, route: 'none', status }, 'request')
+  log.info({ requestId, route: 'none', status }, 'request')
 }
 
 const PARSER_CODES = new Map<string, ErrorCode>([

@@ -7,7 +7,7 @@ import net, { type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { boundPipelines } from '../../src/http/pipelines.ts'
+import { answerLast, boundPipelines } from '../../src/http/pipelines.ts'
 import { eventually } from '../setup/eventually.ts'
 import { event, startService } from '../setup/service.ts'
 
@@ -91,6 +91,77 @@ test('bodies that a client sends ahead arrive whole', async (t) => {
   socket.setEncoding('latin1').on('data', (piece: string) => (text += piece))
   socket.resume()
   await eventually(() => text.split('"accepted":1').length > batches.length, 'all to be recorded')
+})
+
+test('what the parser refuses is answered last, never in the place of another answer or inside of it', async (t) => {
+  const begun: ServerResponse[] = []
+  const server = createServer((_request, response) => begun.push(response))
+  boundPipelines(server)
+  server.on('clientError', (_error, socket: net.Socket) => {
+    answerLast(socket, () => void (socket.writable && socket.end('refused')))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const post = 'POST / HTTP/1.1\r\nHost: tacho\r\nTransfer-Encoding: chunked\r\n\r\n'
+  for (const [sent, answers] of [
+    [`${requests('/', 2)}nonsense\r\n\r\n`, 2],
+    // Its own body is refused.
+    [`${requests('/', 1)}${post}nonsense\r\n`, 1],
+  ] as const) {
+    begun.length = 0
+    const socket = await connect(t, url)
+    let text = ''
+    socket.setEncoding('latin1').on('data', (piece: string) => (text += piece))
+    socket.resume()
+    socket.write(sent)
+    await eventually(() => begun.length === 1, 'the first request')
+    begun[0]?.write('first half,')
+    await eventually(() => text.includes('first half'), 'the half of an answer')
+    socket.write('more nonsense')
+    await sleep(20)
+    begun[0]?.end('second half.')
+    if (answers === 2) {
+      await eventually(() => begun.length === 2, 'the second request')
+      begun[1]?.end('other answer.')
+    }
+    await once(socket, 'close')
+    const order = text.match(/first half,|second half\.|other answer\.|refused/g)
+    const others = answers === 2 ? ['other answer.'] : []
+    assert.deepEqual(order, ['first half,', 'second half.', ...others, 'refused'])
+    assert.equal(begun.length, answers)
+  }
+})
+
+test('a connection is read no further while what it sent ahead waits', async (t) => {
+  const begun: ServerResponse[] = []
+  const server = createServer((_request, response) => begun.push(response))
+  boundPipelines(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const sockets: net.Socket[] = []
+  server.on('connection', (socket) => sockets.push(socket))
+  t.after(() => server.close())
+  const socket = await connect(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  socket.resume()
+  const body = 'x'.repeat(60_000)
+  const post = `POST / HTTP/1.1\r\nHost: tacho\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const count = LIMITS.pipelinedRequests - 1
+  socket.write(requests('/', 1) + post.repeat(count))
+  await eventually(() => begun.length === 1, 'the first request')
+  await sleep(50)
+  // An answer of which the client reads a part: Node reads from the connection again.
+  begun[0]?.write('x'.repeat(8_000_000))
+  await sleep(50)
+  const readBytes = sockets[0]?.bytesRead ?? 0
+  assert.ok(readBytes < LIMITS.pipelinedBytes + 3 * 65_536, `read ${readBytes} bytes`)
+  begun[0]?.end()
+  for (let n = 1; n <= count; n++) {
+    await eventually(() => begun.length === n + 1, `request ${n}`)
+    begun[n]?.req.resume()
+    begun[n]?.end()
+  }
 })
 
 test('unread documents and files hold one copy in memory and no open file', async (t) => {
