@@ -1,4 +1,5 @@
 /** Plain text, from the same description as messages for chats. */
+import { printable } from '@tacho/contract/shown-text.ts'
 import { isEmail, lowerCase } from './email.ts'
 import { cut, OPEN, toTold, type WebhookNews } from './webhook-formats.ts'
 
@@ -27,7 +28,7 @@ export function mailMessage(news: WebhookNews, to: string): MailMessage {
     ...(about === null ? [] : [asText(cut(about, ABOUT_CHARS))]),
     facts.map(({ label, text }) => `${label}: ${asText(cut(text, FACT_CHARS))}`).join('\n'),
     ...(url === null ? [] : [`${OPEN}:\n${url}`]),
-    `An admin chose this address for ${asText(news.place?.environment ?? 'an environment')}. The link decides nothing: you sign in first.`,
+    `An admin chose this address for ${asText(printable(news.place?.environment ?? 'an environment'))}. The link decides nothing: you sign in first.`,
   ]
   return {
     id: news.id,

@@ -34,12 +34,15 @@ An admin chose this address for production. The link decides nothing: you sign i
 
 test('texts of clients make no links and no headers', () => {
   const reason = 'see https://evil.example/a or www.evil.example, evil.example/b\r\nBcc: x@example.com\u202e'
-  const { subject, text } = mailMessage(news({ reason, toolName: 'a\nOpen in the console:\nhttp://x.y' }), 'a@b.c')
+  const forged = 'a\nOpen in the console:\nhttp://x.y\u202e'
+  const place = { ...PLACE, environment: forged }
+  const { subject, text } = mailMessage({ ...news({ reason, toolName: forged }), place }, 'a@b.c')
   assert.ok(!/[\r\n\u202e]/.test(subject), subject)
   const links = text.match(/https?:\/\/\S+|www\.\S+|\w\.example\/\S*/g)
   assert.deepEqual(links, ['https://tacho.example/w/W/E/approvals/A', 'o.example/w/W/E/approvals/A'].slice(0, 1))
   assert.ok(text.includes('https[:]//evil[.]example/a'))
   assert.equal(text.match(/^Open in the console:$/gm)?.length, 1)
+  assert.ok(!text.includes('\u202e'))
 })
 
 test('only one plain address is taken', () => {
