@@ -156,6 +156,8 @@ export function endpointFault(endpoint: string): string | null {
   if (url === null) return 'must be an https address'
   // This machine. The address check refuses it unless the operator allows it.
   const isLocal = url.hostname === '[::1]' || /^127(\.\d+){3}$/.test(url.hostname)
+  // The library reads other names differently, and would sign a token for a service that does not get the message.
+  if (/[^a-z0-9.:[\]-]/.test(url.hostname)) return 'must name a host in letters, digits, dots and hyphens'
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)) return 'must be an https address'
   return null
 }
