@@ -2,9 +2,10 @@
  * Recorded Markdown, as elements of our own. It comes from agents and strangers: HTML in it stays text, an image is drawn only if
  * it lies in the text itself, and a link says where it leads. Loaded when the first message needs it.
  */
-import { lexer, type Token, type Tokens } from 'marked'
+import type { Token, Tokens } from 'marked'
 import { useMemo, type ReactNode } from 'react'
 import { drawable } from './drawable.ts'
+import { tokensOf } from './markdown-tokens.ts'
 import { ShownText } from './shown-text.tsx'
 
 /** Deeper parts are shown as they were written. */
@@ -14,15 +15,6 @@ export default function Markdown({ text }: { text: string }) {
   const tokens = useMemo(() => tokensOf(text), [text])
   if (tokens === null) return <ShownText text={text} lineBreaks />
   return <div className="flex flex-col gap-2 whitespace-normal">{drawn(tokens, 0)}</div>
-}
-
-function tokensOf(text: string): Token[] | null {
-  try {
-    return lexer(text, { gfm: true, breaks: true })
-  } catch {
-    // Parts that lie thousands deep in each other.
-    return null
-  }
 }
 
 const drawn = (tokens: readonly Token[] | undefined, depth: number): ReactNode =>

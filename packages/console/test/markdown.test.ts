@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Tokens } from 'marked'
+import { tokensOf } from '../src/ui/markdown-tokens.ts'
+
+test('a table has no more cells than characters', () => {
+  const wide = `${'|a'.repeat(1_000)}|\n${'|-'.repeat(1_000)}|\n${'a\n'.repeat(2_990)}`
+  assert.deepEqual(
+    tokensOf(wide)?.map(({ type, raw }) => [type, raw.length]),
+    [['paragraph', wide.length]],
+  )
+  const [table] = tokensOf('| a | b | c |\n|---|---|---|\n| 1 |\n| 4 | 5 | 6 |\n\nafter') ?? []
+  assert.equal(table?.type, 'table')
+  assert.deepEqual(
+    (table as Tokens.Table).rows.map((row) => row.map(({ text }) => text)),
+    [
+      ['1', '', ''],
+      ['4', '5', '6'],
+    ],
+  )
+  assert.equal(tokensOf('|a|b|\n|-|-|\n'.repeat(3))?.[0]?.type, 'table')
+})
+
+test('a text that nests too deep is none', () => {
+  assert.equal(tokensOf('> '.repeat(5_000)), null)
+})
