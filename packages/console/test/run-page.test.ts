@@ -1,6 +1,7 @@
 /** The page of a run tells what it was asked, how it ended and why, however long it is. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { approvalCalls, HASH } from '../../server/test/setup/approval-service.ts'
 import { event } from '../../server/test/setup/service.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertLooks, HARM, startConsole, type TestConsole } from './setup/console.ts'
@@ -352,6 +353,45 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await inspector.getByText('Some **bold** and').waitFor()
     await page.keyboard.press('r')
     await inspector.locator('strong', { hasText: 'bold' }).waitFor()
+    await close()
+  })
+
+  test('the run of a coding agent shows what was said, files by their end, and what a person decided', async () => {
+    const calls = approvalCalls(tacho.service)
+    const asked = { runId: 'coding', toolName: 'Bash', policyId: 'publishing' }
+    const [rejected, open] = [(await calls.ask(asked)).body.id, (await calls.ask(asked)).body.id]
+    await calls.decide(rejected, 'REJECTED', 'Not on Fridays.')
+    const file = '/home/ada/work/customers/acme/shop/packages/server/src/domain/price.ts'
+    const held = (eventId: string, approvalId: string, command: string) => ({
+      eventId,
+      eventType: 'POLICY_DECISION',
+      label: 'REQUIRE_APPROVAL Bash',
+      payload: { action: 'REQUIRE_APPROVAL', toolName: 'Bash', inputHash: HASH, approvalId, input: { command } },
+    })
+    const steps = [
+      { eventType: 'USER_INPUT', label: 'user prompt', payload: { text: 'Mend the\n price of item 7.' } },
+      {
+        eventType: 'TOOL_CALL',
+        label: 'Edit',
+        payload: { toolName: 'Edit', input: { file_path: file, old_string: 'a', new_string: 'b' } },
+      },
+      held('held 1', rejected, 'npm publish'),
+      held('held 2', open, 'npm pack'),
+      { eventType: 'AGENT_STEP', label: 'answer', payload: { text: 'The price is mended.' } },
+    ]
+    await record(steps.map((step, at) => event({ runId: 'coding', timestamp: Date.now() - 9_000 + at, ...step })))
+    const { page, close } = await tacho.open(`${tacho.home}/runs/coding`, WIDE)
+    const row = (text: string) =>
+      page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: text })
+    await row('user prompt').getByText('Mend the price of item 7.').waitFor()
+    await row('answer').getByText('The price is mended.').waitFor()
+    await row('Edit').getByText('…/acme/shop/packages/server/src/domain/price.ts +1 −1').waitFor()
+    await row('npm publish')
+      .getByText(/rejected by ./)
+      .waitFor()
+    await row('npm publish').getByText('Not on Fridays.').waitFor()
+    await row('npm pack').getByText('waits for approval').waitFor()
+    await assertLooks(page, 'run of a coding agent')
     await close()
   })
 })

@@ -45,16 +45,33 @@ export function toldCall({ input, output, error }: Json): ToldCommand | ToldEdit
   return { is: 'command', command: text, output: outputText(output) ?? outputText(error) }
 }
 
-/** What a call does, in one line: the command, the file, the task of a sub-agent, or its input. */
-export function callInShort(payload: Json, chars: number): string {
+/**
+ * What a call does, in one line: the command, the file, the task of a sub-agent, or its input. `pathText`: how a file is
+ * written. Whoever decides about the call needs the whole path.
+ */
+export function callInShort(payload: Json, chars: number, pathText = (path: string) => path): string {
   const told = toldCall(payload)
   if (told?.is === 'command') return inShort(`$ ${told.command}`, chars)
-  if (told) return `${inShort(told.files.join(', '), chars)} +${told.added} −${told.removed}`
+  if (told) return `${inShort(told.files.map(pathText).join(', '), chars)} +${told.added} −${told.removed}`
   const { input } = payload
   if (!isObject(input)) return input === undefined ? '' : inShort(input, chars)
   const subagent = textAt(input, 'subagent_type')
-  const said = textAt(input, 'file_path') ?? (subagent && [subagent, textAt(input, 'description') ?? ''].join(': '))
+  const file = textAt(input, 'file_path')
+  const said = (file && pathText(file)) ?? (subagent && [subagent, textAt(input, 'description') ?? ''].join(': '))
   return inShort(said ?? input, chars)
+}
+
+const PATH_CHARS = 48
+
+/** The end of a long absolute path. People look for the file, and a row is cut at its end. */
+export function pathEnd(path: string): string {
+  if (path.length <= PATH_CHARS || !/^(?:[/~\\]|[A-Za-z]:)/.test(path)) return path
+  const parts = path.split(/(?=[/\\])/)
+  let end = parts.pop() ?? ''
+  for (let part = parts.pop(); part !== undefined && part.length + end.length < PATH_CHARS; part = parts.pop()) {
+    end = part + end
+  }
+  return `…${end}`
 }
 
 /** The result of a call, in one line. Empty: it says no more than the call. */

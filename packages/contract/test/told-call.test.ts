@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { callInShort, decisionReason, outputInShort, toldCall, type ToldEdit } from '../src/told-call.ts'
+import { callInShort, decisionReason, outputInShort, pathEnd, toldCall, type ToldEdit } from '../src/told-call.ts'
 
 const RECORDING = fileURLToPath(new URL('../../guards/test/hook/claude-code-session.json', import.meta.url))
 const recorded = (
@@ -141,3 +141,15 @@ function toldOutput(payload: Record<string, unknown>): string | null {
   const told = toldCall(payload)
   return told?.is === 'command' ? told.output : null
 }
+
+test('a long absolute path is shown by its end, from the start of a folder; any other is whole', () => {
+  const path = '/home/ada/work/customers/acme/shop/packages/server/src/domain/price.ts'
+  assert.equal(pathEnd(path), '…/acme/shop/packages/server/src/domain/price.ts')
+  assert.equal(pathEnd('/srv/app/main.ts'), '/srv/app/main.ts')
+  assert.equal(pathEnd(path.slice(1)), path.slice(1))
+  assert.equal(pathEnd(`/${'x'.repeat(200)}/y.ts`), '…/y.ts')
+  assert.equal(pathEnd(`/${'x'.repeat(200)}`), `…/${'x'.repeat(200)}`)
+  const edit = { input: { file_path: path, old_string: 'a', new_string: 'b' } }
+  assert.equal(callInShort(edit, 100, pathEnd), '…/acme/shop/packages/server/src/domain/price.ts +1 −1')
+  assert.equal(callInShort({ input: { file_path: path } }, 100), path)
+})

@@ -11,7 +11,7 @@ import {
   textAt,
   type Json,
 } from '@tacho/contract/read-payload.ts'
-import { callInShort, decisionReason, outputInShort, toldCall } from '@tacho/contract/told-call.ts'
+import { callInShort, decisionReason, outputInShort, pathEnd, toldCall } from '@tacho/contract/told-call.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import { cutEnd, pad, widthOf } from '../terminal/cut.ts'
 import type { Look } from '../terminal/look.ts'
@@ -129,7 +129,9 @@ function failedText(eventType: string, failure: Failure, payload: Json, isBelow:
   if (eventType === 'ERROR') return why
   const head = ['FAILED', failure.place.name ?? ''].filter((part) => part !== '').join(' ')
   const sent =
-    eventType === 'TOOL_CALL' && input !== undefined && !isBelow ? `, input ${callInShort(payload, BRIEF_CHARS)}` : ''
+    eventType === 'TOOL_CALL' && input !== undefined && !isBelow
+      ? `, input ${callInShort(payload, BRIEF_CHARS, pathEnd)}`
+      : ''
   return `${[head, why].filter((part) => part !== '').join(': ')}${sent}`
 }
 
@@ -145,14 +147,14 @@ function modelText(label: string, payload: Json): string {
 function toolText(label: string, payload: Json, isBelow: boolean): string {
   const name = textAt(payload, 'toolName') ?? label
   if (isBelow) return `${name} ${editInShort(payload)}`.trimEnd()
-  const call = `${name} ${callInShort(payload, BRIEF_CHARS)}`.trimEnd()
+  const call = `${name} ${callInShort(payload, BRIEF_CHARS, pathEnd)}`.trimEnd()
   const output = outputInShort(payload, BRIEF_CHARS)
   return output === '' ? call : `${call} → ${output}`
 }
 
 /** A command stands below its step, where there is room; of an edit, its file stands here. */
 function editInShort(payload: Json): string {
-  return toldCall(payload)?.is === 'edit' ? callInShort(payload, BRIEF_CHARS) : ''
+  return toldCall(payload)?.is === 'edit' ? callInShort(payload, BRIEF_CHARS, pathEnd) : ''
 }
 
 function policyText(label: string, payload: Json, isBelow: boolean): string {
@@ -160,7 +162,7 @@ function policyText(label: string, payload: Json, isBelow: boolean): string {
   const by = policies.length === 0 ? '' : ` by ${policies.filter((id) => typeof id === 'string').join(', ')}`
   const name = textAt(payload, 'toolName') ?? label
   const reason = decisionReason(payload)
-  const asked = isBelow ? editInShort(payload) : callInShort(payload, BRIEF_CHARS)
+  const asked = isBelow ? editInShort(payload) : callInShort(payload, BRIEF_CHARS, pathEnd)
   const call = `${textAt(payload, 'action') ?? ''} ${name}${by}`.trim()
   return [call, reason === '' ? '' : `: ${inShort(reason, BRIEF_CHARS)}`, asked === '' ? '' : ` ${asked}`].join('')
 }

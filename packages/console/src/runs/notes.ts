@@ -1,12 +1,12 @@
 /** What the payload of a step says beside its label, such as "asks for refund". Read only for rows in sight. */
 import { whyCancelled } from '@tacho/contract/failure.ts'
-import { inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
-import { callInShort, toldCall } from '@tacho/contract/told-call.ts'
+import { contentText, inShort, isObject, messagesAt, textAt, type Json } from '@tacho/contract/read-payload.ts'
+import { callInShort, pathEnd, toldCall } from '@tacho/contract/told-call.ts'
 import { queryOptions, useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { eventQuery, type Step } from './run-queries.ts'
 
-const MAY_NOTE = new Set(['TOOL_CALL', 'POLICY_DECISION', 'LLM_CALL', 'SESSION_OUTCOME'])
+const MAY_NOTE = new Set(['USER_INPUT', 'AGENT_STEP', 'TOOL_CALL', 'POLICY_DECISION', 'LLM_CALL', 'SESSION_OUTCOME'])
 /** A long conversation is not worth its note. */
 const NOTED_BYTES = 65_536
 const NOTE_CHARS = 140
@@ -74,13 +74,14 @@ async function inTurn<Result>(signal: AbortSignal, read: () => Promise<Result>):
 }
 
 export function noteOf(eventType: string, label: string, payload: Json): string {
+  if (eventType === 'USER_INPUT' || eventType === 'AGENT_STEP') return textBeside(label, payload)
   if (eventType === 'POLICY_DECISION') {
     const tool = textAt(payload, 'toolName')
-    if (toldCall({ input: payload['input'] })) return callInShort(payload, NOTE_CHARS)
+    if (toldCall({ input: payload['input'] })) return callInShort(payload, NOTE_CHARS, pathEnd)
     return tool === null || label.includes(tool) ? '' : `asks for ${tool}`
   }
   if (eventType === 'TOOL_CALL') {
-    const call = callInShort(payload, NOTE_CHARS)
+    const call = callInShort(payload, NOTE_CHARS, pathEnd)
     // JSON is for the step itself.
     return /^[[{]/.test(call) ? '' : call
   }
@@ -89,4 +90,10 @@ export function noteOf(eventType: string, label: string, payload: Json): string 
   if (eventType !== 'LLM_CALL') return ''
   const asked = messagesAt(payload, 'output').flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name))
   return asked.length === 0 ? '' : inShort(`asks for ${[...new Set(asked)].join(', ')}`)
+}
+
+/** The beginning of what was said, where the label does not say it: "user prompt" says nothing. */
+function textBeside(label: string, payload: Json): string {
+  const text = (textAt(payload, 'text') ?? contentText(payload['content'])).replace(/\s+/g, ' ').trim()
+  return text.startsWith(label.replace(/…$/, '')) ? '' : inShort(text, NOTE_CHARS)
 }

@@ -3,6 +3,8 @@ import { queryOptions, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { api } from '../api.ts'
 import type { OperatorRun, RunFailure } from '@tacho/contract/operator/run.ts'
+import type { ApprovalStatus } from '@tacho/contract/approval.ts'
+import type { OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { RunProblem } from '@tacho/contract/operator/run-problem.ts'
 import type { ToldProblem } from '@tacho/contract/problem.ts'
 import type { Step } from './run-queries.ts'
@@ -39,13 +41,15 @@ export function useProblems(
     ...problemsQuery(environmentId, run),
     enabled: run !== undefined,
   })
+  const decided = useDecided(environmentId, run?.runId ?? '', found)
   const problems = useMemo(() => {
     const named = new Set([...found.map(({ eventId }) => eventId), ...lost])
     const placed = new Map(steps.flatMap((step) => (named.has(step.eventId) ? [[step.eventId, step] as const] : [])))
     const told = found.map((problem): Problem => {
       const { eventId, eventType, timestamp } = problem
       const step = placed.get(eventId) ?? null
-      return { ...tellProblem(eventType, problem), eventId, time: step?.time ?? Date.parse(timestamp), step }
+      const told = tellProblem(eventType, problem, decided?.get(problem.approvalId ?? ''))
+      return { ...told, eventId, time: step?.time ?? Date.parse(timestamp), step }
     })
     const unended = [...lost].flatMap((eventId): Problem[] => {
       const step = placed.get(eventId)
@@ -53,8 +57,26 @@ export function useProblems(
     })
     if (unended.length === 0) return told
     return [...told, ...unended].sort((a, b) => a.time - b.time || (a.step?.index ?? 0) - (b.step?.index ?? 0))
-  }, [found, steps, lost])
+  }, [found, steps, lost, decided])
   return { problems, areRead: !isPending }
+}
+
+const DECIDED_READ = 200
+const DECIDED_MS = 5_000
+
+/** What people decided in the run, by approval. Read only if a call needed one. */
+function useDecided(environmentId: string, runId: string, found: readonly RunProblem[]) {
+  return useQuery({
+    queryKey: ['approvals', environmentId, 'of run', runId],
+    queryFn: async ({ signal }) => {
+      const query = { runId, limit: DECIDED_READ }
+      const { items } = await api.listApprovals({ params: { environmentId }, query }, { signal })
+      return new Map(items.map((approval) => [approval.id, approval]))
+    },
+    enabled: found.some(({ approvalId }) => approvalId !== null),
+    refetchInterval: ({ state: { data } }) =>
+      [...(data?.values() ?? [])].some(({ status }) => status === 'PENDING') ? DECIDED_MS : false,
+  }).data
 }
 
 function problemsQuery(environmentId: string, run: OperatorRun | undefined) {
@@ -81,6 +103,13 @@ function problemsQuery(environmentId: string, run: OperatorRun | undefined) {
   })
 }
 
+const DECIDED: Record<ApprovalStatus, string> = {
+  PENDING: 'waits for approval',
+  APPROVED: 'approved',
+  REJECTED: 'rejected',
+  EXPIRED: 'expired undecided',
+}
+
 const neverEndedBy = (label: string): Told => ({
   tone: 'red',
   word: 'never ended',
@@ -88,9 +117,19 @@ const neverEndedBy = (label: string): Told => ({
   text: `${label} started, never ended`,
 })
 
-export function tellProblem(eventType: string, { kind, name, why }: ToldProblem): Told {
+/** `approval`: the one that the call needed, if it is known. */
+export function tellProblem(
+  eventType: string,
+  { kind, name, why }: ToldProblem,
+  approval?: Pick<OperatorApproval, 'status' | 'decidedBy' | 'decisionReason'>,
+): Told {
   if (kind === 'blocked') return { tone: 'red', word: 'blocked', why, text: `${name} blocked` }
-  if (kind === 'approval') return { tone: 'amber', word: 'needed approval', why, text: `${name} needed approval` }
+  if (kind === 'approval') {
+    const word = approval === undefined ? 'needed approval' : DECIDED[approval.status]
+    const by = approval?.decidedBy ? ` by ${approval.decidedBy.name}` : ''
+    const tone = approval?.status === 'REJECTED' || approval?.status === 'EXPIRED' ? 'red' : 'amber'
+    return { tone, word: `${word}${by}`, why: approval?.decisionReason ?? why, text: `${name} ${word}` }
+  }
   if (eventType === 'ERROR') return { tone: 'red', word: 'error', why, text: name }
   return { tone: 'red', word: 'failed', why, text: eventType === 'SESSION_OUTCOME' ? 'run failed' : `${name} failed` }
 }

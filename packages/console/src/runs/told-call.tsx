@@ -1,5 +1,5 @@
 /** A call of a coding agent's tool as a person reads it: the command with its output, or the edit as a difference. */
-import type { DiffLine, ToldCommand, ToldEdit } from '@tacho/contract/told-call.ts'
+import { pathEnd, type DiffLine, type ToldCommand, type ToldEdit } from '@tacho/contract/told-call.ts'
 import { useState, type ReactNode } from 'react'
 import { DiffLines } from '../ui/diff.tsx'
 import { counted } from '../ui/format.ts'
@@ -59,7 +59,9 @@ function Command({ told: { command, output }, failed }: { told: ToldCommand; fai
 function Changed({ edit: { files, added, removed } }: { edit: ToldEdit }) {
   return (
     <>
-      <bdi className="font-mono text-xs text-ink">{files.join(', ')}</bdi>{' '}
+      <bdi title={files.join(', ')} className="font-mono text-xs text-ink">
+        {files.map(pathEnd).join(', ')}
+      </bdi>{' '}
       <span className="tabular text-xs">
         <span className="text-green">+{added}</span> <span className="text-red">−{removed}</span>
       </span>

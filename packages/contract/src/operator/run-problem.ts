@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { cursor, nextCursor, pageLimit, time } from '../fields.ts'
+import { cursor, nextCursor, nullableText, pageLimit, time } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
 import { PROBLEM_KINDS } from '../words.ts'
 
@@ -21,6 +21,7 @@ export const RunProblem = Type.Object(
       description:
         'Class and first line of the error, or the policies and their reason. Empty: the event does not say, or its payload was removed',
     }),
+    approvalId: nullableText('The approval that the call needed, as the event names it; null: it names none'),
   },
   { $id: 'RunProblem', description: 'An event of a run that a person should look at' },
 )

@@ -1,11 +1,13 @@
 import type { RunProblem } from '@tacho/contract/operator/run-problem.ts'
 import { problemOf } from '@tacho/contract/problem.ts'
+import { textAt } from '@tacho/contract/read-payload.ts'
 import type { ProblemEvent } from '../storage/events.ts'
 import { isoTime } from './run.ts'
 
 /** A removed payload no longer says why. */
 export function toRunProblem({ eventId, eventType, label, time, payload, problem }: ProblemEvent): RunProblem {
-  const told = problemOf({ eventType, label, payload: JSON.parse(payload) as Record<string, unknown> })
+  const said = JSON.parse(payload) as Record<string, unknown>
+  const told = problemOf({ eventType, label, payload: said })
   return {
     eventId,
     eventType,
@@ -13,5 +15,6 @@ export function toRunProblem({ eventId, eventType, label, time, payload, problem
     kind: problem,
     name: told?.name ?? label,
     why: told?.why ?? '',
+    approvalId: eventType === 'POLICY_DECISION' ? textAt(said, 'approvalId') : null,
   }
 }
