@@ -150,6 +150,21 @@ describe('issues', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a page asks for the names of all agents at once, not for each occurrence', async () => {
+    const agents = [1, 2, 3].map((n) => `agent ${n}`)
+    await tacho.service.record(agents.map((id) => event({ runId: id, agentId: id, agentName: `Named ${id}` })))
+    const issue = await openedIssue(tacho.service, ...agents.map((agentId) => detection('MANY', { agentId })))
+    const { page, close } = await tacho.open(`${issues()}/${issue.id}`)
+    const asked: string[] = []
+    page.on('request', (request) => request.url().includes('/operator/v1/') && asked.push(request.url()))
+    await page.reload()
+    const occurrences = page.getByRole('region', { name: 'Occurrences' })
+    for (const id of agents) await occurrences.getByText(`Named ${id}`).waitFor()
+    const paths = asked.map((url) => new URL(url).pathname.split('/').slice(5).join('/'))
+    assert.ok(!paths.includes('runs') && paths.length <= 20, `${paths.length}:\n${paths.join('\n')}`)
+    await close()
+  })
+
   test('by keyboard: found, assigned, commented, resolved, and marked when it comes back', async () => {
     const issue = await openedIssue(tacho.service, detection('KEYS', { runId: null }))
     const { page, close } = await tacho.open(issues())

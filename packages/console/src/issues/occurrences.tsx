@@ -2,7 +2,6 @@ import type { IssueRecord } from '@tacho/contract/operator/issue-record.ts'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
-import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { More } from '../ui/more.tsx'
@@ -10,7 +9,7 @@ import { Refused } from '../ui/refused.tsx'
 import { Section } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
-import { recordQuery, useOccurrences } from './queries.ts'
+import { recordQuery, useAffectedAgents, useOccurrences } from './queries.ts'
 
 const route = getRouteApi('/w/$workspace/$environment/issues/$issueId')
 
@@ -19,12 +18,19 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** The detections, latest first; each opens to what the client sent with it. */
 export function Occurrences({ environmentId, issueId }: { environmentId: string; issueId: string }) {
   const list = useOccurrences(environmentId, issueId)
+  const agents = useAffectedAgents(environmentId, issueId)
+  const names = new Map(agents.items.map(({ agentId, name }) => [agentId, name]))
   return (
     <Section title="Occurrences">
       {list.error ? <Refused error={list.error} /> : list.isPending && <Skeleton className="h-24" />}
       <ul>
         {list.items.map((record) => (
-          <Occurrence key={record.id} environmentId={environmentId} record={record} />
+          <Occurrence
+            key={record.id}
+            environmentId={environmentId}
+            record={record}
+            agentName={names.get(record.agentId) ?? record.agentId}
+          />
         ))}
       </ul>
       <More list={list} label="Show older occurrences" />
@@ -32,25 +38,13 @@ export function Occurrences({ environmentId, issueId }: { environmentId: string;
   )
 }
 
-/** A record has only the id. */
-function AgentName({ environmentId, agentId }: { environmentId: string; agentId: string }) {
-  const { data } = useQuery({
-    queryKey: ['agent name', environmentId, agentId],
-    queryFn: async ({ signal }) => {
-      const query = { agent: agentId, limit: 1 }
-      const { items } = await api.listOperatorRuns({ params: { environmentId }, query }, { signal })
-      return items.find((run) => run.agentId === agentId)?.agent.name ?? null
-    },
-    staleTime: 5 * 60_000,
-  })
-  return (
-    <bdi className="min-w-0 truncate" title={agentId}>
-      {data ?? agentId}
-    </bdi>
-  )
+interface OccurrenceProps {
+  environmentId: string
+  record: IssueRecord
+  agentName: string
 }
 
-function Occurrence({ environmentId, record }: { environmentId: string; record: IssueRecord }) {
+function Occurrence({ environmentId, record, agentName }: OccurrenceProps) {
   const params = route.useParams()
   const [isOpen, setOpen] = useState(false)
   return (
@@ -75,7 +69,9 @@ function Occurrence({ environmentId, record }: { environmentId: string; record: 
           <Time at={record.detectedAt} />
         </Link>
         <span className="flex max-w-48 min-w-0">
-          <AgentName environmentId={environmentId} agentId={record.agentId} />
+          <bdi className="min-w-0 truncate" title={record.agentId}>
+            {agentName}
+          </bdi>
         </span>
         {record.runId !== null &&
           (record.internalRunId === null ? (
