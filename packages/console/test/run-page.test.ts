@@ -376,7 +376,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
         payload: { toolName: 'Edit', input: { file_path: file, old_string: 'a', new_string: 'b' } },
       },
       held('held 1', rejected, 'npm publish'),
-      held('held 2', open, 'npm pack'),
+      held('held 2', open, `npm pack ${String.fromCodePoint(0x202e)}zgt`),
       { eventType: 'AGENT_STEP', label: 'answer', payload: { text: 'The price is mended.' } },
     ]
     await record(steps.map((step, at) => event({ runId: 'coding', timestamp: Date.now() - 9_000 + at, ...step })))
@@ -391,6 +391,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
       .waitFor()
     await row('npm publish').getByText('Not on Fridays.').waitFor()
     await row('npm pack').getByText('waits for approval').waitFor()
+    await row('npm pack').getByText('\\u202ezgt').waitFor()
     await assertLooks(page, 'run of a coding agent')
     await close()
   })

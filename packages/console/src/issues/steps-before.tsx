@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { EventContent } from '../runs/event-content.tsx'
 import { EventType } from '../runs/event-type.tsx'
 import { useNote } from '../runs/notes.ts'
+import { StepNote } from '../runs/problem-mark.tsx'
 import { eventQuery, type Step } from '../runs/run-queries.ts'
 import { duration } from '../ui/format.ts'
 import { Refused } from '../ui/refused.tsx'
@@ -86,7 +87,7 @@ function StepRow({ environmentId, runId, step, before }: StepRowProps) {
           <EventType type={step.eventType} />
         </span>
         <span className="min-w-0 flex-1 truncate">
-          <bdi title={step.label}>{step.label}</bdi> {note !== '' && <bdi className="text-soft">{note}</bdi>}
+          <bdi title={step.label}>{step.label}</bdi> <StepNote note={note} />
         </span>
         <span className="tabular shrink-0 text-xs text-soft">−{duration(before - step.time)}</span>
       </button>

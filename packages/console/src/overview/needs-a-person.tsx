@@ -2,6 +2,7 @@
 import type { ApprovalCard } from '@tacho/contract/operator/approval.ts'
 import type { IssueSummary } from '@tacho/contract/operator/issue.ts'
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
+import { printable } from '@tacho/contract/shown-text.ts'
 import { whyLook } from '@tacho/contract/failure.ts'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { RunsSearch } from '../runs/search.ts'
@@ -88,7 +89,7 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
       )}
       chip={<Chip tone="amber">‖ Waiting</Chip>}
       name={approval.toolName}
-      note={[requester, approval.reason].filter((text) => text !== null).join(' · ')}
+      note={printable([requester, approval.inputInShort, approval.reason].filter((text) => text !== null).join(' · '))}
       aside={<Countdown until={approval.expiresAt} />}
     />
   )

@@ -4,7 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import type { CSSProperties } from 'react'
 import { statusWord } from '../runs/run-status.tsx'
 import { STATUSES } from '../runs/search.ts'
-import { counted, dayOfYear, duration, hourOfDay, minuteOfDay, number } from '../ui/format.ts'
+import { counted, dayOfYear, hourOfDay, minuteOfDay, number } from '../ui/format.ts'
 import { Nothing, Unread } from '../ui/section.tsx'
 import { Skeleton } from '../ui/states.tsx'
 import { OUTCOME_COLOURS, STACKED, type Outcomes } from '../runs/outcomes.ts'
@@ -45,7 +45,7 @@ export function RunsOfTime({ range }: { range: Range }) {
             </span>
             {data && (
               <span className="tabular text-xs text-soft">
-                {number(data.before[status])} {beforeText(range, OVERVIEW_SINCE)}
+                {number(data.before[status])} in {beforeText(range, OVERVIEW_SINCE)}
               </span>
             )}
           </Link>
@@ -59,7 +59,7 @@ export function RunsOfTime({ range }: { range: Range }) {
 function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
   const most = Math.max(...bars.map(({ outcomes }) => runsOf(outcomes)))
   if (most === 0) return <Nothing>No run started in this time.</Nothing>
-  const title = `Runs per ${barMs === HOUR_MS ? 'hour' : barMs === DAY_MS ? 'day' : duration(barMs)}`
+  const title = `Runs per ${lengthText(barMs)}`
   const labelled = Math.ceil(bars.length / LABELS)
   const label = barMs < DAY_MS && bars.length * barMs <= DAY_MS ? hourOfDay : dayOfYear
   return (
@@ -81,6 +81,12 @@ function Bars({ bars, barMs }: { bars: readonly Part[]; barMs: number }) {
       </ol>
     </>
   )
+}
+
+/** `hour`, `6 hours`, `day`, `3 days`. */
+function lengthText(ms: number): string {
+  const [count, unit] = ms % DAY_MS === 0 ? [ms / DAY_MS, 'day'] : [ms / HOUR_MS, 'hour']
+  return count === 1 ? unit : `${count} ${unit}s`
 }
 
 /** For `.bar-row` in theme.css. */

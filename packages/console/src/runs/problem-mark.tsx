@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { ShownText } from '../ui/shown-text.tsx'
 import { useNote, type NotesOf } from './notes.ts'
 import type { Problem, Told } from './problems.ts'
 import type { Step } from './run-queries.ts'
@@ -39,7 +40,9 @@ export function StepNote({ note = '' }: { note: string | undefined }) {
   return note === '' ? null : (
     <span className="text-soft">
       {' '}
-      <bdi>{note}</bdi>
+      <bdi>
+        <ShownText text={note} />
+      </bdi>
     </span>
   )
 }
