@@ -52,29 +52,31 @@ export function shownParts(text: string, { lineBreaks = false }: { lineBreaks?: 
   for (const match of wellFormed.matchAll(UNSAFE)) {
     const raw = match[0]
     if (match.groups?.['hidden'] === undefined || (lineBreaks && raw === '\n')) continue
-    parts.push(...readWords(wellFormed.slice(end, match.index)), { kind: 'escape', text: escaped(raw), raw })
+    readWords(wellFormed.slice(end, match.index), parts)
+    parts.push({ kind: 'escape', text: escaped(raw), raw })
     end = match.index + raw.length
   }
-  parts.push(...readWords(wellFormed.slice(end)))
+  readWords(wellFormed.slice(end), parts)
   return parts
 }
 
 /** What is wrong with the letters of a text, one sentence a word. Invisible characters do not part a word. */
 export function lookalikes(text: string): string[] {
   const joined = text.toWellFormed().replace(UNSAFE, (character) => (/\s/u.test(character) ? ' ' : ''))
-  const notes = readWords(joined).flatMap((part) => (part.kind === 'lookalike' ? [`“${part.text}”: ${part.note}`] : []))
+  const parts: ShownPart[] = []
+  readWords(joined, parts)
+  const notes = parts.flatMap((part) => (part.kind === 'lookalike' ? [`“${part.text}”: ${part.note}`] : []))
   return [...new Set(notes)]
 }
 
 const WORD = /[\p{L}\p{M}\p{N}_]+/gu
 const ASCII_ONLY = /^[\0-\u007f]*$/
 
-function readWords(text: string): ShownPart[] {
-  if (text === '') return []
-  if (ASCII_ONLY.test(text)) return [{ kind: 'text', text }]
-  const parts: ShownPart[] = []
+/** Adds to `parts`: as arguments of one call, 100,000 of them would not fit on the stack. */
+function readWords(text: string, parts: ShownPart[]): void {
   let end = 0
-  for (const { 0: word, index } of text.matchAll(WORD)) {
+  const words = ASCII_ONLY.test(text) ? [] : text.matchAll(WORD)
+  for (const { 0: word, index } of words) {
     const note = noteOn(word)
     if (note === null) continue
     if (index > end) parts.push({ kind: 'text', text: text.slice(end, index) })
@@ -82,7 +84,6 @@ function readWords(text: string): ShownPart[] {
     end = index + word.length
   }
   if (end < text.length) parts.push({ kind: 'text', text: text.slice(end) })
-  return parts
 }
 
 /** Scripts with letters that look like those of another of them. */

@@ -95,6 +95,7 @@ describe('text of clients as a person reads it', () => {
       '\u202e'.repeat(250_000),
       'а_'.repeat(250_000),
       '👩‍'.repeat(100_000),
+      'аb '.repeat(100_000),
     ]) {
       assert.ok(shownParts(text).length > 0)
       assert.ok(printable(text).length > 0)

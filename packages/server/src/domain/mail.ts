@@ -1,7 +1,7 @@
 /** Plain text, from the same description as messages for chats. */
 import { printable } from '@tacho/contract/shown-text.ts'
 import { isEmail, lowerCase } from './email.ts'
-import { cut, OPEN, toTold, type WebhookNews } from './webhook-formats.ts'
+import { ABOUT_CHARS, cut, FACT_CHARS, OPEN, toTold, type WebhookNews } from './webhook-formats.ts'
 
 export interface MailMessage {
   /** The same in each attempt, so that a mail server can drop a repetition. */
@@ -12,8 +12,6 @@ export interface MailMessage {
 }
 
 const SUBJECT_CHARS = 140
-const ABOUT_CHARS = 4_000
-const FACT_CHARS = 2_000
 const SCHEME = 'mailto:'
 
 export function mailAddressOf(url: string): string | null {

@@ -45,6 +45,16 @@ test('texts of clients make no links and no headers', () => {
   assert.ok(!text.includes('\u202e'))
 })
 
+test('what is cut off a message costs nothing', () => {
+  const reason = 'раура '.repeat(1_000_000)
+  const started = performance.now()
+  const { text } = mailMessage(news({ reason, toolName: reason }), 'a@b.c')
+  assert.ok(performance.now() - started < 5_000)
+  assert.ok(text.length < 20_000)
+  assert.match(text, /^Letters that look like others: “раура”: Cyrillic letters/m)
+  assert.match(text, /р…$/m)
+})
+
 test('only one plain address is taken', () => {
   assert.equal(mailAddressOf('mailto:Ada@Example.com'), 'ada@example.com')
   for (const wrong of ['ada@example.com', 'mailto:', 'mailto:a@b.c,d@e.f', 'mailto:a@b.c?cc=d@e.f', 'mailto:<a@b.c>']) {
