@@ -26,23 +26,58 @@ export interface DamagedPayload {
 
 export type SqlValue = string | number | Uint8Array | null
 
-/** A list for `?`; or values by name for `:name`, which may occur more than once. */
-export type Params = readonly SqlValue[] | Readonly<Record<string, SqlValue>>
+/**
+ * A list for `?`; or values by name for `:name`, which may occur more than once, and lists for `IN (:name)`. A name
+ * without a value is refused, and a value without its name in the text, unless it is undefined.
+ */
+export type Params = readonly SqlValue[] | Readonly<Record<string, SqlValue | readonly SqlValue[] | undefined>>
 
 /** Not of a cast: `::bigint`. */
 const NAMED = /(?<!:):([a-z]\w*)/g
 
+interface Named {
+  text: string
+  names: readonly string[]
+  distinct: ReadonlySet<string>
+}
+
+/** The program has a bounded number of texts. */
+const known = new Map<string, Named>()
+
 export function positional(text: string, params: Params): [text: string, values: readonly SqlValue[]] {
   if (Array.isArray(params)) return [text, params as readonly SqlValue[]]
-  const named = params as Readonly<Record<string, SqlValue>>
+  const given = params as Exclude<Params, readonly SqlValue[]>
+  const statement = known.get(text) ?? parse(text)
   const values: SqlValue[] = []
-  const numbered = text.replaceAll(NAMED, (_, name: string) => {
-    const value = Object.hasOwn(named, name) ? named[name] : undefined
+  let hasLists = false
+  for (const name of statement.names) {
+    const value = Object.hasOwn(given, name) ? given[name] : undefined
     if (value === undefined) throw new Error(`The statement has no value for :${name}`)
-    values.push(value)
-    return '?'
+    if (Array.isArray(value)) {
+      hasLists = true
+      values.push(...value)
+    } else values.push(value as SqlValue)
+  }
+  const keys = Object.keys(given)
+  if (keys.length !== statement.distinct.size) {
+    const unused = keys.find((name) => given[name] !== undefined && !statement.distinct.has(name))
+    if (unused !== undefined) throw new Error(`The statement does not use :${unused}`)
+  }
+  return [hasLists ? withLists(text, given) : statement.text, values]
+}
+
+function parse(text: string): Named {
+  const names = Array.from(text.matchAll(NAMED), ([, name = '']) => name)
+  const statement = { text: text.replaceAll(NAMED, '?'), names, distinct: new Set(names) }
+  known.set(text, statement)
+  return statement
+}
+
+function withLists(text: string, given: Exclude<Params, readonly SqlValue[]>): string {
+  return text.replaceAll(NAMED, (_, name: string) => {
+    const value = given[name]
+    return Array.isArray(value) ? value.map(() => '?').join(', ') : '?'
   })
-  return [numbered, values]
 }
 
 /** `columns`: the column of each member. `prefix`: `r.` of a table r. */
