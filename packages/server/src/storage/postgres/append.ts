@@ -10,7 +10,7 @@ import pg, { type PoolClient } from 'pg'
 import type { AppendEngine, AppendTransaction } from '../sql/append/append.ts'
 import { entryBytes, ownText } from '../sql/append/cached-text.ts'
 import { withEnvelope, type TakeNumbers } from '../sql/append/envelopes.ts'
-import { keepRemovalsWaiting } from '../sql/erasure/erased-keys.ts'
+import { removalLock } from '../sql/erasure/erased-keys.ts'
 import { COMPARED, comparedValues } from '../sql/append/event-columns.ts'
 import {
   fieldOf,
@@ -143,7 +143,7 @@ export function postgresAppendEngine(connections: Connections, nodeSlot: () => n
 
 /** One message, because each costs both sides more than the lock. */
 function beginning(environmentIds: string[]): string {
-  return ['BEGIN', ...environmentIds.map((id) => keepRemovalsWaiting(pg.escapeLiteral(id)))].join('; ')
+  return ['BEGIN', ...environmentIds.map((id) => removalLock(pg.escapeLiteral(id)))].join('; ')
 }
 
 /** A node takes numbers in portions. Those that it does not use stay unused. */

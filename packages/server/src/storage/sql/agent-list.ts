@@ -12,8 +12,8 @@ import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { agentKey } from './keys.ts'
-import { inChunks, PLACES } from './rows/chunks.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import { inChunks } from './rows/chunks.ts'
+import type { Sql } from './sql.ts'
 import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
@@ -22,11 +22,11 @@ export const agentListActs = {
   changeAgent: write(changeAgent),
 }
 
-const LAST_RUN = 'SELECT MAX(r.started_at) FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id'
+const LAST_RUN = 'SELECT MAX(r.started_at) FROM runs r WHERE r.environment_id = :env AND r.agent_id = a.id'
 const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRunAt",
     CASE WHEN "lastRunAt" > archived_at THEN NULL ELSE archived_at END AS "archivedAt"
   FROM (SELECT a.id, a.external_id AS "externalId", a.name AS "reportedName", a.display_name AS "displayName",
-    a.archived_at, (${LAST_RUN}) AS "lastRunAt" FROM agents a WHERE a.environment_id = ?`
+    a.archived_at, (${LAST_RUN}) AS "lastRunAt" FROM agents a WHERE a.environment_id = :env`
 
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
 
@@ -37,12 +37,11 @@ export async function findAgentNames(
   agentIds: readonly string[],
 ): Promise<[agentId: string, name: string][]> {
   const text = `SELECT external_id AS "agentId", COALESCE(display_name, name) AS name FROM agents
-    WHERE environment_id = ? AND agent_key IN (${PLACES})`
+    WHERE environment_id = :env AND agent_key IN (:keys)`
   const keys = [...new Set(agentIds)].map((agentId) => agentKey(agentId, ''))
-  const found = await inChunks(keys, (chunk) =>
-    sql.all<{ agentId: string; name: string }>(text, [environmentId, ...chunk]),
-  )
-  return found.map(({ agentId, name }) => [agentId, name])
+  const query = (chunk: string[]) =>
+    sql.all<{ agentId: string; name: string }>(text, { env: environmentId, keys: chunk })
+  return (await inChunks(keys, query)).map(({ agentId, name }) => [agentId, name])
 }
 
 /** Those with a stored run, in the order in which they were first seen. */
@@ -53,21 +52,22 @@ function listAgents(
   { withArchived, search }: AgentFilter,
 ): Promise<Page<AgentRow>> {
   const shown = withArchived ? '' : ' AND (archived_at IS NULL OR "lastRunAt" > archived_at)'
-  const found = search === undefined ? null : namedLike(sql, environmentId, search)
-  const text = `${AGENTS} AND a.id > ?${found?.text ?? ''}) named WHERE ${HAS_RUN}${shown} ORDER BY id`
-  return sql.page(text, [environmentId, environmentId, after ?? BEFORE_ALL, ...(found?.values ?? [])], limit)
+  const found = search === undefined ? null : namedLike(sql, search)
+  const text = `${AGENTS} AND a.id > :after${found?.text ?? ''}) named WHERE ${HAS_RUN}${shown} ORDER BY id`
+  return sql.page(text, { env: environmentId, after: after ?? BEFORE_ALL, ...found?.params }, limit)
 }
 
 /** Both engines fold only A to Z. */
-function namedLike({ dialect }: Sql, environmentId: string, search: string): { text: string; values: SqlValue[] } {
+function namedLike({ dialect }: Sql, search: string) {
   const contains = (column: string) =>
-    dialect === 'postgres' ? `strpos(lower(${column} COLLATE "C"), ?) > 0` : `instr(lower(${column}), ?) > 0`
+    dialect === 'postgres'
+      ? `strpos(lower(${column} COLLATE "C"), :search) > 0`
+      : `instr(lower(${column}), :search) > 0`
   const columns = ['a.name', "COALESCE(a.display_name, '')", "COALESCE(a.external_id, '')"]
-  const newest = 'SELECT id FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?'
-  const text = ` AND a.id >= COALESCE((${newest}), ?) AND (${columns.map(contains).join(' OR ')})`
+  const newest = 'SELECT id FROM agents WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :past'
+  const text = ` AND a.id >= COALESCE((${newest}), :first) AND (${columns.map(contains).join(' OR ')})`
   const lower = search.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
-  const values = [environmentId, LIMITS.searchedAgentNames - 1, BEFORE_ALL, ...columns.map(() => lower)]
-  return { text, values }
+  return { text, params: { search: lower, past: LIMITS.searchedAgentNames - 1, first: BEFORE_ALL } }
 }
 
 /** `no_id`: its name is what identifies it. */
@@ -79,11 +79,8 @@ async function changeAgent(
   audit: AuditEntry[],
 ): Promise<AgentRow | 'no_id' | null> {
   if (sql.dialect === 'postgres') await lockAgent(sql, environmentId, id)
-  const agent = await sql.get<AgentRow>(`${AGENTS} AND a.id = ?) named WHERE ${HAS_RUN}`, [
-    environmentId,
-    environmentId,
-    id,
-  ])
+  const of = { env: environmentId, id }
+  const agent = await sql.get<AgentRow>(`${AGENTS} AND a.id = :id) named WHERE ${HAS_RUN}`, of)
   if (agent === null) return null
   if ('displayName' in change && agent.externalId === null) return 'no_id'
   const changed = 'displayName' in change ? renamed(agent, change.displayName) : archived(agent, change.archivedAt)
@@ -92,8 +89,10 @@ async function changeAgent(
       ? changed.displayName === agent.displayName
       : (changed.archivedAt === null) === (agent.archivedAt === null)
   if (isSame) return agent
-  const text = 'UPDATE agents SET display_name = ?, archived_at = ? WHERE environment_id = ? AND id = ?'
-  await sql.run(text, [changed.displayName, changed.archivedAt, environmentId, id])
+  const { displayName, archivedAt } = changed
+  const text = `UPDATE agents SET display_name = :displayName, archived_at = :archivedAt
+    WHERE environment_id = :env AND id = :id`
+  await sql.run(text, { ...of, displayName, archivedAt })
   const name = agent.displayName ?? agent.reportedName
   const named = (detail: string) => JSON.stringify({ name, ...(JSON.parse(detail) as object) })
   await insertAudit(
@@ -105,8 +104,8 @@ async function changeAgent(
 
 /** Until the transaction ends. Otherwise a concurrent change is lost, and an erasure misses a name in the audit log. */
 async function lockAgent(sql: Sql, environmentId: string, id: string): Promise<void> {
-  await sql.get(keepRemovalsWaiting('?'), [environmentId])
-  await sql.get('SELECT id FROM agents WHERE environment_id = ? AND id = ? FOR UPDATE', [environmentId, id])
+  await keepRemovalsWaiting(sql, environmentId)
+  await sql.get('SELECT id FROM agents WHERE environment_id = :env AND id = :id FOR UPDATE', { env: environmentId, id })
 }
 
 /** Not before its newest run, whose clock can be ahead: that run would show the agent at once. */

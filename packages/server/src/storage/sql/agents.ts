@@ -32,8 +32,9 @@ const AGENTS: InsertedTable = {
   columns: { id: 'uuid', agent_key: 'text', external_id: 'text', name: 'text', name_time: 'bigint' },
   conflict: 'ON CONFLICT (environment_id, agent_key) DO NOTHING',
 }
-const SELECT = 'SELECT id, name, name_time AS "nameTime" FROM agents WHERE environment_id = ? AND agent_key = ?'
-const RENAME = 'UPDATE agents SET name = ?, name_time = ? WHERE environment_id = ? AND id = ? AND name_time <= ?'
+const SELECT = 'SELECT id, name, name_time AS "nameTime" FROM agents WHERE environment_id = :env AND agent_key = :key'
+const RENAME =
+  'UPDATE agents SET name = :name, name_time = :time WHERE environment_id = :env AND id = :id AND name_time <= :time'
 
 export function knownAgents(refreshMs: number) {
   const agents = new LRUCache<string, KnownAgent>({
@@ -86,7 +87,7 @@ export interface OpenAgents {
 
 /** True: the row has the name, and no newer one. */
 export async function renameAgent(sql: Sql, environmentId: string, id: string, name: string, time: number) {
-  return (await sql.run(RENAME, [name, time, environmentId, id, time])) === 1
+  return (await sql.run(RENAME, { name, time, env: environmentId, id })) === 1
 }
 
 function loadedAgent(loaded: ReadonlyMap<string, KnownAgent>, place = ''): KnownAgent {
@@ -101,7 +102,8 @@ async function loadAgent(
   [place, { agentId, agentName }]: [string, Named],
   loaded: Map<string, KnownAgent>,
 ): Promise<void> {
-  const row = await sql.get<Omit<KnownAgent, 'seenTime'>>(SELECT, [environmentId, agentKey(agentId, agentName)])
+  const params = { env: environmentId, key: agentKey(agentId, agentName) }
+  const row = await sql.get<Omit<KnownAgent, 'seenTime'>>(SELECT, params)
   if (row !== null) loaded.set(place, { ...row, name: shortText(row.name), seenTime: row.nameTime })
 }
 

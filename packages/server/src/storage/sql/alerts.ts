@@ -46,27 +46,27 @@ function toRow(stored: Stored): AlertRow {
 }
 
 async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
-  const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? ORDER BY id LIMIT ?`
-  return (await sql.all<Stored>(text, [environmentId, LIMITS.alerts])).map(toRow)
+  const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env ORDER BY id LIMIT :limit`
+  return (await sql.all<Stored>(text, { env: environmentId, limit: LIMITS.alerts })).map(toRow)
 }
 
 export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
-  const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM alerts WHERE environment_id = ? AND id = ?`, [
-    environmentId,
-    id,
-  ])
+  const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env AND id = :id`
+  const stored = await sql.get<Stored>(text, { env: environmentId, id })
   return stored && toRow(stored)
 }
 
 async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
   const { id, environmentId, rule, state, checkedAt, createdAt } = alert
+  const env = environmentId
   await lockEnvironment(sql, environmentId)
-  const found = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM alerts WHERE environment_id = ?', [
-    environmentId,
-  ])
+  const count = 'SELECT COUNT(*) AS count FROM alerts WHERE environment_id = :env'
+  const found = await sql.get<{ count: number }>(count, { env })
   if ((found?.count ?? 0) >= LIMITS.alerts) return 'too_many'
-  const text = `INSERT INTO alerts (id, environment_id, rule, state, checked_at, created_at) VALUES (?, ?, ?, ?, ?, ?)`
-  await sql.run(text, [id, environmentId, JSON.stringify(rule), JSON.stringify(state), checkedAt, createdAt])
+  const text = `INSERT INTO alerts (id, environment_id, rule, state, checked_at, created_at)
+    VALUES (:id, :env, :rule, :state, :checkedAt, :createdAt)`
+  const texts = { rule: JSON.stringify(rule), state: JSON.stringify(state) }
+  await sql.run(text, { id, env, ...texts, checkedAt, createdAt })
   await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: createdAt }])
   await insertAudit(sql, audit)
   return 'created'
@@ -88,8 +88,8 @@ async function changeAlert(
   const rule = { ...alert.rule, ...change }
   const isOtherBudget = rule.kind === 'budget' && BUDGETS.some((name) => rule[name] !== alert.rule[name])
   const state = isOtherBudget ? fresh : alert.state
-  const text = 'UPDATE alerts SET rule = ?, state = ? WHERE environment_id = ? AND id = ?'
-  await sql.run(text, [JSON.stringify(rule), JSON.stringify(state), environmentId, id])
+  const text = 'UPDATE alerts SET rule = :rule, state = :state WHERE environment_id = :env AND id = :id'
+  await sql.run(text, { rule: JSON.stringify(rule), state: JSON.stringify(state), env: environmentId, id })
   await insertAudit(sql, audit)
   return { ...alert, rule, state }
 }
@@ -109,11 +109,9 @@ async function testAlert(
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
   const alert = await findAlert(sql, environmentId, id)
   if (alert === null) return null
-  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'check_alert' AND subject_id = ?`, [
-    environmentId,
-    id,
-  ])
-  await sql.run('DELETE FROM alerts WHERE environment_id = ? AND id = ?', [environmentId, id])
+  const of = { env: environmentId, id }
+  await sql.run(`DELETE FROM work WHERE environment_id = :env AND kind = 'check_alert' AND subject_id = :id`, of)
+  await sql.run('DELETE FROM alerts WHERE environment_id = :env AND id = :id', of)
   await insertAudit(sql, audit)
   return alert
 }
@@ -134,50 +132,52 @@ async function measureAlert(
   { kind, agentId }: AlertRule,
   { since, from, to, now }: AlertWindow,
 ): Promise<number | null> {
-  const ofAgent = agentId === null ? '' : ' AND agent_id = ?'
-  const agent = agentId === null ? [] : [agentId]
+  const ofAgent = agentId === null ? '' : ' AND agent_id = :agentId'
+  const of = { env: environmentId, ...(agentId !== null && { agentId }) }
   if (kind === 'approval_waiting' && agentId !== null) {
-    const named = 'SELECT external_id AS "agentId" FROM agents WHERE environment_id = ? AND id = ?'
-    const found = await sql.get<{ agentId: string | null }>(named, [environmentId, agentId])
+    const named = 'SELECT external_id AS "agentId" FROM agents WHERE environment_id = :env AND id = :agentId'
+    const found = await sql.get<{ agentId: string | null }>(named, of)
     // Requests name agents by their external ids only.
     if (!found?.agentId) return 0
     const key = agentKeyOf({ agentId: found.agentId, clientId: '' })
-    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = ? AND agent_key = ? AND created_at > ?
-      AND status = 'PENDING' AND expires_at > ? ORDER BY created_at, id LIMIT 1`
+    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env AND agent_key = :key AND created_at > :past
+      AND status = 'PENDING' AND expires_at > :now ORDER BY created_at, id LIMIT 1`
     // No request waits longer, so older ones are not read.
-    const oldest = await sql.get<{ at: number }>(text, [environmentId, key, now - LIMITS.approvalTimeoutMsMax, now])
+    const past = now - LIMITS.approvalTimeoutMsMax
+    const oldest = await sql.get<{ at: number }>(text, { env: environmentId, key, past, now })
     return oldest === null ? 0 : (now - oldest.at) / 60_000
   }
   if (kind === 'approval_waiting') {
-    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ?
+    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now
       ORDER BY created_at, id LIMIT 1`
-    const oldest = await sql.get<{ at: number }>(text, [environmentId, now])
+    const oldest = await sql.get<{ at: number }>(text, { env: environmentId, now })
     return oldest === null ? 0 : (now - oldest.at) / 60_000
   }
   if (kind === 'no_runs') {
-    const text = `SELECT id FROM runs WHERE environment_id = ?${ofAgent} AND started_at >= ? ORDER BY started_at LIMIT 1`
-    return (await sql.get(text, [environmentId, ...agent, since])) === null ? 0 : 1
+    const text = `SELECT id FROM runs WHERE environment_id = :env${ofAgent} AND started_at >= :since ORDER BY started_at LIMIT 1`
+    return (await sql.get(text, { ...of, since })) === null ? 0 : 1
   }
   if (kind === 'stalled_runs') {
-    const running = `SELECT last_event_at FROM runs WHERE environment_id = ?${ofAgent} AND status = 'RUNNING'
-      AND started_at >= ? ORDER BY started_at DESC LIMIT ?`
-    const text = `SELECT COUNT(*) AS count FROM (${running}) newest WHERE last_event_at < ?`
-    const values = [environmentId, ...agent, since, RUNS_LOOKED_AT, await stalledBefore(sql, environmentId, now)]
-    const closed = `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE environment_id = ?${ofAgent}
-      AND rule_closed_at IS NOT NULL AND started_at >= ? ORDER BY started_at DESC LIMIT ?) newest`
-    const silent = await sql.get<{ count: number }>(closed, [environmentId, ...agent, since, RUNS_LOOKED_AT])
-    return ((await sql.get<{ count: number }>(text, values))?.count ?? 0) + (silent?.count ?? 0)
+    const running = `SELECT last_event_at FROM runs WHERE environment_id = :env${ofAgent} AND status = 'RUNNING'
+      AND started_at >= :since ORDER BY started_at DESC LIMIT :limit`
+    const text = `SELECT COUNT(*) AS count FROM (${running}) newest WHERE last_event_at < :before`
+    const newest = { ...of, since, limit: RUNS_LOOKED_AT }
+    const before = await stalledBefore(sql, environmentId, now)
+    const closed = `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE environment_id = :env${ofAgent}
+      AND rule_closed_at IS NOT NULL AND started_at >= :since ORDER BY started_at DESC LIMIT :limit) newest`
+    const silent = await sql.get<{ count: number }>(closed, newest)
+    return ((await sql.get<{ count: number }>(text, { ...newest, before }))?.count ?? 0) + (silent?.count ?? 0)
   }
   if (kind === 'incomplete_runs') {
-    const incomplete = `SELECT id FROM runs WHERE environment_id = ?${ofAgent} AND has_gaps = 1 AND started_at >= ?
-      ORDER BY started_at DESC LIMIT ?`
+    const incomplete = `SELECT id FROM runs WHERE environment_id = :env${ofAgent} AND has_gaps = 1 AND started_at >= :since
+      ORDER BY started_at DESC LIMIT :limit`
     const text = `SELECT COUNT(*) AS count FROM (${incomplete}) newest`
-    return (await sql.get<{ count: number }>(text, [environmentId, ...agent, since, RUNS_LOOKED_AT]))?.count ?? 0
+    return (await sql.get<{ count: number }>(text, { ...of, since, limit: RUNS_LOOKED_AT }))?.count ?? 0
   }
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended
-    FROM usage_hours WHERE environment_id = ? AND hour >= ? AND hour < ?${ofAgent}`
-  const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, [environmentId, from, to, ...agent])
+    FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour < :to${ofAgent}`
+  const sums = await sql.get<{ failed: number; ended: number; cost: number }>(text, { ...of, from, to })
   const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
   if (kind === 'error_rate') return ended === 0 ? null : (100 * failed) / ended
   return cost / NANOS
@@ -189,8 +189,8 @@ async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const hold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }
   // First, because it checks the owner and locks the work.
   if ((await postponeWork(sql, hold, { dueAt: nextAt, error: null, counts: false })) === 0) return false
-  const text = 'UPDATE alerts SET state = ?, checked_at = ? WHERE environment_id = ? AND id = ?'
-  await sql.run(text, [JSON.stringify(state), at, environmentId, id])
+  const text = 'UPDATE alerts SET state = :state, checked_at = :at WHERE environment_id = :env AND id = :id'
+  await sql.run(text, { state: JSON.stringify(state), at, env: environmentId, id })
   if (news) await announceAlert(sql, environmentId, news, at)
   if (news) await queueNotices(sql, environmentId, news.type, [id], at)
   return true

@@ -6,6 +6,7 @@ import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, NewApiKeyRow } from '../a
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
+import { insertRows } from './rows/insert-rows.ts'
 import type { Sql } from './sql.ts'
 
 export const apiKeysActs = {
@@ -27,11 +28,10 @@ type Kept<Row> = Omit<Row, 'scopes'> & { scopes: string }
 const parsed = <Row>(row: Kept<Row>) => ({ ...row, scopes: JSON.parse(row.scopes) as Scope[] })
 
 export async function insertApiKey(sql: Sql, key: NewApiKeyRow): Promise<void> {
-  const text = `INSERT INTO api_keys (id, environment_id, name, hash, scopes, requests_per_second, created_at,
-    expires_at, revoked_at, last_used_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  const { id, environmentId, name, hash, scopes, requestsPerSecond, createdAt, expiresAt, revokedAt, lastUsedAt } = key
-  const times = [createdAt, expiresAt, revokedAt, lastUsedAt]
-  await sql.run(text, [id, environmentId, name, hash, JSON.stringify(scopes), requestsPerSecond, ...times])
+  const { id, environmentId, name, hash, requestsPerSecond, createdAt, expiresAt, revokedAt, lastUsedAt } = key
+  const times = { created_at: createdAt, expires_at: expiresAt, revoked_at: revokedAt, last_used_at: lastUsedAt }
+  const rights = { scopes: JSON.stringify(key.scopes), requests_per_second: requestsPerSecond }
+  await insertRows(sql, 'api_keys', [{ id, environment_id: environmentId, name, hash, ...rights, ...times }])
 }
 
 async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
@@ -43,16 +43,17 @@ async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): P
 }
 
 async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<Page<ApiKeyRow>> {
-  const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id > ? ORDER BY k.id`
-  return mapPage(await sql.page<Kept<ApiKeyRow>>(text, [environmentId, page.after ?? ''], page.limit), parsed)
+  const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = :env AND k.id > :after ORDER BY k.id`
+  const params = { env: environmentId, after: page.after ?? '' }
+  return mapPage(await sql.page<Kept<ApiKeyRow>>(text, params, page.limit), parsed)
 }
 
 /** Searches all environments: the tenant is not yet known. An archived environment or workspace revokes its keys. */
 async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
   const text = `SELECT ${columns('COALESCE(k.revoked_at, e.archived_at, w.archived_at)')}, e.workspace_id AS "workspaceId"
     FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
-    WHERE k.id = ?`
-  const row = await sql.get<Kept<ApiKeyRow & { workspaceId: string }>>(text, [id])
+    WHERE k.id = :id`
+  const row = await sql.get<Kept<ApiKeyRow & { workspaceId: string }>>(text, { id })
   return row && parsed(row)
 }
 
@@ -64,8 +65,8 @@ async function revokeApiKey(
   now: number,
   audit: AuditEntry[],
 ): Promise<ApiKeyRow | null> {
-  const revoke = 'UPDATE api_keys SET revoked_at = ? WHERE environment_id = ? AND id = ? AND revoked_at IS NULL'
-  if ((await sql.run(revoke, [now, environmentId, id])) === 1) {
+  const revoke = 'UPDATE api_keys SET revoked_at = :now WHERE environment_id = :env AND id = :id AND revoked_at IS NULL'
+  if ((await sql.run(revoke, { now, env: environmentId, id })) === 1) {
     await insertAudit(sql, audit)
     await growRevision(sql)
   }
@@ -73,8 +74,8 @@ async function revokeApiKey(
 }
 
 async function readApiKey(sql: Sql, environmentId: string, id: string): Promise<ApiKeyRow | null> {
-  const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = ? AND k.id = ?`
-  const row = await sql.get<Kept<ApiKeyRow>>(text, [environmentId, id])
+  const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = :env AND k.id = :id`
+  const row = await sql.get<Kept<ApiKeyRow>>(text, { env: environmentId, id })
   return row && parsed(row)
 }
 
@@ -85,7 +86,7 @@ async function holdApiKey(
   id: string,
   now: number,
 ): Promise<ApiKeyRow | 'ended' | null> {
-  await sql.run('UPDATE api_keys SET name = name WHERE environment_id = ? AND id = ?', [environmentId, id])
+  await sql.run('UPDATE api_keys SET name = name WHERE environment_id = :env AND id = :id', { env: environmentId, id })
   const key = await readApiKey(sql, environmentId, id)
   if (key === null) return null
   const { revokedAt, expiresAt, replacedBy } = key
@@ -106,9 +107,9 @@ async function changeApiKey(
   if (change.scopes?.some((scope) => !key.scopes.includes(scope))) return 'widened'
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
   const { name, scopes, expiresAt, requestsPerSecond }: ApiKeyRow = { ...key, ...Object.fromEntries(given) }
-  const text = `UPDATE api_keys SET name = ?, scopes = ?, expires_at = ?, requests_per_second = ?
-    WHERE environment_id = ? AND id = ?`
-  await sql.run(text, [name, JSON.stringify(scopes), expiresAt, requestsPerSecond, environmentId, id])
+  const text = `UPDATE api_keys SET name = :name, scopes = :scopes, expires_at = :expiresAt,
+    requests_per_second = :requestsPerSecond WHERE environment_id = :env AND id = :id`
+  await sql.run(text, { name, scopes: JSON.stringify(scopes), expiresAt, requestsPerSecond, env: environmentId, id })
   await insertAudit(sql, audit)
   await growRevision(sql)
   return readApiKey(sql, environmentId, id)
@@ -128,8 +129,8 @@ async function rotateApiKey(
   const added = { ...old, id: newId, hash, createdAt: now, expiresAt: expires, replacedBy: null, lastUsedAt: null }
   await insertApiKey(sql, added)
   const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
-  const text = 'UPDATE api_keys SET expires_at = ?, replaced_by = ? WHERE environment_id = ? AND id = ?'
-  await sql.run(text, [until, newId, environmentId, id])
+  const text = 'UPDATE api_keys SET expires_at = :until, replaced_by = :newId WHERE environment_id = :env AND id = :id'
+  await sql.run(text, { until, newId, env: environmentId, id })
   await insertAudit(sql, audit)
   await growRevision(sql)
   return added

@@ -2,9 +2,9 @@ import { read, write } from './act.ts'
 import type { AuditEntry, AuditFilter } from '../audit.ts'
 import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
-import { chunksOf, PLACES } from './rows/chunks.ts'
+import { chunksOf } from './rows/chunks.ts'
 import { insertRows } from './rows/insert-rows.ts'
-import { selectList, type Sql, type SqlValue } from './sql.ts'
+import { given, selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const auditActs = {
   appendAudit: write(appendAudit),
@@ -42,8 +42,8 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
 export async function eraseDetails(sql: Sql, environmentId: string, kind: string, targets: string[]): Promise<void> {
   for (const chunk of chunksOf(targets)) {
     const text = `UPDATE audit_log SET detail = '{"erased":true}'
-      WHERE target_id IN (${PLACES}) AND environment_id = ? AND target_kind = ?`
-    await sql.run(text, [...chunk, environmentId, kind])
+      WHERE target_id IN (:targets) AND environment_id = :env AND target_kind = :kind`
+    await sql.run(text, { targets: chunk, env: environmentId, kind })
   }
 }
 
@@ -51,22 +51,35 @@ export async function eraseDetails(sql: Sql, environmentId: string, kind: string
 export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: readonly string[]): Promise<void> {
   const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
-    WHERE environment_id = ? AND target_kind = 'approval' AND ${runId} IN (${PLACES})`
-  for (const chunk of chunksOf([...runIds])) await sql.run(text, [environmentId, ...chunk])
+    WHERE environment_id = :env AND target_kind = 'approval' AND ${runId} IN (:runIds)`
+  for (const chunk of chunksOf([...runIds])) await sql.run(text, { env: environmentId, runIds: chunk })
 }
 
 /** The same for decisions, scores of runs and changes of saved views that quote this text, whatever became of them. */
 export async function eraseQuotes(sql: Sql, environmentId: string, quoted: string): Promise<void> {
-  const quotes = sql.dialect === 'postgres' ? 'strpos(detail, ?) > 0' : 'instr(detail, ?) > 0'
+  const quotes = sql.dialect === 'postgres' ? 'strpos(detail, :quoted) > 0' : 'instr(detail, :quoted) > 0'
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
-    WHERE environment_id = ? AND target_kind IN ('approval', 'run', 'run_view') AND ${quotes}`
-  await sql.run(text, [environmentId, JSON.stringify(quoted)])
+    WHERE environment_id = :env AND target_kind IN ('approval', 'run', 'run_view') AND ${quotes}`
+  await sql.run(text, { env: environmentId, quoted: JSON.stringify(quoted) })
 }
 
 /** For attempts that change nothing. Acts that change something insert their own entries. */
 async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
   await insertAudit(sql, entries)
 }
+
+const FILTERS = [
+  'workspace_id = :workspaceId',
+  'id < :after',
+  'action = :action',
+  'actor_id = :actorId',
+  'target_kind = :targetKind',
+  'target_id = :targetId',
+  'at >= :from',
+  'at < :to',
+  'id >= :firstId',
+  'id < :lastId',
+]
 
 /** Newest first. Null: entries of every workspace and of the installation. */
 function listAudit(
@@ -75,21 +88,10 @@ function listAudit(
   { limit, after }: PageById,
   filter: AuditFilter = {},
 ): Promise<Page<AuditEntry>> {
-  const given: [string, SqlValue | undefined][] = [
-    ['workspace_id = ?', workspaceId],
-    ['id < ?', after],
-    ['action = ?', filter.action],
-    ['actor_id = ?', filter.actorId],
-    ['target_kind = ?', filter.targetKind],
-    ['target_id = ?', filter.targetId],
-    ['at >= ?', filter.from],
-    ['at < ?', filter.to],
-    // Ids follow the time, so the scan starts and ends near the range.
-    ['id >= ?', filter.from === undefined ? undefined : uuidv7At(filter.from - ID_LAG_MS)],
-    ['id < ?', filter.to === undefined ? undefined : uuidv7At(filter.to + ID_LAG_MS)],
-  ]
-  const conditions = given.flatMap(([text, value]) => (value === undefined || value === null ? [] : [{ text, value }]))
-  const where = conditions.length > 0 ? `WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''
-  const params = conditions.map(({ value }) => value)
-  return sql.page(`SELECT ${COLUMNS} FROM audit_log ${where} ORDER BY id DESC`, params, limit)
+  const { from, to } = filter
+  // Ids follow the time, so the scan starts and ends near the range.
+  const firstId = from === undefined ? null : uuidv7At(from - ID_LAG_MS)
+  const lastId = to === undefined ? null : uuidv7At(to + ID_LAG_MS)
+  const params = { ...filter, workspaceId, after, firstId, lastId }
+  return sql.page(`SELECT ${COLUMNS} FROM audit_log WHERE ${given(FILTERS, params)} ORDER BY id DESC`, params, limit)
 }

@@ -5,6 +5,7 @@ import { insertEnvironment } from './environments.ts'
 import { insertInvitation } from './operators/invitations.ts'
 import { insertOperatorToken } from './operators/operator-tokens.ts'
 import { growRevision, lockControl } from './revision.ts'
+import { insertRows } from './rows/insert-rows.ts'
 import type { Sql } from './sql.ts'
 import { insertWorkspace } from './workspaces.ts'
 
@@ -29,8 +30,8 @@ async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'no
 
 /** The caller generates it; the store keeps the first. */
 export async function secret(sql: Sql, name: string, candidate: string): Promise<string> {
-  await sql.run('INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING', [name, candidate])
-  const row = await sql.get<{ value: string }>('SELECT value FROM secrets WHERE name = ?', [name])
+  await insertRows(sql, 'secrets', [{ name, value: candidate }], 'ON CONFLICT (name) DO NOTHING')
+  const row = await sql.get<{ value: string }>('SELECT value FROM secrets WHERE name = :name', { name })
   return row?.value ?? candidate
 }
 
@@ -45,8 +46,8 @@ async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> 
   // Sorted, so that two nodes cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
   for (const { kind, id, at } of sorted) {
-    const newer = '(last_used_at IS NULL OR last_used_at < ?)'
+    const newer = '(last_used_at IS NULL OR last_used_at < :at)'
     const [table, key] = TABLES[kind]
-    await sql.run(`UPDATE ${table} SET last_used_at = ? WHERE ${key} = ? AND ${newer}`, [at, id, at])
+    await sql.run(`UPDATE ${table} SET last_used_at = :at WHERE ${key} = :id AND ${newer}`, { at, id })
   }
 }

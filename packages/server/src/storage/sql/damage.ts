@@ -51,9 +51,9 @@ interface CheckedRow extends Place {
 
 async function readPage(sql: Sql, environmentId: string, after: Place | null): Promise<CheckedRow[]> {
   const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
-    WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (?, ?)
-    ORDER BY e.run, e.event_id LIMIT ?`
-  const params = [environmentId, after?.run ?? 0, after?.eventId ?? '', ROWS_PER_PAGE]
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
+    ORDER BY e.run, e.event_id LIMIT ${ROWS_PER_PAGE}`
+  const params = { env: environmentId, run: after?.run ?? 0, eventId: after?.eventId ?? '' }
   return withPayloads(sql, environmentId, await sql.all<CheckedRow>(text, params))
 }
 

@@ -26,9 +26,9 @@ const IS_THERE = 'removed_at IS NULL'
 
 export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow): Promise<boolean> {
   const { id, workspaceId, name, createdAt } = environment
-  const text = `INSERT INTO environments (id, workspace_id, name, created_at) VALUES (?, ?, ?, ?)
+  const text = `INSERT INTO environments (id, workspace_id, name, created_at) VALUES (:id, :workspaceId, :name, :createdAt)
     ON CONFLICT (workspace_id, name) DO NOTHING`
-  if ((await sql.run(text, [id, workspaceId, name, createdAt])) === 0) return false
+  if ((await sql.run(text, { id, workspaceId, name, createdAt })) === 0) return false
   const dueAt = createdAt + closeAfterMinutes(null) * 60_000
   await enqueueWork(sql, [{ kind: 'close_stalled', environmentId: id, subjectId: id, dueAt }])
   return true
@@ -49,7 +49,7 @@ async function createEnvironment(
 /** For acts that count something in an environment before they add to it, also across processes. */
 export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
   // SQLite has one writer.
-  if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = ? FOR NO KEY UPDATE', [id])
+  if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = :id FOR NO KEY UPDATE', { id })
 }
 
 function listEnvironments(
@@ -59,12 +59,13 @@ function listEnvironments(
   withArchived = false,
 ): Promise<Page<EnvironmentRow>> {
   const used = withArchived ? '' : ' AND archived_at IS NULL'
-  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = ? AND id > ? AND ${IS_THERE}${used} ORDER BY id`
-  return sql.page(text, [workspaceId, after ?? ''], limit)
+  const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = :workspaceId AND id > :after
+    AND ${IS_THERE}${used} ORDER BY id`
+  return sql.page(text, { workspaceId, after: after ?? '' }, limit)
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = ? AND ${IS_THERE}`, [id])
+  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = :id AND ${IS_THERE}`, { id })
 }
 
 async function findTenant(
@@ -72,10 +73,10 @@ async function findTenant(
   environmentId: string,
 ): Promise<{ workspace: WorkspaceRow | null; environment: EnvironmentRow | null }> {
   const ofEnvironment = `SELECT ${WORKSPACE_COLUMNS} FROM workspaces
-    WHERE id = (SELECT workspace_id FROM environments WHERE id = ?)`
+    WHERE id = (SELECT workspace_id FROM environments WHERE id = :env)`
   const [environment, workspace] = await Promise.all([
     findEnvironment(sql, environmentId),
-    sql.get<WorkspaceRow>(ofEnvironment, [environmentId]),
+    sql.get<WorkspaceRow>(ofEnvironment, { env: environmentId }),
   ])
   return { environment, workspace: environment && workspace }
 }
@@ -90,14 +91,13 @@ async function changeEnvironment(
   await lockControl(sql)
   const row = await findEnvironment(sql, id)
   if (row === null) return null
-  const others = { condition: 'workspace_id = ?', params: [row.workspaceId] }
-  const changed = await changeTenant(sql, 'environments', row, others, change, audit)
+  const changed = await changeTenant(sql, 'environments', row, row.workspaceId, change, audit)
   if (changed === 'name_taken' || changed.archivedAt !== null || row.deleteAt === null) return changed
   await cancelDeletion(sql, id)
   return { ...changed, deleteAt: null }
 }
 
 async function cancelDeletion(sql: Sql, id: string): Promise<void> {
-  await sql.run('UPDATE environments SET delete_at = NULL, deletion = NULL WHERE id = ?', [id])
-  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'delete_environment'`, [id])
+  await sql.run('UPDATE environments SET delete_at = NULL, deletion = NULL WHERE id = :id', { id })
+  await sql.run(`DELETE FROM work WHERE environment_id = :id AND kind = 'delete_environment'`, { id })
 }

@@ -15,7 +15,7 @@ import type { ArrivedPage } from '../exports.ts'
 import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
-import { selectList, type Sql, type SqlValue } from './sql.ts'
+import { selectList, type NamedParams, type Sql } from './sql.ts'
 
 export const eventsActs = {
   findEvent: read(findEvent),
@@ -57,7 +57,7 @@ const BYTES = `${PAYLOAD_BYTES} + octet_length(v.agent_name)
   + ${UNBOUNDED.map((name) => `COALESCE(octet_length(${COLUMNS[name]}), 0)`).join(' + ')}`
 
 /** `environment_id` of an event's row, which is a number on SQLite. `of`: SQL for the environment's id. */
-export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = '?') =>
+export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = ':env') =>
   dialect === 'postgres' ? of : `(SELECT number FROM environment_numbers WHERE environment_id = ${of})`
 
 const withRun = (condition: string) =>
@@ -66,8 +66,7 @@ const withRun = (condition: string) =>
 export const WITH_RUN = withRun(OF_UUID)
 const WITH_RUN_OF_ID = withRun(OF_RUN_ID)
 /** Events `e` of the run of WITH_RUN. */
-export const ofRun = (sql: Sql) =>
-  `e.environment_id = ${eventEnvironment(sql, ':env')} AND e.run = (SELECT number FROM run)`
+export const ofRun = (sql: Sql) => `e.environment_id = ${eventEnvironment(sql)} AND e.run = (SELECT number FROM run)`
 
 export const AFTER = '(e.time, e.seq) > (:time, :seq)'
 const BY_TIME = 'ORDER BY e.time, e.seq LIMIT :limit'
@@ -83,7 +82,7 @@ async function readTimeline(
   runIdOrUuid: string,
   page: FirstPage,
 ): Promise<Timeline | null> {
-  const text = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} ${BY_TIME}`
+  const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${BY_TIME}`
   // PostgreSQL gets both statements in one round trip. A lookup by UUID needs a second one.
   const params = { env: environmentId, run: runIdOrUuid }
   const [found, events] = await Promise.all([
@@ -102,8 +101,8 @@ export function listEvents(
   run: string,
   { after, ...page }: EventPage,
 ): Promise<EventsRead<StoredEvent>> {
-  const from = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
-  const params = { env: environmentId, run, ...after }
+  const from = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
+  const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
 }
 
@@ -114,9 +113,9 @@ function listProblems(
   run: string,
   { after, ...page }: EventPage,
 ): Promise<EventsRead<ProblemEvent>> {
-  const problems = `FROM events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
+  const problems = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
   const from = `${problems}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
-  const params = { env: environmentId, run, ...after }
+  const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
   return readPayloadPage(sql, { start: WITH_RUN, columns: `${ROW}, e.problem`, bytes: BYTES, from, params }, page)
 }
 
@@ -187,15 +186,15 @@ function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: st
 
 interface Rows {
   text: string
-  params: Readonly<Record<string, SqlValue>>
+  params: NamedParams
 }
 
 function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Rows {
   const { after, order } = page
   const [past, inOrder] = order === 'latest' ? [BEFORE, LATEST_FIRST] : [AFTER, BY_TIME]
-  const events = `events e ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)}`
+  const events = `events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}`
   const text = `SELECT ${ROW} FROM ${events}${after ? ` AND ${past}` : ''} ${inOrder}`
-  return { text, params: { env: environmentId, run, ...after, limit: count } }
+  return { text, params: { env: environmentId, run, time: after?.time, seq: after?.seq, limit: count } }
 }
 
 /**
@@ -216,7 +215,7 @@ export function rowsByArrival(
   if (sql.dialect === 'sqlite') {
     const page = `SELECT e.seq AS place FROM events e WHERE ${ofRun(sql)} AND e.seq > :seq ORDER BY e.seq LIMIT :limit`
     const text = `SELECT ${columns} FROM (${page}) page JOIN events e ON e.seq = place
-      ${withEnvelope(sql, ':env')} WHERE ${ofRun(sql)} ${end}`
+      ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${end}`
     return { text, params }
   }
   // The index of times includes the seqs, and finds each row of the page. The condition that times are above zero stops
@@ -226,7 +225,7 @@ export function rowsByArrival(
   const page = `SELECT * FROM (${inIndex}) AS of_run ORDER BY place LIMIT :limit`
   const row = `SELECT * FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) >= (moment, place)
     ORDER BY e.time, e.seq LIMIT 1`
-  const text = `SELECT ${columns} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql, ':env')} ${end}`
+  const text = `SELECT ${columns} FROM (${page}) AS page, LATERAL (${row}) AS e ${withEnvelope(sql)} ${end}`
   return { text, params }
 }
 
@@ -254,7 +253,7 @@ async function findEvent(sql: Sql, environmentId: string, runId: string, eventId
   if (run === null) return null
   const params = { env: environmentId, run: run.id }
   const rows = await sql.all<StoredEvent>(
-    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql, ':env')}
+    `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)}
       WHERE ${ofRun(sql)} AND e.event_id = :eventId`,
     { ...params, eventId },
   )
@@ -264,9 +263,7 @@ async function findEvent(sql: Sql, environmentId: string, runId: string, eventId
     `${WITH_RUN} SELECT COUNT(*) AS before FROM events e WHERE ${ofRun(sql)} AND ${BEFORE}`,
     { ...params, time: event.time, seq: event.seq },
   )
-  const closing = await sql.get<{ seq: number | null }>(
-    'SELECT closing_seq AS seq FROM runs WHERE environment_id = ? AND id = ?',
-    [environmentId, run.id],
-  )
+  const closingText = 'SELECT closing_seq AS seq FROM runs WHERE environment_id = :env AND id = :run'
+  const closing = await sql.get<{ seq: number | null }>(closingText, params)
   return { run, event, position: (place?.before ?? 0) + 1, closedRun: closing?.seq === event.seq }
 }

@@ -57,21 +57,21 @@ async function readExported(
 ): Promise<Page<ExportedRow>> {
   const parts = EXPORTED_TABLES[table]
   const key = parts.key.join(', ')
-  const further = after === null ? '' : `AND (${key}) > (${parts.key.map(() => '?').join(', ')})`
+  const further = after === null ? '' : `AND (${key}) > (:after)`
   const used = table === 'agent' ? USED_AGENTS : ''
   const { kind, item } = EVER_DEPLOYED.get(table) ?? {}
   const deployed =
-    kind && `AND ${item} IN (SELECT item_id FROM deployment_changes WHERE environment_id = ? AND kind = '${kind}')`
+    kind && `AND ${item} IN (SELECT item_id FROM deployment_changes WHERE environment_id = :env AND kind = '${kind}')`
   const owner = await ownerOf(sql, environmentId, parts)
   const text = `SELECT ${columnsOf(parts)} FROM ${parts.name}
-    WHERE ${parts.of}_id = ? ${used} ${deployed ?? ''} ${further} ORDER BY ${key}`
-  return sql.page(text, [owner, ...(deployed ? [environmentId] : []), ...(after ?? [])], limit)
+    WHERE ${parts.of}_id = :owner ${used} ${deployed ?? ''} ${further} ORDER BY ${key}`
+  return sql.page(text, { owner, ...(deployed && { env: environmentId }), after }, limit)
 }
 
 async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Promise<string | null> {
   if (of === 'environment') return environmentId
-  const text = 'SELECT workspace_id AS "workspaceId" FROM environments WHERE id = ?'
-  return (await sql.get<{ workspaceId: string }>(text, [environmentId]))?.workspaceId ?? null
+  const text = 'SELECT workspace_id AS "workspaceId" FROM environments WHERE id = :env'
+  return (await sql.get<{ workspaceId: string }>(text, { env: environmentId }))?.workspaceId ?? null
 }
 
 /** `run`: internal id. */
@@ -98,18 +98,19 @@ async function beginImport(
 ): Promise<'begun' | 'not_empty' | 'other_source'> {
   if (!resume) {
     if (!(await isEnvironmentEmpty(sql, environmentId))) return 'not_empty'
-    const begin = `INSERT INTO imports (environment_id, source, started_at, logged_at, logged_by) VALUES (?, ?, ?, ?, ?)
+    const begin = `INSERT INTO imports (environment_id, source, started_at, logged_at, logged_by)
+      VALUES (:env, :source, :now, :now, :actorId)
       ON CONFLICT (environment_id) DO UPDATE SET source = excluded.source, started_at = excluded.started_at,
         logged_at = excluded.logged_at, logged_by = excluded.logged_by`
-    await sql.run(begin, [environmentId, source, now, now, actorId])
+    await sql.run(begin, { env: environmentId, source, now, actorId })
     await insertAudit(sql, audit)
     return 'begun'
   }
-  const find = 'SELECT environment_id FROM imports WHERE environment_id = ? AND source = ?'
-  if ((await sql.get(find, [environmentId, source])) === null) return 'other_source'
-  const log = `UPDATE imports SET logged_at = ?, logged_by = ?
-    WHERE environment_id = ? AND (logged_by <> ? OR logged_at <= ? OR logged_at > ?)`
-  const isDue = (await sql.run(log, [now, actorId, environmentId, actorId, now - LOGGED_FOR_MS, now])) > 0
+  const find = 'SELECT environment_id FROM imports WHERE environment_id = :env AND source = :source'
+  if ((await sql.get(find, { env: environmentId, source })) === null) return 'other_source'
+  const log = `UPDATE imports SET logged_at = :now, logged_by = :actorId
+    WHERE environment_id = :env AND (logged_by <> :actorId OR logged_at <= :before OR logged_at > :now)`
+  const isDue = (await sql.run(log, { now, actorId, env: environmentId, before: now - LOGGED_FOR_MS })) > 0
   if (isDue) await insertAudit(sql, audit)
   return 'begun'
 }
@@ -117,8 +118,8 @@ async function beginImport(
 async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<boolean> {
   for (const { name, of } of [...Object.values(EXPORTED_TABLES), { name: 'runs', of: 'environment' }]) {
     if (of !== 'environment') continue
-    const text = `SELECT 1 AS found FROM ${name} WHERE environment_id = ? LIMIT 1`
-    if ((await sql.get(text, [environmentId])) !== null) return false
+    const text = `SELECT 1 AS found FROM ${name} WHERE environment_id = :env LIMIT 1`
+    if ((await sql.get(text, { env: environmentId })) !== null) return false
   }
   return true
 }
@@ -162,10 +163,10 @@ const deploymentOf = ({ kind, itemId, version }: ExportedRow): ItemVersion => {
 
 async function lastPublication(sql: Sql, environmentId: string): Promise<number> {
   const text = `SELECT MAX(publication) AS last FROM (
-      SELECT publication FROM configurations WHERE environment_id = ?
-      UNION ALL SELECT MAX(publication) FROM deployments WHERE environment_id = ?
-      UNION ALL SELECT MAX(publication) FROM deployment_changes WHERE environment_id = ?) AS known`
-  const row = await sql.get<{ last: number }>(text, [environmentId, environmentId, environmentId])
+      SELECT publication FROM configurations WHERE environment_id = :env
+      UNION ALL SELECT MAX(publication) FROM deployments WHERE environment_id = :env
+      UNION ALL SELECT MAX(publication) FROM deployment_changes WHERE environment_id = :env) AS known`
+  const row = await sql.get<{ last: number }>(text, { env: environmentId })
   return row?.last ?? 0
 }
 
@@ -212,8 +213,8 @@ async function isOwn(
   const isOfPolicy = table === 'policyVersion' || (DEPLOYS.has(table) && kind === 'policy')
   if (!isOfPrompt && !isOfPolicy) return true
   const id = DEPLOYS.has(table) ? itemId : isOfPrompt ? promptId : policyId
-  const text = `SELECT id FROM ${isOfPrompt ? 'prompts' : 'policies'} WHERE workspace_id = ? AND id = ?`
-  return (await sql.get(text, [workspaceId, id ?? null])) !== null
+  const text = `SELECT id FROM ${isOfPrompt ? 'prompts' : 'policies'} WHERE workspace_id = :workspaceId AND id = :id`
+  return (await sql.get(text, { workspaceId, id: id ?? null })) !== null
 }
 
 async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<boolean> {
@@ -257,8 +258,9 @@ const LOST_FACTS = [
 async function importRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
   const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]
-  const text = `UPDATE runs SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE environment_id = ? AND run_id = ?`
-  await sql.run(text, [...columns.map((column) => facts[memberOf(column)] ?? null), environmentId, runId])
+  const set = columns.map((column) => `${column} = :${memberOf(column)}`).join(', ')
+  const text = `UPDATE runs SET ${set} WHERE environment_id = :env AND run_id = :runId`
+  await sql.run(text, { ...membersOf(columns, facts), env: environmentId, runId })
 }
 
 /** Columns that no export has, the same for all rows. Locks what the rows share. */
@@ -276,7 +278,7 @@ async function addedColumns(
     const deadlines = rows.filter(({ status }) => status === 'PENDING').map((row) => Number(row['expiresAt']))
     const deadline = deadlines.length === 0 ? null : Math.min(...deadlines)
     // Before the revision, in the order in which an erasure locks the two.
-    if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+    await keepRemovalsWaiting(sql, environmentId)
     const revision = await nextRevision(sql, environmentId, deadline)
     return { environment_id: environmentId, revision, imported_at: now }
   }
@@ -327,12 +329,13 @@ async function findRow(
   parts: TableParts,
   row: ExportedRow,
 ): Promise<ExportedRow | null> {
-  const key = parts.key.map((column) => `${column} = ?`).join(' AND ')
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${parts.of}_id = ? AND ${key}`
-  return sql.get(text, [
-    await ownerOf(sql, environmentId, parts),
-    ...parts.key.map((column) => row[memberOf(column)] ?? null),
-  ])
+  const key = parts.key.map((column) => `${column} = :${memberOf(column)}`).join(' AND ')
+  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${parts.of}_id = :owner AND ${key}`
+  return sql.get(text, { ...membersOf(parts.key, row), owner: await ownerOf(sql, environmentId, parts) })
+}
+
+function membersOf(columns: readonly string[], row: ExportedRow): Record<string, SqlValue> {
+  return Object.fromEntries(columns.map(memberOf).map((member) => [member, row[member] ?? null]))
 }
 
 function isSame({ columns }: TableParts, one: ExportedRow, other: ExportedRow): boolean {

@@ -16,9 +16,9 @@ export const idempotencyActs = {
   deleteOldIdempotencyKeys: write(deleteOldIdempotencyKeys),
 }
 
-const ONE = 'actor_kind = ? AND actor_id = ? AND idempotency_key = ?'
+const ONE = 'actor_kind = :actorKind AND actor_id = :actorId AND idempotency_key = :key'
 /** The time distinguishes a claim from its takeover, which is at least a minute later. */
-const CLAIMED = `${ONE} AND state = 'running' AND created_at = ?`
+const CLAIMED = `${ONE} AND state = 'running' AND created_at = :claimedAt`
 
 interface Row {
   fingerprint: string
@@ -29,20 +29,21 @@ interface Row {
 async function claimIdempotencyKey(
   sql: Sql,
   key: IdempotencyKey,
-  { fingerprint, now, freeUntil, deadUntil }: IdempotencyClaim,
+  claim: IdempotencyClaim,
 ): Promise<IdempotencyOutcome> {
-  const claim = `INSERT INTO idempotency_keys AS held
-      (actor_kind, actor_id, idempotency_key, fingerprint, created_at, state) VALUES (?, ?, ?, ?, ?, 'running')
+  const insert = `INSERT INTO idempotency_keys AS held
+      (actor_kind, actor_id, idempotency_key, fingerprint, created_at, state)
+      VALUES (:actorKind, :actorId, :key, :fingerprint, :now, 'running')
     ON CONFLICT (actor_kind, actor_id, idempotency_key) DO UPDATE
     SET fingerprint = excluded.fingerprint, created_at = excluded.created_at, state = 'running', status = NULL, reply = NULL
-    WHERE held.created_at <= ?
-      OR (held.state = 'running' AND held.created_at <= ? AND held.fingerprint = excluded.fingerprint)`
-  if ((await sql.run(claim, [...values(key), fingerprint, now, freeUntil, deadUntil])) > 0) return 'claimed'
+    WHERE held.created_at <= :freeUntil
+      OR (held.state = 'running' AND held.created_at <= :deadUntil AND held.fingerprint = excluded.fingerprint)`
+  if ((await sql.run(insert, { ...key, ...claim })) > 0) return 'claimed'
   const text = `SELECT fingerprint, status, reply FROM idempotency_keys WHERE ${ONE}`
-  const row = await sql.get<Row>(text, values(key))
+  const row = await sql.get<Row>(text, { ...key })
   // Another node may have released it between the two.
   if (row === null) return 'running'
-  if (row.fingerprint !== fingerprint) return 'other'
+  if (row.fingerprint !== claim.fingerprint) return 'other'
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }
 }
 
@@ -53,22 +54,18 @@ async function keepIdempotentReply(
   claimedAt: number,
   { status, json }: KeptReply,
 ): Promise<void> {
-  const text = `UPDATE idempotency_keys SET state = 'answered', status = ?, reply = ? WHERE ${CLAIMED}`
-  await sql.run(text, [status, json, ...values(key), claimedAt])
+  const text = `UPDATE idempotency_keys SET state = 'answered', status = :status, reply = :json WHERE ${CLAIMED}`
+  await sql.run(text, { status, json, ...key, claimedAt })
 }
 
 /** For a request that created nothing. Does nothing if that claim was taken over. */
 async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
-  await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, [...values(key), claimedAt])
+  await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, { ...key, claimedAt })
 }
 
 function deleteOldIdempotencyKeys(sql: Sql, before: number, limit: number): Promise<number> {
   const text = `DELETE FROM idempotency_keys WHERE (actor_kind, actor_id, idempotency_key) IN (
     SELECT actor_kind, actor_id, idempotency_key FROM idempotency_keys
-    WHERE created_at < ? ORDER BY created_at LIMIT ?)`
-  return sql.run(text, [before, limit])
-}
-
-function values({ actorKind, actorId, key }: IdempotencyKey): string[] {
-  return [actorKind, actorId, key]
+    WHERE created_at < :before ORDER BY created_at LIMIT :limit)`
+  return sql.run(text, { before, limit })
 }

@@ -14,6 +14,7 @@ import { look, read, write } from './act.ts'
 import { eventEnvironment, ofRun, WITH_RUN, AFTER } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING, readPayloadPage } from './payloads.ts'
 import { OF_UUID } from './runs/runs.ts'
+import { insertRows } from './rows/insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 export const packingActs = {
@@ -30,8 +31,8 @@ const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PAR
 /** Only runs whose payloads were not tried yet. */
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
   const text = `SELECT number, id, run_id AS "runId", status, last_event_at AS "lastEventAt" FROM runs
-    WHERE environment_id = ? AND packed = 0 AND number > ? ORDER BY number LIMIT ?`
-  return sql.all(text, [environmentId, after, limit])
+    WHERE environment_id = :env AND packed = 0 AND number > :after ORDER BY number LIMIT :limit`
+  return sql.all(text, { env: environmentId, after, limit })
 }
 
 /**
@@ -59,7 +60,7 @@ async function readUnpacked(
     payload: 'e.payload',
     bytes: 'octet_length(e.payload)',
     from,
-    params: { ...of, ...after },
+    params: { ...of, time: after?.time, seq: after?.seq },
   }
   const page = { limit: SLICE_ROWS, pageBytes: SLICE_BYTES }
   const { rows, more } = await readPayloadPage<UnpackedRow>(sql, query, page)
@@ -140,8 +141,8 @@ async function storeBlocks(sql: Sql, environmentId: string, slices: readonly Run
     placed.push(...(blocks ?? []))
   }
   for (const { run, block, packed } of sql.dialect === 'postgres' ? placed : inFullPages(placed)) {
-    const text = 'INSERT INTO payload_blocks (environment_id, run, block, packed) VALUES (?, ?, ?, ?)'
-    await sql.run(text, [environmentId, run, block, packed])
+    const text = 'INSERT INTO payload_blocks (environment_id, run, block, packed) VALUES (:env, :run, :block, :packed)'
+    await sql.run(text, { env: environmentId, run, block, packed })
   }
   await (sql.dialect === 'postgres' ? changeRows : moveRows)(sql, environmentId, placed)
   return slices.map((one) => stored.get(one) ?? false)
@@ -159,10 +160,11 @@ async function takeRun(
 ): Promise<PlacedBlock[] | null> {
   const { number, events, blocksBefore, blocks, more } = slice
   // Events that arrived since have their turn later.
-  const packed = more ? '0' : 'CASE WHEN event_count = ? THEN 1 ELSE 0 END'
+  const packed = more ? '0' : 'CASE WHEN event_count = :events THEN 1 ELSE 0 END'
   const changed = await sql.run(
-    `UPDATE runs SET blocks = blocks + ?, packed = ${packed} WHERE environment_id = ? AND id = ? AND blocks = ?`,
-    [blocks.length, ...(more ? [] : [events]), environmentId, id, blocksBefore],
+    `UPDATE runs SET blocks = blocks + :added, packed = ${packed}
+      WHERE environment_id = :env AND id = :id AND blocks = :blocksBefore`,
+    { added: blocks.length, ...(!more && { events }), env: environmentId, id, blocksBefore },
   )
   if (changed === 0) return null
   return blocks.map((block, index) => ({ ...block, run: number, block: blocksBefore + index }))
@@ -198,14 +200,14 @@ function bytesInPage(bytes: number): number {
 
 async function changeRows(sql: Sql, environmentId: string, placed: readonly PlacedBlock[]): Promise<void> {
   for (const { run, block, places } of placed) {
-    const [first, last] = [places[0], places.at(-1)]
-    const text = `UPDATE events AS e SET payload = '', block = ?, block_at = (x->>2)::integer, payload_bytes = (x->>3)::integer
-      FROM jsonb_array_elements(?::jsonb) AS x
-      WHERE e.environment_id = ? AND e.run = ? AND (e.time, e.seq) >= (?, ?) AND (e.time, e.seq) <= (?, ?)
+    const placeOf = (one: SlicePlace | undefined) => [one?.time ?? 0, one?.seq ?? 0]
+    const text = `UPDATE events AS e SET payload = '', block = :block, block_at = (x->>2)::integer, payload_bytes = (x->>3)::integer
+      FROM jsonb_array_elements(:rows::jsonb) AS x
+      WHERE e.environment_id = :env AND e.run = :run AND (e.time, e.seq) >= (:first) AND (e.time, e.seq) <= (:last)
         AND e.time = (x->>0)::bigint AND e.seq = (x->>1)::integer AND e.payload_bytes IS NULL`
     const rows = JSON.stringify(places.map(({ time, seq, at, bytes }) => [time, seq, at, bytes].map(String)))
-    const range = [first?.time ?? 0, first?.seq ?? 0, last?.time ?? 0, last?.seq ?? 0]
-    const written = await sql.run(text, [block, rows, environmentId, run, ...range])
+    const range = { first: placeOf(places[0]), last: placeOf(places.at(-1)) }
+    const written = await sql.run(text, { block, rows, env: environmentId, run, ...range })
     if (written !== places.length) throw new Error(MISSING)
   }
 }
@@ -222,17 +224,15 @@ async function moveRows(sql: Sql, environmentId: string, placed: readonly Placed
   const rows: Record<string, SqlValue>[] = []
   for (const { seq, run, block, at, bytes } of all) {
     const row = await sql.get<Record<string, SqlValue>>(
-      `DELETE FROM events WHERE seq = ? AND run = ? AND environment_id = ${eventEnvironment(sql)}
+      `DELETE FROM events WHERE seq = :seq AND run = :run AND environment_id = ${eventEnvironment(sql)}
         AND payload_bytes IS NULL RETURNING *`,
-      [seq, run, environmentId],
+      { seq, run, env: environmentId },
     )
     if (row === null) throw new Error(MISSING)
     rows.push({ ...row, payload: '', block, block_at: at, payload_bytes: bytes })
   }
-  const columns = Object.keys(rows[0] ?? {})
-  const text = `INSERT INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
   const [first, rest] = [rows.filter((_, index) => index % 4 !== 1), rows.filter((_, index) => index % 4 === 1)]
-  for (const row of [...first, ...rest]) await sql.run(text, Object.values(row))
+  await insertRows(sql, 'events', [...first, ...rest])
 }
 
 const MISSING = 'Events of a block are missing'

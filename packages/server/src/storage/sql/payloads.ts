@@ -14,7 +14,7 @@
 import { brotliDecompressSync, crc32 } from 'node:zlib'
 import { StorageError } from '../store.ts'
 import type { Page } from '../page.ts'
-import type { DamagedPayload, Sql, SqlValue } from './sql.ts'
+import type { DamagedPayload, NamedParams, Sql } from './sql.ts'
 
 /** A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
@@ -119,7 +119,7 @@ export interface PayloadQuery {
   bytes?: string
   /** From FROM on, ending with `LIMIT :limit`. */
   from: string
-  params: Readonly<Record<string, SqlValue>> & { env: string }
+  params: NamedParams & { env: string }
 }
 
 interface PageSize {
@@ -193,8 +193,8 @@ function placeOf(text: string | null): Place | null {
 
 async function readBlock(sql: Sql, environmentId: string, run: number, block: number): Promise<Buffer | null> {
   const row = await sql.get<{ packed: Buffer }>(
-    'SELECT packed FROM payload_blocks WHERE environment_id = ? AND run = ? AND block = ?',
-    [environmentId, run, block],
+    'SELECT packed FROM payload_blocks WHERE environment_id = :env AND run = :run AND block = :block',
+    { env: environmentId, run, block },
   )
   if (row === null) {
     // The embedded engine reads a snapshot.
@@ -213,7 +213,7 @@ const BLOCKS_DELETED = 1_000
 
 /** Deletes blocks of a run whose events are deleted or have no payloads. False: some are left for the next call. */
 export async function deleteBlocks(sql: Sql, environmentId: string, run: number): Promise<boolean> {
-  const some = `SELECT block FROM payload_blocks WHERE environment_id = ? AND run = ? ORDER BY block LIMIT ${BLOCKS_DELETED}`
-  const text = `DELETE FROM payload_blocks WHERE environment_id = ? AND run = ? AND block IN (${some})`
-  return (await sql.run(text, [environmentId, run, environmentId, run])) < BLOCKS_DELETED
+  const ofRun = 'payload_blocks WHERE environment_id = :env AND run = :run'
+  const some = `SELECT block FROM ${ofRun} ORDER BY block LIMIT ${BLOCKS_DELETED}`
+  return (await sql.run(`DELETE FROM ${ofRun} AND block IN (${some})`, { env: environmentId, run })) < BLOCKS_DELETED
 }

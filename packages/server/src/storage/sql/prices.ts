@@ -23,8 +23,8 @@ function toRow(stored: Stored): PriceRow {
 }
 
 async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
-  const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = ? ORDER BY model LIMIT ?`
-  return (await sql.all<Stored>(text, [workspaceId, LIMITS.prices])).map(toRow)
+  const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = :workspaceId ORDER BY model LIMIT :limit`
+  return (await sql.all<Stored>(text, { workspaceId, limit: LIMITS.prices })).map(toRow)
 }
 
 async function setPrice(
@@ -35,14 +35,15 @@ async function setPrice(
 ): Promise<'set' | 'too_many'> {
   // Serialises the count. SQLite has one writer.
   if (sql.dialect === 'postgres') {
-    await sql.get('SELECT id FROM workspaces WHERE id = ? FOR NO KEY UPDATE', [workspaceId])
+    await sql.get('SELECT id FROM workspaces WHERE id = :workspaceId FOR NO KEY UPDATE', { workspaceId })
   }
-  const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = ? AND model <> ?'
-  const found = await sql.get<{ count: number }>(others, [workspaceId, model])
+  const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = :workspaceId AND model <> :model'
+  const found = await sql.get<{ count: number }>(others, { workspaceId, model })
   if ((found?.count ?? 0) >= LIMITS.prices) return 'too_many'
-  const text = `INSERT INTO prices (workspace_id, model, rates, changed_at) VALUES (?, ?, ?, ?)
+  const text = `INSERT INTO prices (workspace_id, model, rates, changed_at)
+      VALUES (:workspaceId, :model, :rates, :changedAt)
     ON CONFLICT (workspace_id, model) DO UPDATE SET rates = excluded.rates, changed_at = excluded.changed_at`
-  await sql.run(text, [workspaceId, model, JSON.stringify(rates), changedAt])
+  await sql.run(text, { workspaceId, model, rates: JSON.stringify(rates), changedAt })
   await insertAudit(sql, audit)
   return 'set'
 }
@@ -53,8 +54,8 @@ async function removePrice(
   model: string,
   audit: AuditEntry[],
 ): Promise<PriceRow | null> {
-  const text = `DELETE FROM prices WHERE workspace_id = ? AND model = ? RETURNING ${COLUMNS}`
-  const stored = await sql.get<Stored>(text, [workspaceId, model])
+  const text = `DELETE FROM prices WHERE workspace_id = :workspaceId AND model = :model RETURNING ${COLUMNS}`
+  const stored = await sql.get<Stored>(text, { workspaceId, model })
   if (stored === null) return null
   await insertAudit(sql, audit)
   return toRow(stored)

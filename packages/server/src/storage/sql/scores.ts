@@ -18,11 +18,11 @@ import type { AuditEntry } from '../audit.ts'
 import type { Page } from '../page.ts'
 import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { inChunks, PLACES, ROWS } from './rows/chunks.ts'
+import { inChunks } from './rows/chunks.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import { columnsOfRow, namesOfRow } from './rows/row-names.ts'
 import { OF_UUID } from './runs/runs.ts'
-import { selectList, type Sql, type SqlValue } from './sql.ts'
+import { selectList, type Sql } from './sql.ts'
 
 export const scoresActs = {
   listScores: look(listScores),
@@ -35,7 +35,7 @@ export const scoresActs = {
 
 const NAMES = namesOfRow('scores')
 const COLUMNS = selectList(NAMES)
-const OF_RUN = 'environment_id = ? AND run = ?'
+const OF_RUN = 'environment_id = :env AND run = :run'
 
 /** An event with a score that was just stored, and its run. */
 export interface ScoredEvent {
@@ -79,8 +79,9 @@ async function keepScores(sql: Sql, environmentId: string, run: string, given: r
 }
 
 async function roomOf(sql: Sql, environmentId: string, run: string): Promise<ScoreRoom> {
-  const text = `SELECT name, scores FROM run_scores WHERE ${OF_RUN} ORDER BY run, name LIMIT ?`
-  const rows = await sql.all<{ name: string; scores: number }>(text, [environmentId, run, LIMITS.scoreNamesOfRun])
+  const text = `SELECT name, scores FROM run_scores WHERE ${OF_RUN}
+    ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}`
+  const rows = await sql.all<{ name: string; scores: number }>(text, { env: environmentId, run })
   return new Map(rows.map(({ name, scores }) => [name, scores]))
 }
 
@@ -102,9 +103,9 @@ async function scoresNamed(
   room: ScoreRoom,
   names: ReadonlySet<string>,
 ): Promise<SummedScore[]> {
-  const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND name IN (${PLACES}) ORDER BY id`
+  const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND name IN (:names) ORDER BY id`
   const known = [...names].filter((name) => room.has(name))
-  return inChunks(known, (chunk) => sql.all<SummedScore>(text, [environmentId, run, ...chunk]))
+  return inChunks(known, (chunk) => sql.all<SummedScore>(text, { env: environmentId, run, names: chunk }))
 }
 
 const CHANGED = Object.values(NAMES).filter((column) => column !== 'run' && column !== 'id')
@@ -145,13 +146,9 @@ async function writeSums(
     rows,
     `ON CONFLICT (environment_id, name, run) DO UPDATE SET ${SUMMED.map((column) => `${column} = excluded.${column}`).join(', ')}`,
   )
+  const remove = `DELETE FROM run_scores WHERE ${OF_RUN} AND name = :name`
   for (const name of names) {
-    if (sums.some((sum) => sum.name === name)) continue
-    await sql.run('DELETE FROM run_scores WHERE environment_id = ? AND name = ? AND run = ?', [
-      environmentId,
-      name,
-      run,
-    ])
+    if (sums.every((sum) => sum.name !== name)) await sql.run(remove, { env: environmentId, run, name })
   }
 }
 
@@ -220,12 +217,13 @@ async function withdrawScore(
   audit: AuditEntry[],
 ): Promise<ScoreRow | 'sent' | 'foreign' | null> {
   if (!(await holdRun(sql, environmentId, run))) return null
-  const one = `${OF_RUN} AND id = ?`
-  const score = await sql.get<ScoreRow>(`SELECT ${COLUMNS} FROM scores WHERE ${one}`, [environmentId, run, id])
+  const one = `${OF_RUN} AND id = :id`
+  const of = { env: environmentId, run, id }
+  const score = await sql.get<ScoreRow>(`SELECT ${COLUMNS} FROM scores WHERE ${one}`, of)
   if (score === null) return null
   if (score.sentAs !== null) return 'sent'
   if (by !== null && score.authorId !== by) return 'foreign'
-  await sql.run(`DELETE FROM scores WHERE ${one}`, [environmentId, run, id])
+  await sql.run(`DELETE FROM scores WHERE ${one}`, of)
   const names = new Set([score.name])
   const left = await scoresNamed(sql, environmentId, run, await roomOf(sql, environmentId, run), names)
   await writeSums(sql, environmentId, run, left, names)
@@ -235,12 +233,13 @@ async function withdrawScore(
 
 export async function removeScores(sql: Sql, environmentId: string, run: string): Promise<void> {
   for (const table of ['scores', 'run_scores'])
-    await sql.run(`DELETE FROM ${table} WHERE ${OF_RUN}`, [environmentId, run])
+    await sql.run(`DELETE FROM ${table} WHERE ${OF_RUN}`, { env: environmentId, run })
 }
 
 /** Comments are content: they go with the payloads of their run. */
 export async function dropComments(sql: Sql, environmentId: string, run: string): Promise<void> {
-  await sql.run(`UPDATE scores SET comment = NULL WHERE ${OF_RUN} AND comment IS NOT NULL`, [environmentId, run])
+  const text = `UPDATE scores SET comment = NULL WHERE ${OF_RUN} AND comment IS NOT NULL`
+  await sql.run(text, { env: environmentId, run })
 }
 
 /** `run`: internal id. */
@@ -250,8 +249,8 @@ function listScores(
   run: string,
   { limit, after }: { limit: number; after: string | null },
 ): Promise<Page<ScoreRow>> {
-  const text = `SELECT ${COLUMNS} FROM scores WHERE ${OF_RUN} AND id > ? ORDER BY id`
-  return sql.page(text, [environmentId, run, after ?? ''], limit)
+  const text = `SELECT ${COLUMNS} FROM scores WHERE ${OF_RUN} AND id > :after ORDER BY id`
+  return sql.page(text, { env: environmentId, run, after: after ?? '' }, limit)
 }
 
 const SUM_COLUMNS = selectList(SUM_NAMES, 's.')
@@ -264,19 +263,17 @@ async function readRunScores(
   runs: readonly string[],
 ): Promise<Map<string, RunScoreRow[]>> {
   // PostgreSQL searches the index once for each run, as in listed-runs.ts.
-  const [text, params] =
+  const text =
     sql.dialect === 'sqlite'
-      ? [
-          `SELECT s.run, ${SUM_COLUMNS} FROM run_scores s WHERE s.environment_id = ? AND s.run IN (${PLACES}) ORDER BY s.run, s.name`,
-          (chunk: string[]) => [environmentId, ...chunk],
-        ]
-      : [
-          `SELECT s.run, ${SUM_COLUMNS} FROM (VALUES ${ROWS.replaceAll('?', 'CAST(? AS UUID)')}) AS wanted CROSS JOIN LATERAL
-            (SELECT * FROM run_scores WHERE environment_id = ? AND run >= wanted.column1 AND run <= wanted.column1
-              ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}) AS s`,
-          (chunk: string[]) => [...chunk, environmentId],
-        ]
-  const query = (chunk: string[]) => sql.all<RunScoreRow & { run: string }>(text, params(chunk))
+      ? `SELECT s.run, ${SUM_COLUMNS} FROM run_scores s
+          WHERE s.environment_id = :env AND s.run IN (:runs) ORDER BY s.run, s.name`
+      : `SELECT s.run, ${SUM_COLUMNS} FROM (VALUES :runs) AS wanted CROSS JOIN LATERAL
+          (SELECT * FROM run_scores WHERE environment_id = :env AND run >= CAST(wanted.column1 AS UUID)
+            AND run <= CAST(wanted.column1 AS UUID) ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}) AS s`
+  const query = (chunk: string[]) => {
+    const wanted = sql.dialect === 'sqlite' ? chunk : chunk.map((run) => [run])
+    return sql.all<RunScoreRow & { run: string }>(text, { env: environmentId, runs: wanted })
+  }
   const rows = await inChunks([...runs], query, NO_RUN)
   const plain = rows.map(({ run, ...row }) => ({ run, row }))
   return new Map(
@@ -289,13 +286,13 @@ async function readRunScores(
 
 /** Jumps from name to name, because each may be the name of a million rows. */
 async function listScoreNames(sql: Sql, environmentId: string, limit: number): Promise<ScoreNameRow[]> {
-  const next = `SELECT name FROM run_scores WHERE environment_id = ? AND name > ? ORDER BY name, run LIMIT 1`
-  const latest = `SELECT name, kind, scored_at AS "scoredAt" FROM run_scores WHERE environment_id = ? AND name = ?
+  const next = `SELECT name FROM run_scores WHERE environment_id = :env AND name > :after ORDER BY name, run LIMIT 1`
+  const latest = `SELECT name, kind, scored_at AS "scoredAt" FROM run_scores WHERE environment_id = :env AND name = :name
     ORDER BY name DESC, run DESC LIMIT 1`
   const names: ScoreNameRow[] = []
   for (let after = ''; names.length < limit;) {
-    const found = await sql.get<{ name: string }>(next, [environmentId, after])
-    const row = found && (await sql.get<ScoreNameRow>(latest, [environmentId, found.name]))
+    const found = await sql.get<{ name: string }>(next, { env: environmentId, after })
+    const row = found && (await sql.get<ScoreNameRow>(latest, { env: environmentId, ...found }))
     if (row === null) break
     names.push(row)
     after = row.name
@@ -305,13 +302,13 @@ async function listScoreNames(sql: Sql, environmentId: string, limit: number): P
 
 const GROUPS: Record<ScoreGroup, { join: string; key: string; name: string }> = {
   agent: {
-    join: `JOIN runs r ON r.environment_id = ? AND r.id = s.run JOIN agents a ON a.environment_id = r.environment_id
+    join: `JOIN runs r ON r.environment_id = :env AND r.id = s.run JOIN agents a ON a.environment_id = r.environment_id
       AND a.id = r.agent_id`,
     key: 'r.agent_id',
     name: 'COALESCE(a.display_name, a.name)',
   },
   promptVersion: {
-    join: 'JOIN version_runs v ON v.environment_id = ? AND v.run = s.run',
+    join: 'JOIN version_runs v ON v.environment_id = :env AND v.run = s.run',
     key: 'v.prompt_version_id',
     name: 'NULL',
   },
@@ -322,7 +319,7 @@ const ofName = (sum: string) => `SUM(${sum}) OVER (PARTITION BY key, name)`
 
 /**
  * A row for each category of a name, the most frequent, and one for its numbers. Clients choose both, so there may be
- * as many as scores: the next parameter limits the rows to the names with most runs.
+ * as many as scores: `:rows` limits the rows to the names with most runs.
  */
 function summed(scores: string, { join, key, name } = UNGROUPED): string {
   const counted = `SELECT ${key} AS key, MIN(${name}) AS "keyName", s.name, s.category, COUNT(*) AS given,
@@ -332,7 +329,7 @@ function summed(scores: string, { join, key, name } = UNGROUPED): string {
     ROW_NUMBER() OVER (PARTITION BY key, name, category IS NULL ORDER BY given DESC, category) AS place FROM (${counted}) counted`
   const frequent = 'category IS NULL DESC, place'
   const kept = `SELECT * FROM (${ranked}) ranked WHERE place <= ${LIMITS.scoreCategories}
-    ORDER BY runs DESC, key, name, ${frequent} LIMIT ?`
+    ORDER BY runs DESC, key, name, ${frequent} LIMIT :rows`
   return `SELECT key, "keyName", name, category, CAST(given AS BIGINT) AS given, CAST(runs AS BIGINT) AS runs,
     CAST(numbers AS BIGINT) AS numbers, total FROM (${kept}) kept ORDER BY key, name, ${frequent}`
 }
@@ -344,22 +341,21 @@ async function sumScores(
   { from, to, by }: { from: number; to: number; by: ScoreGroup | null },
   most: { pairs: number; rows: number },
 ): Promise<{ rows: ScoreSumRow[]; isCut: boolean }> {
-  const latest = `(SELECT * FROM run_scores WHERE environment_id = ? AND scored_at >= ? AND scored_at < ?
-    ORDER BY scored_at DESC LIMIT ?)`
-  const params: SqlValue[] = [environmentId, from, to, most.pairs]
+  const latest = `(SELECT * FROM run_scores WHERE environment_id = :env AND scored_at >= :from AND scored_at < :to
+    ORDER BY scored_at DESC LIMIT :pairs)`
+  const params = { env: environmentId, from, to, pairs: most.pairs }
   const all = await sql.get<{ count: number }>(`SELECT CAST(COUNT(*) AS BIGINT) AS count FROM ${latest} given`, params)
-  const ofGroup = by === null ? [] : [environmentId]
   const text = summed(latest, by === null ? UNGROUPED : GROUPS[by])
-  const rows = await sql.all<ScoreSumRow>(text, [...params, ...ofGroup, most.rows])
+  const rows = await sql.all<ScoreSumRow>(text, { ...params, rows: most.rows })
   if (by === 'promptVersion') await nameVersions(sql, workspaceId, rows)
   return { rows, isCut: (all?.count ?? 0) >= most.pairs || rows.length >= most.rows }
 }
 
 async function nameVersions(sql: Sql, workspaceId: string, rows: ScoreSumRow[]): Promise<void> {
   const text = `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
-    JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id WHERE v.workspace_id = ? AND v.id = ?`
+    JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id WHERE v.workspace_id = :workspaceId AND v.id = :key`
   for (const [key, some] of Map.groupBy(rows, (row) => row.key)) {
-    const name = (await sql.get<{ name: string }>(text, [workspaceId, key]))?.name ?? null
+    const name = (await sql.get<{ name: string }>(text, { workspaceId, key }))?.name ?? null
     for (const row of some) row.keyName = name
   }
 }
@@ -370,10 +366,11 @@ export function scoresOfVersion(
   versionId: string,
   runs: number,
 ): Promise<ScoreSumRow[]> {
-  const newest = `SELECT run FROM version_runs WHERE environment_id = ? AND prompt_version_id = ? ORDER BY run DESC LIMIT ?`
-  const scores = `(SELECT of_run.* FROM (${newest}) named JOIN run_scores of_run ON of_run.environment_id = ?
+  const newest = `SELECT run FROM version_runs WHERE environment_id = :env AND prompt_version_id = :versionId
+    ORDER BY run DESC LIMIT :runs`
+  const scores = `(SELECT of_run.* FROM (${newest}) named JOIN run_scores of_run ON of_run.environment_id = :env
     AND of_run.run = named.run)`
-  return sql.all(summed(scores), [environmentId, versionId, runs, environmentId, VERSION_ROWS])
+  return sql.all(summed(scores), { env: environmentId, versionId, runs, rows: VERSION_ROWS })
 }
 
 /** As many as one run can have. */

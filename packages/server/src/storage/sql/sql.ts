@@ -27,57 +27,58 @@ export interface DamagedPayload {
 export type SqlValue = string | number | Uint8Array | null
 
 /**
- * A list for `?`; or values by name for `:name`, which may occur more than once, and lists for `IN (:name)`. A name
- * without a value is refused, and a value without its name in the text, unless it is undefined.
+ * A list for `?`; or values by name for `:name`, which may occur more than once, lists for `IN (:name)`, and lists of
+ * rows for `VALUES :name`. A name without a value is refused, and a value without its name in the text, unless it is
+ * null or undefined.
  */
-export type Params = readonly SqlValue[] | Readonly<Record<string, SqlValue | readonly SqlValue[] | undefined>>
+export type Params = readonly SqlValue[] | NamedParams
+export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
+type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]
 
-/** Not of a cast: `::bigint`. */
-const NAMED = /(?<!:):([a-z]\w*)/g
-
-interface Named {
-  text: string
-  names: readonly string[]
-  distinct: ReadonlySet<string>
-}
+/** Not of a cast, `::bigint`, nor in JSON, `"erased":true`. */
+const NAMED = /(?<![:"]):([a-z]\w*)/g
 
 /** The program has a bounded number of texts. */
-const known = new Map<string, Named>()
+const known = new Map<string, { text: string; names: string[]; distinct: Set<string> }>()
 
 export function positional(text: string, params: Params): [text: string, values: readonly SqlValue[]] {
   if (Array.isArray(params)) return [text, params as readonly SqlValue[]]
-  const given = params as Exclude<Params, readonly SqlValue[]>
-  const statement = known.get(text) ?? parse(text)
+  const named = params as NamedParams
+  let statement = known.get(text)
+  if (statement === undefined) {
+    const names = Array.from(text.matchAll(NAMED), ([, name = '']) => name)
+    statement = { text: text.replaceAll(NAMED, '?'), names, distinct: new Set(names) }
+    known.set(text, statement)
+  }
+  const { names, distinct } = statement
   const values: SqlValue[] = []
   let hasLists = false
-  for (const name of statement.names) {
-    const value = Object.hasOwn(given, name) ? given[name] : undefined
+  for (const name of names) {
+    const value = Object.hasOwn(named, name) ? named[name] : undefined
     if (value === undefined) throw new Error(`The statement has no value for :${name}`)
     if (Array.isArray(value)) {
       hasLists = true
-      values.push(...value)
+      values.push(...(value.flat() as SqlValue[]))
     } else values.push(value as SqlValue)
   }
-  const keys = Object.keys(given)
-  if (keys.length !== statement.distinct.size) {
-    const unused = keys.find((name) => given[name] !== undefined && !statement.distinct.has(name))
+  const keys = Object.keys(named)
+  if (keys.length !== distinct.size) {
+    const unused = keys.find((name) => (named[name] ?? null) !== null && !distinct.has(name))
     if (unused !== undefined) throw new Error(`The statement does not use :${unused}`)
   }
-  return [hasLists ? withLists(text, given) : statement.text, values]
+  return [hasLists ? text.replaceAll(NAMED, (_, name: string) => placesOf(named[name])) : statement.text, values]
 }
 
-function parse(text: string): Named {
-  const names = Array.from(text.matchAll(NAMED), ([, name = '']) => name)
-  const statement = { text: text.replaceAll(NAMED, '?'), names, distinct: new Set(names) }
-  known.set(text, statement)
-  return statement
+function placesOf(value: unknown): string {
+  if (!Array.isArray(value)) return '?'
+  return value.map((one) => (Array.isArray(one) ? `(${placesOf(one)})` : '?')).join(', ')
 }
 
-function withLists(text: string, given: Exclude<Params, readonly SqlValue[]>): string {
-  return text.replaceAll(NAMED, (_, name: string) => {
-    const value = given[name]
-    return Array.isArray(value) ? value.map(() => '?').join(', ') : '?'
-  })
+/** Those conditions of a filter whose values are all given, neither null nor undefined. */
+export function given(conditions: readonly string[], params: NamedParams): string {
+  const isGiven = ([, name = '']: RegExpExecArray) => (params[name] ?? null) !== null
+  const kept = conditions.filter((condition) => [...condition.matchAll(NAMED)].every(isGiven))
+  return kept.length === 0 ? 'true' : kept.join(' AND ')
 }
 
 /** `columns`: the column of each member. `prefix`: `r.` of a table r. */

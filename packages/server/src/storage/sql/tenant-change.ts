@@ -2,7 +2,7 @@ import type { AuditEntry } from '../audit.ts'
 import type { TenantChange } from '../workspaces.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision, lockControl } from './revision.ts'
-import type { Sql } from './sql.ts'
+import { given, type Sql } from './sql.ts'
 
 interface Archivable {
   id: string
@@ -10,15 +10,12 @@ interface Archivable {
   archivedAt: number | null
 }
 
-/**
- * An archived tenant keeps the time when it was archived first. `others`: condition for tenants whose names it must not
- * have.
- */
+/** An archived tenant keeps the time when it was archived first. `workspaceId`: names differ within it; null: all do. */
 export async function changeTenant<Row extends Archivable>(
   sql: Sql,
   table: 'workspaces' | 'environments',
   row: Row,
-  others: { condition: string; params: string[] },
+  workspaceId: string | null,
   change: TenantChange,
   audit: AuditEntry[],
 ): Promise<Row | 'name_taken'> {
@@ -27,12 +24,15 @@ export async function changeTenant<Row extends Archivable>(
   await lockControl(sql)
   if ('name' in change) {
     if (change.name === row.name) return row
-    const text = `SELECT id FROM ${table} WHERE name = ? AND ${others.condition}`
-    if ((await sql.get(text, [change.name, ...others.params])) !== null) return 'name_taken'
-    await sql.run(`UPDATE ${table} SET name = ? WHERE id = ?`, [change.name, row.id])
+    const { name } = change
+    const within = given(['name = :name', 'workspace_id = :workspaceId'], { name, workspaceId })
+    const taken = await sql.get(`SELECT id FROM ${table} WHERE ${within}`, { name, workspaceId })
+    if (taken !== null) return 'name_taken'
+    await sql.run(`UPDATE ${table} SET name = :name WHERE id = :id`, { name, id: row.id })
   } else {
     if ((change.archivedAt === null) === (row.archivedAt === null)) return row
-    await sql.run(`UPDATE ${table} SET archived_at = ? WHERE id = ?`, [change.archivedAt, row.id])
+    const archive = `UPDATE ${table} SET archived_at = :archivedAt WHERE id = :id`
+    await sql.run(archive, { archivedAt: change.archivedAt, id: row.id })
   }
   await insertAudit(sql, audit)
   // Credential caches follow the revision.

@@ -51,12 +51,12 @@ export async function enqueueWork(
   await insertRows(sql, 'work', rows, `ON CONFLICT (environment_id, kind, subject_id) ${whenQueued}`)
 }
 
-const KINDS = `(VALUES ${WORK_KINDS.map(() => '(?)').join(', ')}) AS asked`
+const KINDS = `(VALUES ${WORK_KINDS.map((kind) => `('${kind}')`).join(', ')}) AS asked`
 
 async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   const text = `SELECT asked.column1 AS kind FROM ${KINDS}
-    WHERE EXISTS (SELECT 1 FROM work WHERE kind = asked.column1 AND due_at <= ?)`
-  const rows = await sql.all<{ kind: WorkKind }>(text, [...WORK_KINDS, now])
+    WHERE EXISTS (SELECT 1 FROM work WHERE kind = asked.column1 AND due_at <= :now)`
+  const rows = await sql.all<{ kind: WorkKind }>(text, { now })
   return rows.map(({ kind }) => kind)
 }
 
@@ -67,29 +67,29 @@ async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: Work
   // due work by it.
   const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `WITH due AS MATERIALIZED (
-      SELECT environment_id, subject_id FROM work WHERE kind = ? AND due_at <= ?
-      ORDER BY due_at, environment_id, subject_id LIMIT ? ${skip})
-    UPDATE work SET due_at = ?, lease_owner = ?, attempts = attempts + 1
-    WHERE kind = ? AND +due_at <= ? AND (environment_id, subject_id) IN (SELECT environment_id, subject_id FROM due)
+      SELECT environment_id, subject_id FROM work WHERE kind = :kind AND due_at <= :now
+      ORDER BY due_at, environment_id, subject_id LIMIT :limit ${skip})
+    UPDATE work SET due_at = :leaseUntil, lease_owner = :owner, attempts = attempts + 1
+    WHERE kind = :kind AND +due_at <= :now AND (environment_id, subject_id) IN (SELECT environment_id, subject_id FROM due)
     RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
-  return sql.all<WorkItem>(text, [kind, now, limit, leaseUntil, owner, kind, now])
+  return sql.all<WorkItem>(text, { kind, now, limit, leaseUntil, owner })
 }
 
 /**
  * Environments are found one by one in the index, because one of them may have most of the work. The order by kind
  * keeps PostgreSQL from reading the whole primary key instead.
  */
-const firstAfter = (condition: string) => `(SELECT CASE WHEN kind = ? THEN environment_id END FROM work
+const firstAfter = (condition: string) => `(SELECT CASE WHEN kind = :kind THEN environment_id END FROM work
     WHERE ${condition} ORDER BY kind, environment_id LIMIT 1)`
 const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
-    SELECT ${firstAfter('kind >= ?')}
+    SELECT ${firstAfter('kind >= :kind')}
     UNION ALL
-    SELECT ${firstAfter('(kind, environment_id) > (?, waiting.environment_id)')}
+    SELECT ${firstAfter('(kind, environment_id) > (:kind, waiting.environment_id)')}
     FROM waiting WHERE waiting.environment_id IS NOT NULL)
   SELECT waiting.environment_id AS "environmentId", e.workspace_id AS "workspaceId",
     (SELECT COUNT(*) FROM (SELECT 1 FROM work
-      WHERE kind = ? AND environment_id = waiting.environment_id AND due_at <= ?
-      ORDER BY due_at LIMIT ?) AS counted) AS due
+      WHERE kind = :kind AND environment_id = waiting.environment_id AND due_at <= :now
+      ORDER BY due_at LIMIT :limit) AS counted) AS due
   FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
 /**
@@ -101,18 +101,17 @@ async function claimWorkInTurn(
   { kind, owner, now, leaseUntil, limit }: WorkClaim,
   held: [workspaceId: string, items: number][],
 ): Promise<SharedWorkItem[]> {
-  const waiting = await sql.all<Waiting>(WAITING, [kind, kind, kind, kind, kind, now, limit])
+  const waiting = await sql.all<Waiting>(WAITING, { kind, now, limit })
   const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `WITH due AS MATERIALIZED (
-      SELECT subject_id FROM work WHERE kind = ? AND environment_id = ? AND due_at <= ?
-      ORDER BY due_at, subject_id LIMIT ? ${skip})
-    UPDATE work SET due_at = ?, lease_owner = ?, attempts = attempts + 1
-    WHERE environment_id = ? AND kind = ? AND +due_at <= ? AND subject_id IN (SELECT subject_id FROM due)
+      SELECT subject_id FROM work WHERE kind = :kind AND environment_id = :env AND due_at <= :now
+      ORDER BY due_at, subject_id LIMIT :count ${skip})
+    UPDATE work SET due_at = :leaseUntil, lease_owner = :owner, attempts = attempts + 1
+    WHERE environment_id = :env AND kind = :kind AND +due_at <= :now AND subject_id IN (SELECT subject_id FROM due)
     RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
   const items: SharedWorkItem[] = []
   for (const { environmentId, workspaceId, count } of sharesOf(waiting, limit, held)) {
-    const params = [kind, environmentId, now, count, leaseUntil, owner, environmentId, kind, now]
-    const claimed = await sql.all<WorkItem>(text, params)
+    const claimed = await sql.all<WorkItem>(text, { kind, env: environmentId, now, count, leaseUntil, owner })
     items.push(...claimed.map((item) => ({ ...item, workspaceId })))
   }
   return items
@@ -148,32 +147,32 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
   return shares.filter(({ count }) => count > 0)
 }
 
-const HELD = 'environment_id = ? AND kind = ? AND subject_id = ? AND lease_owner = ?'
+const HELD = 'environment_id = :env AND kind = :kind AND subject_id = :id AND lease_owner = :owner'
 
-/** In one order everywhere. The last parameters of `text` are those of HELD. */
+/** In one order everywhere. `text` ends with HELD. */
 async function forEachHeld(
   sql: Sql,
   { kind, owner, items }: WorkHold,
   text: string,
-  params: SqlValue[] = [],
+  params: Readonly<Record<string, SqlValue>> = {},
 ): Promise<number> {
   const placeOf = ({ environmentId, subjectId }: WorkSubject) => `${environmentId} ${subjectId}`
   let held = 0
   for (const { environmentId, subjectId } of items.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))) {
-    held += await sql.run(text, [...params, environmentId, kind, subjectId, owner])
+    held += await sql.run(text, { ...params, env: environmentId, kind, id: subjectId, owner })
   }
   return held
 }
 
 /** Like the next two, returns how many items were still held. */
 function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
-  return forEachHeld(sql, hold, `UPDATE work SET due_at = ? WHERE ${HELD}`, [leaseUntil])
+  return forEachHeld(sql, hold, `UPDATE work SET due_at = :leaseUntil WHERE ${HELD}`, { leaseUntil })
 }
 
 export function postponeWork(sql: Sql, hold: WorkHold, { dueAt, error, counts }: WorkPostponement): Promise<number> {
-  const text = `UPDATE work SET due_at = ?, lease_owner = NULL, last_error = ?, attempts = attempts - ?
+  const text = `UPDATE work SET due_at = :dueAt, lease_owner = NULL, last_error = :error, attempts = attempts - :uncounted
     WHERE ${HELD}`
-  return forEachHeld(sql, hold, text, [dueAt, error, counts ? 0 : 1])
+  return forEachHeld(sql, hold, text, { dueAt, error, uncounted: counts ? 0 : 1 })
 }
 
 export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
@@ -184,9 +183,9 @@ export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
 async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
   const counted = (condition: string) => `(SELECT COUNT(*) FROM
       (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`
-  const text = `SELECT asked.column1 AS kind, ${counted('')} AS items, ${counted(' AND due_at <= ?')} AS due,
-      (SELECT due_at FROM work WHERE kind = asked.column1 AND due_at <= ? ORDER BY due_at LIMIT 1) AS "dueSince"
+  const text = `SELECT asked.column1 AS kind, ${counted('')} AS items, ${counted(' AND due_at <= :now')} AS due,
+      (SELECT due_at FROM work WHERE kind = asked.column1 AND due_at <= :now ORDER BY due_at LIMIT 1) AS "dueSince"
     FROM ${KINDS}`
-  const backlog = await sql.all<WorkBacklog>(text, [now, now, ...WORK_KINDS])
+  const backlog = await sql.all<WorkBacklog>(text, { now })
   return backlog.filter(({ items }) => items > 0)
 }

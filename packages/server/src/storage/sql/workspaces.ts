@@ -3,7 +3,8 @@ import type { AuditEntry } from '../audit.ts'
 import { firstRows, type Page, type PageById } from '../page.ts'
 import type { NewWorkspaceRow, TenantChange, WorkspaceRow } from '../workspaces.ts'
 import { insertAudit } from './audit.ts'
-import { chunksOf, PLACES } from './rows/chunks.ts'
+import { chunksOf } from './rows/chunks.ts'
+import { insertRows } from './rows/insert-rows.ts'
 import { growRevision } from './revision.ts'
 import type { Sql } from './sql.ts'
 import { changeTenant } from './tenant-change.ts'
@@ -18,8 +19,8 @@ export const workspacesActs = {
 export const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'
 
 export async function insertWorkspace(sql: Sql, { id, name, createdAt }: NewWorkspaceRow): Promise<boolean> {
-  const text = 'INSERT INTO workspaces (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING'
-  return (await sql.run(text, [id, name, createdAt])) === 1
+  const row = { id, name, created_at: createdAt }
+  return (await insertRows(sql, 'workspaces', [row], 'ON CONFLICT (name) DO NOTHING')) === 1
 }
 
 async function createWorkspace(
@@ -42,20 +43,20 @@ async function listWorkspaces(
   const start = after ?? ''
   const used = withArchived ? '' : ' AND archived_at IS NULL'
   if (within === null) {
-    return sql.page(`SELECT ${COLUMNS} FROM workspaces WHERE id > ?${used} ORDER BY id`, [start], limit)
+    return sql.page(`SELECT ${COLUMNS} FROM workspaces WHERE id > :start${used} ORDER BY id`, { start }, limit)
   }
   // The first ids may belong to deleted workspaces, so the needed number is unknown.
-  const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (${PLACES})${used} ORDER BY id`
+  const text = `SELECT ${COLUMNS} FROM workspaces WHERE id IN (:ids)${used} ORDER BY id`
   const rows: WorkspaceRow[] = []
   for (const ids of chunksOf(within.filter((id) => id > start).toSorted())) {
-    rows.push(...(await sql.all<WorkspaceRow>(text, ids)))
+    rows.push(...(await sql.all<WorkspaceRow>(text, { ids })))
     if (rows.length > limit) break
   }
   return firstRows(rows, limit)
 }
 
 export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = ?`, [id])
+  return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = :id`, { id })
 }
 
 async function changeWorkspace(
@@ -65,5 +66,5 @@ async function changeWorkspace(
   audit: AuditEntry[],
 ): Promise<WorkspaceRow | 'name_taken' | null> {
   const row = await findWorkspace(sql, id)
-  return row && changeTenant(sql, 'workspaces', row, { condition: 'true', params: [] }, change, audit)
+  return row && changeTenant(sql, 'workspaces', row, null, change, audit)
 }

@@ -120,7 +120,7 @@ export function sqliteAppendEngine(db: Database, sql: Sql, changes: Changes = NO
     `SELECT ${STORED_RUN} FROM runs WHERE environment_id = ? AND run_id = ?`,
   )
   const selectSame = db.prepare<unknown[], Omit<Compared, 'isSame'> & { isSame: 0 | 1 }>(
-    `SELECT ${COMPARED.map((column) => unlessPacked(column, `${column} IS ?`)).join(' AND ')} AS "isSame", ${PACKED} FROM events e ${withEnvelope(sql)}
+    `SELECT ${COMPARED.map((column) => unlessPacked(column, `${column} IS ?`)).join(' AND ')} AS "isSame", ${PACKED} FROM events e ${withEnvelope(sql, '?')}
         WHERE e.environment_id = (SELECT number FROM environment_numbers WHERE environment_id = ?)
           AND e.run = ? AND e.event_id = ?`,
   )

@@ -1,13 +1,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { positional } from '../../../src/storage/sql/sql.ts'
+import { given, positional } from '../../../src/storage/sql/sql.ts'
 
-test('a value that is named twice is given twice, and a cast is no name', () => {
-  const text = 'SELECT :seq::bigint FROM e WHERE env = :env AND (run = :run OR :run IS NULL)'
+test('a value that is named twice is given twice, and neither a cast nor JSON is a name', () => {
+  const text = 'SELECT :seq::bigint, \'{"erased":true}\' FROM e WHERE env = :env AND (run = :run OR :run IS NULL)'
   assert.deepEqual(positional(text, { env: 'e', run: null, seq: 5, absent: undefined }), [
-    'SELECT ?::bigint FROM e WHERE env = ? AND (run = ? OR ? IS NULL)',
+    'SELECT ?::bigint, \'{"erased":true}\' FROM e WHERE env = ? AND (run = ? OR ? IS NULL)',
     [5, 'e', null, null],
   ])
+})
+
+test('rows by name are the rows of VALUES', () => {
+  const rows = [
+    ['a', 1],
+    ['b', 2],
+  ]
+  const bound = positional('SELECT * FROM (VALUES :rows) AS r WHERE env = :env', { rows, env: 'e' })
+  assert.deepEqual(bound, ['SELECT * FROM (VALUES (?, ?), (?, ?)) AS r WHERE env = ?', ['a', 1, 'b', 2, 'e']])
+})
+
+test('only the conditions whose values are given are kept', () => {
+  const filters = ['env = :env', 'state = :state', '(at, id) > (:at, :id)', 'removed IS NULL']
+  assert.equal(given(filters, { env: 'e', at: 0, id: null }), 'env = :env AND removed IS NULL')
+  assert.equal(given(filters, { env: 'e', state: '', at: 0, id: 'x' }), filters.join(' AND '))
+  assert.equal(given(['state = :state'], { state: undefined }), 'true')
 })
 
 test('a statement with a list stays as it is', () => {

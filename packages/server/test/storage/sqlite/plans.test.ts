@@ -477,11 +477,12 @@ test('links of Slack users are found by their webhook and its environment, or by
 })
 
 test('what people are told is found by the person, the environment or the browser', async () => {
+  const keys = { sessionId: 's', publicKey: 'k', authSecret: 'a', userAgent: '', openedAt: 1 }
   const plans = [
     await plansOf('readNotificationSettings', 'o'),
     await plansOf('changeNotificationSettings', 'o', { choices: [], quietHours: null }, []),
     await plansOf('addBrowser', { operatorId: 'o', endpointHash: 'h' }, []),
-    await plansOf('renewBrowser', 'o', { endpointHash: 'h' }),
+    await plansOf('renewBrowser', 'o', { endpointHash: 'h', ...keys }),
     await plansOf('removeBrowser', 'o', 'b', []),
     await plansOf('endSessions', 'o', { id: 's' }, []),
     await plansOf('listToldBrowsers', 'env', null, 10),

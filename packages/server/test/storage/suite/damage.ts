@@ -20,7 +20,7 @@ export function damageSuite(open: OpenStorage) {
 
     /** Changes rows of events behind the store's back. */
     async function flip(env: string, change: string, which: string): Promise<void> {
-      const ofEnvironment = `environment_id = ${eventEnvironment({ dialect: storage().engine })}`
+      const ofEnvironment = `environment_id = ${eventEnvironment({ dialect: storage().engine }, '?')}`
       await changeShared(own, `UPDATE events SET ${change} WHERE ${ofEnvironment} AND ${which}`, env)
     }
 

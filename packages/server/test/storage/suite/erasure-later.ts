@@ -106,7 +106,7 @@ export function erasureLaterSuite(open: OpenStorage) {
       const env = await newEnvironment(storage())
       await append(storage(), env, call({ runId: 'gone' }), toolCall({ runId: 'gone' }), event({ runId: 'gone' }))
       await append(storage(), env, call({ runId: 'kept' }))
-      const environment = `environment_id = ${eventEnvironment({ dialect: storage().engine })}`
+      const environment = `environment_id = ${eventEnvironment({ dialect: storage().engine }, '?')}`
       const { number } = (await storage().listUnpackedRuns(env, 0, 10)).find(({ runId }) => runId === 'gone')!
       const removed = "payload = '', payload_bytes = 0, payload_sum = NULL"
       await changeShared(open, `UPDATE events SET ${removed} WHERE ${environment} AND run = ${number}`, env)

@@ -15,12 +15,12 @@ interface AppendState {
   isSearched: 0 | 1
 }
 
-const STATE = `SELECT COALESCE((SELECT revision FROM erasure_revisions WHERE environment_id = ?), 0) AS revision,
-  CASE WHEN EXISTS (SELECT 1 FROM erased_keys WHERE environment_id = ?) THEN 1 ELSE 0 END AS "hasErasedKeys",
+const STATE = `SELECT COALESCE((SELECT revision FROM erasure_revisions WHERE environment_id = :env), 0) AS revision,
+  CASE WHEN EXISTS (SELECT 1 FROM erased_keys WHERE environment_id = :env) THEN 1 ELSE 0 END AS "hasErasedKeys",
   CASE WHEN EXISTS (${SEARCHED}) THEN 1 ELSE 0 END AS "isSearched"`
 
 async function readAppendState(sql: Sql, environmentId: string): Promise<AppendState> {
-  const state = await sql.get<AppendState>(STATE, [environmentId, environmentId, environmentId])
+  const state = await sql.get<AppendState>(STATE, { env: environmentId })
   return state ?? { revision: 0, hasErasedKeys: 0, isSearched: 0 }
 }
 

@@ -27,13 +27,13 @@ export function envelopeTexts({ clientId, agentId, agentName, schemaVersion }: E
  * Joins the envelope `v` of the event `e`. On PostgreSQL by the order of its index: planned for a new table, a plain
  * join reads all envelopes of the environment for each event.
  */
-export const withEnvelope = ({ dialect }: Pick<Sql, 'dialect'>, environment = '?') =>
+export const withEnvelope = ({ dialect }: Pick<Sql, 'dialect'>, environment = ':env') =>
   dialect === 'sqlite'
     ? `LEFT JOIN envelopes v ON v.environment_id = ${environment} AND v.number = e.envelope`
     : `LEFT JOIN LATERAL (SELECT * FROM envelopes WHERE environment_id = ${environment}
         AND number >= e.envelope AND number <= e.envelope ORDER BY number LIMIT 1) v ON true`
 
-const SELECT = 'SELECT number FROM envelopes WHERE environment_id = ? AND envelope_key = ?'
+const SELECT = 'SELECT number FROM envelopes WHERE environment_id = :env AND envelope_key = :key'
 const ENVELOPES: InsertedTable = {
   name: 'envelopes',
   columns: {
@@ -89,7 +89,7 @@ export function knownEnvelopes() {
       const load = () =>
         Promise.all(
           missing().map(async ([of, envelope]) => {
-            const row = await sql.get<{ number: number }>(SELECT, [environmentId, envelopeKey(envelope)])
+            const row = await sql.get<{ number: number }>(SELECT, { env: environmentId, key: envelopeKey(envelope) })
             if (row !== null) loaded.set(of, row.number)
           }),
         )

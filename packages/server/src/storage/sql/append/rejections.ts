@@ -63,9 +63,9 @@ export function keepRejections(sql: Sql, environmentId: string, rejections: read
 
 /** Reads an index row for each row that stays, so call it seldom. */
 export async function trimRejections(sql: Sql, environmentId: string, kept = REJECTIONS_KEPT): Promise<void> {
-  const text = `DELETE FROM rejections WHERE environment_id = ? AND rejected_at <= (
-    SELECT rejected_at FROM rejections WHERE environment_id = ? ORDER BY rejected_at DESC LIMIT 1 OFFSET ?)`
-  await sql.run(text, [environmentId, environmentId, kept])
+  const text = `DELETE FROM rejections WHERE environment_id = :env AND rejected_at <= (
+    SELECT rejected_at FROM rejections WHERE environment_id = :env ORDER BY rejected_at DESC LIMIT 1 OFFSET :kept)`
+  await sql.run(text, { env: environmentId, kept })
 }
 
 async function findRejection(
@@ -75,10 +75,8 @@ async function findRejection(
   eventId: string,
 ): Promise<RejectionRow | null> {
   const text = `SELECT code, rejected_at AS "rejectedAt" FROM rejections
-    WHERE environment_id = ? AND rejection_key = ?`
-  const row = await sql.get<Pick<RejectionRow, 'code' | 'rejectedAt'>>(text, [
-    environmentId,
-    rejectionKey(runId, eventId),
-  ])
+    WHERE environment_id = :env AND rejection_key = :key`
+  const params = { env: environmentId, key: rejectionKey(runId, eventId) }
+  const row = await sql.get<Pick<RejectionRow, 'code' | 'rejectedAt'>>(text, params)
   return row && { runId, eventId, ...row }
 }

@@ -1,6 +1,6 @@
 import { look, read } from '../act.ts'
 import type { ApprovalRow, Requester } from '../../approvals.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { textKey } from '../keys.ts'
 import { namesOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql } from '../sql.ts'
@@ -13,12 +13,13 @@ export const approvalRowsActs = {
 export const COLUMNS = selectList({ environmentId: 'environment_id', ...namesOfRow('approvals') })
 
 export function findApproval(sql: Sql, environmentId: string, id: string): Promise<ApprovalRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id = ?`, [environmentId, id])
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND id = :id`
+  return sql.get(text, { env: environmentId, id })
 }
 
 export function findApprovals(sql: Sql, environmentId: string, ids: string[]): Promise<ApprovalRow[]> {
-  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`
-  return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [environmentId, ...chunk]))
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND id IN (:ids)`
+  return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { env: environmentId, ids: chunk }))
 }
 
 export function agentKeyOf({ agentId, clientId }: Requester): string {

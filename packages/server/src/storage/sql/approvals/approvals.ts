@@ -17,7 +17,7 @@ import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow
 import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../webhooks/announcements.ts'
 import { insertAudit } from '../audit.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { erasedKey, FOR_EVER, isErased } from '../erasure/erased-keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { columnsOfRow } from '../rows/row-names.ts'
@@ -128,12 +128,13 @@ async function decide(
   ids: string[],
   { status, reason, deciderKind, deciderId, deciderName, via }: DecisionRow,
 ): Promise<ApprovalRow[]> {
-  const text = `UPDATE approvals SET status = ?, revision = ?, decided_at = ?, decision_reason = ?, decider_kind = ?,
-    decider_id = ?, decider_name = ?, decided_via = ?
-    WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at > ? AND imported_at IS NULL
+  const text = `UPDATE approvals SET status = :status, revision = :revision, decided_at = :now, decision_reason = :reason,
+      decider_kind = :deciderKind, decider_id = :deciderId, decider_name = :deciderName, decided_via = :via
+    WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at > :now AND imported_at IS NULL
     RETURNING ${COLUMNS}`
-  const set = [status, revision, now, reason, deciderKind, deciderId, deciderName, via?.kind ?? null]
-  return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [...set, environmentId, ...chunk, now]))
+  const by = { deciderKind, deciderId, deciderName, via: via?.kind ?? null }
+  const params = { env: environmentId, status, revision, now, reason, ...by }
+  return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { ...params, ids: chunk }))
 }
 
 /** Approvals expire only here. */
@@ -142,9 +143,10 @@ async function expire(
   { environmentId, now, revision }: ChangeOfApprovals,
   ids: string[],
 ): Promise<ApprovalRow[]> {
-  const text = `UPDATE approvals SET status = 'EXPIRED', revision = ?
-    WHERE environment_id = ? AND id IN (${PLACES}) AND status = 'PENDING' AND expires_at <= ? RETURNING ${COLUMNS}`
-  const expired = await inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, [revision, environmentId, ...chunk, now]))
+  const text = `UPDATE approvals SET status = 'EXPIRED', revision = :revision
+    WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at <= :now RETURNING ${COLUMNS}`
+  const params = { env: environmentId, revision, now }
+  const expired = await inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { ...params, ids: chunk }))
   await announceApprovals(sql, environmentId, 'approval.expired', expired, now)
   return expired
 }
@@ -152,31 +154,32 @@ async function expire(
 /** Oldest deadline first. Returns how many. */
 export async function expireApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<number> {
   const revision = await nextRevision(sql, environmentId, null)
+  const env = environmentId
   const overdue = await sql.all<{ id: string }>(
-    `SELECT id FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at <= ?
-      ORDER BY expires_at, id LIMIT ?`,
-    [environmentId, now, limit],
+    `SELECT id FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at <= :now
+      ORDER BY expires_at, id LIMIT :limit`,
+    { env, now, limit },
   )
   const ids = overdue.map(({ id }) => id)
   const expired = await expire(sql, { environmentId, now, revision }, ids)
   const next = await sql.get<{ deadline: number | null }>(
-    `SELECT MIN(expires_at) AS deadline FROM approvals WHERE environment_id = ? AND status = 'PENDING'`,
-    [environmentId],
+    `SELECT MIN(expires_at) AS deadline FROM approvals WHERE environment_id = :env AND status = 'PENDING'`,
+    { env },
   )
-  const keep = 'UPDATE approval_feeds SET next_deadline = ? WHERE environment_id = ?'
-  await sql.run(keep, [next?.deadline ?? null, environmentId])
+  const keep = 'UPDATE approval_feeds SET next_deadline = :deadline WHERE environment_id = :env'
+  await sql.run(keep, { deadline: next?.deadline ?? null, env })
   return expired.length
 }
 
 /** Until this transaction ends, no other one changes approvals of the environment. */
 export async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
-    `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (?, 1, ?)
+    `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (:env, 1, :deadline)
       ON CONFLICT (environment_id) DO UPDATE SET revision = approval_feeds.revision + 1,
         next_deadline = CASE WHEN approval_feeds.next_deadline <= excluded.next_deadline
           THEN approval_feeds.next_deadline ELSE COALESCE(excluded.next_deadline, approval_feeds.next_deadline) END
       RETURNING revision`,
-    [environmentId, deadline],
+    { env: environmentId, deadline },
   )
   if (row === null) throw new Error('The upsert of a revision returned no row')
   return row.revision
@@ -184,12 +187,13 @@ export async function nextRevision(sql: Sql, environmentId: string, deadline: nu
 
 export async function noteRemoval(sql: Sql, environmentId: string): Promise<void> {
   const revision = await nextRevision(sql, environmentId, null)
-  await sql.run('UPDATE approval_feeds SET removed_revision = ? WHERE environment_id = ?', [revision, environmentId])
+  const text = 'UPDATE approval_feeds SET removed_revision = :revision WHERE environment_id = :env'
+  await sql.run(text, { revision, env: environmentId })
 }
 
 function findRequest(sql: Sql, { environmentId, clientId, clientRequestId }: NewApprovalRow) {
-  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = ? AND request_key = ?`
-  return sql.get<ApprovalRow>(text, [environmentId, requestKey(clientId, clientRequestId)])
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND request_key = :key`
+  return sql.get<ApprovalRow>(text, { env: environmentId, key: requestKey(clientId, clientRequestId) })
 }
 
 async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {

@@ -33,15 +33,14 @@ async function readConfiguration(
 ): Promise<Configuration> {
   const revision = await readRevision(sql, environmentId)
   if (revision === knownRevision) return { revision, text: null }
-  const row = await sql.get<{ text: string }>('SELECT body AS text FROM configurations WHERE environment_id = ?', [
-    environmentId,
-  ])
+  const text = 'SELECT body AS text FROM configurations WHERE environment_id = :env'
+  const row = await sql.get<{ text: string }>(text, { env: environmentId })
   return { revision, text: row?.text ?? EMPTY.text }
 }
 
 export async function readRevision(sql: Sql, environmentId: string): Promise<string> {
-  const text = 'SELECT revision FROM configurations WHERE environment_id = ?'
-  return (await sql.get<{ revision: string }>(text, [environmentId]))?.revision ?? EMPTY.revision
+  const text = 'SELECT revision FROM configurations WHERE environment_id = :env'
+  return (await sql.get<{ revision: string }>(text, { env: environmentId }))?.revision ?? EMPTY.revision
 }
 
 /** Publications run one after another. Returns the current configuration. */
@@ -49,12 +48,12 @@ export async function lockConfiguration(
   sql: Sql,
   environmentId: string,
 ): Promise<{ revision: string; publication: number }> {
-  const create = `INSERT INTO configurations (environment_id, publication, revision, body) VALUES (?, 0, ?, ?)
-    ON CONFLICT (environment_id) DO NOTHING`
-  await sql.run(create, [environmentId, EMPTY.revision, EMPTY.text])
-  const lock = `UPDATE configurations SET publication = publication WHERE environment_id = ?
+  const create = `INSERT INTO configurations (environment_id, publication, revision, body)
+    VALUES (:env, 0, :revision, :text) ON CONFLICT (environment_id) DO NOTHING`
+  await sql.run(create, { env: environmentId, ...EMPTY })
+  const lock = `UPDATE configurations SET publication = publication WHERE environment_id = :env
     RETURNING revision, publication`
-  const row = await sql.get<{ revision: string; publication: number }>(lock, [environmentId])
+  const row = await sql.get<{ revision: string; publication: number }>(lock, { env: environmentId })
   if (row === null) throw new Error('The configuration of an environment is missing')
   return row
 }
@@ -66,19 +65,20 @@ export async function keepConfiguration(sql: Sql, environmentId: string, publica
       FROM deployments d JOIN environments e ON e.id = d.environment_id
       JOIN prompts p ON p.workspace_id = e.workspace_id AND p.id = d.item_id
       JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = d.version
-      WHERE d.environment_id = ? AND d.kind = 'prompt'`,
-    [environmentId],
+      WHERE d.environment_id = :env AND d.kind = 'prompt'`,
+    { env: environmentId },
   )
   const policies = await sql.all<RuntimePolicy>(
     `SELECT v.policy_id AS "policyId", v.name, v.description, CAST(v.number AS TEXT) AS version, v.condition,
       v.severity, v.action
       FROM deployments d JOIN environments e ON e.id = d.environment_id
       JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
-      WHERE d.environment_id = ? AND d.kind = 'policy'`,
-    [environmentId],
+      WHERE d.environment_id = :env AND d.kind = 'policy'`,
+    { env: environmentId },
   )
   const { revision, text } = configurationOf(prompts, policies)
-  const keep = 'UPDATE configurations SET publication = ?, revision = ?, body = ? WHERE environment_id = ?'
-  await sql.run(keep, [publication, revision, text, environmentId])
+  const keep = `UPDATE configurations SET publication = :publication, revision = :revision, body = :text
+    WHERE environment_id = :env`
+  await sql.run(keep, { publication, revision, text, env: environmentId })
   return revision
 }

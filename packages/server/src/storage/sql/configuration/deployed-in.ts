@@ -9,7 +9,7 @@ export async function deployedIn(
   id: string,
 ): Promise<{ deployedIn: string } | null> {
   const text = `SELECT e.name AS "deployedIn" FROM environments e
-    JOIN deployments d ON d.environment_id = e.id AND d.kind = ? AND d.item_id = ?
-    WHERE e.workspace_id = ? ORDER BY e.id LIMIT 1`
-  return sql.get(text, [kind, id, workspaceId])
+    JOIN deployments d ON d.environment_id = e.id AND d.kind = :kind AND d.item_id = :id
+    WHERE e.workspace_id = :workspaceId ORDER BY e.id LIMIT 1`
+  return sql.get(text, { kind, id, workspaceId })
 }

@@ -7,7 +7,7 @@ import type {
   DeploymentPage,
   DeploymentRow,
 } from '../../deployments.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { given, type Sql } from '../sql.ts'
 import { keyOf, readEarlier } from './targets.ts'
 
 export const deploymentsActs = {
@@ -24,11 +24,11 @@ async function listDeployments(
   environmentId: string,
   { limit, after }: DeploymentPage,
 ): Promise<Page<DeploymentRow>> {
-  const further = after ? ' AND (d.kind, d.item_id) > (?, ?)' : ''
+  const further = after ? ' AND (d.kind, d.item_id) > (:kind, :id)' : ''
   const text = `SELECT d.kind, d.item_id AS id, ${NAME}, d.version, d.publication, d.deployed_at AS "deployedAt",
     d.deployed_by AS "deployedBy", d.imported_at AS "importedAt"
-    FROM deployments d ${NAMED} WHERE d.environment_id = ?${further} ORDER BY d.kind, d.item_id`
-  const params = [environmentId, ...(after ? [after.kind, after.id] : [])]
+    FROM deployments d ${NAMED} WHERE d.environment_id = :env${further} ORDER BY d.kind, d.item_id`
+  const params = { env: environmentId, kind: after?.kind, id: after?.id }
   const page = await sql.page<Omit<DeploymentRow, 'earlierVersion'>>(text, params, limit)
   const earlier = await readEarlier(sql, environmentId, page.rows)
   return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
@@ -41,21 +41,18 @@ function listDeploymentChanges(
   { kind, id }: DeploymentFilter,
   { limit, after }: DeploymentChangePage,
 ): Promise<Page<DeploymentChangeRow>> {
-  const conditions = ['d.environment_id = ?']
-  const params: SqlValue[] = [environmentId]
-  const add = (condition: string, ...values: SqlValue[]) => {
-    conditions.push(condition)
-    params.push(...values)
-  }
-  if (kind !== undefined) add('d.kind = ?', kind)
-  if (id !== undefined) add('d.item_id = ?', id)
-  if (after !== null) {
-    add('d.publication <= ?', after.publication)
-    add('(d.publication < ? OR (d.kind, d.item_id) > (?, ?))', after.publication, after.kind, after.id)
-  }
+  const { publication, kind: afterKind, id: afterId } = after ?? {}
+  const params = { env: environmentId, kind, id, publication, afterKind, afterId }
+  const conditions = [
+    'd.environment_id = :env',
+    'd.kind = :kind',
+    'd.item_id = :id',
+    'd.publication <= :publication',
+    '(d.publication < :publication OR (d.kind, d.item_id) > (:afterKind, :afterId))',
+  ]
   const text = `SELECT d.publication, d.action, d.kind, d.item_id AS id, ${NAME}, d.from_version AS "from",
     d.to_version AS "to", d.at, d.by_name AS "by", d.imported_at AS "importedAt", d.note, d.source_environment_id AS "sourceEnvironmentId", d.revision
-    FROM deployment_changes d ${NAMED} WHERE ${conditions.join(' AND ')}
+    FROM deployment_changes d ${NAMED} WHERE ${given(conditions, params)}
     ORDER BY d.publication DESC, d.kind, d.item_id`
   return sql.page(text, params, limit)
 }

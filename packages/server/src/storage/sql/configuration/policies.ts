@@ -4,6 +4,8 @@ import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } f
 import type { SavedVersion, VersionPage } from '../../prompts.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { columnsOfRow } from '../rows/row-names.ts'
 import type { Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
@@ -26,6 +28,9 @@ const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "
   FROM policies p
   JOIN policy_versions v ON v.workspace_id = p.workspace_id AND v.policy_id = p.id AND v.number = p.newest`
 
+/** The transaction that holds the policy's row numbers its versions. */
+const LOCK = 'UPDATE policies SET newest = newest WHERE workspace_id = :workspaceId AND id = :policyId'
+
 type JoinedPolicy = PolicyVersionRow & { workspaceId: string; policyCreatedAt: number; archivedAt: number | null }
 
 function toPolicy({ workspaceId, policyCreatedAt, archivedAt, ...newest }: JoinedPolicy): PolicyRow {
@@ -39,9 +44,9 @@ async function createPolicy(
   audit: AuditEntry[],
 ): Promise<'created' | 'id_taken' | 'no_workspace'> {
   if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
-  const text = `INSERT INTO policies (workspace_id, id, created_at, newest) VALUES (?, ?, ?, 1)
+  const text = `INSERT INTO policies (workspace_id, id, created_at, newest) VALUES (:workspaceId, :id, :createdAt, 1)
     ON CONFLICT (workspace_id, id) DO NOTHING`
-  if ((await sql.run(text, [workspaceId, id, createdAt])) === 0) return 'id_taken'
+  if ((await sql.run(text, { workspaceId, id, createdAt })) === 0) return 'id_taken'
   await insertVersion(sql, workspaceId, { policyId: id, number: 1, importedAt: null, ...first })
   await insertAudit(sql, audit)
   return 'created'
@@ -55,8 +60,7 @@ async function createPolicyVersion(
   follows: number | null,
   audit: AuditEntry[],
 ): Promise<SavedVersion<PolicyVersionRow> | null> {
-  // The transaction that holds the policy's row numbers its versions.
-  await sql.run('UPDATE policies SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, policyId])
+  await sql.run(LOCK, { workspaceId, policyId })
   const policy = await findPolicy(sql, workspaceId, policyId)
   if (policy === null) return null
   const { newest } = policy
@@ -64,8 +68,8 @@ async function createPolicyVersion(
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved: PolicyVersionRow = { policyId, number: newest.number + 1, importedAt: null, ...version }
   await insertVersion(sql, workspaceId, saved)
-  const grow = 'UPDATE policies SET newest = ? WHERE workspace_id = ? AND id = ?'
-  await sql.run(grow, [saved.number, workspaceId, policyId])
+  const grow = 'UPDATE policies SET newest = :number WHERE workspace_id = :workspaceId AND id = :policyId'
+  await sql.run(grow, { number: saved.number, workspaceId, policyId })
   await insertAudit(sql, audit)
   return { outcome: 'created', version: saved }
 }
@@ -77,11 +81,7 @@ function saysTheSame(one: NewPolicyVersionRow, other: NewPolicyVersionRow): bool
 }
 
 async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): Promise<void> {
-  const { policyId, number, name, description, condition, severity, action, author, note, createdAt } = version
-  const text = `INSERT INTO policy_versions (workspace_id, policy_id, number, name, description, condition, severity,
-    action, author, note, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  const said = [name, description, condition, severity, action]
-  await sql.run(text, [workspaceId, policyId, number, ...said, author, note, createdAt])
+  await insertRows(sql, 'policy_versions', [{ workspace_id: workspaceId, ...columnsOfRow('policy_versions', version) }])
 }
 
 async function listPolicies(
@@ -91,15 +91,13 @@ async function listPolicies(
   withArchived = false,
 ): Promise<Page<PolicyRow>> {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
-  const text = `${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id > ?${used} ORDER BY p.id`
-  return mapPage(await sql.page<JoinedPolicy>(text, [workspaceId, after ?? ''], limit), toPolicy)
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id > :after${used} ORDER BY p.id`
+  return mapPage(await sql.page<JoinedPolicy>(text, { workspaceId, after: after ?? '' }, limit), toPolicy)
 }
 
 async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Promise<PolicyRow | null> {
-  const row = await sql.get<JoinedPolicy>(`${SELECT_POLICY} WHERE p.workspace_id = ? AND p.id = ?`, [
-    workspaceId,
-    policyId,
-  ])
+  const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id = :policyId`
+  const row = await sql.get<JoinedPolicy>(text, { workspaceId, policyId })
   return row && toPolicy(row)
 }
 
@@ -109,10 +107,10 @@ function listPolicyVersions(
   policyId: string,
   { limit, after }: VersionPage,
 ): Promise<Page<PolicyVersionRow>> {
-  const earlier = after === null ? '' : ' AND v.number < ?'
-  const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ?${earlier}
-    ORDER BY v.number DESC`
-  return sql.page(text, [workspaceId, policyId, ...(after === null ? [] : [after])], limit)
+  const earlier = after === null ? '' : ' AND v.number < :after'
+  const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = :workspaceId
+    AND v.policy_id = :policyId${earlier} ORDER BY v.number DESC`
+  return sql.page(text, { workspaceId, policyId, after }, limit)
 }
 
 function findPolicyVersion(
@@ -121,8 +119,9 @@ function findPolicyVersion(
   policyId: string,
   number: number,
 ): Promise<PolicyVersionRow | null> {
-  const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = ? AND v.policy_id = ? AND v.number = ?`
-  return sql.get(text, [workspaceId, policyId, number])
+  const text = `SELECT ${VERSION} FROM policy_versions v
+    WHERE v.workspace_id = :workspaceId AND v.policy_id = :policyId AND v.number = :number`
+  return sql.get(text, { workspaceId, policyId, number })
 }
 
 /** A deployed one is not archived: `deployedIn` names an environment. */
@@ -133,13 +132,13 @@ async function archivePolicy(
   archivedAt: number | null,
   audit: AuditEntry[],
 ): Promise<PolicyRow | { deployedIn: string } | null> {
-  await sql.run('UPDATE policies SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, policyId])
+  await sql.run(LOCK, { workspaceId, policyId })
   const policy = await findPolicy(sql, workspaceId, policyId)
   if (policy === null || (archivedAt === null) === (policy.archivedAt === null)) return policy
   const deployed = archivedAt === null ? null : await deployedIn(sql, workspaceId, 'policy', policyId)
   if (deployed !== null) return deployed
-  const text = 'UPDATE policies SET archived_at = ? WHERE workspace_id = ? AND id = ?'
-  await sql.run(text, [archivedAt, workspaceId, policyId])
+  const text = 'UPDATE policies SET archived_at = :archivedAt WHERE workspace_id = :workspaceId AND id = :policyId'
+  await sql.run(text, { archivedAt, workspaceId, policyId })
   await insertAudit(sql, audit)
   return { ...policy, archivedAt }
 }

@@ -13,7 +13,9 @@ import {
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { TenantChange } from '../../workspaces.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { columnsOfRow } from '../rows/row-names.ts'
+import type { Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
 
@@ -54,9 +56,9 @@ async function createPrompt(
 ): Promise<'created' | 'name_taken' | 'no_workspace'> {
   const { id, workspaceId, name, createdAt } = prompt
   if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
-  const text = `INSERT INTO prompts (id, workspace_id, name, created_at, newest) VALUES (?, ?, ?, ?, 1)
-    ON CONFLICT (workspace_id, name) DO NOTHING`
-  if ((await sql.run(text, [id, workspaceId, name, createdAt])) === 0) return 'name_taken'
+  const text = `INSERT INTO prompts (id, workspace_id, name, created_at, newest)
+    VALUES (:id, :workspaceId, :name, :createdAt, 1) ON CONFLICT (workspace_id, name) DO NOTHING`
+  if ((await sql.run(text, { id, workspaceId, name, createdAt })) === 0) return 'name_taken'
   await insertVersion(sql, workspaceId, id, 1, first)
   await insertAudit(sql, audit)
   return 'created'
@@ -71,7 +73,8 @@ async function createPromptVersion(
   audit: AuditEntry[],
 ): Promise<SavedVersion<PromptVersionInfo> | null> {
   // The transaction that holds the prompt's row numbers its versions.
-  await sql.run('UPDATE prompts SET newest = newest WHERE workspace_id = ? AND id = ?', [workspaceId, promptId])
+  const lock = 'UPDATE prompts SET newest = newest WHERE workspace_id = :workspaceId AND id = :promptId'
+  await sql.run(lock, { workspaceId, promptId })
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null
   const { newest } = prompt
@@ -79,11 +82,8 @@ async function createPromptVersion(
     return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved = await insertVersion(sql, workspaceId, promptId, newest.number + 1, version)
-  await sql.run('UPDATE prompts SET newest = ? WHERE workspace_id = ? AND id = ?', [
-    saved.number,
-    workspaceId,
-    promptId,
-  ])
+  const grow = 'UPDATE prompts SET newest = :number WHERE workspace_id = :workspaceId AND id = :promptId'
+  await sql.run(grow, { number: saved.number, workspaceId, promptId })
   await insertAudit(sql, audit)
   return { outcome: 'created', version: saved }
 }
@@ -95,13 +95,10 @@ async function insertVersion(
   number: number,
   { id, content, author, note, createdAt }: NewPromptVersionRow,
 ): Promise<PromptVersionInfo> {
-  const text = `INSERT INTO prompt_versions (workspace_id, id, prompt_id, number, content_hash, content_bytes, author,
-    created_at, note, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  const measured = measureContent(content)
-  const { contentHash, contentBytes } = measured
-  const values: SqlValue[] = [id, promptId, number, contentHash, contentBytes, author, createdAt, note, content]
-  await sql.run(text, [workspaceId, ...values])
-  return { id, promptId, number, ...measured, author, note, createdAt, importedAt: null }
+  const info = { id, promptId, number, ...measureContent(content), author, note, createdAt, importedAt: null }
+  const columns = columnsOfRow('prompt_versions', { ...info, content })
+  await insertRows(sql, 'prompt_versions', [{ workspace_id: workspaceId, ...columns }])
+  return info
 }
 
 async function listPrompts(
@@ -111,16 +108,16 @@ async function listPrompts(
   { limit, after }: PageById,
   withArchived = false,
 ): Promise<Page<PromptRow>> {
-  const named = name === null ? '' : ' AND p.name = ?'
+  const named = name === null ? '' : ' AND p.name = :name'
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
-  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id > ?${named}${used} ORDER BY p.id`
-  const params = [workspaceId, after ?? '', ...(name === null ? [] : [name])]
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = :workspaceId AND p.id > :after${named}${used} ORDER BY p.id`
+  const params = { workspaceId, after: after ?? '', name }
   return mapPage(await sql.page<JoinedPrompt>(text, params, limit), toPrompt)
 }
 
 async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Promise<PromptRow | null> {
-  const text = `${SELECT_PROMPT} WHERE p.workspace_id = ? AND p.id = ?`
-  const row = await sql.get<JoinedPrompt>(text, [workspaceId, promptId])
+  const text = `${SELECT_PROMPT} WHERE p.workspace_id = :workspaceId AND p.id = :promptId`
+  const row = await sql.get<JoinedPrompt>(text, { workspaceId, promptId })
   return row && toPrompt(row)
 }
 
@@ -130,10 +127,10 @@ function listPromptVersions(
   promptId: string,
   { limit, after }: VersionPage,
 ): Promise<Page<PromptVersionInfo>> {
-  const earlier = after === null ? '' : ' AND v.number < ?'
+  const earlier = after === null ? '' : ' AND v.number < :after'
   const text = `SELECT ${INFO} FROM prompt_versions v
-    WHERE v.workspace_id = ? AND v.prompt_id = ?${earlier} ORDER BY v.number DESC`
-  return sql.page(text, [workspaceId, promptId, ...(after === null ? [] : [after])], limit)
+    WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId${earlier} ORDER BY v.number DESC`
+  return sql.page(text, { workspaceId, promptId, after }, limit)
 }
 
 function findPromptVersion(
@@ -143,8 +140,8 @@ function findPromptVersion(
   number: number,
 ): Promise<PromptVersionRow | null> {
   const text = `SELECT ${INFO}, v.content FROM prompt_versions v
-    WHERE v.workspace_id = ? AND v.prompt_id = ? AND v.number = ?`
-  return sql.get(text, [workspaceId, promptId, number])
+    WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId AND v.number = :number`
+  return sql.get(text, { workspaceId, promptId, number })
 }
 
 /** A deployed one is not changed: `deployedIn` names an environment. */
@@ -156,7 +153,7 @@ async function changePrompt(
   audit: AuditEntry[],
 ): Promise<PromptRow | 'name_taken' | { deployedIn: string } | null> {
   // Renames of the workspace follow each other.
-  await sql.run('UPDATE workspaces SET name = name WHERE id = ?', [workspaceId])
+  await sql.run('UPDATE workspaces SET name = name WHERE id = :workspaceId', { workspaceId })
   const prompt = await findPrompt(sql, workspaceId, promptId)
   if (prompt === null) return null
   const isSame =
@@ -165,14 +162,12 @@ async function changePrompt(
   const deployed = await deployedIn(sql, workspaceId, 'prompt', promptId)
   if (deployed !== null) return deployed
   if ('name' in change) {
-    const taken = await sql.get('SELECT id FROM prompts WHERE workspace_id = ? AND name = ?', [
-      workspaceId,
-      change.name,
-    ])
-    if (taken !== null) return 'name_taken'
+    const named = 'SELECT id FROM prompts WHERE workspace_id = :workspaceId AND name = :name'
+    if ((await sql.get(named, { workspaceId, name: change.name })) !== null) return 'name_taken'
   }
   const [column, value] = 'name' in change ? ['name', change.name] : ['archived_at', change.archivedAt]
-  await sql.run(`UPDATE prompts SET ${column} = ? WHERE workspace_id = ? AND id = ?`, [value, workspaceId, promptId])
+  const text = `UPDATE prompts SET ${column} = :value WHERE workspace_id = :workspaceId AND id = :promptId`
+  await sql.run(text, { value, workspaceId, promptId })
   await insertAudit(sql, audit)
   return { ...prompt, ...change }
 }

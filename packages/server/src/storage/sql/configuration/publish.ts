@@ -14,14 +14,13 @@ import type { AuditEntry } from '../../audit.ts'
 import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../deployments.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
-import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
+import { chunksOf, inChunks } from '../rows/chunks.ts'
 import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { findEnvironment } from '../environments.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 import {
-  ID_AND_NUMBERS,
   idsOf,
   keyOf,
   readDeployed,
@@ -83,8 +82,8 @@ async function planAll(
 }
 
 const NAMES_OF: Record<DeployableKind, string> = {
-  prompt: `SELECT id, name, archived_at AS "archivedAt" FROM prompts WHERE workspace_id = ? AND id IN (${PLACES})`,
-  policy: `SELECT id, id AS name, archived_at AS "archivedAt" FROM policies WHERE workspace_id = ? AND id IN (${PLACES})`,
+  prompt: `SELECT id, name, archived_at AS "archivedAt" FROM prompts WHERE workspace_id = :workspaceId AND id IN (:ids)`,
+  policy: `SELECT id, id AS name, archived_at AS "archivedAt" FROM policies WHERE workspace_id = :workspaceId AND id IN (:ids)`,
 }
 
 interface Named {
@@ -96,7 +95,7 @@ async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<
   const names = new Map<string, Named>()
   for (const kind of DEPLOYABLE_KINDS) {
     const rows = await inChunks(idsOf(kind, items), (chunk) =>
-      sql.all<Named & { id: string }>(NAMES_OF[kind], [workspaceId, ...chunk]),
+      sql.all<Named & { id: string }>(NAMES_OF[kind], { workspaceId, ids: chunk }),
     )
     for (const { id, ...named } of rows) names.set(keyOf({ kind, id }), named)
   }
@@ -105,11 +104,11 @@ async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<
 
 const SIZES_OF: Record<DeployableKind, string> = {
   prompt: `SELECT v.prompt_id AS id, v.number AS version, v.content_bytes AS bytes
-    FROM (VALUES ${ID_AND_NUMBERS}) AS asked JOIN prompts p ON p.workspace_id = ? AND p.id = asked.column1
-    JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = asked.column2`,
+    FROM (VALUES :asked) AS asked JOIN prompts p ON p.workspace_id = :workspaceId AND p.id = asked.column1
+    JOIN prompt_versions v ON v.workspace_id = p.workspace_id AND v.prompt_id = p.id AND v.number = CAST(asked.column2 AS BIGINT)`,
   policy: `SELECT v.policy_id AS id, v.number AS version, 0 AS bytes
-    FROM (VALUES ${ID_AND_NUMBERS}) AS asked
-    JOIN policy_versions v ON v.workspace_id = ? AND v.policy_id = asked.column1 AND v.number = asked.column2`,
+    FROM (VALUES :asked) AS asked JOIN policy_versions v
+      ON v.workspace_id = :workspaceId AND v.policy_id = asked.column1 AND v.number = CAST(asked.column2 AS BIGINT)`,
 }
 
 async function readSizes(sql: Sql, workspaceId: string, targets: Target[]): Promise<Map<string, number>> {
@@ -117,10 +116,8 @@ async function readSizes(sql: Sql, workspaceId: string, targets: Target[]): Prom
   for (const kind of DEPLOYABLE_KINDS) {
     const asked = targets.flatMap((one) => (one.kind === kind && one.version !== null ? [[one.id, one.version]] : []))
     for (const chunk of rowChunksOf(asked)) {
-      const rows = await sql.all<{ id: string; version: number; bytes: number }>(SIZES_OF[kind], [
-        ...chunk,
-        workspaceId,
-      ])
+      const params = { asked: chunk, workspaceId }
+      const rows = await sql.all<{ id: string; version: number; bytes: number }>(SIZES_OF[kind], params)
       for (const { id, version, bytes } of rows) sizes.set(versionKeyOf({ kind, id, version }), bytes)
     }
   }
@@ -186,8 +183,8 @@ async function writePublication(
 ): Promise<Published> {
   const gone = planned.filter(({ to }) => to === null)
   for (const kind of DEPLOYABLE_KINDS) {
-    const remove = `DELETE FROM deployments WHERE environment_id = ? AND kind = ? AND item_id IN (${PLACES})`
-    for (const chunk of chunksOf(idsOf(kind, gone))) await sql.run(remove, [environmentId, kind, ...chunk])
+    const remove = `DELETE FROM deployments WHERE environment_id = :env AND kind = :kind AND item_id IN (:ids)`
+    for (const ids of chunksOf(idsOf(kind, gone))) await sql.run(remove, { env: environmentId, kind, ids })
   }
   const put = planned
     .filter(({ to }) => to !== null)

@@ -17,7 +17,7 @@ import { lockEnvironment } from '../environments.ts'
 import { withEnvelope } from '../append/envelopes.ts'
 import { eventEnvironment, ofRun, eventSession, WITH_RUN, AFTER } from '../events.ts'
 import { PAYLOAD_BYTES, payloadIf, readPayloadPage } from '../payloads.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const simulationsActs = {
@@ -52,25 +52,23 @@ async function createSimulation(
 ): Promise<'created' | 'too_many'> {
   const { id, environmentId, condition, severity, action, days, createdAt, createdBy } = simulation
   await lockEnvironment(sql, environmentId)
-  const waiting = await sql.get<{ count: number }>(
-    `SELECT COUNT(*) AS count FROM simulations WHERE environment_id = ? AND ${WAITING}`,
-    [environmentId],
-  )
+  const counted = `SELECT COUNT(*) AS count FROM simulations WHERE environment_id = :env AND ${WAITING}`
+  const waiting = await sql.get<{ count: number }>(counted, { env: environmentId })
   if ((waiting?.count ?? 0) >= bounds.waiting) return 'too_many'
   const text = `INSERT INTO simulations (id, environment_id, status, condition, severity, action, days, created_at,
-    created_by, scanned) VALUES (?, ?, 'QUEUED', ?, ?, ?, ?, ?, ?, 0)`
-  await sql.run(text, [id, environmentId, condition, severity, action, days, createdAt, createdBy])
-  const forget = `DELETE FROM simulations WHERE environment_id = ? AND NOT ${WAITING} AND id <= (
-    SELECT id FROM simulations WHERE environment_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`
-  await sql.run(forget, [environmentId, environmentId, bounds.kept])
+    created_by, scanned) VALUES (:id, :env, 'QUEUED', :condition, :severity, :action, :days, :createdAt, :createdBy, 0)`
+  await sql.run(text, { id, env: environmentId, condition, severity, action, days, createdAt, createdBy })
+  const forget = `DELETE FROM simulations WHERE environment_id = :env AND NOT ${WAITING} AND id <= (
+    SELECT id FROM simulations WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :kept)`
+  await sql.run(forget, { env: environmentId, kept: bounds.kept })
   await enqueueWork(sql, [{ kind: 'simulate', environmentId, subjectId: id, dueAt: createdAt }])
   await insertAudit(sql, audit)
   return 'created'
 }
 
 async function findSimulation(sql: Sql, environmentId: string, id: string): Promise<SimulationRow | null> {
-  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ? AND id = ?`
-  const row = await sql.get<Kept>(text, [environmentId, id])
+  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = :env AND id = :id`
+  const row = await sql.get<Kept>(text, { env: environmentId, id })
   return row && parsed(row)
 }
 
@@ -79,9 +77,9 @@ async function listSimulations(
   environmentId: string,
   { limit, after }: PageById,
 ): Promise<Page<SimulationRow>> {
-  const older = after === null ? '' : ' AND id < ?'
-  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = ?${older} ORDER BY id DESC`
-  return mapPage(await sql.page<Kept>(text, [environmentId, ...(after === null ? [] : [after])], limit), parsed)
+  const older = after === null ? '' : ' AND id < :after'
+  const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = :env${older} ORDER BY id DESC`
+  return mapPage(await sql.page<Kept>(text, { env: environmentId, after }, limit), parsed)
 }
 
 /** An ended simulation stays unchanged, and nothing is audited. */
@@ -92,9 +90,9 @@ async function cancelSimulation(
   now: number,
   audit: AuditEntry[],
 ): Promise<SimulationRow | null> {
-  const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = ?
-    WHERE environment_id = ? AND id = ? AND ${WAITING}`
-  if ((await sql.run(text, [now, environmentId, id])) === 1) {
+  const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = :now
+    WHERE environment_id = :env AND id = :id AND ${WAITING}`
+  if ((await sql.run(text, { now, env: environmentId, id })) === 1) {
     await insertAudit(sql, audit)
     await removeWork(sql, environmentId, id)
   }
@@ -107,26 +105,26 @@ async function reportSimulation(
   id: string,
   { scanned, total }: SimulationProgress,
 ): Promise<boolean> {
-  const text = `UPDATE simulations SET status = 'RUNNING', scanned = ?, total = ?
-    WHERE environment_id = ? AND id = ? AND ${WAITING}`
-  return (await sql.run(text, [scanned, total, environmentId, id])) === 1
+  const text = `UPDATE simulations SET status = 'RUNNING', scanned = :scanned, total = :total
+    WHERE environment_id = :env AND id = :id AND ${WAITING}`
+  return (await sql.run(text, { scanned, total, env: environmentId, id })) === 1
 }
 
 /** The first end counts. */
 async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
-  const set = end.status === 'DONE' ? `scanned = ?, total = ?, result = ?` : 'error = ?'
-  const values: SqlValue[] =
-    end.status === 'DONE' ? [end.scanned, end.scanned, JSON.stringify(end.result)] : [end.error]
-  const text = `UPDATE simulations SET status = ?, ended_at = ?, ${set}
-    WHERE environment_id = ? AND id = ? AND ${WAITING}`
-  await sql.run(text, [end.status, end.at, ...values, environmentId, id])
+  const set = end.status === 'DONE' ? 'scanned = :scanned, total = :scanned, result = :result' : 'error = :error'
+  const values =
+    end.status === 'DONE' ? { scanned: end.scanned, result: JSON.stringify(end.result) } : { error: end.error }
+  const text = `UPDATE simulations SET status = :status, ended_at = :at, ${set}
+    WHERE environment_id = :env AND id = :id AND ${WAITING}`
+  await sql.run(text, { status: end.status, at: end.at, ...values, env: environmentId, id })
   await removeWork(sql, environmentId, id)
 }
 
 /** Its worker notices when it next reports progress. */
 async function removeWork(sql: Sql, environmentId: string, id: string): Promise<void> {
-  const text = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = ? AND environment_id = ?`
-  await sql.run(text, [id, environmentId])
+  const text = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = :id AND environment_id = :env`
+  await sql.run(text, { id, env: environmentId })
 }
 
 // --- recorded calls. `event_type` is a literal, so that the planner finds the index of tool calls.
@@ -136,7 +134,7 @@ const NOT_REMOVED = 'NOT EXISTS (SELECT 1 FROM removed_runs g WHERE g.environmen
 
 async function countToolCalls(sql: Sql, environmentId: string, from: number, to: number): Promise<number> {
   const stored = `SELECT COUNT(*) FROM events e
-    WHERE e.environment_id = ${eventEnvironment(sql, ':env')} AND e.event_type = 'TOOL_CALL'
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
       AND e.time >= :from AND e.time < :to`
   // Without removed runs, the index alone has the count.
   const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = :env)
@@ -152,14 +150,15 @@ async function listToolCalls(
   { from: start, to, after, ...page }: ToolCallPage,
 ): Promise<ToolCallRow[]> {
   const further = after ? ' AND (e.time, e.run, e.seq) > (:time, (SELECT number FROM run), :seq)' : ''
-  const from = `FROM events e ${withEnvelope(sql, ':env')} LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
-    WHERE e.environment_id = ${eventEnvironment(sql, ':env')} AND e.event_type = 'TOOL_CALL'
+  const from = `FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
+    WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
       AND e.time >= :from AND e.time < :to${further}
       AND ${NOT_REMOVED}
     ORDER BY e.time, e.run, e.seq LIMIT :limit`
   const columns = `e.time, r.id AS run, e.seq, r.run_id AS "runId", e.event_id AS "eventId",
     ${eventSession('r.session_id')} AS "sessionId", v.agent_id AS "agentId", v.agent_name AS "agentName"`
-  const params = { env: environmentId, from: after?.time ?? start, to, ...after }
+  const place = after && { time: after.time, run: after.run, seq: after.seq }
+  const params = { env: environmentId, from: after?.time ?? start, to, ...place }
   const query = { start: after ? WITH_RUN : '', columns, from, params }
   return (await readPayloadPage<ToolCallRow>(sql, query, page)).rows
 }
@@ -174,13 +173,14 @@ async function listRunSteps(
   const further = after ? ` AND ${AFTER}` : ''
   const from = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (:beforeTime, :beforeSeq)${further}
     AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY e.time, e.seq LIMIT :limit`
+  const of = { env: environmentId, run, beforeTime: before.time, beforeSeq: before.seq }
   const query = {
     start: WITH_RUN,
     columns: 'time, seq',
     payload: payloadIf("event_type = 'LLM_CALL'"),
     bytes: `CASE WHEN event_type = 'LLM_CALL' THEN ${PAYLOAD_BYTES} ELSE 0 END`,
     from,
-    params: { env: environmentId, run, beforeTime: before.time, beforeSeq: before.seq, ...after },
+    params: { ...of, time: after?.time, seq: after?.seq },
   }
   return (await readPayloadPage<RunStepRow>(sql, query, page)).rows
 }

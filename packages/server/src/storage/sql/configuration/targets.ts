@@ -1,7 +1,7 @@
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
-import { inChunks, ROWS } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
@@ -20,8 +20,8 @@ export async function readDeployed(sql: Sql, environmentId: string): Promise<Map
     FROM deployments d JOIN environments e ON e.id = d.environment_id
     LEFT JOIN prompt_versions v ON d.kind = 'prompt' AND v.workspace_id = e.workspace_id AND v.prompt_id = d.item_id
       AND v.number = d.version
-    WHERE d.environment_id = ?`
-  const rows = await sql.all<Deployed>(text, [environmentId])
+    WHERE d.environment_id = :env`
+  const rows = await sql.all<Deployed>(text, { env: environmentId })
   return new Map(rows.map((row) => [keyOf(row), row]))
 }
 
@@ -76,35 +76,30 @@ interface PastChange {
 }
 
 /** Each item's newest change that satisfies `condition`, which names the change `n`. */
-const newestChange = (rows: string, condition: string) => `SELECT c.item_id AS id, c.publication,
+const newestChange = (condition: string) => `SELECT c.item_id AS id, c.publication,
     c.to_version AS version, c.restores
-  FROM (VALUES ${rows}) AS asked
-  JOIN deployment_changes c ON c.environment_id = ? AND c.kind = ? AND c.item_id = asked.column1
+  FROM (VALUES :asked) AS asked
+  JOIN deployment_changes c ON c.environment_id = :env AND c.kind = :kind AND c.item_id = asked.column1
     AND c.publication = (SELECT n.publication FROM deployment_changes n
-      WHERE n.environment_id = ? AND n.kind = ? AND n.item_id = asked.column1${condition}
+      WHERE n.environment_id = :env AND n.kind = :kind AND n.item_id = asked.column1${condition}
       ORDER BY n.publication DESC LIMIT 1)`
 
-/** Rows of `VALUES` for one statement: numbers beside a text. */
+/** Rows of `VALUES` for one statement. PostgreSQL takes numbers in them for texts. */
 const ROWS_AT_ONCE = 50
-const rowsWith = (numbers: number) =>
-  Array.from({ length: ROWS_AT_ONCE }, () => `(?${', CAST(? AS BIGINT)'.repeat(numbers)})`).join(', ')
-export const ID_AND_NUMBERS = rowsWith(1)
 
 /** The last chunk is padded by repeating a row. */
-export function rowChunksOf(rows: SqlValue[][]): SqlValue[][] {
-  const chunks: SqlValue[][] = []
+export function rowChunksOf(rows: SqlValue[][]): SqlValue[][][] {
+  const chunks: SqlValue[][][] = []
   for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
     const chunk = rows.slice(start, start + ROWS_AT_ONCE)
-    chunks.push(Array.from({ length: ROWS_AT_ONCE }, (_, index) => chunk[index] ?? chunk[0] ?? []).flat())
+    chunks.push(Array.from({ length: ROWS_AT_ONCE }, (_, index) => chunk[index] ?? chunk[0] ?? []))
   }
   return chunks
 }
 
-const PRESENT = newestChange(ROWS, '')
-const EARLIER = newestChange(
-  rowsWith(2),
-  ' AND n.publication < asked.column2 AND n.to_version IS NOT NULL AND n.to_version <> asked.column3',
-)
+const PRESENT = newestChange('')
+const EARLIER = newestChange(` AND n.publication < CAST(asked.column2 AS BIGINT) AND n.to_version IS NOT NULL
+      AND n.to_version <> CAST(asked.column3 AS BIGINT)`)
 
 /**
  * A rollback takes the place of the version it restored, so rolling back again goes further back, not forward. Periods
@@ -125,13 +120,14 @@ export async function readEarlier(
 }
 
 async function readEarlierOf(sql: Sql, environmentId: string, kind: DeployableKind, ids: string[]): Promise<Target[]> {
-  const of = [environmentId, kind, environmentId, kind]
-  const present = await inChunks(ids, (chunk) => sql.all<PastChange>(PRESENT, [...chunk, ...of]), '')
+  const of = { env: environmentId, kind }
+  const ask = (chunk: string[]) => sql.all<PastChange>(PRESENT, { ...of, asked: chunk.map((id) => [id]) })
+  const present = await inChunks(ids, ask, '')
   // No version has the number 0, so nothing is left out if none is deployed.
   const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
   const targets = new Map<string, Target>()
   for (const chunk of rowChunksOf(before)) {
-    for (const found of await sql.all<PastChange>(EARLIER, [...chunk, ...of])) {
+    for (const found of await sql.all<PastChange>(EARLIER, { ...of, asked: chunk })) {
       const { id, publication, version, restores } = found
       targets.set(id, { kind, id, version, restores: restores ?? publication })
     }

@@ -22,7 +22,7 @@ async function listToolEvents(
   const from = `FROM events e WHERE ${ofRun(sql)}${after}
     AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT :limit`
   const columns = 'seq, event_id AS "eventId", event_type AS kind, label, time, received_at AS "receivedAt"'
-  const params = { env: environmentId, run, ...page.after }
+  const params = { env: environmentId, run, time: page.after?.time, seq: page.after?.seq }
   return mapPage(await readPayloadPage<Read>(sql, { start: WITH_RUN, columns, from, params }, page), toToolEvent)
 }
 

@@ -45,8 +45,8 @@ async function orderDeletion(
   if (row === null || row.deleteAt !== null) return row
   if (row.archivedAt === null) return 'in_use'
   const deletion: Deletion = { asked, rows: {} }
-  const text = 'UPDATE environments SET delete_at = ?, deletion = ? WHERE id = ?'
-  await sql.run(text, [deleteAt, JSON.stringify(deletion), id])
+  const text = 'UPDATE environments SET delete_at = :deleteAt, deletion = :deletion WHERE id = :id'
+  await sql.run(text, { deleteAt, deletion: JSON.stringify(deletion), id })
   await enqueueWork(sql, [{ kind: 'delete_environment', environmentId: id, subjectId: id, dueAt: deleteAt }])
   await insertAudit(sql, [asked])
   return { ...row, deleteAt }
@@ -64,8 +64,8 @@ interface Ordered {
 }
 
 function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
-  const text = `SELECT removed_at AS "removedAt", deletion, delete_at AS "deleteAt" FROM environments WHERE id = ?`
-  return sql.get<Ordered>(text, [id])
+  const text = `SELECT removed_at AS "removedAt", deletion, delete_at AS "deleteAt" FROM environments WHERE id = :id`
+  return sql.get<Ordered>(text, { id })
 }
 
 /** Returns the table of the next slice; null: nothing is left. */
@@ -84,7 +84,7 @@ async function deleteFromEnvironment(
   if (row === null || row.deletion === null || row.deleteAt === null || row.deleteAt > now) return null
   if (row.removedAt === null) {
     // This frees its name.
-    await sql.run('UPDATE environments SET removed_at = ?, name = id WHERE id = ?', [now, id])
+    await sql.run('UPDATE environments SET removed_at = :now, name = id WHERE id = :id', { now, id })
     await growRevision(sql)
   }
   const deletion = JSON.parse(row.deletion) as Deletion
@@ -93,7 +93,8 @@ async function deleteFromEnvironment(
     await finish(sql, id, deletion, now)
     return null
   }
-  await sql.run('UPDATE environments SET deletion = ? WHERE id = ?', [JSON.stringify(deletion), id])
+  const text = 'UPDATE environments SET deletion = :deletion WHERE id = :id'
+  await sql.run(text, { deletion: JSON.stringify(deletion), id })
   return next
 }
 
@@ -106,8 +107,8 @@ async function deleteSlice(
 ): Promise<number> {
   const count = (name: string, rows: number) => (deleted[name] = (deleted[name] ?? 0) + rows)
   const lock = sql.dialect === 'postgres' ? 'FOR UPDATE' : ''
-  const text = `SELECT number FROM runs WHERE environment_id = ? LIMIT ? ${lock}`
-  const runs = await sql.all<{ number: number }>(text, [id, RUNS_AT_ONCE])
+  const text = `SELECT number FROM runs WHERE environment_id = :id LIMIT :limit ${lock}`
+  const runs = await sql.all<{ number: number }>(text, { id, limit: RUNS_AT_ONCE })
   if (runs.length > 0) {
     const removal = { environmentId: id, erasureId: null, now, keepRecords: true, counted: new Map() }
     const numbers = runs.map(({ number }) => number)
@@ -133,14 +134,14 @@ function deleteRows(sql: Sql, id: string, { name, key }: (typeof REST)[number], 
   // This row continues the deletion after a crash.
   const others = name === 'work' ? ` AND kind <> 'delete_environment'` : ''
   const columns = key.filter((column) => column !== 'environment_id').join(', ')
-  if (columns === '') return sql.run(`DELETE FROM ${name} WHERE environment_id = ?`, [id])
-  const some = `SELECT ${columns} FROM ${name} WHERE environment_id = ?${others} LIMIT ?`
-  return sql.run(`DELETE FROM ${name} WHERE environment_id = ? AND (${columns}) IN (${some})`, [id, id, most])
+  if (columns === '') return sql.run(`DELETE FROM ${name} WHERE environment_id = :id`, { id })
+  const some = `SELECT ${columns} FROM ${name} WHERE environment_id = :id${others} LIMIT :most`
+  return sql.run(`DELETE FROM ${name} WHERE environment_id = :id AND (${columns}) IN (${some})`, { id, most })
 }
 
 async function finish(sql: Sql, id: string, { asked, rows }: Deletion, now: number): Promise<void> {
-  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'delete_environment'`, [id])
-  await sql.run('DELETE FROM environments WHERE id = ?', [id])
+  await sql.run(`DELETE FROM work WHERE environment_id = :id AND kind = 'delete_environment'`, { id })
+  await sql.run('DELETE FROM environments WHERE id = :id', { id })
   const some = Object.entries(rows).filter(([, count]) => count > 0)
   const detail = { ...(JSON.parse(asked.detail) as object), askedAt: new Date(asked.at).toISOString() }
   const receipt = {

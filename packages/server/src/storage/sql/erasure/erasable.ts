@@ -1,7 +1,7 @@
 /** By index if there is one, otherwise by walking over all runs of the environment. */
 import type { Erasable, ErasableRun, ErasurePreviewRow, ErasureRow, ErasureSubject } from '../../erasures.ts'
 import { look, read } from '../act.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { findErasure, type Searched } from './erasure-rows.ts'
 import { eventEnvironment } from '../events.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -27,7 +27,7 @@ export const hourBefore = hourOf
 const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
   r.last_event_at AS "lastEventAt", CASE WHEN EXISTS (SELECT 1 FROM version_runs v
     WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
-const STORED = 'r.received_at <= ?'
+const STORED = 'r.received_at <= :storedBy'
 
 const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): boolean =>
   kind === 'client' || (kind === 'user' && field !== null)
@@ -54,9 +54,9 @@ export async function listErasable(
 
 /** External ids first, then names: an agent without an external id is identified by its name. */
 export async function namedAgents(sql: Sql, environmentId: string, subject: string): Promise<string[]> {
-  const text = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
+  const text = 'SELECT id FROM agents WHERE environment_id = :env AND agent_key = :key'
   const keys = [agentKey(subject, ''), agentKey(null, subject)]
-  const rows = await Promise.all(keys.map((key) => sql.get<{ id: string }>(text, [environmentId, key])))
+  const rows = await Promise.all(keys.map((key) => sql.get<{ id: string }>(text, { env: environmentId, key })))
   return rows.flatMap((row) => (row === null ? [] : [row.id]))
 }
 
@@ -67,29 +67,30 @@ async function indexedRuns(
   storedBy: number,
   limit: number,
 ): Promise<Found[]> {
-  const runs = (condition: string, order: string, ...params: SqlValue[]) =>
+  const of = { env: environmentId, limit }
+  const runs = (condition: string, order: string, sought: SqlValue) =>
     sql.all<Found>(
-      `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND ${condition} AND ${STORED} ORDER BY ${order} LIMIT ?`,
-      [environmentId, ...params, storedBy, limit],
+      `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND ${condition} AND ${STORED} ORDER BY ${order} LIMIT :limit`,
+      { ...of, sought, storedBy },
     )
   // By order as in OF_RUN_ID, and one by one, without a subquery: Citus looks up no prompts of what one returns.
-  if (kind === 'run') return runs('r.run_id >= ? AND r.run_id <= ?', 'r.run_id', subject, subject)
+  if (kind === 'run') return runs('r.run_id >= :sought AND r.run_id <= :sought', 'r.run_id', subject)
   if (kind === 'agent') {
     const found: Found[] = []
     for (const agentId of await namedAgents(sql, environmentId, subject)) {
-      found.push(...(await runs('r.agent_id = ?', 'r.started_at, r.id', agentId)))
+      found.push(...(await runs('r.agent_id = :sought', 'r.started_at, r.id', agentId)))
     }
     return found.slice(0, limit)
   }
   if (kind === 'client') return []
-  const own = await runs('r.session_key = ?', 'r.started_at, r.id', textKey(subject))
+  const own = await runs('r.session_key = :sought', 'r.started_at, r.id', textKey(subject))
   if (own.length > 0) return own
   const session = `=${subject}`
-  const named = sql.dialect === 'sqlite' ? 'own_session = ?' : 'md5(own_session) = md5(?)'
+  const named = sql.dialect === 'sqlite' ? 'own_session = :session' : 'md5(own_session) = md5(:session)'
   const text = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND own_session > '='
-    AND ${named} LIMIT ?`
-  const numbers = await sql.all<{ run: number }>(text, [environmentId, session, limit])
-  const found = numbers.map(({ run }) => runs('r.number >= ? AND r.number <= ?', 'r.number', run, run))
+    AND ${named} LIMIT :limit`
+  const numbers = await sql.all<{ run: number }>(text, { ...of, session })
+  const found = numbers.map(({ run }) => runs('r.number >= :sought AND r.number <= :sought', 'r.number', run))
   return (await Promise.all(found)).flat()
 }
 
@@ -102,18 +103,18 @@ async function walk(
   nothing: Erasable,
 ): Promise<Erasable> {
   const storedBy = takenUntil(createdAt)
-  const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = ? AND r.number > ? AND ${STORED}
-    ORDER BY r.number LIMIT ?`
-  const next = await sql.all<Found>(text, [environmentId, searchedTo, storedBy, limit])
+  const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND r.number > :searchedTo AND ${STORED}
+    ORDER BY r.number LIMIT :limit`
+  const next = await sql.all<Found>(text, { env: environmentId, searchedTo, storedBy, limit })
   const last = next.at(-1)
   if (last === undefined) return nothing
   const slice = { ...nothing, searchedTo: last.number, searched: next.length }
   if (kind !== 'client') return { ...slice, runs: next.map((run) => ({ ...run, isFound: false })) }
-  const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (${PLACES})
-    AND envelope IN (SELECT number FROM envelopes WHERE environment_id = ? AND client_id = ?)`
+  const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)
+    AND envelope IN (SELECT number FROM envelopes WHERE environment_id = :env AND client_id = :subject)`
   const sent = await inChunks(
     next.map(({ number }) => String(number)),
-    (chunk) => sql.all<{ run: number }>(bySender, [environmentId, ...chunk.map(Number), environmentId, subject]),
+    (chunk) => sql.all<{ run: number }>(bySender, { env: environmentId, runs: chunk.map(Number), subject }),
   )
   const numbers = new Set(sent.map(({ run }) => run))
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
@@ -125,15 +126,15 @@ async function countToSearch(
   subject: Pick<ErasureSubject, 'kind' | 'field'>,
 ): Promise<number> {
   if (!needsSearch(subject)) return 0
-  const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = ?'
-  return (await sql.get<{ count: number }>(text, [environmentId]))?.count ?? 0
+  const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = :env'
+  return (await sql.get<{ count: number }>(text, { env: environmentId }))?.count ?? 0
 }
 
 /** Usage is summed up by these names; all others are summed up as one. */
 async function listCountedNames(sql: Sql, environmentId: string): Promise<string[]> {
-  const text = `SELECT model AS name FROM models WHERE environment_id = ?
-    UNION SELECT tool AS name FROM tools WHERE environment_id = ?`
-  return (await sql.all<{ name: string }>(text, [environmentId, environmentId])).map(({ name }) => name)
+  const text = `SELECT model AS name FROM models WHERE environment_id = :env
+    UNION SELECT tool AS name FROM tools WHERE environment_id = :env`
+  return (await sql.all<{ name: string }>(text, { env: environmentId })).map(({ name }) => name)
 }
 
 /** Counts end at `most` runs. */
@@ -146,7 +147,7 @@ async function previewErasure(
   const found = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
   const counted = found.slice(0, most)
   const events = counted.reduce((sum, run) => sum + run.events, 0)
-  const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = ? LIMIT ?) AS searched'
-  const all = needsSearch(subject) ? await sql.get<{ count: number }>(text, [environmentId, most]) : null
+  const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = :env LIMIT :most) AS searched'
+  const all = needsSearch(subject) ? await sql.get<{ count: number }>(text, { env: environmentId, most }) : null
   return { runs: counted.length, events, more: found.length > most, toSearch: all?.count ?? 0 }
 }

@@ -3,7 +3,7 @@
  * embedded engine has one writer.
  */
 import type { NewEvent } from '../../events.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
@@ -32,14 +32,19 @@ const locks = (name: string, environment: string) =>
  * Until the transaction ends, on PostgreSQL. A separate statement, because one that waits for the lock does not see
  * what was committed meanwhile. `environment`: an SQL expression.
  */
-export const keepRemovalsWaiting = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
+export const removalLock = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
+
+export async function keepRemovalsWaiting(sql: Sql, environmentId: string): Promise<void> {
+  if (sql.dialect === 'postgres') await sql.get(removalLock(':env'), { env: environmentId })
+}
 
 /** Waits for running appends and keeps new ones waiting until the transaction ends. Then nothing cached is valid. */
 export async function holdEnvironment(sql: Sql, environmentId: string): Promise<void> {
-  if (sql.dialect === 'postgres') await sql.get(locks('pg_advisory_xact_lock', '?'), [environmentId])
-  const text = `INSERT INTO erasure_revisions AS r (environment_id, revision) VALUES (?, 1)
+  const of = { env: environmentId }
+  if (sql.dialect === 'postgres') await sql.get(locks('pg_advisory_xact_lock', ':env'), of)
+  const text = `INSERT INTO erasure_revisions AS r (environment_id, revision) VALUES (:env, 1)
     ON CONFLICT (environment_id) DO UPDATE SET revision = r.revision + 1`
-  await sql.run(text, [environmentId])
+  await sql.run(text, of)
 }
 
 /** A key that exists gets the later time, unless it is held. */
@@ -71,8 +76,9 @@ function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): stri
 
 /** Keys that were never erased are missing. */
 async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
-  const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = ? AND erased_key IN (${PLACES})`
-  const rows = await inChunks(keys, (chunk) => sql.all<{ key: string; until: number }>(text, [environmentId, ...chunk]))
+  const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = :env AND erased_key IN (:keys)`
+  const query = (chunk: string[]) => sql.all<{ key: string; until: number }>(text, { env: environmentId, keys: chunk })
+  const rows = await inChunks(keys, query)
   return new Map(rows.map((row) => [row.key, row.until]))
 }
 
@@ -99,7 +105,7 @@ export async function isErased(
   key: string,
   { runId, sessionId, agentId, clientId, time }: NamedRecord,
 ): Promise<boolean> {
-  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  await keepRemovalsWaiting(sql, environmentId)
   const keys = [key, erasedKey('client', clientId)]
   if (runId !== null) keys.push(erasedKey('run', runId))
   if (sessionId !== null) keys.push(erasedKey('session', sessionId))
@@ -110,7 +116,7 @@ export async function isErased(
 
 /** An erasure waits until the transaction ends. */
 export async function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
-  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  await keepRemovalsWaiting(sql, environmentId)
   const until = await erasedUntil(sql, environmentId, [key])
   return time <= (until.get(key) ?? -Infinity)
 }
@@ -121,7 +127,7 @@ export async function withoutErasedClients<Client extends { clientId: string; se
   environmentId: string,
   clients: readonly Client[],
 ): Promise<Client[]> {
-  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  await keepRemovalsWaiting(sql, environmentId)
   const keyOf = ({ clientId }: Client) => erasedKey('client', clientId)
   const until = await erasedUntil(sql, environmentId, clients.map(keyOf))
   return clients.filter((client) => client.seenAt > (until.get(keyOf(client)) ?? -Infinity))

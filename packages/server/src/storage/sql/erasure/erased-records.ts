@@ -30,9 +30,9 @@ const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
 export const RECORDS_AT_ONCE = 500
 
 /** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
-function named(sql: Sql, column: string, count: string): string {
-  if (sql.dialect === 'sqlite' || column.endsWith('_key')) return `${column} IN (${count})`
-  return `md5(${column}) IN (${count.replaceAll('?', 'md5(?)')})`
+function named(sql: Sql, column: string): string {
+  if (sql.dialect === 'sqlite' || column.endsWith('_key')) return `${column} IN (${PLACES})`
+  return `md5(${column}) IN (${PLACES.replaceAll('?', 'md5(?)')})`
 }
 
 export async function removeRecords(
@@ -59,7 +59,7 @@ async function removeApprovals(
 ): Promise<string[]> {
   const values = column.endsWith('_key') ? names.map(textKey) : [...names]
   const text = `SELECT id, request_key AS key FROM approvals
-    WHERE environment_id = ? AND ${named(sql, column, PLACES)} LIMIT ?`
+    WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
   const found = await inChunks(values, (chunk) =>
     sql.all<{ id: string; key: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
   )
@@ -68,9 +68,8 @@ async function removeApprovals(
   const ids = found.map(({ id }) => id)
   const keys = found.map(({ key }) => ({ key: erasedKey('approval', key), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
-  for (const chunk of chunksOf(ids)) {
-    await sql.run(`DELETE FROM approvals WHERE environment_id = ? AND id IN (${PLACES})`, [environmentId, ...chunk])
-  }
+  const remove = 'DELETE FROM approvals WHERE environment_id = :env AND id IN (:ids)'
+  for (const chunk of chunksOf(ids)) await sql.run(remove, { env: environmentId, ids: chunk })
   return ids
 }
 
@@ -89,18 +88,19 @@ async function removeIssueRecords(
   column: string,
   names: readonly string[],
 ): Promise<{ records: number; issues: string[] }> {
-  const text = `SELECT id FROM issue_records WHERE environment_id = ? AND ${named(sql, column, PLACES)} LIMIT ?`
+  const text = `SELECT id FROM issue_records WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
   const found = await inChunks([...names], (chunk) =>
     sql.all<{ id: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
   )
   const ids = found.map(({ id }) => id).toSorted()
   const removed: RemovedRecord[] = []
   for (const chunk of chunksOf(ids)) {
-    const remove = `DELETE FROM issue_records WHERE environment_id = ? AND id IN (${PLACES})
+    const of = { env: environmentId, ids: chunk }
+    const remove = `DELETE FROM issue_records WHERE environment_id = :env AND id IN (:ids)
       RETURNING id, record_key AS key, record_kind AS kind, fingerprint, run_id AS "runId", agent_id AS "agentId"`
-    removed.push(...(await sql.all<RemovedRecord>(remove, [environmentId, ...chunk])))
-    const work = `DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id IN (${PLACES}) AND environment_id = ?`
-    await sql.run(work, [...chunk, environmentId])
+    removed.push(...(await sql.all<RemovedRecord>(remove, of)))
+    const work = `DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id IN (:ids) AND environment_id = :env`
+    await sql.run(work, of)
   }
   const keys = removed.map(({ key }) => ({ key: erasedKey('record', key), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
@@ -124,11 +124,12 @@ async function shrink(
   fingerprint: string,
   removed: readonly RemovedRecord[],
 ): Promise<string | null> {
-  const one = 'environment_id = ? AND fingerprint = ?'
+  const one = 'environment_id = :env AND fingerprint = :fingerprint'
+  const place = { env: environmentId, fingerprint }
   const held = await sql.get<{ issueId: string | null }>(
-    `UPDATE issue_fingerprints SET occurrences = occurrences - ?, recoveries = recoveries - ? WHERE ${one}
-      RETURNING issue_id AS "issueId"`,
-    [countOf(removed, 'DETECTION'), countOf(removed, 'RECOVERY'), environmentId, fingerprint],
+    `UPDATE issue_fingerprints SET occurrences = occurrences - :detections, recoveries = recoveries - :recoveries
+      WHERE ${one} RETURNING issue_id AS "issueId"`,
+    { ...place, detections: countOf(removed, 'DETECTION'), recoveries: countOf(removed, 'RECOVERY') },
   )
   if (held === null) return null
   const detections = removed.filter(({ kind }) => kind === 'DETECTION')
@@ -142,13 +143,12 @@ async function shrink(
   const agents = detections.map(({ agentId }) => agentKey(agentId, ''))
   await shrinkAffected(sql, environmentId, fingerprint, 'agent', agents)
   const seen = (order: string) => `(SELECT seen_at FROM issue_records
-    WHERE environment_id = ? AND fingerprint = ? AND record_kind = 'DETECTION' ORDER BY seen_at ${order} LIMIT 1)`
+    WHERE ${one} AND record_kind = 'DETECTION' ORDER BY seen_at ${order} LIMIT 1)`
   const affected = (kind: string) => `(SELECT COUNT(*) FROM issue_affected WHERE ${one} AND kind = '${kind}')`
-  const place = [environmentId, fingerprint]
   await sql.run(
     `UPDATE issue_fingerprints SET first_seen = ${seen('ASC')}, last_seen = ${seen('DESC')},
       runs = ${affected('run')}, agents = ${affected('agent')} WHERE ${one}`,
-    [...place, ...place, ...place, ...place, ...place],
+    place,
   )
   // Facts come from records. Without a detection there is no issue; without any record, nothing.
   await sql.run(
@@ -169,44 +169,44 @@ async function shrinkAffected(
   kind: 'run' | 'agent',
   keys: readonly string[],
 ): Promise<void> {
-  const one = `environment_id = ? AND fingerprint = ? AND kind = '${kind}' AND subject_key = ?`
+  const one = `environment_id = :env AND fingerprint = :fingerprint AND kind = '${kind}' AND subject_key = :key`
   for (const [key, same] of Map.groupBy(keys, (value) => value)) {
-    const place = [environmentId, fingerprint, key]
-    await sql.run(`UPDATE issue_affected SET occurrences = occurrences - ? WHERE ${one}`, [same.length, ...place])
+    const place = { env: environmentId, fingerprint, key }
+    await sql.run(`UPDATE issue_affected SET occurrences = occurrences - :count WHERE ${one}`, {
+      count: same.length,
+      ...place,
+    })
     await sql.run(`DELETE FROM issue_affected WHERE ${one} AND occurrences <= 0`, place)
   }
 }
 
 /** True: the issue had no records left, and was deleted. */
 async function settle(sql: Sql, environmentId: string, issueId: string): Promise<boolean> {
-  const left = 'SELECT fingerprint FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ? LIMIT 1'
-  if ((await sql.get(left, [environmentId, issueId])) !== null) {
+  const left = 'SELECT fingerprint FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :issueId LIMIT 1'
+  const ofIssue = { env: environmentId, issueId }
+  if ((await sql.get(left, ofIssue)) !== null) {
     await recountIssue(sql, environmentId, issueId)
     return false
   }
-  const merged = await sql.all<{ id: string }>(
-    'SELECT id FROM issues WHERE environment_id = ? AND merged_into = ? ORDER BY id',
-    [environmentId, issueId],
-  )
+  const into = 'SELECT id FROM issues WHERE environment_id = :env AND merged_into = :issueId ORDER BY id'
+  const merged = await sql.all<{ id: string }>(into, ofIssue)
   const ids = [issueId, ...merged.map((issue) => issue.id)]
   const keys = ids.map((id) => ({ key: erasedKey('issue', id), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
   for (const id of ids) {
-    await sql.run('DELETE FROM issue_activity WHERE environment_id = ? AND issue_id = ?', [environmentId, id])
-    await sql.run('DELETE FROM issues WHERE environment_id = ? AND id = ?', [environmentId, id])
-    await sql.run(`DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = ? AND environment_id = ?`, [
-      id,
-      environmentId,
-    ])
+    const of = { env: environmentId, id }
+    await sql.run('DELETE FROM issue_activity WHERE environment_id = :env AND issue_id = :id', of)
+    await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', of)
+    await sql.run(`DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = :id AND environment_id = :env`, of)
   }
   return true
 }
 
 /** Internal ids, by which alerts name agents. */
 async function agentIdsOf(sql: Sql, environmentId: string, names: ReadonlySet<string>): Promise<string[]> {
-  const text = `SELECT id FROM agents WHERE environment_id = ? AND agent_key IN (${PLACES})`
+  const text = `SELECT id FROM agents WHERE environment_id = :env AND agent_key IN (:keys)`
   const keys = [...names].flatMap((name) => [agentKey(name, ''), agentKey(null, name)])
-  const found = await inChunks(keys, (chunk) => sql.all<{ id: string }>(text, [environmentId, ...chunk]))
+  const found = await inChunks(keys, (chunk) => sql.all<{ id: string }>(text, { env: environmentId, keys: chunk }))
   return found.map(({ id }) => id)
 }
 
@@ -226,21 +226,25 @@ async function removeDeliveries(
   const member = QUOTED[by]
   if (ids.size === 0 && member === null) return
   const named = by === 'agent' ? new Set([...names, ...(await agentIdsOf(sql, environmentId, names))]) : names
-  const webhooks = 'SELECT id FROM webhooks WHERE environment_id = ?'
-  const text = `SELECT id, data FROM webhook_deliveries WHERE status = ? AND environment_id = ? AND webhook_id = ?`
-  for (const webhook of await sql.all<{ id: string }>(webhooks, [environmentId])) {
+  const webhooks = 'SELECT id FROM webhooks WHERE environment_id = :env'
+  const text = `SELECT id, data FROM webhook_deliveries
+    WHERE status = :status AND environment_id = :env AND webhook_id = :webhookId`
+  const of = { env: environmentId }
+  for (const { id: webhookId } of await sql.all<{ id: string }>(webhooks, of)) {
     for (const status of STATUSES) {
-      const rows = await sql.all<{ id: string; data: string }>(text, [status, environmentId, webhook.id])
+      const rows = await sql.all<{ id: string; data: string }>(text, { ...of, status, webhookId })
       const about = rows.filter(({ data }) => {
         const said = JSON.parse(data) as Partial<Record<string, string | null>>
         const quoted = (member === null ? null : said[member]) ?? null
         return ids.has(said['approvalId'] ?? said['issueId'] ?? '') || (quoted !== null && named.has(quoted))
       })
       for (const chunk of chunksOf(about.map(({ id }) => id))) {
-        const remove = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND id IN (${PLACES})`
-        await sql.run(remove, [environmentId, webhook.id, ...chunk])
-        const work = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN (${PLACES})`
-        await sql.run(work, [environmentId, ...chunk])
+        const remove = `DELETE FROM webhook_deliveries
+          WHERE environment_id = :env AND webhook_id = :webhookId AND id IN (:ids)`
+        await sql.run(remove, { ...of, webhookId, ids: chunk })
+        const work = `DELETE FROM work
+          WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN (:ids)`
+        await sql.run(work, { ...of, ids: chunk })
       }
     }
   }

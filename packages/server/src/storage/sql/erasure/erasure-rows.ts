@@ -7,7 +7,7 @@ const COLUMNS = `id, environment_id AS "environmentId", kind, subject,
   effective_at AS "effectiveAt", finished_at AS "finishedAt", searched, to_search AS "toSearch", runs, events,
   events_deleted AS "eventsDeleted", approvals, issue_records AS "issueRecords", issues, checksum,
   searched_to AS "searchedTo"`
-const ONE = 'environment_id = ? AND id = ?'
+export const ONE = 'environment_id = :env AND id = :id'
 
 /** Runs up to this number have been searched. */
 export interface Searched {
@@ -27,7 +27,7 @@ export async function findErasure(
   environmentId: string,
   id: string,
 ): Promise<(ErasureRow & Searched) | null> {
-  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, [environmentId, id])
+  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, { env: environmentId, id })
   return row && parsed(row)
 }
 
@@ -37,7 +37,7 @@ export async function listErasures(
   environmentId: string,
   { limit, after }: PageById,
 ): Promise<Page<ErasureRow>> {
-  const older = after === null ? '' : 'AND id < ?'
-  const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = ? ${older} ORDER BY id DESC`
-  return mapPage(await sql.page<Stored>(text, [environmentId, ...(after === null ? [] : [after])], limit), parsed)
+  const older = after === null ? '' : 'AND id < :after'
+  const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = :env ${older} ORDER BY id DESC`
+  return mapPage(await sql.page<Stored>(text, { env: environmentId, after }, limit), parsed)
 }

@@ -14,7 +14,7 @@ import { uuidv7 } from '../../uuid.ts'
 import { look, read, write } from '../act.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../audit.ts'
 import { erasableActs, hourBefore, listErasable, namedAgents, takenUntil } from './erasable.ts'
-import { findErasure, listErasures } from './erasure-rows.ts'
+import { findErasure, listErasures, ONE } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
 import { agentKey } from '../keys.ts'
@@ -33,8 +33,6 @@ export const erasuresActs = {
   deferErasure: write(deferErasure),
 }
 
-const ONE = 'environment_id = ? AND id = ?'
-
 /** The job takes over if the request that created it has not finished by then. */
 const REQUEST_MS = 30_000
 
@@ -45,10 +43,11 @@ async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[])
   const text = `INSERT INTO erasures (id, environment_id, kind, subject, subject_hash, field, status,
       requested_by, reason, created_at, searched_to, searched, to_search, runs, events, events_deleted, approvals,
       issue_records, issues, checksum)
-    VALUES (?, ?, ?, ?, ?, ?, 'SEARCHING', ?, ?, ?, -1, 0, ?, 0, 0, 0, 0, 0, 0, '')`
+    VALUES (:id, :env, :kind, :subject, :subjectHash, :field, 'SEARCHING', :by, :reason, :createdAt, -1, 0, :toSearch,
+      0, 0, 0, 0, 0, 0, '')`
   const { subjectHash, requestedBy, reason } = erasure
-  const of = [id, environmentId, kind, subject, subjectHash, field && JSON.stringify(field)]
-  await sql.run(text, [...of, JSON.stringify(requestedBy), reason, createdAt, toSearch])
+  const texts = { field: field && JSON.stringify(field), by: JSON.stringify(requestedBy) }
+  await sql.run(text, { id, env: environmentId, kind, subject, subjectHash, ...texts, reason, createdAt, toSearch })
   await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
   if (kind === 'agent' || kind === 'client') await renewEnvelopes(sql, environmentId, kind, subject)
   await enqueueWork(sql, [{ kind: 'erase', environmentId, subjectId: id, dueAt: createdAt + REQUEST_MS }])
@@ -66,15 +65,15 @@ function keysOf({ kind, subject }: Pick<NewErasure, 'kind' | 'subject'>, until: 
 }
 
 const ENVELOPES = {
-  agent: '(agent_id = ? OR (agent_id IS NULL AND agent_name = ?))',
-  client: '(client_id = ? OR client_id = ?)',
+  agent: '(agent_id = :subject OR (agent_id IS NULL AND agent_name = :subject))',
+  client: 'client_id = :subject',
 }
 
 /** Later events get new envelopes, so nothing but the erased events uses the present ones. */
 async function renewEnvelopes(sql: Sql, environmentId: string, kind: 'agent' | 'client', subject: string) {
   const text = `UPDATE envelopes SET envelope_key = 'erased:' || CAST(number AS TEXT)
-    WHERE environment_id = ? AND ${ENVELOPES[kind]}`
-  await sql.run(text, [environmentId, subject, subject])
+    WHERE environment_id = :env AND ${ENVELOPES[kind]}`
+  await sql.run(text, { env: environmentId, subject })
 }
 
 /** Also notes that all runs up to `searchedTo` were searched. */
@@ -100,15 +99,13 @@ async function removeErased(
   )
   // A run with further events was not removed: the search comes to it again.
   const isComplete = removed.runs.length === new Set(runs.map(({ number }) => number)).size || runs.length === 0
-  const text = `UPDATE erasures SET runs = runs + ?, events = events + ?, approvals = approvals + ?,
-      issue_records = issue_records + ?, issues = issues + ?, checksum = ?,
-      searched = CASE WHEN searched_to < ? THEN searched + ? ELSE searched END,
-      searched_to = CASE WHEN searched_to < ? THEN ? ELSE searched_to END
+  const text = `UPDATE erasures SET runs = runs + :runs, events = events + :events, approvals = approvals + :approvals,
+      issue_records = issue_records + :issueRecords, issues = issues + :issues, checksum = :checksum,
+      searched = CASE WHEN searched_to < :to THEN searched + :searched ELSE searched END,
+      searched_to = CASE WHEN searched_to < :to THEN :to ELSE searched_to END
     WHERE ${ONE}`
-  const { approvals, issueRecords, issues, events } = removed
   const to = isComplete ? searchedTo : -1
-  const counts = [removed.runs.length, events, approvals, issueRecords, issues, checksum]
-  await sql.run(text, [...counts, to, searched, to, to, environmentId, id])
+  await sql.run(text, { ...removed, runs: removed.runs.length, checksum, to, searched, env: environmentId, id })
   return findErasure(sql, environmentId, id)
 }
 
@@ -131,9 +128,10 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   const by: NamedBy = kind === 'user' ? 'session' : kind
   const records = await removeRecords(sql, environmentId, by, [subject])
   const isLast = records.approvals < RECORDS_AT_ONCE && records.issueRecords < RECORDS_AT_ONCE
-  const text = `UPDATE erasures SET approvals = approvals + ?, issue_records = issue_records + ?, issues = issues + ?
-    WHERE ${ONE}`
-  await sql.run(text, [records.approvals, records.issueRecords, records.issues, environmentId, id])
+  const text = `UPDATE erasures SET approvals = approvals + :approvals, issue_records = issue_records + :issueRecords,
+      issues = issues + :issues WHERE ${ONE}`
+  const of = { env: environmentId, id }
+  await sql.run(text, { ...records, ...of })
   if (!isLast) return findErasure(sql, environmentId, id)
   if (kind === 'agent') await forgetAgent(sql, environmentId, subject, erasure.createdAt)
   if (kind === 'client') await forgetClient(sql, environmentId, subject)
@@ -144,10 +142,10 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   // Data that came later, while many runs were searched, is neither removed nor refused.
   const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
-  await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = ? WHERE ${ONE}`, [now, environmentId, id])
-  const due = `UPDATE work SET due_at = ?
-    WHERE environment_id = ? AND kind = 'erase' AND subject_id = ? AND lease_owner IS NULL`
-  await sql.run(due, [now, environmentId, id])
+  await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = :now WHERE ${ONE}`, { now, ...of })
+  const due = `UPDATE work SET due_at = :now
+    WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id AND lease_owner IS NULL`
+  await sql.run(due, { now, ...of })
   return findErasure(sql, environmentId, id)
 }
 
@@ -157,66 +155,64 @@ const ERASED = 'erased'
 async function forgetAgent(sql: Sql, environmentId: string, subject: string, createdAt: number): Promise<void> {
   const hour = hourBefore(createdAt)
   for (const agentId of await namedAgents(sql, environmentId, subject)) {
-    for (const counted of [
-      'usage_hours WHERE agent_id = ?',
-      'latency_hours WHERE agent_id = ?',
-      'tool_hours WHERE agent_id = ?',
-      'uncosted_hours WHERE agent_id = ?',
-    ]) {
-      await sql.run(`DELETE FROM ${counted} AND environment_id = ? AND hour < ?`, [agentId, environmentId, hour])
+    const of = { env: environmentId, agentId }
+    for (const counted of ['usage_hours', 'latency_hours', 'tool_hours', 'uncosted_hours']) {
+      const past = `DELETE FROM ${counted} WHERE environment_id = :env AND agent_id = :agentId AND hour < :hour`
+      await sql.run(past, { ...of, hour })
     }
     await eraseDetails(sql, environmentId, 'agent', [agentId])
-    const unnamed =
-      'UPDATE agents SET display_name = NULL WHERE environment_id = ? AND id = ? AND display_name IS NOT NULL'
-    await sql.run(unnamed, [environmentId, agentId])
-    const used =
-      'SELECT id FROM runs WHERE environment_id = ? AND agent_id = ? ORDER BY started_at DESC, id DESC LIMIT 1'
-    if ((await sql.get(used, [environmentId, agentId])) !== null) continue
-    await sql.run('DELETE FROM agents WHERE environment_id = ? AND id = ?', [environmentId, agentId])
+    const unnamed = `UPDATE agents SET display_name = NULL
+      WHERE environment_id = :env AND id = :agentId AND display_name IS NOT NULL`
+    await sql.run(unnamed, of)
+    const used = `SELECT id FROM runs WHERE environment_id = :env AND agent_id = :agentId
+      ORDER BY started_at DESC, id DESC LIMIT 1`
+    if ((await sql.get(used, of)) !== null) continue
+    await sql.run('DELETE FROM agents WHERE environment_id = :env AND id = :agentId', of)
     await addErasedKeys(sql, environmentId, [{ key: erasedKey('agentRow', agentId), until: FOR_EVER }])
   }
   const text = `UPDATE envelopes SET agent_id = CASE WHEN agent_id IS NULL THEN NULL ELSE '${ERASED}' END,
-      agent_name = '${ERASED}' WHERE environment_id = ? AND ${ENVELOPES.agent} AND envelope_key LIKE 'erased:%'`
-  await sql.run(text, [environmentId, subject, subject])
+      agent_name = '${ERASED}' WHERE environment_id = :env AND ${ENVELOPES.agent} AND envelope_key LIKE 'erased:%'`
+  await sql.run(text, { env: environmentId, subject })
 }
 
 async function forgetClient(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = `UPDATE envelopes SET client_id = '${ERASED}'
-    WHERE environment_id = ? AND ${ENVELOPES.client} AND envelope_key LIKE 'erased:%'`
-  await sql.run(text, [environmentId, subject, subject])
-  const seen = `DELETE FROM configuration_clients WHERE environment_id = ? AND identified_by = 'client' AND client_id = ?`
-  await sql.run(seen, [environmentId, subject])
+    WHERE environment_id = :env AND ${ENVELOPES.client} AND envelope_key LIKE 'erased:%'`
+  const of = { env: environmentId, subject }
+  await sql.run(text, of)
+  const seen = `DELETE FROM configuration_clients
+    WHERE environment_id = :env AND identified_by = 'client' AND client_id = :subject`
+  await sql.run(seen, of)
 }
 
 /** A running simulation may have read what is erased now. */
 async function stopSimulations(sql: Sql, environmentId: string, now: number): Promise<void> {
-  const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = ?
-    WHERE environment_id = ? AND status = 'RUNNING' RETURNING id`
-  for (const { id } of await sql.all<{ id: string }>(text, [now, environmentId])) {
-    await sql.run(`DELETE FROM work WHERE kind = 'simulate' AND subject_id = ? AND environment_id = ?`, [
-      id,
-      environmentId,
-    ])
+  const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = :now
+    WHERE environment_id = :env AND status = 'RUNNING' RETURNING id`
+  const work = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = :id AND environment_id = :env`
+  for (const { id } of await sql.all<{ id: string }>(text, { now, env: environmentId })) {
+    await sql.run(work, { id, env: environmentId })
   }
 }
 
 /** Removes saved views that filter by the erased subject. */
 async function removeRunViews(sql: Sql, environmentId: string, subject: string): Promise<void> {
-  const text = 'SELECT id, query FROM run_views WHERE environment_id = ?'
-  for (const { id, query } of await sql.all<{ id: string; query: string }>(text, [environmentId])) {
+  const text = 'SELECT id, query FROM run_views WHERE environment_id = :env'
+  for (const { id, query } of await sql.all<{ id: string; query: string }>(text, { env: environmentId })) {
     const filters = JSON.parse(query) as RunFilter
     const score = filters.score === undefined ? null : readScoreFilter(filters.score)
     if (![...Object.values(filters), score?.name, score?.value].includes(subject)) continue
-    await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
+    await sql.run('DELETE FROM run_views WHERE environment_id = :env AND id = :id', { env: environmentId, id })
     await eraseDetails(sql, environmentId, 'run_view', [id])
   }
 }
 
 /** Removes stored replies that quote the erased subject. The table is small: it keeps one day. */
 async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
-  const quotes = sql.dialect === 'sqlite' ? 'instr(reply, ?) > 0' : 'strpos(reply, ?) > 0'
-  const text = `DELETE FROM idempotency_keys WHERE state = 'answered' AND ${quotes} AND ${quotes}`
-  await sql.run(text, [JSON.stringify(environmentId), JSON.stringify(subject)])
+  const find = sql.dialect === 'sqlite' ? 'instr' : 'strpos'
+  const text = `DELETE FROM idempotency_keys
+    WHERE state = 'answered' AND ${find}(reply, :env) > 0 AND ${find}(reply, :subject) > 0`
+  await sql.run(text, { env: JSON.stringify(environmentId), subject: JSON.stringify(subject) })
 }
 
 /** Up to about `limit`. The last slice writes the receipt. */
@@ -230,22 +226,24 @@ async function deleteErased(
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure?.status !== 'REMOVING') return erasure
   const { events, runsLeft } = await deleteEvents(sql, environmentId, { erasureId: id }, limit)
-  const text = `UPDATE erasures SET events_deleted = events_deleted + ? WHERE ${ONE}`
-  await sql.run(text, [events, environmentId, id])
+  const text = `UPDATE erasures SET events_deleted = events_deleted + :events WHERE ${ONE}`
+  const of = { env: environmentId, id }
+  await sql.run(text, { events, ...of })
   if (runsLeft) return findErasure(sql, environmentId, id)
-  const done = `UPDATE erasures SET status = 'DONE', finished_at = ?, subject = NULL WHERE ${ONE} AND status = 'REMOVING'`
-  const isDone = (await sql.run(done, [now, environmentId, id])) > 0
+  const done = `UPDATE erasures SET status = 'DONE', finished_at = :now, subject = NULL
+    WHERE ${ONE} AND status = 'REMOVING'`
+  const isDone = (await sql.run(done, { now, ...of })) > 0
   const row = await findErasure(sql, environmentId, id)
   if (isDone && row !== null) await insertAudit(sql, [receiptOf(row, now)])
-  await sql.run(`DELETE FROM work WHERE environment_id = ? AND kind = 'erase' AND subject_id = ?`, [environmentId, id])
+  await sql.run(`DELETE FROM work WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id`, of)
   return row
 }
 
 /** Its work keeps failing: it starts over at `dueAt`. */
 async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: number, error: string): Promise<void> {
-  const text = `UPDATE work SET due_at = ?, attempts = 0, lease_owner = NULL, last_error = ?
-    WHERE environment_id = ? AND kind = 'erase' AND subject_id = ?`
-  await sql.run(text, [dueAt, error, environmentId, id])
+  const text = `UPDATE work SET due_at = :dueAt, attempts = 0, lease_owner = NULL, last_error = :error
+    WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id`
+  await sql.run(text, { dueAt, error, env: environmentId, id })
 }
 
 /** In the name of the operator who asked for it. */

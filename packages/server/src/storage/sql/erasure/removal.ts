@@ -9,7 +9,7 @@ import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../../erasures.ts'
 import { eraseDetails } from '../audit.ts'
-import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { chunksOf } from '../rows/chunks.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
 import { removeRecords, type RemovedRecords } from './erased-records.ts'
 import { eventEnvironment } from '../events.ts'
@@ -72,15 +72,16 @@ export async function removeRuns(
   await insertRows(sql, 'removed_runs', rows)
   // One by one: for a list, PostgreSQL may read all rows of the environment.
   for (const text of [
-    'DELETE FROM runs WHERE environment_id = ? AND id = ?',
-    'DELETE FROM version_runs WHERE environment_id = ? AND run = ?',
+    'DELETE FROM runs WHERE environment_id = :env AND id = :id',
+    'DELETE FROM version_runs WHERE environment_id = :env AND run = :id',
   ]) {
-    await Promise.all(runs.map(({ id }) => sql.run(text, [environmentId, id])))
+    await Promise.all(runs.map(({ id }) => sql.run(text, { env: environmentId, id })))
   }
   await Promise.all(runs.map(({ id }) => removeScores(sql, environmentId, id)))
   // '0' is the character after '/'.
-  const work = `DELETE FROM work WHERE environment_id = ? AND kind = 'find_failures' AND subject_id > ? AND subject_id < ?`
-  for (const { id } of runs) await sql.run(work, [environmentId, `${id}/`, `${id}0`])
+  const work = `DELETE FROM work
+    WHERE environment_id = :env AND kind = 'find_failures' AND subject_id > :first AND subject_id < :last`
+  for (const { id } of runs) await sql.run(work, { env: environmentId, first: `${id}/`, last: `${id}0` })
   await takeOut(sql, environmentId, runs, counted)
   await removeSimulations(sql, environmentId, runs)
   if (erasureId !== null) {
@@ -128,10 +129,10 @@ export async function deleteEvents(
   limit: number,
 ): Promise<{ events: number; runsLeft: boolean }> {
   const erasureId = which === 'all' ? null : which.erasureId
-  const of = which === 'all' ? '' : erasureId === null ? ' AND erasure_id IS NULL' : ' AND erasure_id = ?'
-  const params = erasureId === null ? [environmentId] : [environmentId, erasureId]
-  const text = `SELECT number, events FROM removed_runs WHERE environment_id = ?${of} ORDER BY number LIMIT ?`
-  const found = await sql.all<{ number: number; events: number }>(text, [...params, RUNS_AT_ONCE + 1])
+  const of = which === 'all' ? '' : erasureId === null ? ' AND erasure_id IS NULL' : ' AND erasure_id = :erasureId'
+  const text = `SELECT number, events FROM removed_runs WHERE environment_id = :env${of} ORDER BY number LIMIT :limit`
+  const params = { env: environmentId, erasureId, limit: RUNS_AT_ONCE + 1 }
+  const found = await sql.all<{ number: number; events: number }>(text, params)
   let left = limit
   const whole: number[] = []
   for (const { number, events } of found.slice(0, RUNS_AT_ONCE)) {
@@ -146,18 +147,16 @@ export async function deleteEvents(
     const isWhole = events < limit && (await deleteBlocks(sql, environmentId, first.number))
     if (isWhole) await forget(sql, environmentId, [first.number])
     else {
-      const fewer = 'UPDATE removed_runs SET events = events - ? WHERE environment_id = ? AND number = ?'
-      await sql.run(fewer, [events, environmentId, first.number])
+      const fewer = 'UPDATE removed_runs SET events = events - :events WHERE environment_id = :env AND number = :number'
+      await sql.run(fewer, { events, env: environmentId, number: first.number })
     }
     return { events, runsLeft: !isWhole || found.length > 1 }
   }
   await removeRunsFromSearch(sql, environmentId, whole)
   let events = 0
+  const remove = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)`
   for (const chunk of chunksOf(whole.map(String))) {
-    events += await sql.run(
-      `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (${PLACES})`,
-      [environmentId, ...chunk.map(Number)],
-    )
+    events += await sql.run(remove, { env: environmentId, runs: chunk.map(Number) })
   }
   await forget(sql, environmentId, whole)
   return { events, runsLeft: found.length > whole.length }
@@ -167,31 +166,32 @@ const RUNS_AT_ONCE = 500
 
 /** Results that quote one of the runs. */
 async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {
-  const text = 'SELECT id, result FROM simulations WHERE environment_id = ? AND result IS NOT NULL'
+  const text = 'SELECT id, result FROM simulations WHERE environment_id = :env AND result IS NOT NULL'
   const removed = new Set(runs.map(({ id }) => id))
-  for (const { id, result } of await sql.all<{ id: string; result: string }>(text, [environmentId])) {
+  for (const { id, result } of await sql.all<{ id: string; result: string }>(text, { env: environmentId })) {
     const { hitRuns } = JSON.parse(result) as Pick<SimulationResult, 'hitRuns'>
     if (!hitRuns.some((run) => removed.has(run.id))) continue
-    await sql.run('DELETE FROM simulations WHERE environment_id = ? AND id = ?', [environmentId, id])
+    await sql.run('DELETE FROM simulations WHERE environment_id = :env AND id = :id', { env: environmentId, id })
   }
 }
 
 async function forget(sql: Sql, environmentId: string, numbers: readonly number[]): Promise<void> {
   for (const chunk of chunksOf(numbers.map(String))) {
-    const params = [environmentId, ...chunk.map(Number)]
-    await sql.run(`DELETE FROM payload_blocks WHERE environment_id = ? AND run IN (${PLACES})`, params)
-    await sql.run(`DELETE FROM removed_runs WHERE environment_id = ? AND number IN (${PLACES})`, params)
+    const params = { env: environmentId, numbers: chunk.map(Number) }
+    await sql.run('DELETE FROM payload_blocks WHERE environment_id = :env AND run IN (:numbers)', params)
+    await sql.run('DELETE FROM removed_runs WHERE environment_id = :env AND number IN (:numbers)', params)
   }
 }
 
 /** In the order of their ids. */
 async function deleteSome(sql: Sql, environmentId: string, number: number, limit: number): Promise<number> {
-  const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = ?`
+  const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = :number`
+  const of = { env: environmentId, number }
   const last = await sql.get<{ eventId: string }>(
-    `SELECT event_id AS "eventId" FROM events WHERE ${ofRun} ORDER BY event_id LIMIT 1 OFFSET ?`,
-    [environmentId, number, limit - 1],
+    `SELECT event_id AS "eventId" FROM events WHERE ${ofRun} ORDER BY event_id LIMIT 1 OFFSET :past`,
+    { ...of, past: limit - 1 },
   )
   const text = `DELETE FROM events WHERE ${ofRun}`
-  if (last === null) return sql.run(text, [environmentId, number])
-  return sql.run(`${text} AND event_id <= ?`, [environmentId, number, last.eventId])
+  if (last === null) return sql.run(text, of)
+  return sql.run(`${text} AND event_id <= :eventId`, { ...of, ...last })
 }

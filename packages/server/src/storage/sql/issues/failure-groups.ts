@@ -27,21 +27,21 @@ export function failureGroups(
 
   async function isKnown({ fingerprint }: FailureGroup): Promise<boolean> {
     if (added.has(fingerprint)) return true
-    const text = 'SELECT 1 FROM issue_fingerprints WHERE environment_id = ? AND fingerprint = ?'
-    return (await sql.get(text, [environmentId, fingerprint])) !== null
+    const text = 'SELECT 1 FROM issue_fingerprints WHERE environment_id = :env AND fingerprint = :fingerprint'
+    return (await sql.get(text, { env: environmentId, fingerprint })) !== null
   }
 
   async function hasRoom(): Promise<boolean> {
     const text = `SELECT COUNT(*) AS count FROM
-      (SELECT 1 FROM issues WHERE environment_id = ? AND id >= ? LIMIT ${OPENED}) AS opened`
-    opened ??= await countOf(text, [environmentId, uuidv7At(now - OPENED_MS)])
+      (SELECT 1 FROM issues WHERE environment_id = :env AND id >= :first LIMIT ${OPENED}) AS opened`
+    opened ??= await countOf(text, { first: uuidv7At(now - OPENED_MS) })
     return opened + added.size < OPENED
   }
 
   async function hasRoomIn(family: string): Promise<boolean> {
     const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM issue_fingerprints
-      WHERE environment_id = ? AND fingerprint >= ? AND fingerprint < ? AND last_seen > ? LIMIT ${MESSAGES}) AS seen`
-    const seen = await countOf(text, [environmentId, family, `${family}~`, now - MESSAGES_MS])
+      WHERE environment_id = :env AND fingerprint >= :family AND fingerprint < :end AND last_seen > :since LIMIT ${MESSAGES}) AS seen`
+    const seen = await countOf(text, { family, end: `${family}~`, since: now - MESSAGES_MS })
     return seen + [...added].filter((fingerprint) => fingerprint.startsWith(family)).length < MESSAGES
   }
 
@@ -51,8 +51,8 @@ export function failureGroups(
     return (await isKnown(place)) ? place : kind
   }
 
-  async function countOf(text: string, params: (string | number)[]): Promise<number> {
-    return (await sql.get<{ count: number }>(text, params))?.count ?? 0
+  async function countOf(text: string, params: Record<string, string | number>): Promise<number> {
+    return (await sql.get<{ count: number }>(text, { env: environmentId, ...params }))?.count ?? 0
   }
 
   return async (failure) => {

@@ -10,9 +10,11 @@ import { read, write } from '../act.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { listEventRows, listEvents } from '../events.ts'
 import { serviceRecordKey } from '../keys.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import { failureGroups } from './failure-groups.ts'
 import { holdFailures } from './failure-lock.ts'
+import { UNLESS_KNOWN } from './issue-records.ts'
 import { findByUuid } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 import { decideIssueRecords } from './review.ts'
@@ -109,12 +111,13 @@ async function reportedEvents(
   runId: string,
   failures: readonly { eventId: string | null }[],
 ): Promise<Map<string, Reported>> {
-  const ofRun = sql.dialect === 'sqlite' ? 'run_id = ?' : 'md5(run_id) = md5(?)'
+  const ofRun = sql.dialect === 'sqlite' ? 'run_id = :runId' : 'md5(run_id) = md5(:runId)'
   const text = `SELECT event_id AS "eventId", detection_type AS "detectionType", fingerprint FROM issue_records
-    WHERE environment_id = ? AND ${ofRun} AND record_kind = 'DETECTION' AND origin = 'CLIENT' AND event_id IN (${PLACES})`
+    WHERE environment_id = :env AND ${ofRun} AND record_kind = 'DETECTION' AND origin = 'CLIENT'
+      AND event_id IN (:eventIds)`
   const rows = await inChunks(
     failures.flatMap(({ eventId }) => eventId ?? []),
-    (chunk) => sql.all<Reported>(text, [environmentId, runId, ...chunk]),
+    (eventIds) => sql.all<Reported>(text, { env: environmentId, runId, eventIds }),
   )
   return new Map(rows.map((row) => [row.eventId, row]))
 }
@@ -138,15 +141,15 @@ async function nameReported(
       titles.set(fingerprint, title)
   }
   const find = `SELECT i.id FROM issue_fingerprints f JOIN issues i ON i.environment_id = f.environment_id AND i.id = f.issue_id
-    WHERE f.environment_id = ? AND f.fingerprint = ? AND i.title = f.title`
+    WHERE f.environment_id = :env AND f.fingerprint = :fingerprint AND i.title = f.title`
   const named = new Map<string, string>()
   for (const [fingerprint, title] of titles) {
-    const issue = await sql.get<{ id: string }>(find, [environmentId, fingerprint])
+    const issue = await sql.get<{ id: string }>(find, { env: environmentId, fingerprint })
     if (issue !== null) named.set(issue.id, title)
   }
-  const text = 'UPDATE issues SET title = ? WHERE environment_id = ? AND id = ?'
+  const text = 'UPDATE issues SET title = :title WHERE environment_id = :env AND id = :id'
   for (const [id, title] of [...named].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    await sql.run(text, [title, environmentId, id])
+    await sql.run(text, { title, env: environmentId, id })
   }
 }
 
@@ -182,8 +185,5 @@ async function insertFailure(
     payload,
     evidence: '{}',
   }
-  const values = Object.values(columns)
-  const text = `INSERT INTO issue_records (${Object.keys(columns).join(', ')})
-    VALUES (${values.map(() => '?').join(', ')}) ON CONFLICT (environment_id, record_key) DO NOTHING`
-  return (await sql.run(text, values)) === 1
+  return (await insertRows(sql, 'issue_records', [columns], UNLESS_KNOWN)) === 1
 }

@@ -20,9 +20,10 @@ export interface NewActivity {
 export async function insertActivity(sql: Sql, issue: IssueRef, entry: NewActivity): Promise<void> {
   const { id, at, kind, actor, text, detail } = entry
   const insert = `INSERT INTO issue_activity (environment_id, issue_id, at, id, kind, actor, text, detail)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+    VALUES (:env, :issueId, :at, :id, :kind, :by, :text, :detail)`
   const by = actor === null ? null : JSON.stringify(actor)
-  await sql.run(insert, [issue.environmentId, issue.id, at, id, kind, by, text, JSON.stringify(detail)])
+  const of = { env: issue.environmentId, issueId: issue.id }
+  await sql.run(insert, { ...of, at, id, kind, by, text, detail: JSON.stringify(detail) })
 }
 
 async function listIssueActivity(
@@ -32,10 +33,10 @@ async function listIssueActivity(
   { limit, after }: PageBySeen,
 ): Promise<Page<IssueActivityRow>> {
   const text = `SELECT id, at, kind, actor, imported_at AS "importedAt", text, detail FROM issue_activity
-    WHERE environment_id = ? AND issue_id = ? ${after ? 'AND (at, id) < (?, ?)' : ''}
+    WHERE environment_id = :env AND issue_id = :issueId ${after ? 'AND (at, id) < (:at, :key)' : ''}
     ORDER BY at DESC, id DESC`
-  const params = [environmentId, issueId, ...(after ? [after.at, after.key] : [])]
   type Kept = Omit<IssueActivityRow, 'actor'> & { actor: string | null }
+  const params = { env: environmentId, issueId, at: after?.at, key: after?.key }
   const { rows, more } = await sql.page<Kept>(text, params, limit)
   const parsed = ({ actor }: Kept) => (actor === null ? null : (JSON.parse(actor) as IssueActor))
   return { rows: rows.map((row) => ({ ...row, actor: parsed(row) })), more }

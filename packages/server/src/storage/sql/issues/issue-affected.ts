@@ -2,7 +2,7 @@
 import { read } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
 import { firstRows, type Page } from '../../page.ts'
-import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -44,10 +44,11 @@ export async function countAffected(sql: Sql, place: AffectedPlace, detections: 
     subjects(detections, ({ agentId }) => agentId, idKey),
   )
   if (runs.inFingerprint + agents.inFingerprint === 0) return
-  const more = 'SET runs = runs + ?, agents = agents + ? WHERE environment_id = ?'
-  const ofFingerprint = [runs.inFingerprint, agents.inFingerprint, environmentId, fingerprint]
-  await sql.run(`UPDATE issue_fingerprints ${more} AND fingerprint = ?`, ofFingerprint)
-  await sql.run(`UPDATE issues ${more} AND id = ?`, [runs.inIssue, agents.inIssue, environmentId, issueId])
+  const more = 'SET runs = runs + :runs, agents = agents + :agents WHERE environment_id = :env'
+  const ofFingerprint = { env: environmentId, fingerprint, runs: runs.inFingerprint, agents: agents.inFingerprint }
+  await sql.run(`UPDATE issue_fingerprints ${more} AND fingerprint = :fingerprint`, ofFingerprint)
+  const ofIssue = { env: environmentId, issueId, runs: runs.inIssue, agents: agents.inIssue }
+  await sql.run(`UPDATE issues ${more} AND id = :issueId`, ofIssue)
 }
 
 /** As in the table of agents. */
@@ -84,24 +85,25 @@ async function countSubjects(
   all: Subject[],
 ): Promise<{ inFingerprint: number; inIssue: number }> {
   const insert = `INSERT INTO issue_affected (environment_id, fingerprint, kind, subject_key, subject, occurrences,
-      first_seen, last_seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      first_seen, last_seen) VALUES (:env, :fingerprint, :kind, :key, :subject, :occurrences, :firstSeen, :lastSeen)
     ON CONFLICT (environment_id, fingerprint, kind, subject_key) DO NOTHING`
-  const grow = `UPDATE issue_affected SET occurrences = occurrences + ?,
-      first_seen = CASE WHEN ? < first_seen THEN ? ELSE first_seen END,
-      last_seen = CASE WHEN ? > last_seen THEN ? ELSE last_seen END
-    WHERE environment_id = ? AND fingerprint = ? AND kind = ? AND subject_key = ?`
+  const grow = `UPDATE issue_affected SET occurrences = occurrences + :occurrences,
+      first_seen = CASE WHEN :firstSeen < first_seen THEN :firstSeen ELSE first_seen END,
+      last_seen = CASE WHEN :lastSeen > last_seen THEN :lastSeen ELSE last_seen END
+    WHERE environment_id = :env AND fingerprint = :fingerprint AND kind = :kind AND subject_key = :key`
   const elsewhere = `SELECT 1 AS found FROM issue_fingerprints f JOIN issue_affected a
       ON a.environment_id = f.environment_id AND a.fingerprint = f.fingerprint
-    WHERE f.environment_id = ? AND f.issue_id = ? AND f.fingerprint <> ? AND a.kind = ? AND a.subject_key = ? LIMIT 1`
+    WHERE f.environment_id = :env AND f.issue_id = :issueId AND f.fingerprint <> :fingerprint AND a.kind = :kind
+      AND a.subject_key = :key LIMIT 1`
   const count = { inFingerprint: 0, inIssue: 0 }
   for (const { key, subject, occurrences, firstSeen, lastSeen } of all) {
-    const row = [environmentId, fingerprint, kind, key]
-    if ((await sql.run(insert, [...row, subject, occurrences, firstSeen, lastSeen])) === 0) {
-      await sql.run(grow, [occurrences, firstSeen, firstSeen, lastSeen, lastSeen, ...row])
+    const of = { env: environmentId, fingerprint, kind, key }
+    if ((await sql.run(insert, { ...of, subject, occurrences, firstSeen, lastSeen })) === 0) {
+      await sql.run(grow, { ...of, occurrences, firstSeen, lastSeen })
       continue
     }
     count.inFingerprint += 1
-    const known = await sql.get(elsewhere, [environmentId, issueId, fingerprint, kind, key])
+    const known = await sql.get(elsewhere, { ...of, issueId })
     if (known === null) count.inIssue += 1
   }
   return count
@@ -114,12 +116,10 @@ async function listAffectedRuns(
   page: PageBySeen,
 ): Promise<Page<AffectedRunRow>> {
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'run', page)
-  const text = 'SELECT id, run_id AS "runId", status FROM runs WHERE environment_id = ? AND run_id IN'
-  const runs = await matching<{ id: string; runId: string; status: string }>(
-    sql,
-    text,
-    environmentId,
+  const text = 'SELECT id, run_id AS "runId", status FROM runs WHERE environment_id = :env AND run_id IN (:runIds)'
+  const runs = await inChunks(
     found.map(({ subject }) => subject),
+    (runIds) => sql.all<{ id: string; runId: string; status: string }>(text, { env: environmentId, runIds }),
   )
   const byId = new Map(runs.map((run) => [run.runId, run]))
   const rows = found.map(({ subject, ...seen }) => {
@@ -137,12 +137,10 @@ async function listAffectedAgents(
 ): Promise<Page<AffectedAgentRow>> {
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
   const text = `SELECT id, agent_key AS "agentKey", COALESCE(display_name, name) AS name
-    FROM agents WHERE environment_id = ? AND agent_key IN`
-  const agents = await matching<{ id: string; agentKey: string; name: string }>(
-    sql,
-    text,
-    environmentId,
+    FROM agents WHERE environment_id = :env AND agent_key IN (:keys)`
+  const agents = await inChunks(
     found.map(({ key }) => key),
+    (keys) => sql.all<{ id: string; agentKey: string; name: string }>(text, { env: environmentId, keys }),
   )
   const byKey = new Map(agents.map((agent) => [agent.agentKey, agent]))
   const rows = found.map(({ subject, ...seen }) => {
@@ -150,13 +148,6 @@ async function listAffectedAgents(
     return { ...seen, agentId: subject, agent: agent?.id ?? null, name: agent?.name ?? null }
   })
   return { rows, more }
-}
-
-async function matching<Row>(sql: Sql, text: string, environmentId: string, values: string[]): Promise<Row[]> {
-  const rows: Row[] = []
-  for (const chunk of chunksOf(values))
-    rows.push(...(await sql.all<Row>(`${text} (${PLACES})`, [environmentId, ...chunk])))
-  return rows
 }
 
 async function listSubjects(
@@ -172,23 +163,19 @@ async function listSubjects(
   const once =
     fingerprints.length > 1
       ? `AND NOT EXISTS (SELECT 1 FROM issue_affected o
-          WHERE o.environment_id = ? AND o.kind = ? AND o.subject_key = a.subject_key AND o.fingerprint IN (
-            SELECT f.fingerprint FROM issue_fingerprints f WHERE f.environment_id = ? AND f.issue_id = ?)
+          WHERE o.environment_id = :env AND o.kind = :kind AND o.subject_key = a.subject_key AND o.fingerprint IN (
+            SELECT f.fingerprint FROM issue_fingerprints f WHERE f.environment_id = :env AND f.issue_id = :issueId)
           AND (+o.last_seen, o.fingerprint) > (a.last_seen, a.fingerprint))`
       : ''
   const text = `SELECT a.subject_key AS key, a.subject, a.occurrences, a.first_seen AS "firstSeen",
       a.last_seen AS "lastSeen" FROM issue_affected a
-    WHERE a.environment_id = ? AND a.fingerprint = ? AND a.kind = ?
-      ${after ? 'AND (a.last_seen, a.subject_key) < (?, ?)' : ''} ${once}
-    ORDER BY a.last_seen DESC, a.subject_key DESC LIMIT ?`
-  const place = after ? [after.at, after.key] : []
-  const others = once === '' ? [] : [environmentId, kind, environmentId, issueId]
+    WHERE a.environment_id = :env AND a.fingerprint = :fingerprint AND a.kind = :kind
+      ${after ? 'AND (a.last_seen, a.subject_key) < (:at, :key)' : ''} ${once}
+    ORDER BY a.last_seen DESC, a.subject_key DESC LIMIT :limit`
   const found = await fromEachFingerprint<Subject>(sql, {
     fingerprints,
-    branch: (fingerprint) => {
-      const params = [environmentId, fingerprint, kind, ...place, ...others, limit + 1]
-      return { text, params }
-    },
+    text,
+    params: { env: environmentId, kind, at: after?.at, key: after?.key, issueId: once === '' ? null : issueId },
     order: '"lastSeen" DESC, key DESC',
     limit: limit + 1,
   })
@@ -207,18 +194,14 @@ async function withSums(
       MIN(a.first_seen) AS "firstSeen"
     FROM issue_affected a JOIN issue_fingerprints f
       ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
-    WHERE a.environment_id = ? AND f.issue_id = ? AND a.kind = ?
-      AND a.subject_key IN (${PLACES})
+    WHERE a.environment_id = :env AND f.issue_id = :issueId AND a.kind = :kind
+      AND a.subject_key IN (:keys)
     GROUP BY a.subject_key`
-  const byKey = new Map<string, Pick<Subject, 'occurrences' | 'firstSeen'>>()
-  for (const chunk of chunksOf(found.map(({ key }) => key))) {
-    const sums = await sql.all<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(text, [
-      environmentId,
-      issueId,
-      kind,
-      ...chunk,
-    ])
-    for (const sum of sums) byKey.set(sum.key, sum)
-  }
+  const sums = await inChunks(
+    found.map(({ key }) => key),
+    (keys) =>
+      sql.all<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(text, { env: environmentId, issueId, kind, keys }),
+  )
+  const byKey = new Map(sums.map((sum) => [sum.key, sum]))
   return found.map((row) => ({ ...row, ...byKey.get(row.key) }))
 }

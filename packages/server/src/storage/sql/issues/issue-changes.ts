@@ -42,9 +42,9 @@ async function changeIssueState(
   ignoredUntil: number | null = null,
 ): Promise<ChangedIssue | null> {
   const { from, kind } = CHANGES[to]
-  const text = `UPDATE issues SET state = ?, state_at = ?, state_by = ?, ignored_until = ?
-    WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state IN (${from.map(() => '?').join(', ')})`
-  const params = [to, at, JSON.stringify(actor), ignoredUntil, issue.environmentId, issue.id, ...from]
+  const text = `UPDATE issues SET state = :to, state_at = :at, state_by = :by, ignored_until = :ignoredUntil
+    WHERE environment_id = :env AND id = :id AND merged_into IS NULL AND state IN (:from)`
+  const params = { env: issue.environmentId, id: issue.id, to, at, by: JSON.stringify(actor), ignoredUntil, from }
   const changed = (await sql.run(text, params)) === 1
   if (changed) {
     const detail = ignoredUntil === null ? {} : { until: new Date(ignoredUntil).toISOString() }
@@ -60,16 +60,15 @@ async function changeIssueState(
 }
 
 function forgetDue(sql: Sql, { environmentId, id }: IssueRef): Promise<unknown> {
-  const text = "DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = ? AND environment_id = ?"
-  return sql.run(text, [id, environmentId])
+  const text = "DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = :id AND environment_id = :env"
+  return sql.run(text, { id, env: environmentId })
 }
 
 /** `entryId`: id of the new activity entry. */
 async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: number): Promise<void> {
-  const text = `UPDATE issues SET state = 'OPEN', state_at = ?, state_by = NULL, ignored_until = NULL
-    WHERE environment_id = ? AND id = ? AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= ?`
-  const changed = await sql.run(text, [now, issue.environmentId, issue.id, now])
-  if (changed === 1) {
+  const text = `UPDATE issues SET state = 'OPEN', state_at = :now, state_by = NULL, ignored_until = NULL
+    WHERE environment_id = :env AND id = :id AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= :now`
+  if ((await sql.run(text, { now, env: issue.environmentId, id: issue.id })) === 1) {
     await insertActivity(sql, issue, { id: entryId, at: now, kind: 'REOPENED', actor: null, text: null, detail: {} })
   }
   await forgetDue(sql, issue)
@@ -82,8 +81,8 @@ async function assignIssue(
   { id, at, actor }: IssueChange,
   audit: AuditEntry[],
 ): Promise<ChangedIssue | null> {
-  const text = 'UPDATE issues SET assignee = ? WHERE environment_id = ? AND id = ? AND merged_into IS NULL'
-  const changed = (await sql.run(text, [assignee, issue.environmentId, issue.id])) === 1
+  const text = 'UPDATE issues SET assignee = :assignee WHERE environment_id = :env AND id = :id AND merged_into IS NULL'
+  const changed = (await sql.run(text, { assignee, env: issue.environmentId, id: issue.id })) === 1
   if (changed) {
     await insertActivity(sql, issue, { id, at, kind: 'ASSIGNED', actor, text: null, detail: { assignee } })
     await insertAudit(sql, audit)

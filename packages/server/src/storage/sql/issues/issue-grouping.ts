@@ -10,7 +10,7 @@ import type { AuditEntry } from '../../audit.ts'
 import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues.ts'
 import { StorageError } from '../../store.ts'
 import { insertAudit } from '../audit.ts'
-import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { insertActivity } from './issue-activity.ts'
 import { fingerprintsOf } from './issue-fingerprints.ts'
 import { recountIssue } from './issue-recount.ts'
@@ -52,10 +52,11 @@ async function mergeIssues(
 
 async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }: IssueChange): Promise<void> {
   const { environmentId } = issue
-  const move = 'UPDATE issue_fingerprints SET issue_id = ? WHERE environment_id = ? AND issue_id = ?'
-  await sql.run(move, [root, environmentId, issue.id])
-  const passOn = 'UPDATE issues SET merged_into = ? WHERE environment_id = ? AND (id = ? OR merged_into = ?)'
-  await sql.run(passOn, [root, environmentId, issue.id, issue.id])
+  const params = { env: environmentId, root, id: issue.id }
+  const move = 'UPDATE issue_fingerprints SET issue_id = :root WHERE environment_id = :env AND issue_id = :id'
+  await sql.run(move, params)
+  const passOn = 'UPDATE issues SET merged_into = :root WHERE environment_id = :env AND (id = :id OR merged_into = :id)'
+  await sql.run(passOn, params)
   await recountIssue(sql, environmentId, root)
   const entry = { id, at, actor, text: null }
   await insertActivity(sql, issue, { ...entry, kind: 'MERGED_INTO', detail: { issueId: root } })
@@ -98,12 +99,12 @@ async function split(
   if (target === newIssueId) {
     const insert = `INSERT INTO issues (environment_id, id, title, detection_type, state, state_at, state_by, opened_at,
         first_seen, last_seen, occurrences, recoveries, runs, agents, regressions)
-      VALUES (?, ?, '', '', 'OPEN', ?, ?, ?, 0, 0, 0, 0, 0, 0, 0)`
-    await sql.run(insert, [environmentId, target, at, JSON.stringify(actor), at])
+      VALUES (:env, :target, '', '', 'OPEN', :at, :actor, :at, 0, 0, 0, 0, 0, 0, 0)`
+    await sql.run(insert, { env: environmentId, target, at, actor: JSON.stringify(actor) })
   }
-  const move = `UPDATE issue_fingerprints SET issue_id = ?, home_issue_id = ?
-    WHERE environment_id = ? AND fingerprint = ?`
-  for (const fingerprint of fingerprints) await sql.run(move, [target, target, environmentId, fingerprint])
+  const move = `UPDATE issue_fingerprints SET issue_id = :target, home_issue_id = :target
+    WHERE environment_id = :env AND fingerprint = :fingerprint`
+  for (const fingerprint of fingerprints) await sql.run(move, { target, env: environmentId, fingerprint })
   for (const one of [issue.id, target].toSorted()) await recountIssue(sql, environmentId, one)
   const entry = { id, at, actor, text: null }
   const detail = { issueId: target, fingerprints }
@@ -115,21 +116,21 @@ async function split(
 
 async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprints: string[]): Promise<string | null> {
   const text = `SELECT DISTINCT home_issue_id AS home FROM issue_fingerprints
-    WHERE environment_id = ? AND fingerprint IN (${PLACES})`
-  const homes = new Set<string>()
-  for (const chunk of chunksOf(fingerprints)) {
-    for (const { home } of await sql.all<{ home: string }>(text, [environmentId, ...chunk])) homes.add(home)
-  }
-  const [first, ...others] = homes
+    WHERE environment_id = :env AND fingerprint IN (:fingerprints)`
+  const homes = await inChunks(fingerprints, (chunk) =>
+    sql.all<{ home: string }>(text, { env: environmentId, fingerprints: chunk }),
+  )
+  const [first, ...others] = new Set(homes.map(({ home }) => home))
   if (first === undefined || others.length > 0) return null
-  const revive = 'UPDATE issues SET merged_into = NULL WHERE environment_id = ? AND id = ? AND merged_into = ?'
-  return (await sql.run(revive, [environmentId, first, id])) === 1 ? first : null
+  const revive =
+    'UPDATE issues SET merged_into = NULL WHERE environment_id = :env AND id = :first AND merged_into = :id'
+  return (await sql.run(revive, { env: environmentId, first, id })) === 1 ? first : null
 }
 
 /** Null: not merged. Undefined: no such issue. */
 async function mergedInto(sql: Sql, { environmentId, id }: IssueRef): Promise<string | null | undefined> {
-  const text = 'SELECT merged_into AS "mergedInto" FROM issues WHERE environment_id = ? AND id = ?'
-  return (await sql.get<{ mergedInto: string | null }>(text, [environmentId, id]))?.mergedInto
+  const text = 'SELECT merged_into AS "mergedInto" FROM issues WHERE environment_id = :env AND id = :id'
+  return (await sql.get<{ mergedInto: string | null }>(text, { env: environmentId, id }))?.mergedInto
 }
 
 /** Until the transaction ends. Null: the set changed in the meantime. */
@@ -145,8 +146,9 @@ async function holdFingerprints(sql: Sql, environmentId: string, issueIds: strin
   }
   await savepoint('SAVEPOINT held')
   const before = await list()
-  const hold = 'UPDATE issue_fingerprints SET issue_id = issue_id WHERE environment_id = ? AND fingerprint = ?'
-  for (const fingerprint of before.flat().toSorted()) await sql.run(hold, [environmentId, fingerprint])
+  const hold = `UPDATE issue_fingerprints SET issue_id = issue_id
+    WHERE environment_id = :env AND fingerprint = :fingerprint`
+  for (const fingerprint of before.flat().toSorted()) await sql.run(hold, { env: environmentId, fingerprint })
   const after = await list()
   // An issue without fingerprints was merged after it was read, because an unmerged issue has one.
   const isMerged = after.some((fingerprints) => fingerprints.length === 0)

@@ -19,12 +19,13 @@ import type {
 import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
 import { mapPage, type Page, type PageById, firstRows } from '../../page.ts'
-import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { chunksOf } from '../rows/chunks.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
 import { clientRecordKey } from '../keys.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import { columnsOfRow, namesOfRow } from '../rows/row-names.ts'
-import { selectList, type Sql, type SqlValue } from '../sql.ts'
+import { given, selectList, type Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const issueRecordsActs = {
@@ -51,6 +52,8 @@ type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
 
 const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
 
+export const UNLESS_KNOWN = 'ON CONFLICT (environment_id, record_key) DO NOTHING'
+
 /**
  * Also queues its review. The first record of a client and client record id is stored; a duplicate returns its current
  * status. Null: it was erased, or names what was erased after it.
@@ -71,52 +74,42 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
     sameAs: null,
   }
   const columns = { environment_id: environmentId, record_key: key, ...columnsOfRow('issue_records', row) }
-  const values: SqlValue[] = Object.values(columns)
-  const text = `INSERT INTO issue_records (${Object.keys(columns).join(', ')})
-    VALUES (${values.map(() => '?').join(', ')}) ON CONFLICT (environment_id, record_key) DO NOTHING`
-  if ((await sql.run(text, values)) === 1) {
+  if ((await insertRows(sql, 'issue_records', [columns], UNLESS_KNOWN)) === 1) {
     await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: receivedAt }])
     return { id, status: 'RECEIVED', isNew: true }
   }
-  const select = 'SELECT id, status FROM issue_records WHERE environment_id = ? AND record_key = ?'
-  const known = await sql.get<Pick<IssueRecordReceived, 'id' | 'status'>>(select, [environmentId, key])
+  const select = 'SELECT id, status FROM issue_records WHERE environment_id = :env AND record_key = :key'
+  const known = await sql.get<Pick<IssueRecordReceived, 'id' | 'status'>>(select, { env: environmentId, key })
   if (known === null) throw new Error('A conflicting record is missing')
   return { ...known, isNew: false }
 }
 
 async function findIssueRecord(sql: Sql, environmentId: string, id: string): Promise<IssueRecordWhole | null> {
   const text = `SELECT ${COLUMNS}, r.payload, r.evidence FROM issue_records r ${joins(sql)}
-    WHERE r.environment_id = ? AND r.id = ?`
-  const row = await sql.get<Kept<IssueRecordWhole>>(text, [environmentId, id])
+    WHERE r.environment_id = :env AND r.id = :id`
+  const row = await sql.get<Kept<IssueRecordWhole>>(text, { env: environmentId, id })
   return row && parsed(row)
 }
 
 async function listIssueRecords(
   sql: Sql,
   environmentId: string,
-  filter: IssueRecordFilter,
+  { status, recordKind }: IssueRecordFilter,
   { limit, after }: PageById,
 ): Promise<Page<IssueRecordRow>> {
-  const conditions = ['r.environment_id = ?']
-  const params: SqlValue[] = [environmentId]
-  const add = (condition: string, value: SqlValue) => {
-    conditions.push(condition)
-    params.push(value)
-  }
-  if (filter.status !== undefined) add('r.status = ?', filter.status)
-  if (filter.recordKind !== undefined) add('r.record_kind = ?', filter.recordKind)
-  if (after !== null) add('r.id < ?', after)
+  const params = { env: environmentId, status, recordKind, after }
+  const conditions = ['r.environment_id = :env', 'r.status = :status', 'r.record_kind = :recordKind', 'r.id < :after']
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)}
-    WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC`
+    WHERE ${given(conditions, params)} ORDER BY r.id DESC`
   return mapPage(await sql.page<Kept<IssueRecordRow>>(text, params, limit), parsed)
 }
 
 /** In the order of `ids`: at least those that fit on a page. */
 export async function recordsOf(sql: Sql, environmentId: string, ids: string[]): Promise<IssueRecordRow[]> {
-  const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)} WHERE r.environment_id = ? AND r.id IN (${PLACES})`
+  const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)} WHERE r.environment_id = :env AND r.id IN (:ids)`
   const byId = new Map<string, IssueRecordRow>()
   for (const chunk of chunksOf(ids)) {
-    const rows = await sql.all<Kept<IssueRecordRow>>(text, [environmentId, ...chunk])
+    const rows = await sql.all<Kept<IssueRecordRow>>(text, { env: environmentId, ids: chunk })
     for (const row of rows) byId.set(row.id, parsed(row))
     if (firstRows(byId.values(), ids.length).more) break
   }
@@ -124,12 +117,13 @@ export async function recordsOf(sql: Sql, environmentId: string, ids: string[]):
 }
 
 async function startReview(sql: Sql, environmentId: string, ids: string[], now: number): Promise<RecordInReview[]> {
-  const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN ? ELSE status_at END,
-      status = 'EVALUATING' WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')
+  const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN :now ELSE status_at END,
+      status = 'EVALUATING' WHERE environment_id = :env AND id = :id AND status IN ('RECEIVED', 'EVALUATING')
     RETURNING id, record_kind AS "recordKind", run_id AS "runId", event_id AS "eventId",
       detection_type AS "detectionType", policy_id AS "policyId", payload`
   const records: RecordInReview[] = []
-  for (const id of ids.toSorted()) records.push(...(await sql.all<RecordInReview>(text, [now, environmentId, id])))
+  for (const id of ids.toSorted())
+    records.push(...(await sql.all<RecordInReview>(text, { now, env: environmentId, id })))
   return records
 }
 
@@ -140,18 +134,19 @@ async function failIssueRecord(
   failure: string,
   now: number,
 ): Promise<void> {
-  const text = `UPDATE issue_records SET status = 'FAILED', status_at = ?, failure = ?
-    WHERE environment_id = ? AND id = ? AND status IN ('RECEIVED', 'EVALUATING')`
-  const changed = (await sql.run(text, [now, failure, environmentId, id])) === 1
+  const text = `UPDATE issue_records SET status = 'FAILED', status_at = :now, failure = :failure
+    WHERE environment_id = :env AND id = :id AND status IN ('RECEIVED', 'EVALUATING')`
+  const of = { env: environmentId, id }
+  const changed = (await sql.run(text, { now, failure, ...of })) === 1
   // The work of a deleted record must be deleted too.
-  const select = 'SELECT id FROM issue_records WHERE environment_id = ? AND id = ?'
-  if (changed || (await sql.get(select, [environmentId, id])) === null) await endReview(sql, environmentId, id)
+  const select = 'SELECT id FROM issue_records WHERE environment_id = :env AND id = :id'
+  if (changed || (await sql.get(select, of)) === null) await endReview(sql, environmentId, id)
 }
 
 /** Part of the act that decides or fails a record. A record has work exactly while it awaits its decision. */
 export async function endReview(sql: Sql, environmentId: string, id: string): Promise<void> {
-  const text = "DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id = ? AND environment_id = ?"
-  await sql.run(text, [id, environmentId])
+  const text = "DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id = :id AND environment_id = :env"
+  await sql.run(text, { id, env: environmentId })
 }
 
 /** `changed` false: it has not failed. */
@@ -162,9 +157,9 @@ async function retryIssueRecord(
   now: number,
   audit: AuditEntry[],
 ): Promise<RetriedRecord | null> {
-  const text = `UPDATE issue_records SET status = 'RECEIVED', status_at = ?, failure = NULL
-    WHERE environment_id = ? AND id = ? AND status = 'FAILED'`
-  const changed = (await sql.run(text, [now, environmentId, id])) === 1
+  const text = `UPDATE issue_records SET status = 'RECEIVED', status_at = :now, failure = NULL
+    WHERE environment_id = :env AND id = :id AND status = 'FAILED'`
+  const changed = (await sql.run(text, { now, env: environmentId, id })) === 1
   if (changed) {
     await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: now }])
     await insertAudit(sql, audit)

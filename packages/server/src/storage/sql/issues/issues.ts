@@ -18,7 +18,7 @@ import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../keys.ts'
 import { namesOfRow } from '../rows/row-names.ts'
-import { selectList, type Sql, type SqlValue } from '../sql.ts'
+import { given, selectList, type Sql } from '../sql.ts'
 
 export const issuesActs = {
   listIssues: read(listIssues),
@@ -36,55 +36,57 @@ const parsed = (row: Kept): IssueRow => ({
   stateBy: row.stateBy === null ? null : (JSON.parse(row.stateBy) as IssueActor),
 })
 
-const WITH_AFFECTED = `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
+const affects = (kind: 'run' | 'agent') => `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
     ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
-    WHERE a.environment_id = ? AND a.kind = ? AND a.subject_key = ?)`
+    WHERE a.environment_id = :env AND a.kind = '${kind}' AND a.subject_key = :${kind}Key)`
 const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
-    WHERE f.environment_id = ? AND f.detection_type = ?)`
+    WHERE f.environment_id = :env AND f.detection_type = :detectionType)`
 
 /** Last seen first, then id. Without merged issues. */
 async function listIssues(
   sql: Sql,
   environmentId: string,
-  filter: IssueFilter,
+  { state, detectionType, agentId, runId, assignee, assigned, seenFrom, seenTo }: IssueFilter,
   { limit, after }: IssuePage,
 ): Promise<Page<IssueRow>> {
-  const conditions = ['i.environment_id = ?', 'i.merged_into IS NULL']
-  const params: SqlValue[] = [environmentId]
-  const add = (condition: string, ...values: SqlValue[]) => {
-    conditions.push(condition)
-    params.push(...values)
-  }
-  if (filter.state !== undefined) add('i.state = ?', filter.state)
-  if (filter.detectionType !== undefined) add(WITH_TYPE, environmentId, filter.detectionType)
-  if (filter.agentId !== undefined) add(WITH_AFFECTED, environmentId, 'agent', idKey(filter.agentId))
-  if (filter.runId !== undefined) add(WITH_AFFECTED, environmentId, 'run', textKey(filter.runId))
-  if (filter.assignee !== undefined) add('i.assignee = ?', filter.assignee)
-  if (filter.assigned !== undefined) add(`i.assignee IS ${filter.assigned ? 'NOT ' : ''}NULL`)
-  if (after === null && filter.seenTo !== undefined) add('i.last_seen < ?', filter.seenTo)
-  if (after !== null) add('(i.last_seen, i.id) < (?, ?)', after.lastSeen, after.id)
-  const text = `SELECT ${COLUMNS} FROM issues i WHERE ${conditions.join(' AND ')}
+  const agentKey = agentId === undefined ? null : idKey(agentId)
+  const runKey = runId === undefined ? null : textKey(runId)
+  const before = after === null ? seenTo : null
+  const { lastSeen, id } = after ?? {}
+  const params = { env: environmentId, state, detectionType, agentKey, runKey, assignee, before, lastSeen, id }
+  const conditions = [
+    'i.environment_id = :env',
+    'i.merged_into IS NULL',
+    'i.state = :state',
+    WITH_TYPE,
+    affects('agent'),
+    affects('run'),
+    'i.assignee = :assignee',
+    ...(assigned === undefined ? [] : [`i.assignee IS ${assigned ? 'NOT ' : ''}NULL`]),
+    'i.last_seen < :before',
+    '(i.last_seen, i.id) < (:lastSeen, :id)',
+  ]
+  const text = `SELECT ${COLUMNS} FROM issues i WHERE ${given(conditions, params)}
     ORDER BY i.last_seen DESC, i.id DESC`
   const { rows, more } = await sql.page<Kept>(text, params, limit)
   // In this order, the older ones are the end. As a condition, it would make SQLite choose another index than that of the filter.
-  const wanted = rows.filter(({ lastSeen }) => lastSeen >= (filter.seenFrom ?? -Infinity))
+  const wanted = rows.filter(({ lastSeen }) => lastSeen >= (seenFrom ?? -Infinity))
   return { rows: wanted.map(parsed), more: more && wanted.length === rows.length }
 }
 
 export async function findIssue(sql: Sql, environmentId: string, id: string): Promise<IssueWhole | null> {
-  const text = `SELECT ${COLUMNS} FROM issues i WHERE i.environment_id = ? AND i.id = ?`
-  const row = await sql.get<Kept>(text, [environmentId, id])
+  const text = `SELECT ${COLUMNS} FROM issues i WHERE i.environment_id = :env AND i.id = :id`
+  const of = { env: environmentId, id }
+  const row = await sql.get<Kept>(text, of)
   if (row === null) return null
   const groups = await sql.all<IssueGroupRow>(
     `SELECT fingerprint, facts, first_seen AS "firstSeen", last_seen AS "lastSeen", occurrences, recoveries, runs,
       agents, home_issue_id AS "homeIssueId" FROM issue_fingerprints
-      WHERE environment_id = ? AND issue_id = ? ORDER BY fingerprint`,
-    [environmentId, id],
+      WHERE environment_id = :env AND issue_id = :id ORDER BY fingerprint`,
+    of,
   )
-  const merged = await sql.all<{ id: string }>(
-    'SELECT id FROM issues WHERE environment_id = ? AND merged_into = ? ORDER BY id',
-    [environmentId, id],
-  )
+  const from = 'SELECT id FROM issues WHERE environment_id = :env AND merged_into = :id ORDER BY id'
+  const merged = await sql.all<{ id: string }>(from, of)
   const fingerprints = groups.map(({ fingerprint }) => fingerprint)
   return {
     ...parsed(row),
@@ -102,17 +104,18 @@ async function outermost(
   order: 'ASC' | 'DESC',
 ): Promise<string | null> {
   const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
-    WHERE environment_id = ? AND fingerprint = ? AND record_kind = 'DETECTION'
+    WHERE environment_id = :env AND fingerprint = :fingerprint AND record_kind = 'DETECTION'
     ORDER BY seen_at ${order}, id ${order} LIMIT 1`
   const [found] = await fromEachFingerprint<{ id: string }>(sql, {
     fingerprints,
-    branch: (fingerprint) => ({ text, params: [environmentId, fingerprint] }),
+    text,
+    params: { env: environmentId },
     order: `"seenAt" ${order}, id ${order}`,
     limit: 1,
   })
   if (found === undefined) return null
-  const select = 'SELECT payload FROM issue_records WHERE environment_id = ? AND id = ?'
-  return (await sql.get<{ payload: string }>(select, [environmentId, found.id]))?.payload ?? null
+  const select = 'SELECT payload FROM issue_records WHERE environment_id = :env AND id = :id'
+  return (await sql.get<{ payload: string }>(select, { env: environmentId, id: found.id }))?.payload ?? null
 }
 
 async function listIssueOccurrences(
@@ -123,12 +126,12 @@ async function listIssueOccurrences(
   { limit, after }: PageBySeen,
 ): Promise<Page<IssueRecordRow>> {
   const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
-    WHERE environment_id = ? AND fingerprint = ? AND record_kind = ? ${after ? 'AND (seen_at, id) < (?, ?)' : ''}
-    ORDER BY seen_at DESC, id DESC LIMIT ?`
-  const place = after ? [after.at, after.key] : []
+    WHERE environment_id = :env AND fingerprint = :fingerprint AND record_kind = :kind
+      ${after ? 'AND (seen_at, id) < (:at, :key)' : ''} ORDER BY seen_at DESC, id DESC LIMIT :limit`
   const found = await fromEachFingerprint<{ id: string }>(sql, {
     fingerprints: await fingerprintsOf(sql, environmentId, issueId),
-    branch: (fingerprint) => ({ text, params: [environmentId, fingerprint, kind, ...place, limit + 1] }),
+    text,
+    params: { env: environmentId, kind, at: after?.at, key: after?.key },
     order: '"seenAt" DESC, id DESC',
     limit: limit + 1,
   })
@@ -149,10 +152,11 @@ async function readIssueTrend(
   let isPartial = false
   for (const fingerprint of fingerprints) {
     const rows = await sql.all<{ slot: number; found: number }>(
-      `SELECT slot, COUNT(*) AS found FROM (SELECT CAST((seen_at - ?) / ? AS INTEGER) AS slot FROM issue_records
-        WHERE environment_id = ? AND fingerprint = ? AND record_kind = 'DETECTION' AND seen_at >= ? AND seen_at < ?
-        ORDER BY seen_at DESC LIMIT ?) AS seen GROUP BY slot`,
-      [from, width, environmentId, fingerprint, from, from + count * width, most],
+      `SELECT slot, COUNT(*) AS found FROM (SELECT CAST((seen_at - :from) / :width AS INTEGER) AS slot FROM issue_records
+        WHERE environment_id = :env AND fingerprint = :fingerprint AND record_kind = 'DETECTION'
+          AND seen_at >= :from AND seen_at < :to
+        ORDER BY seen_at DESC LIMIT :most) AS seen GROUP BY slot`,
+      { env: environmentId, fingerprint, from, to: from + count * width, width, most },
     )
     for (const { slot, found } of rows) counts[slot] = (counts[slot] ?? 0) + found
     isPartial ||= rows.reduce((sum, { found }) => sum + found, 0) >= most

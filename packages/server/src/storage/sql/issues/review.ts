@@ -63,13 +63,13 @@ async function joinService(
   now: number,
 ): Promise<boolean> {
   if (reports === null) return false
-  const select = 'SELECT id FROM issue_records WHERE environment_id = ? AND record_key = ?'
+  const select = 'SELECT id FROM issue_records WHERE environment_id = :env AND record_key = :key'
   const key = serviceRecordKey(reports.runId, reports.eventId)
-  const counted = await sql.get<{ id: string }>(select, [environmentId, key])
+  const counted = await sql.get<{ id: string }>(select, { env: environmentId, key })
   if (counted === null) return false
-  const text = `UPDATE issue_records SET status = 'DECIDED', status_at = ?, same_as = ?
-    WHERE environment_id = ? AND id = ? AND status = 'EVALUATING'`
-  if ((await sql.run(text, [now, counted.id, environmentId, recordId])) === 1) {
+  const text = `UPDATE issue_records SET status = 'DECIDED', status_at = :now, same_as = :id
+    WHERE environment_id = :env AND id = :recordId AND status = 'EVALUATING'`
+  if ((await sql.run(text, { now, id: counted.id, env: environmentId, recordId })) === 1) {
     await endReview(sql, environmentId, recordId)
   }
   return true
@@ -81,10 +81,10 @@ async function decide(
   { recordId, fingerprint }: IssueDecision,
   now: number,
 ): Promise<DecidedRecord | null> {
-  const text = `UPDATE issue_records SET status = 'DECIDED', status_at = ?, fingerprint = ?
-    WHERE environment_id = ? AND id = ? AND status = 'EVALUATING'
+  const text = `UPDATE issue_records SET status = 'DECIDED', status_at = :now, fingerprint = :fingerprint
+    WHERE environment_id = :env AND id = :recordId AND status = 'EVALUATING'
     RETURNING id, record_kind AS kind, seen_at AS "seenAt", run_id AS "runId", agent_id AS "agentId"`
-  const record = await sql.get<DecidedRecord>(text, [now, fingerprint, environmentId, recordId])
+  const record = await sql.get<DecidedRecord>(text, { now, fingerprint, env: environmentId, recordId })
   if (record !== null) await endReview(sql, environmentId, recordId)
   return record
 }

@@ -5,8 +5,9 @@ import type { AuditEntry } from '../../audit.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../operators.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
-import { giveRole, insertOperator, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
+import { giveRole, insertOperator, INSTALLATION, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { growRevision, lockControl } from '../revision.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
 
 export const invitationsActs = {
@@ -32,10 +33,11 @@ async function createInvitation(
   const { email, workspaceId, createdAt } = invitation
   const scope = scopeOf(workspaceId)
   const member = `SELECT 1 FROM operators o JOIN operator_roles r ON r.operator_id = o.id
-    WHERE o.email = ? AND r.scope = ?`
-  if ((await sql.get(member, [email, scope])) !== null) return 'member'
-  const end = 'UPDATE operator_invitations SET ended_at = ? WHERE email = ? AND scope = ? AND ended_at IS NULL'
-  await sql.run(end, [createdAt, email, scope])
+    WHERE o.email = :email AND r.scope = :scope`
+  if ((await sql.get(member, { email, scope })) !== null) return 'member'
+  const end = `UPDATE operator_invitations SET ended_at = :createdAt
+    WHERE email = :email AND scope = :scope AND ended_at IS NULL`
+  await sql.run(end, { createdAt, email, scope })
   await insertInvitation(sql, invitation)
   await insertAudit(sql, audit)
   return 'created'
@@ -43,11 +45,11 @@ async function createInvitation(
 
 export async function insertInvitation(sql: Sql, invitation: InvitationRow): Promise<void> {
   const { id, hash, email, workspaceId, role, invitedBy, inviter, createdAt, expiresAt, endedAt } = invitation
-  const text = `INSERT INTO operator_invitations (id, hash, email, scope, role, invited_by, created_at, expires_at, ended_at,
-      inviter_kind, inviter_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-  const row = [id, hash, email, scopeOf(workspaceId), role, invitedBy, createdAt, expiresAt, endedAt]
-  await sql.run(text, [...row, inviter?.kind ?? null, inviter?.id ?? null])
+  const by = { invited_by: invitedBy, inviter_kind: inviter?.kind ?? null, inviter_id: inviter?.id ?? null }
+  const times = { created_at: createdAt, expires_at: expiresAt, ended_at: endedAt }
+  await insertRows(sql, 'operator_invitations', [
+    { id, hash, email, scope: scopeOf(workspaceId), role, ...by, ...times },
+  ])
 }
 
 type Stored = Omit<InvitationRow, 'inviter'> & { inviterKind: 'operator' | 'token' | null; inviterId: string | null }
@@ -59,13 +61,13 @@ function toRow({ inviterKind: kind, inviterId: id, ...row }: Stored): Invitation
 /** In the scope of the invitation and in the whole installation, as far as the inviter still has them. */
 async function rolesOfInviter(sql: Sql, { inviter, workspaceId }: InvitationRow, now: number) {
   if (inviter === null) return { inScope: 'owner', everywhere: 'owner' } as const
+  const { id, kind } = inviter
   const text =
-    inviter.kind === 'token'
-      ? `SELECT COALESCE(workspace_id, ?) AS scope, role FROM operator_tokens
-          WHERE id = ? AND revoked_at IS NULL AND COALESCE(expires_at > ?, 1 = 1)`
-      : 'SELECT scope, role FROM operator_roles WHERE scope IN (?, ?) AND operator_id = ?'
-  const params =
-    inviter.kind === 'token' ? [scopeOf(null), inviter.id, now] : [scopeOf(null), scopeOf(workspaceId), inviter.id]
+    kind === 'token'
+      ? `SELECT COALESCE(workspace_id, '${INSTALLATION}') AS scope, role FROM operator_tokens
+          WHERE id = :id AND revoked_at IS NULL AND COALESCE(expires_at > :now, 1 = 1)`
+      : `SELECT scope, role FROM operator_roles WHERE scope IN (:scope, '${INSTALLATION}') AND operator_id = :id`
+  const params = kind === 'token' ? { id, now } : { id, scope: scopeOf(workspaceId) }
   const rows = await sql.all<{ scope: string; role: Role }>(text, params)
   const roleIn = (scope: string) => rows.find((row) => row.scope === scope)?.role ?? null
   return { inScope: roleIn(scopeOf(workspaceId)), everywhere: roleIn(scopeOf(null)) }
@@ -84,8 +86,8 @@ async function listInvitations(
   { limit, after }: PageById,
 ): Promise<Page<InvitationRow>> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
-    WHERE scope = ? AND id > ? AND ended_at IS NULL ORDER BY id`
-  return mapPage(await sql.page<Stored>(text, [scopeOf(workspaceId), after ?? ''], limit), toRow)
+    WHERE scope = :scope AND id > :after AND ended_at IS NULL ORDER BY id`
+  return mapPage(await sql.page<Stored>(text, { scope: scopeOf(workspaceId), after: after ?? '' }, limit), toRow)
 }
 
 async function revokeInvitation(
@@ -96,30 +98,31 @@ async function revokeInvitation(
   audit: AuditEntry[],
 ): Promise<InvitationRow | null> {
   const scope = scopeOf(workspaceId)
-  const text = 'UPDATE operator_invitations SET ended_at = ? WHERE id = ? AND scope = ? AND ended_at IS NULL'
-  if ((await sql.run(text, [now, id, scope])) === 0) return null
+  const text = 'UPDATE operator_invitations SET ended_at = :now WHERE id = :id AND scope = :scope AND ended_at IS NULL'
+  if ((await sql.run(text, { now, id, scope })) === 0) return null
   await insertAudit(sql, audit)
-  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
+  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = :id`, { id })
   return row && toRow(row)
 }
 
 /** Null too if the inviter can no longer give the role. */
 async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundInvitation | null> {
-  const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = ?`, [id])
+  const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = :id`, { id })
   if (stored === null) return null
   const found = toRow(stored)
   const stands = await standing(sql, found, now)
   if (stands === null) return null
   const text = `SELECT o.id, o.name, a.password AS "passwordHash" FROM operators o
-    LEFT JOIN operator_accounts a ON a.operator_id = o.id AND a.provider_id = 'credential' WHERE o.email = ?`
-  return { ...found, ...stands, operator: await sql.get<NonNullable<FoundInvitation['operator']>>(text, [found.email]) }
+    LEFT JOIN operator_accounts a ON a.operator_id = o.id AND a.provider_id = 'credential' WHERE o.email = :email`
+  const operator = await sql.get<NonNullable<FoundInvitation['operator']>>(text, { email: found.email })
+  return { ...found, ...stands, operator }
 }
 
 async function findInvitationsFor(sql: Sql, email: string, now: number): Promise<InvitationRow[]> {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
-    WHERE email = ? AND ended_at IS NULL AND expires_at > ? ORDER BY id LIMIT 1000`
+    WHERE email = :email AND ended_at IS NULL AND expires_at > :now ORDER BY id LIMIT 1000`
   const standingRows: InvitationRow[] = []
-  for (const row of (await sql.all<Stored>(text, [email, now])).map(toRow)) {
+  for (const row of (await sql.all<Stored>(text, { email, now })).map(toRow)) {
     if ((await standing(sql, row, now)) !== null) standingRows.push(row)
   }
   return standingRows
@@ -148,10 +151,10 @@ async function acceptInvitation(
   } else if (found.operator?.id !== operator.id) {
     return 'changed'
   }
-  await sql.run('UPDATE operator_invitations SET ended_at = ? WHERE id = ?', [now, id])
+  await sql.run('UPDATE operator_invitations SET ended_at = :now WHERE id = :id', { now, id })
   const scope = scopeOf(found.workspaceId)
-  const has = 'SELECT role FROM operator_roles WHERE scope = ? AND operator_id = ?'
-  if ((await sql.get(has, [scope, operator.id])) !== null) return 'member'
+  const has = 'SELECT role FROM operator_roles WHERE scope = :scope AND operator_id = :id'
+  if ((await sql.get(has, { scope, id: operator.id })) !== null) return 'member'
   await giveRole(sql, scope, operator.id, found.role, now)
   await insertAudit(sql, audit)
   await growRevision(sql)

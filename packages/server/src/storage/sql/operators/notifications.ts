@@ -58,15 +58,14 @@ const kindsOf = (text: string) => JSON.parse(text) as NotificationKind[]
 const toQuietHours = (row: StoredQuietHours): QuietHoursRow => ({ ...row, exceptCritical: row.exceptCritical === 1 })
 
 async function readNotificationSettings(sql: Sql, operatorId: string): Promise<NotificationSettingsRow> {
-  const listed = `SELECT ${COLUMNS} FROM notified_browsers WHERE operator_id = ? ORDER BY id LIMIT ?`
-  const browsers = await sql.all<BrowserRow>(listed, [operatorId, LIMITS.notifiedBrowsers])
+  const listed = `SELECT ${COLUMNS} FROM notified_browsers WHERE operator_id = :operatorId ORDER BY id LIMIT :limit`
+  const browsers = await sql.all<BrowserRow>(listed, { operatorId, limit: LIMITS.notifiedBrowsers })
   const chosen = `SELECT c.environment_id AS "environmentId", e.workspace_id AS "workspaceId", c.kinds, c.severity
     FROM notification_choices c JOIN environments e ON e.id = c.environment_id
-    WHERE c.operator_id = ? ORDER BY c.environment_id LIMIT ?`
-  const choices = await sql.all<StoredChoice>(chosen, [operatorId, LIMITS.notifiedEnvironments])
-  const quiet = await sql.get<StoredQuietHours>(`SELECT ${QUIET} FROM quiet_hours q WHERE q.operator_id = ?`, [
-    operatorId,
-  ])
+    WHERE c.operator_id = :operatorId ORDER BY c.environment_id LIMIT :limit`
+  const choices = await sql.all<StoredChoice>(chosen, { operatorId, limit: LIMITS.notifiedEnvironments })
+  const quietText = `SELECT ${QUIET} FROM quiet_hours q WHERE q.operator_id = :operatorId`
+  const quiet = await sql.get<StoredQuietHours>(quietText, { operatorId })
   return {
     browsers,
     choices: choices.map((row) => ({ ...row, kinds: kindsOf(row.kinds) })),
@@ -83,18 +82,18 @@ async function changeNotificationSettings(
 ): Promise<boolean> {
   if (!(await lockOperator(sql, operatorId))) return false
   if (choices !== undefined) {
-    await sql.run('DELETE FROM notification_choices WHERE operator_id = ?', [operatorId])
+    await sql.run('DELETE FROM notification_choices WHERE operator_id = :operatorId', { operatorId })
     const rows = choices.map(({ environmentId, kinds, severity }) => {
       return { environment_id: environmentId, operator_id: operatorId, kinds: JSON.stringify(kinds), severity }
     })
     await insertRows(sql, 'notification_choices', rows)
   }
-  if (quietHours !== undefined) await sql.run('DELETE FROM quiet_hours WHERE operator_id = ?', [operatorId])
+  if (quietHours !== undefined) await sql.run('DELETE FROM quiet_hours WHERE operator_id = :operatorId', { operatorId })
   if (quietHours) {
     const { fromMinute, toMinute, timeZone, exceptCritical } = quietHours
     const text = `INSERT INTO quiet_hours (operator_id, from_minute, to_minute, time_zone, except_critical)
-      VALUES (?, ?, ?, ?, ?)`
-    await sql.run(text, [operatorId, fromMinute, toMinute, timeZone, exceptCritical ? 1 : 0])
+      VALUES (:operatorId, :fromMinute, :toMinute, :timeZone, :except)`
+    await sql.run(text, { operatorId, fromMinute, toMinute, timeZone, except: exceptCritical ? 1 : 0 })
   }
   await insertAudit(sql, audit)
   return true
@@ -103,17 +102,18 @@ async function changeNotificationSettings(
 async function lockOperator(sql: Sql, id: string): Promise<boolean> {
   // SQLite has one writer.
   const lock = sql.dialect === 'postgres' ? ' FOR NO KEY UPDATE' : ''
-  return (await sql.get(`SELECT id FROM operators WHERE id = ?${lock}`, [id])) !== null
+  return (await sql.get(`SELECT id FROM operators WHERE id = :id${lock}`, { id })) !== null
 }
 
 /** A browser shows the notifications of one person: it leaves the account that had it. */
 async function addBrowser(sql: Sql, browser: BrowserRow, audit: AuditEntry[]): Promise<'added' | 'too_many' | 'gone'> {
   const { operatorId, endpointHash } = browser
   if (!(await lockOperator(sql, operatorId))) return 'gone'
-  const others = 'SELECT COUNT(*) AS count FROM notified_browsers WHERE operator_id = ? AND endpoint_hash <> ?'
-  const found = await sql.get<{ count: number }>(others, [operatorId, endpointHash])
+  const others = `SELECT COUNT(*) AS count FROM notified_browsers
+    WHERE operator_id = :operatorId AND endpoint_hash <> :endpointHash`
+  const found = await sql.get<{ count: number }>(others, { operatorId, endpointHash })
   if ((found?.count ?? 0) >= LIMITS.notifiedBrowsers) return 'too_many'
-  await sql.run('DELETE FROM notified_browsers WHERE endpoint_hash = ?', [endpointHash])
+  await sql.run('DELETE FROM notified_browsers WHERE endpoint_hash = :endpointHash', { endpointHash })
   const names = Object.keys(NAMES) as (keyof BrowserRow)[]
   await insertRows(sql, 'notified_browsers', [Object.fromEntries(names.map((name) => [NAMES[name], browser[name]]))])
   await insertAudit(sql, audit)
@@ -126,9 +126,10 @@ async function renewBrowser(
   operatorId: string,
   { endpointHash, sessionId, publicKey, authSecret, userAgent, openedAt }: BrowserRow,
 ): Promise<BrowserRow | null> {
-  const text = `UPDATE notified_browsers SET session_id = ?, public_key = ?, auth_secret = ?, user_agent = ?, opened_at = ?
-    WHERE endpoint_hash = ? AND operator_id = ? RETURNING ${COLUMNS}`
-  return sql.get(text, [sessionId, publicKey, authSecret, userAgent, openedAt, endpointHash, operatorId])
+  const text = `UPDATE notified_browsers SET session_id = :sessionId, public_key = :publicKey, auth_secret = :authSecret,
+      user_agent = :userAgent, opened_at = :openedAt
+    WHERE endpoint_hash = :endpointHash AND operator_id = :operatorId RETURNING ${COLUMNS}`
+  return sql.get(text, { sessionId, publicKey, authSecret, userAgent, openedAt, endpointHash, operatorId })
 }
 
 async function removeBrowser(
@@ -137,8 +138,8 @@ async function removeBrowser(
   id: string,
   audit: AuditEntry[],
 ): Promise<BrowserRow | null> {
-  const text = `DELETE FROM notified_browsers WHERE operator_id = ? AND id = ? RETURNING ${COLUMNS}`
-  const browser = await sql.get<BrowserRow>(text, [operatorId, id])
+  const text = `DELETE FROM notified_browsers WHERE operator_id = :operatorId AND id = :id RETURNING ${COLUMNS}`
+  const browser = await sql.get<BrowserRow>(text, { operatorId, id })
   if (browser !== null) await insertAudit(sql, audit)
   return browser
 }
@@ -149,8 +150,10 @@ export async function removeBrowsersOf(
   operatorId: string,
   sessions: { id: string } | { exceptId: string | null },
 ): Promise<void> {
-  const [condition, id] = 'id' in sessions ? ['session_id = ?', sessions.id] : ['session_id <> ?', sessions.exceptId]
-  await sql.run(`DELETE FROM notified_browsers WHERE operator_id = ? AND ${condition}`, [operatorId, id ?? ''])
+  const [condition, id] =
+    'id' in sessions ? ['session_id = :id', sessions.id] : ['session_id <> :id', sessions.exceptId]
+  const text = `DELETE FROM notified_browsers WHERE operator_id = :operatorId AND ${condition}`
+  await sql.run(text, { operatorId, id: id ?? '' })
 }
 
 type StoredTold = Omit<ToldBrowser, 'kinds' | 'quietHours'> & { kinds: string } & {
@@ -167,12 +170,11 @@ async function listToldBrowsers(
   const text = `SELECT b.id, b.endpoint, b.public_key AS "publicKey", b.auth_secret AS "authSecret", c.kinds, c.severity, ${QUIET}
     FROM notification_choices c JOIN notified_browsers b ON b.operator_id = c.operator_id
       LEFT JOIN quiet_hours q ON q.operator_id = c.operator_id
-    WHERE c.environment_id = ?${id === null ? '' : ' AND b.id = ?'} AND EXISTS (SELECT 1 FROM operator_roles r
+    WHERE c.environment_id = :env${id === null ? '' : ' AND b.id = :id'} AND EXISTS (SELECT 1 FROM operator_roles r
       WHERE r.operator_id = c.operator_id
-        AND r.scope IN (?, (SELECT e.workspace_id FROM environments e WHERE e.id = c.environment_id)))
-    ORDER BY c.operator_id, b.id LIMIT ?`
-  const params = [environmentId, ...(id === null ? [] : [id]), INSTALLATION, limit]
-  return (await sql.all<StoredTold>(text, params)).map(toTold)
+        AND r.scope IN ('${INSTALLATION}', (SELECT e.workspace_id FROM environments e WHERE e.id = c.environment_id)))
+    ORDER BY c.operator_id, b.id LIMIT :limit`
+  return (await sql.all<StoredTold>(text, { env: environmentId, id, limit })).map(toTold)
 }
 
 function toTold({ kinds, fromMinute, toMinute, timeZone, exceptCritical, ...browser }: StoredTold): ToldBrowser {

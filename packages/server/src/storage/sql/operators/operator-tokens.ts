@@ -4,7 +4,7 @@ import type { Page, PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision } from '../revision.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 
 export const operatorTokensActs = {
   createOperatorToken: write(createOperatorToken),
@@ -20,9 +20,9 @@ const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at
 export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Promise<void> {
   const text = `INSERT INTO operator_tokens (id, name, hash, workspace_id, role, created_at, expires_at, revoked_at,
       last_used_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    VALUES (:id, :name, :hash, :workspaceId, :role, :createdAt, :expiresAt, :revokedAt, :lastUsedAt)`
   const { id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt } = token
-  await sql.run(text, [id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt])
+  await sql.run(text, { id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt })
 }
 
 async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
@@ -37,9 +37,8 @@ function listOperatorTokens(
   workspaceId: string | null,
   { limit, after }: PageById,
 ): Promise<Page<OperatorTokenRow>> {
-  const [scope, params] = inScope(workspaceId)
-  const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id > ? ORDER BY id`
-  return sql.page(text, [...params, after ?? ''], limit)
+  const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${inScope(workspaceId)} AND id > :after ORDER BY id`
+  return sql.page(text, { workspaceId, after: after ?? '' }, limit)
 }
 
 /** A second revocation keeps the first time and is not audited again. */
@@ -50,27 +49,27 @@ async function revokeOperatorToken(
   now: number,
   audit: AuditEntry[],
 ): Promise<OperatorTokenRow | null> {
-  const [scope, params] = inScope(workspaceId)
-  const revoke = `UPDATE operator_tokens SET revoked_at = ? WHERE ${scope} AND id = ? AND revoked_at IS NULL`
-  if ((await sql.run(revoke, [now, ...params, id])) === 1) {
+  const one = `${inScope(workspaceId)} AND id = :id`
+  const revoke = `UPDATE operator_tokens SET revoked_at = :now WHERE ${one} AND revoked_at IS NULL`
+  if ((await sql.run(revoke, { now, workspaceId, id })) === 1) {
     await insertAudit(sql, audit)
     await growRevision(sql)
   }
-  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${scope} AND id = ?`, [...params, id])
+  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, { workspaceId, id })
 }
 
-function inScope(workspaceId: string | null): [text: string, params: SqlValue[]] {
-  return workspaceId === null ? ['workspace_id IS NULL', []] : ['workspace_id = ?', [workspaceId]]
+function inScope(workspaceId: string | null): string {
+  return workspaceId === null ? 'workspace_id IS NULL' : 'workspace_id = :workspaceId'
 }
 
 /** Returns how many were valid until now. */
 async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
-  const text = 'UPDATE operator_tokens SET revoked_at = ? WHERE id <> ? AND revoked_at IS NULL'
-  const revoked = await sql.run(text, [now, keptId])
+  const text = 'UPDATE operator_tokens SET revoked_at = :now WHERE id <> :keptId AND revoked_at IS NULL'
+  const revoked = await sql.run(text, { now, keptId })
   if (revoked > 0) await growRevision(sql)
   return revoked
 }
 
 function findOperatorToken(sql: Sql, id: string): Promise<OperatorTokenRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = ?`, [id])
+  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE id = :id`, { id })
 }

@@ -7,7 +7,7 @@ import type { MemberRow, NewOperator, OperatorRow, PersonRoles, RoleChange } fro
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision, lockControl } from '../revision.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 
 export const operatorsActs = {
   listOperators: read(listOperators),
@@ -34,12 +34,13 @@ const MEMBER = `${OPERATOR}, r.role,
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
 function listOperators(sql: Sql, workspaceId: string | null, { limit, after }: PageById): Promise<Page<MemberRow>> {
-  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > ? ORDER BY o.id`
-  return sql.page(text, [scopeOf(workspaceId), after ?? ''], limit)
+  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id > :after ORDER BY o.id`
+  return sql.page(text, { scope: scopeOf(workspaceId), after: after ?? '' }, limit)
 }
 
 function findOperator(sql: Sql, workspaceId: string | null, id: string): Promise<MemberRow | null> {
-  return sql.get(`SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = ?`, [scopeOf(workspaceId), id])
+  const text = `SELECT ${MEMBER} FROM ${membersOf(workspaceId)} WHERE o.id = :id`
+  return sql.get(text, { scope: scopeOf(workspaceId), id })
 }
 
 /** Each role includes the roles before it. */
@@ -50,26 +51,27 @@ const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
 /** By a role in the workspace or in the whole installation, oldest account first. */
 function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Page<Pick<OperatorRow, 'id' | 'email'>>> {
   const text = `SELECT o.id, o.email FROM operators o WHERE o.id IN (SELECT r.operator_id FROM operator_roles r
-      WHERE r.scope IN (?, ?) AND r.role IN (${DECIDING}))
+      WHERE r.scope IN (:workspaceId, '${INSTALLATION}') AND r.role IN (${DECIDING}))
     ORDER BY o.created_at, o.id`
-  return sql.page(text, [workspaceId, INSTALLATION], limit)
+  return sql.page(text, { workspaceId }, limit)
 }
 
 /** By a role in the workspace of the environment, or in the whole installation. */
 async function isMemberAt(sql: Sql, environmentId: string, email: string): Promise<boolean> {
   const text = `SELECT 1 AS found FROM operators o JOIN operator_roles r ON r.operator_id = o.id
-    WHERE o.email = ? AND r.scope IN (?, (SELECT e.workspace_id FROM environments e WHERE e.id = ?))`
-  return (await sql.get<object>(text, [email, INSTALLATION, environmentId])) !== null
+    WHERE o.email = :email AND r.scope IN ('${INSTALLATION}', (SELECT e.workspace_id FROM environments e WHERE e.id = :env))`
+  return (await sql.get<object>(text, { email, env: environmentId })) !== null
 }
 
 /** The installation lists all people, with or without a role for it. */
 function membersOf(workspaceId: string | null): string {
   const join = workspaceId === null ? 'LEFT JOIN' : 'JOIN'
-  return `operators o ${join} operator_roles r ON r.operator_id = o.id AND r.scope = ?`
+  return `operators o ${join} operator_roles r ON r.operator_id = o.id AND r.scope = :scope`
 }
 
 function findOperatorByEmail(sql: Sql, email: string): Promise<(OperatorRow & { emailVerified: number }) | null> {
-  return sql.get(`SELECT ${OPERATOR}, o.email_verified AS "emailVerified" FROM operators o WHERE o.email = ?`, [email])
+  const text = `SELECT ${OPERATOR}, o.email_verified AS "emailVerified" FROM operators o WHERE o.email = :email`
+  return sql.get(text, { email })
 }
 
 /** Null removes the role. A scope never loses its last owner. */
@@ -87,7 +89,7 @@ async function changeOperatorRole(
   if ((await findOperator(sql, workspaceId, id)) === null) return 'unknown'
   if (role !== 'owner' && (await isLastOwner(sql, scope, id))) return 'last_owner'
   if (role === null) {
-    await sql.run('DELETE FROM operator_roles WHERE scope = ? AND operator_id = ?', [scope, id])
+    await sql.run('DELETE FROM operator_roles WHERE scope = :scope AND operator_id = :id', { scope, id })
   } else {
     await giveRole(sql, scope, id, role, now)
   }
@@ -98,15 +100,15 @@ async function changeOperatorRole(
 
 async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promise<RoleChange> {
   await lockControl(sql)
-  const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = ?', [id])
+  const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = :id', { id })
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
   await endWaysIn(sql, id)
-  await sql.run('DELETE FROM slack_links WHERE operator_id = ?', [id])
-  await sql.run('DELETE FROM notification_choices WHERE operator_id = ?', [id])
-  await sql.run('DELETE FROM quiet_hours WHERE operator_id = ?', [id])
-  await sql.run('DELETE FROM operator_accounts WHERE operator_id = ?', [id])
-  await sql.run('DELETE FROM operator_roles WHERE operator_id = ?', [id])
-  if ((await sql.run('DELETE FROM operators WHERE id = ?', [id])) === 0) return 'unknown'
+  await sql.run('DELETE FROM slack_links WHERE operator_id = :id', { id })
+  await sql.run('DELETE FROM notification_choices WHERE operator_id = :id', { id })
+  await sql.run('DELETE FROM quiet_hours WHERE operator_id = :id', { id })
+  await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id', { id })
+  await sql.run('DELETE FROM operator_roles WHERE operator_id = :id', { id })
+  if ((await sql.run('DELETE FROM operators WHERE id = :id', { id })) === 0) return 'unknown'
   await insertAudit(sql, audit)
   await growRevision(sql)
   return 'changed'
@@ -131,37 +133,33 @@ async function createOperator(
  * nothing if already verified.
  */
 async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
-  const verify = 'UPDATE operators SET email_verified = 1, updated_at = ? WHERE id = ? AND email_verified = 0'
-  if ((await sql.run(verify, [now, id])) === 0) return
+  const verify = 'UPDATE operators SET email_verified = 1, updated_at = :now WHERE id = :id AND email_verified = 0'
+  if ((await sql.run(verify, { now, id })) === 0) return
   await endWaysIn(sql, id)
-  await sql.run('DELETE FROM operator_accounts WHERE operator_id = ? AND password IS NOT NULL', [id])
-  await sql.run('UPDATE operators SET two_factor_enabled = 0 WHERE id = ?', [id])
+  await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id AND password IS NOT NULL', { id })
+  await sql.run('UPDATE operators SET two_factor_enabled = 0 WHERE id = :id', { id })
   await insertAudit(sql, audit)
   await growRevision(sql)
 }
 
 export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {
   const { id, name, email, emailVerified, createdAt, password } = operator
-  const made = await sql.run(
-    `INSERT INTO operators (id, name, email, email_verified, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
-     ON CONFLICT (email) DO NOTHING`,
-    [id, name, email, emailVerified, createdAt, createdAt],
-  )
-  if (made === 0) return false
+  const insert = `INSERT INTO operators (id, name, email, email_verified, created_at, updated_at)
+    VALUES (:id, :name, :email, :emailVerified, :createdAt, :createdAt) ON CONFLICT (email) DO NOTHING`
+  if ((await sql.run(insert, { id, name, email, emailVerified, createdAt })) === 0) return false
   if (password !== null) {
     // The library looks up a password under this provider, with the person's id as the account's.
     const text = `INSERT INTO operator_accounts (id, operator_id, provider_id, account_id, password, created_at, updated_at)
-      VALUES (?, ?, 'credential', ?, ?, ?, ?)`
-    await sql.run(text, [password.accountId, id, id, password.hash, createdAt, createdAt])
+      VALUES (:accountId, :id, 'credential', :id, :hash, :createdAt, :createdAt)`
+    await sql.run(text, { accountId: password.accountId, id, hash: password.hash, createdAt })
   }
   return true
 }
 
 export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles> {
-  const roles = await sql.all<{ workspaceId: string | null; role: Role }>(
-    `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles WHERE operator_id = ? ORDER BY scope`,
-    [operatorId],
-  )
+  const text = `SELECT ${WORKSPACE_OF_SCOPE} AS "workspaceId", role FROM operator_roles
+    WHERE operator_id = :operatorId ORDER BY scope`
+  const roles = await sql.all<{ workspaceId: string | null; role: Role }>(text, { operatorId })
   return {
     everywhere: roles.find(({ workspaceId }) => workspaceId === null)?.role ?? null,
     roles: roles.flatMap(({ workspaceId, role }) => (workspaceId === null ? [] : [{ workspaceId, role }])),
@@ -169,20 +167,20 @@ export async function rolesOf(sql: Sql, operatorId: string): Promise<PersonRoles
 }
 
 export async function giveRole(sql: Sql, scope: string, operatorId: string, role: Role, now: number): Promise<void> {
-  const text = `INSERT INTO operator_roles (scope, operator_id, role, created_at) VALUES (?, ?, ?, ?)
-    ON CONFLICT (scope, operator_id) DO UPDATE SET role = excluded.role`
-  await sql.run(text, [scope, operatorId, role, now])
+  const text = `INSERT INTO operator_roles (scope, operator_id, role, created_at)
+    VALUES (:scope, :operatorId, :role, :now) ON CONFLICT (scope, operator_id) DO UPDATE SET role = excluded.role`
+  await sql.run(text, { scope, operatorId, role, now })
 }
 
 async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean> {
-  const text = `SELECT operator_id AS "id" FROM operator_roles WHERE scope = ? AND role = 'owner' LIMIT 2`
-  const owners = await sql.all<{ id: string }>(text, [scope] satisfies SqlValue[])
+  const text = `SELECT operator_id AS "id" FROM operator_roles WHERE scope = :scope AND role = 'owner' LIMIT 2`
+  const owners = await sql.all<{ id: string }>(text, { scope })
   return owners.length === 1 && owners[0]?.id === id
 }
 
 /** Deletes sessions, their browsers and second factor; the accounts stay. */
 async function endWaysIn(sql: Sql, id: string): Promise<void> {
-  await sql.run('DELETE FROM operator_sessions WHERE operator_id = ?', [id])
-  await sql.run('DELETE FROM notified_browsers WHERE operator_id = ?', [id])
-  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [id])
+  await sql.run('DELETE FROM operator_sessions WHERE operator_id = :id', { id })
+  await sql.run('DELETE FROM notified_browsers WHERE operator_id = :id', { id })
+  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = :id', { id })
 }

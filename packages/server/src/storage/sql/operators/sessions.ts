@@ -33,8 +33,8 @@ interface FoundSession {
 async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
   const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", o.id, o.name, o.email,
       o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"
-    FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = ?`
-  const found = await sql.get<FoundSession>(text, [tokenHash])
+    FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash`
+  const found = await sql.get<FoundSession>(text, { tokenHash })
   if (found === null) return null
   const { sessionId, expiresAt, ...operator } = found
   const roles = await rolesOf(sql, operator.id)
@@ -44,8 +44,8 @@ async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | nu
 function listSessions(sql: Sql, operatorId: string, now: number): Promise<SessionListRow[]> {
   const text = `SELECT id, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
       ip_address AS "ipAddress", user_agent AS "userAgent"
-    FROM operator_sessions WHERE operator_id = ? AND expires_at > ? ORDER BY id DESC LIMIT 1000`
-  return sql.all(text, [operatorId, now])
+    FROM operator_sessions WHERE operator_id = :operatorId AND expires_at > :now ORDER BY id DESC LIMIT 1000`
+  return sql.all(text, { operatorId, now })
 }
 
 async function endSessions(
@@ -54,9 +54,9 @@ async function endSessions(
   which: { id: string } | { exceptId: string | null },
   audit: AuditEntry[],
 ): Promise<number> {
-  const [condition, id] = 'id' in which ? ['id = ?', which.id] : ['id <> ?', which.exceptId ?? '']
-  const text = `DELETE FROM operator_sessions WHERE operator_id = ? AND ${condition}`
-  const ended = await sql.run(text, [operatorId, id])
+  const [condition, id] = 'id' in which ? ['id = :id', which.id] : ['id <> :id', which.exceptId ?? '']
+  const text = `DELETE FROM operator_sessions WHERE operator_id = :operatorId AND ${condition}`
+  const ended = await sql.run(text, { operatorId, id })
   await removeBrowsersOf(sql, operatorId, which)
   if (ended === 0) return 0
   await insertAudit(sql, audit)
@@ -65,8 +65,8 @@ async function endSessions(
 }
 
 async function readPassword(sql: Sql, operatorId: string): Promise<string | null> {
-  const text = `SELECT password FROM operator_accounts WHERE operator_id = ? AND provider_id = 'credential'`
-  return (await sql.get<{ password: string | null }>(text, [operatorId]))?.password ?? null
+  const text = `SELECT password FROM operator_accounts WHERE operator_id = :operatorId AND provider_id = 'credential'`
+  return (await sql.get<{ password: string | null }>(text, { operatorId }))?.password ?? null
 }
 
 /** Ends all sessions but `keptSessionId`. */
@@ -78,9 +78,9 @@ async function setPassword(
   keptSessionId: string,
   audit: AuditEntry[],
 ): Promise<void> {
-  const text = `UPDATE operator_accounts SET password = ?, updated_at = ?
-    WHERE operator_id = ? AND provider_id = 'credential'`
-  await sql.run(text, [hash, now, operatorId])
+  const text = `UPDATE operator_accounts SET password = :hash, updated_at = :now
+    WHERE operator_id = :operatorId AND provider_id = 'credential'`
+  await sql.run(text, { hash, now, operatorId })
   await endChallenges(sql, operatorId)
   await endSessions(sql, operatorId, { exceptId: keptSessionId }, [])
   await insertAudit(sql, audit)
@@ -88,7 +88,7 @@ async function setPassword(
 
 /** Sign-ins that wait for their second factor began with a credential that may have ended. */
 async function endChallenges(sql: Sql, operatorId: string): Promise<void> {
-  await sql.run('DELETE FROM sign_in_challenges WHERE value = ?', [operatorId])
+  await sql.run('DELETE FROM sign_in_challenges WHERE value = :operatorId', { operatorId })
 }
 
 /** Longer than any code is valid: from one interval early to one late. */
@@ -97,23 +97,25 @@ const CODE_MS = 2 * 60_000
 /** Records that an authenticator code was used to sign in. False: it was already used within its validity. */
 async function useCode(sql: Sql, operatorId: string, code: string, now: number): Promise<boolean> {
   const key = textKey(`${operatorId} ${code}`)
-  await sql.run('DELETE FROM sign_in_challenges WHERE id = ? AND expires_at <= ?', [key, now])
+  await sql.run('DELETE FROM sign_in_challenges WHERE id = :key AND expires_at <= :now', { key, now })
   const text = `INSERT INTO sign_in_challenges (id, identifier, value, created_at, updated_at, expires_at)
-    VALUES (?, ?, 'used code', ?, ?, ?) ON CONFLICT (id) DO NOTHING`
-  return (await sql.run(text, [key, key, now, now, now + CODE_MS])) === 1
+    VALUES (:key, :key, 'used code', :now, :now, :until) ON CONFLICT (id) DO NOTHING`
+  return (await sql.run(text, { key, now, until: now + CODE_MS })) === 1
 }
 
 async function removeSecondFactor(sql: Sql, operatorId: string, now: number, audit: AuditEntry[]): Promise<void> {
-  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = ?', [operatorId])
-  await sql.run('UPDATE operators SET two_factor_enabled = 0, updated_at = ? WHERE id = ?', [now, operatorId])
+  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = :operatorId', { operatorId })
+  const text = 'UPDATE operators SET two_factor_enabled = 0, updated_at = :now WHERE id = :operatorId'
+  await sql.run(text, { now, operatorId })
   await insertAudit(sql, audit)
   await growRevision(sql)
 }
 
 /** Deletes expired sessions, challenges, codes for Slack and unused browsers, which nothing else would remove. */
 async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
-  await sql.run('DELETE FROM slack_links WHERE code_expires_at <= ?', [now])
-  await sql.run('DELETE FROM notified_browsers WHERE opened_at <= ?', [now - LIMITS.notifiedBrowserMs])
-  const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= ?', [now])
-  return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= ?', [now]))
+  await sql.run('DELETE FROM slack_links WHERE code_expires_at <= :now', { now })
+  const unused = now - LIMITS.notifiedBrowserMs
+  await sql.run('DELETE FROM notified_browsers WHERE opened_at <= :unused', { unused })
+  const sessions = await sql.run('DELETE FROM operator_sessions WHERE expires_at <= :now', { now })
+  return sessions + (await sql.run('DELETE FROM sign_in_challenges WHERE expires_at <= :now', { now }))
 }

@@ -38,29 +38,29 @@ async function askSlackLink(
   sql: Sql,
   code: NewSlackCode,
 ): Promise<'asked' | 'linked' | 'gone' | 'too_many' | 'too_often'> {
-  const { id, environmentId, webhookId, teamId, teamName, userId, userName, codeHash, codeExpiresAt, changedAt } = code
+  const { environmentId, webhookId, teamId, userId, codeExpiresAt, changedAt } = code
   await lockEnvironment(sql, environmentId)
   if ((await findWebhook(sql, environmentId, webhookId)) === null) return 'gone'
-  const of = [environmentId, webhookId]
-  const counted = `SELECT COUNT(*) AS links, COALESCE(SUM(CASE WHEN code_expires_at > ? THEN 1 ELSE 0 END), 0) AS lately
-    FROM slack_links WHERE environment_id = ? AND webhook_id = ? AND COALESCE(code_expires_at > ?, 1 = 1)
-      AND NOT (team_id = ? AND user_id = ?)`
+  const of = { env: environmentId, webhookId, teamId, userId, changedAt }
+  const counted = `SELECT COUNT(*) AS links, COALESCE(SUM(CASE WHEN code_expires_at > :recent THEN 1 ELSE 0 END), 0) AS lately
+    FROM slack_links WHERE environment_id = :env AND webhook_id = :webhookId AND COALESCE(code_expires_at > :changedAt, 1 = 1)
+      AND NOT (team_id = :teamId AND user_id = :userId)`
   const recent = codeExpiresAt - MINUTE_MS
-  const counts = await sql.get<{ links: number; lately: number }>(counted, [recent, ...of, changedAt, teamId, userId])
+  const counts = await sql.get<{ links: number; lately: number }>(counted, { ...of, recent })
   if ((counts?.links ?? 0) >= LIMITS.slackLinks) return 'too_many'
   if ((counts?.lately ?? 0) >= LIMITS.slackCodesPerMinute) return 'too_often'
   const text = `INSERT INTO slack_links (id, environment_id, webhook_id, team_id, team_name, user_id, user_name, code_hash,
       code_expires_at, changed_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (:id, :env, :webhookId, :teamId, :teamName, :userId, :userName, :codeHash, :codeExpiresAt, :changedAt)
     ON CONFLICT (environment_id, webhook_id, team_id, user_id) DO UPDATE SET team_name = excluded.team_name,
       user_name = excluded.user_name, code_hash = excluded.code_hash, code_expires_at = excluded.code_expires_at,
       changed_at = excluded.changed_at
     WHERE slack_links.operator_id IS NULL`
-  const row = [id, ...of, teamId, teamName, userId, userName, codeHash, codeExpiresAt, changedAt]
-  return (await sql.run(text, row)) === 1 ? 'asked' : 'linked'
+  const { id, teamName, userName, codeHash } = code
+  return (await sql.run(text, { ...of, id, teamName, userName, codeHash, codeExpiresAt })) === 1 ? 'asked' : 'linked'
 }
 
-const OF_CODE = 'environment_id = ? AND webhook_id = ? AND code_hash = ? AND code_expires_at > ?'
+const OF_CODE = 'environment_id = :env AND webhook_id = :webhookId AND code_hash = :codeHash AND code_expires_at > :now'
 
 function findSlackCode(
   sql: Sql,
@@ -70,7 +70,7 @@ function findSlackCode(
   now: number,
 ): Promise<(SlackUser & { codeExpiresAt: number }) | null> {
   const text = `SELECT ${USER}, code_expires_at AS "codeExpiresAt" FROM slack_links WHERE ${OF_CODE}`
-  return sql.get(text, [environmentId, webhookId, codeHash, now])
+  return sql.get(text, { env: environmentId, webhookId, codeHash, now })
 }
 
 /**
@@ -78,18 +78,18 @@ function findSlackCode(
  */
 async function confirmSlackLink(
   sql: Sql,
-  of: { environmentId: string; webhookId: string; codeHash: string },
+  { environmentId, webhookId, codeHash }: { environmentId: string; webhookId: string; codeHash: string },
   operatorId: string,
   now: number,
   audit: AuditEntry,
 ): Promise<SlackLinkRow | null> {
-  const text = `UPDATE slack_links SET operator_id = ?, code_hash = NULL, code_expires_at = NULL, changed_at = ?
+  const env = environmentId
+  const text = `UPDATE slack_links SET operator_id = :operatorId, code_hash = NULL, code_expires_at = NULL, changed_at = :now
     WHERE ${OF_CODE} RETURNING id`
-  const params = [operatorId, now, of.environmentId, of.webhookId, of.codeHash, now]
-  const confirmed = await sql.get<{ id: string }>(text, params)
+  const confirmed = await sql.get<{ id: string }>(text, { env, webhookId, codeHash, operatorId, now })
   if (confirmed === null) return null
   await insertAudit(sql, [{ ...audit, targetId: confirmed.id }])
-  return sql.get<SlackLinkRow>(`${LINKS} WHERE l.environment_id = ? AND l.id = ?`, [of.environmentId, confirmed.id])
+  return sql.get<SlackLinkRow>(`${LINKS} WHERE l.environment_id = :env AND l.id = :id`, { env, id: confirmed.id })
 }
 
 /** With the roles that the person has now. */
@@ -100,8 +100,8 @@ async function findLinkedPerson(
   { teamId, userId }: Pick<SlackUser, 'teamId' | 'userId'>,
 ): Promise<LinkedPerson | null> {
   const text = `SELECT o.id, o.email FROM slack_links l JOIN operators o ON o.id = l.operator_id
-    WHERE l.environment_id = ? AND l.webhook_id = ? AND l.team_id = ? AND l.user_id = ?`
-  const person = await sql.get<{ id: string; email: string }>(text, [environmentId, webhookId, teamId, userId])
+    WHERE l.environment_id = :env AND l.webhook_id = :webhookId AND l.team_id = :teamId AND l.user_id = :userId`
+  const person = await sql.get<{ id: string; email: string }>(text, { env: environmentId, webhookId, teamId, userId })
   return person && { ...person, ...(await rolesOf(sql, person.id)) }
 }
 
@@ -111,15 +111,17 @@ function listSlackLinks(
   webhookId: string,
   { limit, after }: PageById,
 ): Promise<Page<SlackLinkRow>> {
-  const text = `${LINKS} WHERE l.environment_id = ? AND l.webhook_id = ? AND l.id > ? ORDER BY l.id`
-  return sql.page(text, [environmentId, webhookId, after ?? ''], limit)
+  const text = `${LINKS} WHERE l.environment_id = :env AND l.webhook_id = :webhookId AND l.id > :after ORDER BY l.id`
+  return sql.page(text, { env: environmentId, webhookId, after: after ?? '' }, limit)
 }
 
 /** In all environments, newest first. */
 function listSlackLinksOf(sql: Sql, operatorId: string): Promise<SlackLinkRow[]> {
-  const text = `${LINKS} WHERE l.operator_id = ? ORDER BY l.id DESC LIMIT ${LIMITS.slackLinksOfAccount}`
-  return sql.all(text, [operatorId])
+  const text = `${LINKS} WHERE l.operator_id = :operatorId ORDER BY l.id DESC LIMIT ${LIMITS.slackLinksOfAccount}`
+  return sql.all(text, { operatorId })
 }
+
+const OF_WEBHOOK = 'l.environment_id = :env AND l.webhook_id = :webhookId AND l.id = :id'
 
 function removeSlackLink(
   sql: Sql,
@@ -128,7 +130,7 @@ function removeSlackLink(
   id: string,
   audit: AuditEntry[],
 ): Promise<SlackLinkRow | null> {
-  return remove(sql, 'l.environment_id = ? AND l.webhook_id = ? AND l.id = ?', [environmentId, webhookId, id], audit)
+  return remove(sql, OF_WEBHOOK, { env: environmentId, webhookId, id }, audit)
 }
 
 function removeSlackLinkOf(
@@ -137,18 +139,19 @@ function removeSlackLinkOf(
   id: string,
   audit: AuditEntry[],
 ): Promise<SlackLinkRow | null> {
-  return remove(sql, 'l.operator_id = ? AND l.id = ?', [operatorId, id], audit)
+  return remove(sql, 'l.operator_id = :operatorId AND l.id = :id', { operatorId, id }, audit)
 }
 
 async function remove(
   sql: Sql,
   condition: string,
-  params: string[],
+  params: Record<string, string>,
   audit: AuditEntry[],
 ): Promise<SlackLinkRow | null> {
   const link = await sql.get<SlackLinkRow>(`${LINKS} WHERE ${condition}`, params)
   if (link === null) return null
-  await sql.run('DELETE FROM slack_links WHERE environment_id = ? AND id = ?', [link.environmentId, link.id])
+  const text = 'DELETE FROM slack_links WHERE environment_id = :env AND id = :id'
+  await sql.run(text, { env: link.environmentId, id: link.id })
   await insertAudit(sql, audit)
   return link
 }

@@ -25,7 +25,8 @@ export async function indexAgain(
   now: number,
 ): Promise<boolean> {
   if ((await removeFromSearch(sql, environmentId, number, most)) === most) return false
-  if ((await sql.get(SEARCHED, [environmentId])) !== null) await markRuns(sql, environmentId, [{ number, id }], now)
+  if ((await sql.get(SEARCHED, { env: environmentId })) !== null)
+    await markRuns(sql, environmentId, [{ number, id }], now)
   return true
 }
 
@@ -39,20 +40,19 @@ export async function dropPayloads(
 ): Promise<Taken> {
   const entries = await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
-  const due = `SELECT ${key} FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${SAYS_SOMETHING}
-    ORDER BY time, seq LIMIT ?`
+  const due = `SELECT ${key} FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = :number
+    AND ${SAYS_SOMETHING} ORDER BY time, seq LIMIT :most`
   const text = `UPDATE events SET ${REMOVE_PAYLOAD[sql.dialect]}
-    WHERE environment_id = ${eventEnvironment(sql)} AND run = ? AND ${key} IN (${due})`
-  const events = await sql.run(text, [environmentId, number, environmentId, number, most])
+    WHERE environment_id = ${eventEnvironment(sql)} AND run = :number AND ${key} IN (${due})`
+  const events = await sql.run(text, { env: environmentId, number, most })
   const isWhole = events < most && entries < most && (await deleteBlocks(sql, environmentId, number))
   // The number of blocks stops a process that packs the removed payloads.
   const removed = isWhole ? ', payloads_removed = event_count' : ''
-  await sql.run(
-    `UPDATE runs SET blocks = blocks + 1, failure_message = NULL, said = NULL${removed} WHERE environment_id = ? AND id = ?`,
-    [environmentId, id],
-  )
+  const changed = `UPDATE runs SET blocks = blocks + 1, failure_message = NULL, said = NULL${removed}
+    WHERE environment_id = :env AND id = :id`
+  await sql.run(changed, { env: environmentId, id })
   if (isWhole) await dropComments(sql, environmentId, id)
-  if (isWhole && (await sql.get(SEARCHED, [environmentId])) !== null) {
+  if (isWhole && (await sql.get(SEARCHED, { env: environmentId })) !== null) {
     await markRuns(sql, environmentId, [{ number, id }], now)
   }
   return { events, isWhole }

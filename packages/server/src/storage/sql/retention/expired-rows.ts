@@ -19,33 +19,34 @@ export interface RowsScope {
 interface OldRows {
   table: string
   where: string
-  params: SqlValue[]
+  params: Readonly<Record<string, SqlValue>>
   key: string
   time: string
 }
 
 /** Pending requests end within a day, and then they are found. */
 function oldApprovals({ environmentId }: RowsScope, before: number): OldRows {
-  const where = "environment_id = ? AND created_at < ? AND status <> 'PENDING'"
-  return { table: 'approvals', where, params: [environmentId, before], key: 'id', time: 'created_at' }
+  const where = "environment_id = :env AND created_at < :before AND status <> 'PENDING'"
+  return { table: 'approvals', where, params: { env: environmentId, before }, key: 'id', time: 'created_at' }
 }
 
 /** Ids of entries follow the time. */
 function oldEntries({ environmentId }: RowsScope, before: number): OldRows {
-  const where = 'environment_id = ? AND id < ?'
-  return { table: 'audit_log', where, params: [environmentId, uuidv7At(before)], key: 'id', time: 'id' }
+  const where = 'environment_id = :env AND id < :before'
+  const params = { env: environmentId, before: uuidv7At(before) }
+  return { table: 'audit_log', where, params, key: 'id', time: 'id' }
 }
 
 function oldEntriesOfWorkspace({ workspaceId }: RowsScope, before: number): OldRows {
-  const where = 'workspace_id = ? AND environment_id IS NULL AND id < ?'
-  return { table: 'audit_log', where, params: [workspaceId, uuidv7At(before)], key: 'id', time: 'id' }
+  const where = 'workspace_id = :workspaceId AND environment_id IS NULL AND id < :before'
+  return { table: 'audit_log', where, params: { workspaceId, before: uuidv7At(before) }, key: 'id', time: 'id' }
 }
 
 /** An issue that is ignored until some time is kept, because it opens again by itself. */
 function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: RowsScope, before: number): OldRows {
-  const where = `environment_id = ? AND state = ? AND last_seen < ? AND state_at < ? AND merged_into IS NULL
-    AND ignored_until IS NULL`
-  return { table: 'issues', where, params: [environmentId, state, before, before], key: 'id', time: 'last_seen' }
+  const where = `environment_id = :env AND state = :state AND last_seen < :before AND state_at < :before
+    AND merged_into IS NULL AND ignored_until IS NULL`
+  return { table: 'issues', where, params: { env: environmentId, state, before }, key: 'id', time: 'last_seen' }
 }
 
 /** Rows without an environment follow the settings of the workspace. */
@@ -101,12 +102,11 @@ interface Removed {
 }
 
 async function removeOldest(sql: Sql, { table, where, params, key, time }: OldRows, most: number): Promise<Removed> {
-  const oldest = `SELECT ${key} FROM ${table} WHERE ${where} ORDER BY ${time}, ${key} LIMIT ?`
+  const oldest = `SELECT ${key} FROM ${table} WHERE ${where} ORDER BY ${time}, ${key} LIMIT :most`
   // Without the first condition, Citus would look for the ids on every machine.
-  const own = table === 'audit_log' ? '' : 'environment_id = ? AND '
-  const first = table === 'audit_log' ? [] : params.slice(0, 1)
+  const own = table === 'audit_log' ? '' : 'environment_id = :env AND '
   const text = `DELETE FROM ${table} WHERE ${own}${key} IN (${oldest})`
-  const removed = await sql.run(text, [...first, ...params, most])
+  const removed = await sql.run(text, { ...params, most })
   return { removed, counted: removed }
 }
 
@@ -117,33 +117,29 @@ async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most:
   const issue = await sql.get<{ id: string }>(text, rows.params)
   if (issue === null) return { removed: 0, counted: 0 }
   const { id } = issue
-  const prints = `(SELECT fingerprint FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ?)`
-  const merged = `(SELECT id FROM issues WHERE environment_id = ? AND (id = ? OR merged_into = ?))`
+  const prints = `(SELECT fingerprint FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :id)`
+  const merged = `(SELECT id FROM issues WHERE environment_id = :env AND (id = :id OR merged_into = :id))`
   let left = most
-  const remove = async (statement: string, params: SqlValue[]) => {
-    if (left > 0) left -= await sql.run(statement, [...params, left])
+  const own = { env: environmentId, id }
+  for (const [table, key, condition] of [
+    ['issue_records', 'id', `fingerprint IN ${prints}`],
+    ['issue_affected', 'fingerprint, kind, subject_key', `fingerprint IN ${prints}`],
+    ['issue_activity', 'issue_id, at, id', `issue_id IN ${merged}`],
+  ]) {
+    if (left <= 0) break
+    const some = `SELECT ${key} FROM ${table} WHERE environment_id = :env AND ${condition} LIMIT :left`
+    left -= await sql.run(`DELETE FROM ${table} WHERE environment_id = :env AND (${key}) IN (${some})`, {
+      ...own,
+      left,
+    })
   }
-  const ofIssue = [environmentId, environmentId, environmentId, id]
-  await remove(
-    `DELETE FROM issue_records WHERE environment_id = ? AND id IN (
-      SELECT id FROM issue_records WHERE environment_id = ? AND fingerprint IN ${prints} LIMIT ?)`,
-    ofIssue,
-  )
-  await remove(
-    `DELETE FROM issue_affected WHERE environment_id = ? AND (fingerprint, kind, subject_key) IN (
-      SELECT fingerprint, kind, subject_key FROM issue_affected WHERE environment_id = ? AND fingerprint IN ${prints} LIMIT ?)`,
-    ofIssue,
-  )
-  await remove(
-    `DELETE FROM issue_activity WHERE environment_id = ? AND (issue_id, at, id) IN (
-      SELECT issue_id, at, id FROM issue_activity WHERE environment_id = ? AND issue_id IN ${merged} LIMIT ?)`,
-    [environmentId, environmentId, environmentId, id, id],
-  )
   if (left <= 0) return { removed: most, counted: 0 }
-  const own = [environmentId, id]
   const removed = most - left
-  const fingerprints = await sql.run('DELETE FROM issue_fingerprints WHERE environment_id = ? AND issue_id = ?', own)
-  const targets = await sql.run('DELETE FROM issues WHERE environment_id = ? AND merged_into = ?', own)
-  await sql.run('DELETE FROM issues WHERE environment_id = ? AND id = ?', own)
+  const fingerprints = await sql.run(
+    'DELETE FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :id',
+    own,
+  )
+  const targets = await sql.run('DELETE FROM issues WHERE environment_id = :env AND merged_into = :id', own)
+  await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', own)
   return { removed: removed + fingerprints + targets + 1, counted: 1 }
 }

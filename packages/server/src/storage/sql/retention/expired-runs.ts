@@ -16,11 +16,11 @@ import type {
 } from '../../retention.ts'
 import type { RunPlace } from '../../runs.ts'
 import { read, write } from '../act.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from '../runs/listed-runs.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 import { deleteEvents, removeRuns } from '../erasure/removal.ts'
 import { dropPayloads, indexAgain } from './expired-payloads.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
@@ -60,11 +60,11 @@ export function oldestRuns(
   environmentId: string,
   { before, after, limit }: { before: number; after: RunPlace | null; limit: number },
 ): Promise<ExaminedRun[]> {
-  const later = after === null ? '' : 'AND (started_at, id) > (?, ?)'
-  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND started_at < ? ${later}
-    ORDER BY started_at, id LIMIT ?`
-  const params: SqlValue[] = [environmentId, before, ...(after === null ? [] : [after.startedAt, after.id]), limit]
-  return sql.all<ExaminedRun>(text, params)
+  const later = after === null ? '' : 'AND (started_at, id) > (:startedAt, :id)'
+  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = :env AND started_at < :before ${later}
+    ORDER BY started_at, id LIMIT :limit`
+  const { startedAt, id } = after ?? {}
+  return sql.all<ExaminedRun>(text, { env: environmentId, before, startedAt, id, limit })
 }
 
 export async function expiredOf(
@@ -94,25 +94,25 @@ export async function expiredOf(
  * every failed run would stay.
  */
 async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
-  const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = ? AND state = 'OPEN'
-    AND merged_into IS NULL ORDER BY last_seen DESC, id DESC LIMIT 1 OFFSET ?`
-  const from = await sql.get<{ lastSeen: number; id: string }>(last, [environmentId, LIMITS.issuesWithKeptRuns - 1])
-  const lately = from === null ? '' : 'AND (i.last_seen, i.id) >= (?, ?)'
-  const newer = `SELECT 1 FROM issue_affected n WHERE n.environment_id = ? AND n.fingerprint = a.fingerprint
-    AND n.kind = 'run' AND (n.last_seen, n.subject_key) > (seen.last_seen, seen.subject_key) LIMIT ?`
+  const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = :env AND state = 'OPEN'
+    AND merged_into IS NULL ORDER BY last_seen DESC, id DESC LIMIT 1 OFFSET :past`
+  const past = LIMITS.issuesWithKeptRuns - 1
+  const from = await sql.get<{ lastSeen: number; id: string }>(last, { env: environmentId, past })
+  const lately = from === null ? '' : 'AND (i.last_seen, i.id) >= (:lastSeen, :id)'
+  const newer = `SELECT 1 FROM issue_affected n WHERE n.environment_id = :env AND n.fingerprint = a.fingerprint
+    AND n.kind = 'run' AND (n.last_seen, n.subject_key) > (seen.last_seen, seen.subject_key) LIMIT :kept`
   // SQLite keeps the order of a cross join. Otherwise it would scan every open issue. It reads the time from the row:
   // with the time, another index has all columns, and it would scan that.
   const text = `SELECT a.subject_key AS "key" FROM issue_affected a
     CROSS JOIN issue_fingerprints f CROSS JOIN issues i CROSS JOIN issue_affected seen
-    WHERE a.environment_id = ? AND a.kind = 'run' AND a.subject_key IN (${PLACES})
+    WHERE a.environment_id = :env AND a.kind = 'run' AND a.subject_key IN (:keys)
       AND f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
       AND i.environment_id = f.environment_id AND i.id = f.issue_id AND i.state = 'OPEN' ${lately}
       AND seen.environment_id = a.environment_id AND seen.fingerprint = a.fingerprint AND seen.kind = a.kind
       AND seen.subject_key = a.subject_key
-      AND (SELECT COUNT(*) FROM (${newer}) page) < ?`
-  const kept = LIMITS.keptRunsOfIssue
-  const params = [...(from === null ? [] : [from.lastSeen, from.id]), environmentId, kept, kept]
-  const found = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, [environmentId, ...chunk, ...params]))
+      AND (SELECT COUNT(*) FROM (${newer}) page) < :kept`
+  const params = { env: environmentId, ...from, kept: LIMITS.keptRunsOfIssue }
+  const found = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, { ...params, keys: chunk }))
   return new Set(found.map(({ key }) => key))
 }
 

@@ -83,22 +83,21 @@ async function usageBetween(
   to: number,
 ): Promise<{ runs: number; events: number }> {
   const text = `SELECT CAST(COALESCE(SUM(runs), 0) AS BIGINT) AS runs, CAST(COALESCE(SUM(events), 0) AS BIGINT) AS events
-    FROM usage_hours WHERE environment_id = ? AND hour >= ? AND hour <= ?`
-  const found = await sql.get<{ runs: number; events: number }>(text, [environmentId, hourOf(from), hourOf(to)])
+    FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour <= :to`
+  const hours = { from: hourOf(from), to: hourOf(to) }
+  const found = await sql.get<{ runs: number; events: number }>(text, { env: environmentId, ...hours })
   return found ?? { runs: 0, events: 0 }
 }
 
 async function bytesPerEvent(sql: Sql, environmentId: string, runs: readonly ExaminedRun[]): Promise<number> {
   const step = Math.max(1, Math.floor(runs.length / MEASURED_RUNS))
   const text = `SELECT COUNT(*) AS events, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM (
-    SELECT ${PAYLOAD_BYTES} AS bytes FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = ? ORDER BY time, seq LIMIT ?) AS page`
+    SELECT ${PAYLOAD_BYTES} AS bytes FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = :run
+    ORDER BY time, seq LIMIT :limit) AS page`
   let [events, bytes] = [0, 0]
   for (let at = 0; at < runs.length; at += step) {
-    const measured = await sql.get<{ events: number; bytes: number }>(text, [
-      environmentId,
-      runs[at]?.number ?? 0,
-      MEASURED_EVENTS,
-    ])
+    const params = { env: environmentId, run: runs[at]?.number ?? 0, limit: MEASURED_EVENTS }
+    const measured = await sql.get<{ events: number; bytes: number }>(text, params)
     events += measured?.events ?? 0
     bytes += measured?.bytes ?? 0
   }
@@ -117,11 +116,9 @@ async function countRows(
   for (const { table, where, params, key, time } of oldRows(what, tenant, settings, workspace, now)) {
     const at = table === 'audit_log' ? 'at' : time
     const text = `SELECT COUNT(*) AS count, MIN(at) AS oldest FROM (
-      SELECT ${at} AS at FROM ${table} WHERE ${where} ORDER BY ${time}, ${key} LIMIT ?) AS page`
-    const found = await sql.get<{ count: number; oldest: number | null }>(text, [
-      ...params,
-      LIMITS.retentionCounted + 1,
-    ])
+      SELECT ${at} AS at FROM ${table} WHERE ${where} ORDER BY ${time}, ${key} LIMIT :limit) AS page`
+    const limited = { ...params, limit: LIMITS.retentionCounted + 1 }
+    const found = await sql.get<{ count: number; oldest: number | null }>(text, limited)
     const { count = 0, oldest = null } = found ?? {}
     if (count > LIMITS.retentionCounted) counted.exact = false
     counted.count += Math.min(count, LIMITS.retentionCounted)

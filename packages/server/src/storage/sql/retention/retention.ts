@@ -37,8 +37,9 @@ export async function settingsOf(
   sql: Sql,
   { workspaceId, environmentId }: Tenant,
 ): Promise<Pick<RetentionRow, 'settings' | 'source'> & { workspace: RetentionSettings | null }> {
-  const text = `SELECT ${SETTINGS} FROM retention_settings WHERE workspace_id = ? AND environment_id IN (?, ?)`
-  const stored = await sql.all<StoredSettings>(text, [workspaceId, environmentId, DEFAULT])
+  const text = `SELECT ${SETTINGS} FROM retention_settings
+    WHERE workspace_id = :workspaceId AND environment_id IN (:env, '${DEFAULT}')`
+  const stored = await sql.all<StoredSettings>(text, { workspaceId, env: environmentId })
   const own = stored.find((row) => row.environmentId === environmentId)
   const ofWorkspace = stored.find((row) => row.environmentId === DEFAULT)
   const workspace = ofWorkspace === undefined ? null : toSettings(ofWorkspace)
@@ -71,25 +72,26 @@ async function changeRetention(
 ): Promise<boolean> {
   // Concurrent changes must not both start from the same settings. SQLite has one writer.
   if (sql.dialect === 'postgres') {
-    await sql.get('SELECT id FROM workspaces WHERE id = ? FOR NO KEY UPDATE', [workspaceId])
+    await sql.get('SELECT id FROM workspaces WHERE id = :workspaceId FOR NO KEY UPDATE', { workspaceId })
   }
   const { settings: current } = await settingsOf(sql, { workspaceId, environmentId: environmentId ?? DEFAULT })
   if (SETTING_NAMES.some((name) => current[name] !== before[name])) return false
-  const place = [workspaceId, environmentId ?? DEFAULT]
-  await sql.run('DELETE FROM retention_settings WHERE workspace_id = ? AND environment_id = ?', place)
+  const of = { workspaceId, env: environmentId ?? DEFAULT }
+  await sql.run('DELETE FROM retention_settings WHERE workspace_id = :workspaceId AND environment_id = :env', of)
   if (settings !== null) {
     const { runDays, payloadDays, issueDays, approvalDays, auditDays, keepOpenIssueRuns } = settings
     const text = `INSERT INTO retention_settings (workspace_id, environment_id, run_days, payload_days, issue_days,
-      approval_days, audit_days, keep_open_issue_runs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-    const days = [runDays, payloadDays, issueDays, approvalDays, auditDays]
-    await sql.run(text, [...place, ...days, keepOpenIssueRuns ? 1 : 0])
+        approval_days, audit_days, keep_open_issue_runs)
+      VALUES (:workspaceId, :env, :runDays, :payloadDays, :issueDays, :approvalDays, :auditDays, :keep)`
+    const days = { runDays, payloadDays, issueDays, approvalDays, auditDays }
+    await sql.run(text, { ...of, ...days, keep: keepOpenIssueRuns ? 1 : 0 })
   }
   await insertAudit(sql, audit)
   const concerned =
     environmentId === null
       ? await sql.all<{ id: string }>(
-          'SELECT id FROM environments WHERE workspace_id = ? AND removed_at IS NULL ORDER BY id LIMIT ?',
-          [workspaceId, QUEUED_AT_ONCE],
+          'SELECT id FROM environments WHERE workspace_id = :workspaceId AND removed_at IS NULL ORDER BY id LIMIT :limit',
+          { workspaceId, limit: QUEUED_AT_ONCE },
         )
       : [{ id: environmentId }]
   // A pass under way may be past what the new settings remove.
@@ -117,9 +119,9 @@ async function pinRun(
   // A pinned run keeps its first time.
   const isSame = (run.pinnedAt === null) === (pinnedAt === null)
   if (isSame) return { id, runId, pinnedAt: run.pinnedAt }
-  const text = 'UPDATE runs SET pinned_at = ? WHERE environment_id = ? AND id = ?'
+  const text = 'UPDATE runs SET pinned_at = :pinnedAt WHERE environment_id = :env AND id = :id'
   // A job may have removed it since.
-  if ((await sql.run(text, [pinnedAt, environmentId, id])) === 0) return null
+  if ((await sql.run(text, { pinnedAt, env: environmentId, id })) === 0) return null
   await insertAudit(sql, audit)
   return { id, runId, pinnedAt }
 }
@@ -129,10 +131,10 @@ async function queueRetention(sql: Sql, now: number, endedBefore: number): Promi
   const text = `SELECT e.id FROM environments e
     WHERE e.removed_at IS NULL
       AND EXISTS (SELECT 1 FROM retention_settings s WHERE s.workspace_id = e.workspace_id AND s.environment_id IN ('', e.id))
-      AND NOT EXISTS (SELECT 1 FROM retention_progress p WHERE p.environment_id = e.id AND p.pass_ended_at >= ?)
+      AND NOT EXISTS (SELECT 1 FROM retention_progress p WHERE p.environment_id = e.id AND p.pass_ended_at >= :endedBefore)
       AND NOT EXISTS (SELECT 1 FROM work w WHERE w.environment_id = e.id AND w.kind = 'retain')
-    ORDER BY e.id LIMIT ?`
-  const due = await sql.all<{ id: string }>(text, [endedBefore, QUEUED_AT_ONCE])
+    ORDER BY e.id LIMIT :limit`
+  const due = await sql.all<{ id: string }>(text, { endedBefore, limit: QUEUED_AT_ONCE })
   await enqueueWork(sql, passesOf(due, now))
 }
 
@@ -142,8 +144,8 @@ const PROGRESS = `pass_started_at AS "passStartedAt", pass_ended_at AS "passEnde
   reached_at AS "reachedAt", pass, total`
 
 async function findProgress(sql: Sql, environmentId: string): Promise<RetentionProgressRow | null> {
-  const text = `SELECT ${PROGRESS} FROM retention_progress WHERE environment_id = ?`
-  const row = await sql.get<RetentionProgressRow & { pass: string; total: string }>(text, [environmentId])
+  const text = `SELECT ${PROGRESS} FROM retention_progress WHERE environment_id = :env`
+  const row = await sql.get<RetentionProgressRow & { pass: string; total: string }>(text, { env: environmentId })
   return (
     row && { ...row, pass: JSON.parse(row.pass) as RetentionCounts, total: JSON.parse(row.total) as RetentionCounts }
   )
@@ -158,18 +160,19 @@ async function startRetention(sql: Sql, environmentId: string, now: number): Pro
   // An unfinished pass continues and keeps its counts.
   const text = `INSERT INTO retention_progress
       (environment_id, pass_started_at, pass_ended_at, last_slice_at, reached_at, pass, total)
-    VALUES (?, ?, NULL, NULL, NULL, ?, ?)
+    VALUES (:env, :now, NULL, NULL, NULL, :counts, :counts)
     ON CONFLICT (environment_id) DO UPDATE SET pass_started_at = excluded.pass_started_at, pass_ended_at = NULL,
       reached_at = NULL, pass = excluded.pass
     WHERE retention_progress.pass_ended_at IS NOT NULL`
-  await sql.run(text, [environmentId, now, JSON.stringify(NOTHING), JSON.stringify(NOTHING)])
+  await sql.run(text, { env: environmentId, now, counts: JSON.stringify(NOTHING) })
   return { settings }
 }
 
 /** Serialises the slices of an environment, should two nodes work on it. */
 export async function lockProgress(sql: Sql, environmentId: string): Promise<RetentionProgressRow> {
   if (sql.dialect === 'postgres') {
-    await sql.get('SELECT 1 FROM retention_progress WHERE environment_id = ? FOR NO KEY UPDATE', [environmentId])
+    const lock = 'SELECT 1 FROM retention_progress WHERE environment_id = :env FOR NO KEY UPDATE'
+    await sql.get(lock, { env: environmentId })
   }
   const progress = await findProgress(sql, environmentId)
   if (progress === null) throw new Error('The retention pass of this slice has not started')
@@ -185,18 +188,19 @@ export async function addProgress(
   reachedAt: number | null = progress.reachedAt,
 ): Promise<void> {
   const isSome = Object.values(removed).some((count) => count > 0)
-  const text = `UPDATE retention_progress SET last_slice_at = ?, reached_at = ?, pass = ?, total = ? WHERE environment_id = ?`
-  const sums = [sumOf(progress.pass, removed), sumOf(progress.total, removed)].map((sum) => JSON.stringify(sum))
-  await sql.run(text, [isSome ? now : progress.lastSliceAt, reachedAt, ...sums, environmentId])
+  const text = `UPDATE retention_progress SET last_slice_at = :sliceAt, reached_at = :reachedAt, pass = :pass, total = :total
+    WHERE environment_id = :env`
+  const sums = { pass: sumOf(progress.pass, removed), total: sumOf(progress.total, removed) }
+  await sql.run(text, { env: environmentId, sliceAt: isSome ? now : progress.lastSliceAt, reachedAt, ...sums })
 }
 
-function sumOf(counts: RetentionCounts, more: Partial<RetentionCounts>): RetentionCounts {
+/** As JSON. */
+function sumOf(counts: RetentionCounts, more: Partial<RetentionCounts>): string {
   const names = Object.keys(NOTHING) as (keyof RetentionCounts)[]
-  return Object.fromEntries(
-    names.map((name) => [name, (counts[name] ?? 0) + (more[name] ?? 0)]),
-  ) as unknown as RetentionCounts
+  return JSON.stringify(Object.fromEntries(names.map((name) => [name, (counts[name] ?? 0) + (more[name] ?? 0)])))
 }
 
 async function endRetention(sql: Sql, environmentId: string, now: number): Promise<void> {
-  await sql.run('UPDATE retention_progress SET pass_ended_at = ? WHERE environment_id = ?', [now, environmentId])
+  const text = 'UPDATE retention_progress SET pass_ended_at = :now WHERE environment_id = :env'
+  await sql.run(text, { now, env: environmentId })
 }

@@ -3,10 +3,7 @@ const SIZE = 50
 
 export const PLACES = Array.from({ length: SIZE }, () => '?').join(', ')
 
-/** As the rows of `VALUES`. Both engines name their column `column1`. */
-export const ROWS = Array.from({ length: SIZE }, () => '(?)').join(', ')
-
-/** Runs a statement with PLACES or ROWS for all values, chunk by chunk. */
+/** Runs a statement with such a list for all values, chunk by chunk. */
 export async function inChunks<Row>(
   values: string[],
   query: (chunk: string[]) => Promise<Row[]>,

@@ -21,7 +21,7 @@ export async function insertJsonRows(
   environmentId: string,
   rows: readonly Row[],
 ): Promise<void> {
-  await sql.run(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+  await sql.run(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
 
 /** For a table whose `conflict` ends with RETURNING. */
@@ -31,7 +31,7 @@ export function insertedJsonRows(
   environmentId: string,
   rows: readonly Row[],
 ): Promise<object[]> {
-  return sql.all<object>(textOf(sql, table), [environmentId, rowsParameter(sql, rows)])
+  return sql.all<object>(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
 
 /** Numbers are sent as texts, because PostgreSQL would parse JSON numbers as numerics, a fifth of the cost. */
@@ -58,8 +58,8 @@ function insertText(dialect: Sql['dialect'], { name, columns, conflict }: Insert
   // SQLite accepts ON CONFLICT after a SELECT only if a WHERE precedes it.
   if (dialect === 'sqlite') {
     const values = Object.keys(columns).map((_, index) => `value->>${index}`)
-    return `${into} SELECT ?, ${values.join(', ')} FROM json_each(?) WHERE true ${conflict}`
+    return `${into} SELECT :env, ${values.join(', ')} FROM json_each(:rows) WHERE true ${conflict}`
   }
   const values = Object.values(columns).map(fieldOf)
-  return `${into} SELECT ?, ${values.join(', ')} FROM jsonb_array_elements(?::jsonb) AS x ${conflict}`
+  return `${into} SELECT :env, ${values.join(', ')} FROM jsonb_array_elements(:rows::jsonb) AS x ${conflict}`
 }

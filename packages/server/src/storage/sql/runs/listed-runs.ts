@@ -2,8 +2,8 @@
  * PostgreSQL searches the index once for each key: for a list it may choose an index that has the key behind other
  * columns, and read the entries of all runs of the environment.
  */
-import { inChunks, PLACES, ROWS } from '../rows/chunks.ts'
-import type { Sql } from '../sql.ts'
+import { inChunks } from '../rows/chunks.ts'
+import type { NamedParams, Sql } from '../sql.ts'
 
 /** No run has this number or this id. They fill the last chunk: a key given twice would return its run twice. */
 const NO_NUMBER = '-1'
@@ -40,12 +40,12 @@ interface Listed {
 
 function textOf({ dialect }: Sql, { key, type, columns, lock = '' }: Listed): string {
   return dialect === 'sqlite'
-    ? `SELECT ${columns} FROM runs AS r WHERE environment_id = ? AND ${key} IN (${PLACES})`
-    : `SELECT ${columns} FROM (VALUES ${ROWS.replaceAll('?', `CAST(? AS ${type})`)}) AS wanted CROSS JOIN LATERAL
-        (SELECT * FROM runs WHERE environment_id = ? AND ${key} >= wanted.column1 AND ${key} <= wanted.column1
-          ORDER BY ${key} LIMIT 1 ${lock}) AS r`
+    ? `SELECT ${columns} FROM runs AS r WHERE environment_id = :env AND ${key} IN (:keys)`
+    : `SELECT ${columns} FROM (VALUES :keys) AS wanted CROSS JOIN LATERAL
+        (SELECT * FROM runs WHERE environment_id = :env AND ${key} >= CAST(wanted.column1 AS ${type})
+          AND ${key} <= CAST(wanted.column1 AS ${type}) ORDER BY ${key} LIMIT 1 ${lock}) AS r`
 }
 
-function paramsOf({ dialect }: Sql, environmentId: string, keys: readonly (string | number)[]): (string | number)[] {
-  return dialect === 'sqlite' ? [environmentId, ...keys] : [...keys, environmentId]
+function paramsOf({ dialect }: Sql, environmentId: string, keys: readonly (string | number)[]): NamedParams {
+  return { env: environmentId, keys: dialect === 'sqlite' ? keys : keys.map((key) => [key]) }
 }

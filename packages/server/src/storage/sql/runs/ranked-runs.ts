@@ -26,7 +26,7 @@ export function rankedWalk(
   // A literal, for the partial indexes.
   const ranks =
     few === null || few === 'all'
-      ? { text: `${select} runs WHERE environment_id = ? AND ${column} IS NOT NULL`, params: [environmentId] }
+      ? { text: `${select} runs WHERE environment_id = :env AND ${column} IS NOT NULL`, params: { env: environmentId } }
       : { text: `${select} (${few.text}) few WHERE ${column} IS NOT NULL`, params: few.params }
   const most = few === 'all' ? page.limit + 1 : runsLookedAt
   return runWalk(sql, environmentId, { ranks, direction: 'DESC', most, isWhole: few !== null }, page)

@@ -33,26 +33,26 @@ async function createRunView(
 ): Promise<'created' | 'too_many' | 'name_taken'> {
   const { id, environmentId, name, query, lastHours, columns, createdAt } = view
   await lockEnvironment(sql, environmentId)
-  const found = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM run_views WHERE environment_id = ?', [
-    environmentId,
-  ])
+  const env = environmentId
+  const count = 'SELECT COUNT(*) AS count FROM run_views WHERE environment_id = :env'
+  const found = await sql.get<{ count: number }>(count, { env })
   if ((found?.count ?? 0) >= LIMITS.runViews) return 'too_many'
   const text = `INSERT INTO run_views (id, environment_id, name, query, last_hours, columns, created_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (environment_id, name) DO NOTHING`
-  const values = [id, environmentId, name, JSON.stringify(query), lastHours, JSON.stringify(columns), createdAt]
-  if ((await sql.run(text, values)) === 0) return 'name_taken'
+    VALUES (:id, :env, :name, :query, :lastHours, :columns, :createdAt) ON CONFLICT (environment_id, name) DO NOTHING`
+  const texts = { query: JSON.stringify(query), columns: JSON.stringify(columns) }
+  if ((await sql.run(text, { id, env, name, ...texts, lastHours, createdAt })) === 0) return 'name_taken'
   await insertAudit(sql, audit)
   return 'created'
 }
 
 async function listRunViews(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<RunViewRow>> {
-  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = ? AND id > ? ORDER BY id`
-  return mapPage(await sql.page<Stored>(text, [environmentId, after ?? ''], limit), toRow)
+  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = :env AND id > :after ORDER BY id`
+  return mapPage(await sql.page<Stored>(text, { env: environmentId, after: after ?? '' }, limit), toRow)
 }
 
 async function findRunView(sql: Sql, environmentId: string, id: string): Promise<RunViewRow | null> {
-  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = ? AND id = ?`
-  const stored = await sql.get<Stored>(text, [environmentId, id])
+  const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = :env AND id = :id`
+  const stored = await sql.get<Stored>(text, { env: environmentId, id })
   return stored && toRow(stored)
 }
 
@@ -68,15 +68,12 @@ async function changeRunView(
   const view = await findRunView(sql, environmentId, id)
   if (view === null) return null
   const { name = view.name, query = view.query, lastHours = view.lastHours, columns = view.columns } = change
-  const other = await sql.get('SELECT id FROM run_views WHERE environment_id = ? AND name = ? AND id <> ?', [
-    environmentId,
-    name,
-    id,
-  ])
-  if (other !== null) return 'name_taken'
-  const text = `UPDATE run_views SET name = ?, query = ?, last_hours = ?, columns = ?
-    WHERE environment_id = ? AND id = ?`
-  await sql.run(text, [name, JSON.stringify(query), lastHours, JSON.stringify(columns), environmentId, id])
+  const of = { env: environmentId, id, name }
+  const other = 'SELECT id FROM run_views WHERE environment_id = :env AND name = :name AND id <> :id'
+  if ((await sql.get(other, of)) !== null) return 'name_taken'
+  const text = `UPDATE run_views SET name = :name, query = :query, last_hours = :lastHours, columns = :columns
+    WHERE environment_id = :env AND id = :id`
+  await sql.run(text, { ...of, query: JSON.stringify(query), lastHours, columns: JSON.stringify(columns) })
   await insertAudit(sql, audit)
   return { ...view, name, query, lastHours, columns }
 }
@@ -89,7 +86,7 @@ async function removeRunView(
 ): Promise<RunViewRow | null> {
   const view = await findRunView(sql, environmentId, id)
   if (view === null) return null
-  await sql.run('DELETE FROM run_views WHERE environment_id = ? AND id = ?', [environmentId, id])
+  await sql.run('DELETE FROM run_views WHERE environment_id = :env AND id = :id', { env: environmentId, id })
   await insertAudit(sql, audit)
   return view
 }

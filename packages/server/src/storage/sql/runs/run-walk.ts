@@ -1,10 +1,10 @@
 /** Walks over runs by a number, then by id, instead of by their start. */
 import type { RunPage, RunPlace } from '../../runs.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { NamedParams, Sql } from '../sql.ts'
 
 export interface Part {
   text: string
-  params: SqlValue[]
+  params: NamedParams
 }
 
 export interface RunWalk {
@@ -30,22 +30,23 @@ export function runWalk(
   { ranks, direction, most, isWhole = false }: Walked,
   { after }: RunPage,
 ): RunWalk {
-  const beyond = after === null ? '' : `AND (rank, id) ${direction === 'ASC' ? '>' : '<'} (?, ?)`
+  const beyond = after === null ? '' : `AND (rank, id) ${direction === 'ASC' ? '>' : '<'} (:afterRank, :afterId)`
   const by = `ORDER BY rank ${direction}, id ${direction}`
   // PostgreSQL and SQLite push conditions, order and limit into the plain subquery.
-  const walked = `SELECT id, rank FROM (${ranks.text}) ranks WHERE rank IS NOT NULL ${beyond} ${by} LIMIT ?`
-  const params = [...ranks.params, ...(after === null ? [] : [after.rank ?? 0, after.id]), most]
+  const walked = `SELECT id, rank FROM (${ranks.text}) ranks WHERE rank IS NOT NULL ${beyond} ${by} LIMIT :walked`
+  const place = after && { afterRank: after.rank ?? 0, afterId: after.id }
+  const params = { ...ranks.params, ...place, walked: most }
   // PostgreSQL finds each run by the order of the index, as in OF_UUID.
   const runs =
     dialect === 'sqlite'
       ? `(SELECT runs.*, walked.rank FROM (${walked}) walked
-          CROSS JOIN runs ON runs.environment_id = ? AND runs.id = walked.id) runs`
-      : `(SELECT runs.*, walked.rank FROM (${walked}) walked, LATERAL (SELECT * FROM runs WHERE environment_id = ?
+          CROSS JOIN runs ON runs.environment_id = :env AND runs.id = walked.id) runs`
+      : `(SELECT runs.*, walked.rank FROM (${walked}) walked, LATERAL (SELECT * FROM runs WHERE environment_id = :env
           AND id >= walked.id AND id <= walked.id ORDER BY id LIMIT 1) runs) runs`
-  const last = `SELECT rank, id, 0 AS "startedAt" FROM (${walked}) walked ${by} LIMIT 1 OFFSET ?`
+  const last = `SELECT rank, id, 0 AS "startedAt" FROM (${walked}) walked ${by} LIMIT 1 OFFSET :past`
   return {
-    runs: { text: runs, params: [...params, environmentId] },
-    last: isWhole ? null : { text: last, params: [...params, most - 1] },
+    runs: { text: runs, params: { ...params, env: environmentId } },
+    last: isWhole ? null : { text: last, params: { ...params, past: most - 1 } },
     order: (alias) => `ORDER BY ${alias}rank ${direction}, ${alias}id ${direction}`,
   }
 }

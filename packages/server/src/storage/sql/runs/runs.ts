@@ -5,7 +5,7 @@ import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, 
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { given, type NamedParams, type Sql } from '../sql.ts'
 import { rankedWalk } from './ranked-runs.ts'
 import { byRank, type Part, type RunWalk } from './run-walk.ts'
 import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
@@ -81,7 +81,7 @@ export async function listGaps(
   page: RunPage,
 ): Promise<Page<GapRow>> {
   const { text, params } = runsThat(sql, environmentId, { ...filter, hasGaps: true }, page)
-  return sql.page(withAgents(GAP_COLUMNS, text, newestFirst), [...params, page.limit + 1], page.limit)
+  return sql.page(withAgents(GAP_COLUMNS, text, newestFirst), { ...params, most: page.limit + 1 }, page.limit)
 }
 
 type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
@@ -127,45 +127,45 @@ async function searchRuns(
   return firstRuns(found, filter, page)
 }
 
-const ALL_RUNS: Part = { text: 'runs', params: [] }
+const ALL_RUNS: Part = { text: 'runs', params: {} }
 
 /** The index of external ids is not ordered by start, so at most this many are sorted. */
 function namedRuns(environmentId: string, prefix: string): Part {
   const { from, below } = prefixRange(prefix)
-  const range = below === null ? 'run_id >= ?' : 'run_id >= ? AND run_id < ?'
-  const runs = `SELECT * FROM runs WHERE environment_id = ? AND ${range} ORDER BY run_id DESC LIMIT ?`
-  const texts = below === null ? [from] : [from, below]
-  return { text: `(${runs}) named`, params: [environmentId, ...texts, LIMITS.searchedRunIds] }
+  const params = { env: environmentId, prefix: from, prefixEnd: below }
+  const range = given(['run_id >= :prefix', 'run_id < :prefixEnd'], params)
+  const runs = `SELECT * FROM runs WHERE environment_id = :env AND ${range}
+    ORDER BY run_id DESC LIMIT ${LIMITS.searchedRunIds}`
+  return { text: `(${runs}) named`, params }
 }
 
 /** Agents with that external id or name, reported or given. No index has the names of agents with an external id. */
 async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
   // Not IN, for which SQLite would scan every agent.
-  const ofKey = 'SELECT id FROM agents WHERE environment_id = ? AND agent_key = ?'
-  const byKey = await sql.all<{ id: string }>(`${ofKey} UNION ALL ${ofKey}`, [
-    environmentId,
-    agentKey(name, ''),
-    environmentId,
-    agentKey(null, name),
-  ])
-  const newest = 'SELECT id, name, display_name FROM agents WHERE environment_id = ? ORDER BY id DESC LIMIT ?'
+  const ofKey = (key: string) => `SELECT id FROM agents WHERE environment_id = :env AND agent_key = ${key}`
+  const keys = { env: environmentId, byId: agentKey(name, ''), byName: agentKey(null, name) }
+  const byKey = await sql.all<{ id: string }>(`${ofKey(':byId')} UNION ALL ${ofKey(':byName')}`, keys)
+  const newest = `SELECT id, name, display_name FROM agents WHERE environment_id = :env
+    ORDER BY id DESC LIMIT ${LIMITS.searchedAgents}`
   const byName = await sql.all<{ id: string }>(
-    `SELECT id FROM (${newest}) named WHERE name = ? OR display_name = ? ORDER BY id DESC LIMIT ?`,
-    [environmentId, LIMITS.searchedAgents, name, name, LIMITS.searchedAgentsOfName],
+    `SELECT id FROM (${newest}) named WHERE name = :name OR display_name = :name
+      ORDER BY id DESC LIMIT ${LIMITS.searchedAgentsOfName}`,
+    { env: environmentId, name },
   )
   return new Set([...byKey, ...byName].map(({ id }) => id))
 }
 
 function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: number): Part {
-  const newest = `SELECT run_id FROM approvals WHERE environment_id = ? ORDER BY created_at DESC, id DESC LIMIT ?`
+  const newest = `SELECT run_id FROM approvals WHERE environment_id = :env
+    ORDER BY created_at DESC, id DESC LIMIT :approvals`
   const asked = `(SELECT DISTINCT run_id FROM (${newest}) newest WHERE run_id IS NOT NULL) asked`
   // PostgreSQL finds each run by the order of the index, as in OF_RUN_ID.
   const text =
     dialect === 'sqlite'
-      ? `(SELECT runs.* FROM ${asked} CROSS JOIN runs ON runs.environment_id = ? AND runs.run_id = asked.run_id) runs`
-      : `(SELECT runs.* FROM ${asked}, LATERAL (SELECT * FROM runs WHERE environment_id = ?
+      ? `(SELECT runs.* FROM ${asked} CROSS JOIN runs ON runs.environment_id = :env AND runs.run_id = asked.run_id) runs`
+      : `(SELECT runs.* FROM ${asked}, LATERAL (SELECT * FROM runs WHERE environment_id = :env
           AND run_id >= asked.run_id AND run_id <= asked.run_id ORDER BY run_id LIMIT 1) runs) runs`
-  return { text, params: [environmentId, approvals, environmentId] }
+  return { text, params: { env: environmentId, approvals } }
 }
 
 async function pageOfRuns(
@@ -181,19 +181,24 @@ async function pageOfRuns(
   const columns = walk === null ? COLUMNS : `${COLUMNS}, r.rank`
   const { text: runs, params } = runsThat(sql, environmentId, filter, page, named, walk)
   if (sift === undefined) {
-    const found = await sql.page<RunRow>(withAgents(columns, runs, order), [...params, page.limit + 1], page.limit)
+    const all = { ...params, most: page.limit + 1 }
+    const found = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
     return walk === null || walk.last === null ? found : continued(sql, found, walk.last)
   }
-  params.push(sift.runsLookedAt)
+  const examined = { ...params, most: sift.runsLookedAt }
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
-  const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, environmentId, filter)]
+  const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, filter)]
   const matches = [SIFT[sql.dialect], ...further.map(({ text }) => text)].join(' AND ')
-  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT ?`
-  const values = [...params, ...siftValues(sift), ...further.flatMap((part) => part.params), page.limit + 1]
-  const found = await sql.page<RunRow>(withAgents(columns, sifted, order), values, page.limit)
+  const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT :limit`
+  const values = Object.assign({ ...examined, ...siftValues(sift) }, ...further.map((part) => part.params))
+  const found = await sql.page<RunRow>(
+    withAgents(columns, sifted, order),
+    { ...values, limit: page.limit + 1 },
+    page.limit,
+  )
   const last = {
-    text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET ?`,
-    params: [...params, sift.runsLookedAt - 1],
+    text: `SELECT started_at AS "startedAt", id FROM (${runs}) page ${order('')} LIMIT 1 OFFSET :past`,
+    params: { ...examined, past: sift.runsLookedAt - 1 },
   }
   return continued(sql, found, walk === null ? last : walk.last)
 }
@@ -232,10 +237,13 @@ async function fewRuns(
   const isFiltered = [agentId, status, sessionId, hasGaps, from, to].some((value) => value !== undefined)
   if (!isBounded && !isFiltered) return sift === undefined ? 'all' : null
   const looked = rankedBy?.runsLookedAt ?? 0
-  const { text, params } = runsThat(sql, environmentId, filter, { limit: looked, after: null }, named)
-  const few = { text, params: [...params, looked] }
+  const { text: all, params } = runsThat(sql, environmentId, filter, { limit: looked, after: null }, named)
+  // Its limit is not that of the runs around it.
+  const text = all.replace(/:most$/, ':few')
+  const few = { text, params: { ...params, few: looked } }
   if (isBounded) return few
-  const more = await sql.get(`SELECT 1 AS one FROM (${text}) runs LIMIT 1 OFFSET ?`, [...params, looked + 1, looked])
+  const past = { ...params, few: looked + 1, looked }
+  const more = await sql.get(`SELECT 1 AS one FROM (${text}) runs LIMIT 1 OFFSET :looked`, past)
   return more === null ? few : null
 }
 
@@ -248,7 +256,7 @@ const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${al
 const withAgents = (columns: string, runs: string, order: RunOrder) =>
   `SELECT ${columns} FROM (${runs}) r ${WITH_AGENT} ${order('r.')}`
 
-/** Runs that a filter without a sift keeps. The last parameter, the limit, is still missing. */
+/** Runs that a filter without a sift keeps. Ends with the limit, `:most`, which is still missing. */
 function runsThat(
   { dialect }: Sql,
   environmentId: string,
@@ -260,49 +268,48 @@ function runsThat(
   const { approvalsLookedAt } = filter
   const asked = approvalsLookedAt === undefined ? null : askedRuns(dialect, environmentId, approvalsLookedAt)
   const source = walk?.runs ?? named ?? asked ?? ALL_RUNS
-  const conditions = ['environment_id = ?']
-  const params: SqlValue[] = [...source.params, environmentId]
-  const add = (condition: string, ...values: SqlValue[]) => {
-    conditions.push(condition)
-    params.push(...values)
-  }
-  if (filter.agentId !== undefined) add('agent_id = ?', filter.agentId)
-  if (filter.status !== undefined) add(filter.hasGaps ? UNINDEXED_STATUS[dialect] : 'status = ?', filter.status)
-  if (filter.isRuleClosed) add('rule_closed_at IS NOT NULL')
-  else if (filter.onlyOutcomesEnd && filter.status !== undefined) add('rule_closed_at IS NULL')
-  if (filter.sessionId !== undefined) add('session_key = ?', textKey(filter.sessionId))
-  // A literal, for the partial indexes.
-  if (filter.hasGaps) add('has_gaps = 1')
-  for (const other of [named, asked]) {
-    if (other && other !== source) add(`run_id IN (SELECT run_id FROM ${other.text})`, ...other.params)
-  }
-  if (filter.from !== undefined) add('started_at >= ?', filter.from)
-  if (filter.to !== undefined) add('started_at < ?', filter.to)
-  if (after !== null && walk === null) add('(started_at, id) < (?, ?)', after.startedAt, after.id)
-  return {
-    text: `SELECT * FROM ${source.text} WHERE ${conditions.join(' AND ')} ${(walk?.order ?? newestFirst)('')} LIMIT ?`,
-    params,
-  }
+  const others = [named, asked].flatMap((other) => (other && other !== source ? other : []))
+  const { agentId, status, sessionId, hasGaps, isRuleClosed, onlyOutcomesEnd, from, to } = filter
+  const sessionKey = sessionId === undefined ? null : textKey(sessionId)
+  const place = walk === null && after ? { startedAt: after.startedAt, id: after.id } : {}
+  const own: NamedParams = { env: environmentId, agentId, status, sessionKey, from, to, ...place }
+  const params: NamedParams = Object.assign(own, source.params, ...others.map((other) => other.params))
+  const conditions = [
+    'environment_id = :env',
+    'agent_id = :agentId',
+    hasGaps ? UNINDEXED_STATUS[dialect] : 'status = :status',
+    ...(isRuleClosed ? ['rule_closed_at IS NOT NULL'] : []),
+    ...(!isRuleClosed && onlyOutcomesEnd && status !== undefined ? ['rule_closed_at IS NULL'] : []),
+    'session_key = :sessionKey',
+    // A literal, for the partial indexes.
+    ...(hasGaps ? ['has_gaps = 1'] : []),
+    ...others.map((other) => `run_id IN (SELECT run_id FROM ${other.text})`),
+    'started_at >= :from',
+    'started_at < :to',
+    '(started_at, id) < (:startedAt, :id)',
+  ]
+  const order = (walk?.order ?? newestFirst)('')
+  return { text: `SELECT * FROM ${source.text} WHERE ${given(conditions, params)} ${order} LIMIT :most`, params }
 }
 
 /** Few runs have gaps, but all may have the status. */
-const UNINDEXED_STATUS: Record<Sql['dialect'], string> = { sqlite: '+status = ?', postgres: `status || '' = ?` }
+const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
 /** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
-const siftText = (position: (text: string) => string): string =>
+const siftText = (position: (text: string, sought: string) => string): string =>
   [
-    'cost_nanos >= ? AND COALESCE(ended_at, last_event_at) - started_at >= ? AND error_count >= ?',
-    ...TRAIT_KINDS.map(() => position('traits')),
+    'cost_nanos >= :costMin AND COALESCE(ended_at, last_event_at) - started_at >= :lengthMin AND error_count >= :errorsMin',
+    ...TRAIT_KINDS.map((kind) => position('traits', `:of_${kind}`)),
   ].join(' AND ')
 const SIFT: Record<Sql['dialect'], string> = {
-  sqlite: siftText((text) => `instr(${text}, ?) > 0`),
-  postgres: siftText((text) => `strpos(${text}, ?) > 0`),
+  sqlite: siftText((text, sought) => `instr(${text}, ${sought}) > 0`),
+  postgres: siftText((text, sought) => `strpos(${text}, ${sought}) > 0`),
 }
 
-function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): SqlValue[] {
+function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): NamedParams {
   const sought = TRAIT_KINDS.map((kind) => {
     const name = traits[kind]
-    return name === undefined ? '' : soughtTrait(kind, name)
+    return [`of_${kind}`, name === undefined ? '' : soughtTrait(kind, name)]
   })
-  return [costNanosMin, lengthMsMin, errorsMin, ...sought]
+  return { costMin: costNanosMin, lengthMin: lengthMsMin, errorsMin, ...Object.fromEntries(sought) }
 }

@@ -4,31 +4,32 @@ import type { Sql } from '../sql.ts'
 import { runWalk, type Part, type RunWalk } from './run-walk.ts'
 
 /** A subquery that gives one value is looked up for each run, whatever the statistics say. */
-const OF_PAGE = (selected: string) =>
-  `(SELECT ${selected} FROM run_scores s WHERE s.environment_id = ? AND s.name = ? AND s.run = page.id)`
+const OF_PAGE = (selected: string, name = ':scoreName') =>
+  `(SELECT ${selected} FROM run_scores s WHERE s.environment_id = :env AND s.name = ${name} AND s.run = page.id)`
 
+/** Beside `:env`. */
 export function scoreConditions(
   { dialect }: Pick<Sql, 'dialect'>,
-  environmentId: string,
   { score, unscored, share }: Pick<RunFilter, 'score' | 'unscored' | 'share'>,
 ): Part[] {
   const parts: Part[] = []
-  if (score !== undefined) parts.push(ofScore(environmentId, score))
-  if (unscored !== undefined) parts.push({ text: `${OF_PAGE('1')} IS NULL`, params: [environmentId, unscored] })
+  if (score !== undefined) parts.push(ofScore(score))
+  if (unscored !== undefined) parts.push({ text: `${OF_PAGE('1', ':unscored')} IS NULL`, params: { unscored } })
   if (share !== undefined && share < 100) {
     // The last digits of an id are random.
     const digits = dialect === 'sqlite' ? 'substr(id, -4)' : 'right(CAST(id AS TEXT), 4) COLLATE "C"'
     const below = Math.ceil((share / 100) * 0x10000)
-    parts.push({ text: `${digits} < ?`, params: [below.toString(16).padStart(4, '0')] })
+    parts.push({ text: `${digits} < :below`, params: { below: below.toString(16).padStart(4, '0') } })
   }
   return parts
 }
 
-function ofScore(environmentId: string, { name, compare, value }: ScoreFilter): Part {
-  const params = [environmentId, name]
+function ofScore({ name, compare, value }: ScoreFilter): Part {
+  const params = { scoreName: name }
   if (compare === null || value === null) return { text: `${OF_PAGE('1')} IS NOT NULL`, params }
-  if (typeof value === 'number') return { text: `${OF_PAGE('s.number')} ${compare} ?`, params: [...params, value] }
-  if (typeof value === 'string') return { text: `${OF_PAGE('s.category')} = ?`, params: [...params, value] }
+  if (typeof value === 'number')
+    return { text: `${OF_PAGE('s.number')} ${compare} :value`, params: { ...params, value } }
+  if (typeof value === 'string') return { text: `${OF_PAGE('s.category')} = :value`, params: { ...params, value } }
   return { text: `${OF_PAGE("CASE WHEN s.kind = 'BOOLEAN' THEN s.number END")} ${value ? '>=' : '<'} 0.5`, params }
 }
 
@@ -40,8 +41,9 @@ export function scoreWalk(
   page: RunPage,
 ): RunWalk {
   const ranks = {
-    text: 'SELECT run AS id, number AS rank FROM run_scores WHERE environment_id = ? AND name = ? AND number IS NOT NULL',
-    params: [environmentId, name],
+    text: `SELECT run AS id, number AS rank FROM run_scores
+      WHERE environment_id = :env AND name = :scoreName AND number IS NOT NULL`,
+    params: { env: environmentId, scoreName: name },
   }
   return runWalk(sql, environmentId, { ranks, direction: scoreDirection(order), most: looked }, page)
 }

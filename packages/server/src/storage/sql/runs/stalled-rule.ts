@@ -1,9 +1,11 @@
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
+import type { Part } from './run-walk.ts'
 
 export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
-  const text = 'SELECT idle_minutes AS "idleMinutes", close_as AS "closeAs" FROM stalled_rules WHERE environment_id = ?'
-  return sql.get<StalledRuleRow>(text, [environmentId])
+  const text =
+    'SELECT idle_minutes AS "idleMinutes", close_as AS "closeAs" FROM stalled_rules WHERE environment_id = :env'
+  return sql.get<StalledRuleRow>(text, { env: environmentId })
 }
 
 /** Running runs whose last event is before this time are stalled. */
@@ -13,13 +15,12 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
 }
 
 /** A run with a pending request is not stalled. */
-export async function stalledRuns(
-  sql: Sql,
-  environmentId: string,
-  now: number,
-): Promise<{ text: string; params: SqlValue[] }> {
-  const waiting = `SELECT run_id FROM approvals WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ?
+export async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<Part> {
+  const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :stalledAt
     AND run_id IS NOT NULL`
-  const text = `status = 'RUNNING' AND last_event_at < ? AND run_id NOT IN (${waiting})`
-  return { text, params: [await stalledBefore(sql, environmentId, now), environmentId, now] }
+  const text = `status = 'RUNNING' AND last_event_at < :idleSince AND run_id NOT IN (${waiting})`
+  return {
+    text,
+    params: { env: environmentId, stalledAt: now, idleSince: await stalledBefore(sql, environmentId, now) },
+  }
 }

@@ -10,7 +10,7 @@ import type { RunPlace } from '../../runs.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type ClosedRuns, type StalledRuleRow } from '../../stalled.ts'
 import { look, read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import { eventEnvironment } from '../events.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from './listed-runs.ts'
@@ -34,9 +34,9 @@ async function changeStalledRule(
   now: number,
   audit: AuditEntry[],
 ): Promise<void> {
-  const text = `INSERT INTO stalled_rules (environment_id, idle_minutes, close_as) VALUES (?, ?, ?)
+  const text = `INSERT INTO stalled_rules (environment_id, idle_minutes, close_as) VALUES (:env, :idleMinutes, :closeAs)
     ON CONFLICT (environment_id) DO UPDATE SET idle_minutes = excluded.idle_minutes, close_as = excluded.close_as`
-  await sql.run(text, [environmentId, idleMinutes, closeAs])
+  await sql.run(text, { env: environmentId, idleMinutes, closeAs })
   const work = { kind: 'close_stalled', environmentId, subjectId: environmentId, dueAt: now } as const
   if (closeAs !== null) await enqueueWork(sql, [work], RESTARTS)
   await insertAudit(sql, audit)
@@ -57,10 +57,10 @@ async function readActivityRule(
 }
 
 async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {
-  const text = `SELECT run_key AS key FROM approvals WHERE environment_id = ? AND run_key IN (${PLACES})
-    AND status = 'PENDING' AND expires_at > ?`
-  const keys = await inChunks(runIds.map(textKey), (chunk) =>
-    sql.all<{ key: string }>(text, [environmentId, ...chunk, now]),
+  const text = `SELECT run_key AS key FROM approvals WHERE environment_id = :env AND run_key IN (:runKeys)
+    AND status = 'PENDING' AND expires_at > :now`
+  const keys = await inChunks(runIds.map(textKey), (runKeys) =>
+    sql.all<{ key: string }>(text, { env: environmentId, runKeys, now }),
   )
   const waiting = new Set(keys.map(({ key }) => key))
   return runIds.filter((runId) => waiting.has(textKey(runId)))
@@ -91,20 +91,20 @@ async function closeStalledRuns(
   if (closeAs === null) return { isOn: false, changedRunIds: [], after: null, nextAt: null }
   const idleMs = closeAfterMinutes(own) * 60_000
   const before = now - idleMs
-  const later = after === null ? '' : 'AND (started_at, id) > (?, ?)'
-  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = ? AND status = 'RUNNING' AND started_at < ? ${later}
-    ORDER BY started_at, id LIMIT ?`
-  const place = after === null ? [] : [after.startedAt, after.id]
-  const examined = await sql.all<Idle>(text, [environmentId, before, ...place, EXAMINED])
+  const later = after === null ? '' : 'AND (started_at, id) > (:startedAt, :id)'
+  const text = `SELECT ${COLUMNS} FROM runs WHERE environment_id = :env AND status = 'RUNNING' AND started_at < :before ${later}
+    ORDER BY started_at, id LIMIT ${EXAMINED}`
+  const place = { startedAt: after?.startedAt, id: after?.id }
+  const examined = await sql.all<Idle>(text, { env: environmentId, before, ...place })
   if (examined.length === 0 && after === null) {
     return { isOn: true, changedRunIds: [], after: null, nextAt: await earliestDue(sql, environmentId, now, idleMs) }
   }
   const last = examined.length < EXAMINED ? undefined : examined.at(-1)
   const closed = await lockIdle(sql, environmentId, examined, before, now)
   // One by one: for a list, PostgreSQL may read all rows of the environment.
-  const close = `UPDATE runs SET status = ?, ended_at = last_event_at, rule_closed_at = ?
-    WHERE environment_id = ? AND id = ?`
-  await Promise.all(closed.map(({ id }) => sql.run(close, [closeAs, now, environmentId, id])))
+  const close = `UPDATE runs SET status = :closeAs, ended_at = last_event_at, rule_closed_at = :now
+    WHERE environment_id = :env AND id = :id`
+  await Promise.all(closed.map(({ id }) => sql.run(close, { closeAs, now, env: environmentId, id })))
   await countClosed(sql, environmentId, closed, closeAs)
   const work = closed.map(({ id }) => {
     return { kind: 'find_failures' as const, environmentId, subjectId: failureSubject(id, null), dueAt: now }
@@ -120,9 +120,9 @@ async function closeStalledRuns(
 
 /** A run that opens now cannot be due earlier than `idleMs` later, whatever its events say. */
 async function earliestDue(sql: Sql, environmentId: string, now: number, idleMs: number): Promise<number> {
-  const text = `SELECT started_at AS "startedAt" FROM runs WHERE environment_id = ? AND status = 'RUNNING'
+  const text = `SELECT started_at AS "startedAt" FROM runs WHERE environment_id = :env AND status = 'RUNNING'
     ORDER BY started_at, id LIMIT 1`
-  const first = await sql.get<{ startedAt: number }>(text, [environmentId])
+  const first = await sql.get<{ startedAt: number }>(text, { env: environmentId })
   return Math.min(now, first?.startedAt ?? now) + idleMs
 }
 
@@ -148,9 +148,9 @@ async function lockIdle(
   const stalled: Idle[] = []
   for (const run of locked.filter((each) => isIdle(each) && each.status === 'RUNNING')) {
     // Clients name the times of events. What arrived lately is no stalled run, however old it says it is.
-    const newest = `SELECT received_at AS at FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = ?
+    const newest = `SELECT received_at AS at FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = :number
       ORDER BY time DESC, seq DESC LIMIT 1`
-    const event = await sql.get<{ at: number }>(newest, [environmentId, run.number])
+    const event = await sql.get<{ at: number }>(newest, { env: environmentId, number: run.number })
     if (event === null || event.at < before) stalled.push(run)
   }
   return stalled

@@ -1,4 +1,4 @@
-import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { chunksOf } from '../rows/chunks.ts'
 import type { Sql } from '../sql.ts'
 
 /**
@@ -8,13 +8,12 @@ import type { Sql } from '../sql.ts'
 export async function removeFromSearch(sql: Sql, environmentId: string, run: number, most: number): Promise<number> {
   // In the order of the index that finds them: IN has a plan that reads the list again for each entry of the run.
   const key = sql.dialect === 'sqlite' ? 'place' : 'seq'
-  const ofRun = 'search_entries WHERE environment_id = ? AND run = ?'
-  const first = `SELECT ${key} FROM ${ofRun} ORDER BY ${key} LIMIT 1 OFFSET ?`
+  const ofRun = 'search_entries WHERE environment_id = :env AND run = :run'
+  const first = `SELECT ${key} FROM ${ofRun} ORDER BY ${key} LIMIT 1 OFFSET :most`
   const text = `DELETE FROM ${ofRun} AND ${key} < COALESCE((${first}), ${LARGEST})`
-  const removed = await sql.run(text, [environmentId, run, environmentId, run, most])
-  if (removed < most) {
-    await sql.run('DELETE FROM search_runs WHERE environment_id = ? AND run = ?', [environmentId, run])
-  }
+  const of = { env: environmentId, run }
+  const removed = await sql.run(text, { ...of, most })
+  if (removed < most) await sql.run('DELETE FROM search_runs WHERE environment_id = :env AND run = :run', of)
   return removed
 }
 
@@ -22,8 +21,8 @@ const LARGEST = '9223372036854775807'
 
 export async function removeRunsFromSearch(sql: Sql, environmentId: string, runs: readonly number[]): Promise<void> {
   for (const chunk of chunksOf(runs.map(String))) {
-    const params = [environmentId, ...chunk.map(Number)]
-    await sql.run(`DELETE FROM search_entries WHERE environment_id = ? AND run IN (${PLACES})`, params)
-    await sql.run(`DELETE FROM search_runs WHERE environment_id = ? AND run IN (${PLACES})`, params)
+    const params = { env: environmentId, runs: chunk.map(Number) }
+    await sql.run('DELETE FROM search_entries WHERE environment_id = :env AND run IN (:runs)', params)
+    await sql.run('DELETE FROM search_runs WHERE environment_id = :env AND run IN (:runs)', params)
   }
 }

@@ -13,7 +13,7 @@ import type { RunState } from '../append/run-state.ts'
 import type { Sql } from '../sql.ts'
 import { removeFromSearch } from './removal.ts'
 import { endWork, readSearchSettings, SEARCHED } from './search-settings.ts'
-import { PLACE, seedOf, wordOf } from './terms.ts'
+import { placeFrom, seedOf, wordOf } from './terms.ts'
 
 export const searchIndexActs = {
   markOlderRuns: write(markOlderRuns),
@@ -52,14 +52,14 @@ async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSet
   if (olderBefore === null || waitingRuns >= MARKED_RUNS) return settings
   const runs = await sql.all<{ number: number; id: string; startedAt: number }>(
     `SELECT number, id, started_at AS "startedAt" FROM runs
-      WHERE environment_id = ? AND (started_at, id) < (?, ?) ORDER BY started_at DESC, id DESC LIMIT ?`,
-    [environmentId, olderBefore, olderId, MARKED_RUNS],
+      WHERE environment_id = :env AND (started_at, id) < (:olderBefore, :olderId) ORDER BY started_at DESC, id DESC LIMIT :limit`,
+    { env: environmentId, olderBefore, olderId, limit: MARKED_RUNS },
   )
   if (runs.length > 0) await markRuns(sql, environmentId, runs, changedAt)
   const last = runs.length === MARKED_RUNS ? runs.at(-1) : undefined
   const place = { olderBefore: last?.startedAt ?? null, olderId: last?.id ?? null }
-  const text = 'UPDATE search_settings SET older_before = ?, older_id = ? WHERE environment_id = ?'
-  await sql.run(text, [place.olderBefore, place.olderId, environmentId])
+  const text = 'UPDATE search_settings SET older_before = :olderBefore, older_id = :olderId WHERE environment_id = :env'
+  await sql.run(text, { olderBefore: place.olderBefore, olderId: place.olderId, env: environmentId })
   return { ...settings, ...place, waitingRuns: waitingRuns + runs.length }
 }
 
@@ -74,8 +74,8 @@ const PAGE_ROWS = 25
 async function readUnindexed(sql: Sql, environmentId: string): Promise<UnindexedRun[]> {
   const marked = await sql.all<Omit<UnindexedRun, 'isComplete' | 'events'>>(
     `SELECT run, id, marks, indexed_seq AS "indexedSeq" FROM search_runs
-      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY marked_at DESC, run DESC LIMIT ?`,
-    [environmentId, PORTION_RUNS],
+      WHERE environment_id = :env AND marked_at IS NOT NULL ORDER BY marked_at DESC, run DESC LIMIT :limit`,
+    { env: environmentId, limit: PORTION_RUNS },
   )
   const portion: UnindexedRun[] = []
   let [events, chars] = [0, 0]
@@ -113,7 +113,7 @@ function hashesOf(sql: Sql, environmentId: string, event: StoredEvent): number[]
 }
 
 async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]): Promise<void> {
-  if ((await sql.get(SEARCHED, [environmentId])) === null) return
+  if ((await sql.get(SEARCHED, { env: environmentId })) === null) return
   const kept: UnindexedRun[] = []
   for (const run of runs.toSorted((a, b) => a.run - b.run)) {
     if (await holdRun(sql, environmentId, run)) kept.push(run)
@@ -126,38 +126,32 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
   if (sql.dialect === 'sqlite') for (const entry of entries) await insertPlace(sql, environmentId, entry)
   else await insertWords(sql, environmentId, entries)
   for (const { run, indexedSeq, marks, isComplete } of kept) {
-    const done = isComplete ? ', marked_at = CASE WHEN marks = ? THEN NULL ELSE marked_at END' : ''
-    const text = `UPDATE search_runs SET indexed_seq = ?${done} WHERE environment_id = ? AND run = ?`
-    await sql.run(text, [indexedSeq, ...(isComplete ? [marks] : []), environmentId, run])
+    const done = isComplete ? ', marked_at = CASE WHEN marks = :marks THEN NULL ELSE marked_at END' : ''
+    const text = `UPDATE search_runs SET indexed_seq = :indexedSeq${done} WHERE environment_id = :env AND run = :run`
+    await sql.run(text, { indexedSeq, ...(isComplete && { marks }), env: environmentId, run })
   }
-  const text = 'UPDATE search_settings SET indexed_events = indexed_events + ? WHERE environment_id = ?'
-  await sql.run(text, [entries.length, environmentId])
+  const text = 'UPDATE search_settings SET indexed_events = indexed_events + :events WHERE environment_id = :env'
+  await sql.run(text, { events: entries.length, env: environmentId })
 }
 
 /** False if the run was deleted since its events were read. It cannot be deleted before the transaction ends. */
 async function holdRun(sql: Sql, environmentId: string, { run, id }: UnindexedRun): Promise<boolean> {
-  const text = `SELECT number FROM runs WHERE environment_id = ? AND id >= ? AND id <= ? ORDER BY id LIMIT 1`
-  const found = await sql.get<{ number: number }>(sql.dialect === 'sqlite' ? text : `${text} FOR KEY SHARE`, [
-    environmentId,
-    id,
-    id,
-  ])
+  const text = `SELECT number FROM runs WHERE environment_id = :env AND id >= :id AND id <= :id ORDER BY id LIMIT 1`
+  const lock = sql.dialect === 'sqlite' ? '' : ' FOR KEY SHARE'
+  const found = await sql.get<{ number: number }>(`${text}${lock}`, { env: environmentId, id })
   return found?.number === run
 }
 
 type Entry = UnindexedRun['events'][number] & Pick<UnindexedRun, 'run'>
 
 async function insertPlace(sql: Sql, environmentId: string, { run, seq, time, words }: Entry): Promise<void> {
-  const text = `INSERT INTO search_entries (place, environment_id, run, seq) VALUES (${PLACE}, ?, ?, ?)
+  const text = `INSERT INTO search_entries (place, environment_id, run, seq) VALUES (${placeFrom('time', 'tie')}, :env, :run, :seq)
     ON CONFLICT (place) DO NOTHING`
   // Another event of that millisecond may have the same lowest bits.
   let tie = seq
-  while ((await sql.run(text, [time, tie, environmentId, run, seq])) === 0) tie++
-  await sql.run(`INSERT INTO search_words (rowid, words) VALUES (${PLACE}, ?)`, [
-    time,
-    tie,
-    words.map(wordOf).join(' '),
-  ])
+  while ((await sql.run(text, { time, tie, env: environmentId, run, seq })) === 0) tie++
+  const add = `INSERT INTO search_words (rowid, words) VALUES (${placeFrom('time', 'tie')}, :words)`
+  await sql.run(add, { time, tie, words: words.map(wordOf).join(' ') })
 }
 
 const ENTRIES: InsertedTable = {
@@ -177,8 +171,8 @@ const REMOVED_ENTRIES = 1_000
 /** A bounded part. False: nothing is left, and the settings are deleted too. */
 async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> {
   const runs = await sql.all<{ run: number }>(
-    'SELECT run FROM search_runs WHERE environment_id = ? ORDER BY run LIMIT ?',
-    [environmentId, REMOVED_RUNS],
+    'SELECT run FROM search_runs WHERE environment_id = :env ORDER BY run LIMIT :limit',
+    { env: environmentId, limit: REMOVED_RUNS },
   )
   let left = REMOVED_ENTRIES
   for (const { run } of runs) {
@@ -186,7 +180,7 @@ async function removeIndexed(sql: Sql, environmentId: string): Promise<boolean> 
     if (left === 0) return true
   }
   if (runs.length === REMOVED_RUNS) return true
-  await sql.run('DELETE FROM search_settings WHERE environment_id = ?', [environmentId])
+  await sql.run('DELETE FROM search_settings WHERE environment_id = :env', { env: environmentId })
   await endWork(sql, environmentId)
   return false
 }

@@ -23,7 +23,7 @@ export const searchSettingsActs = {
 const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
 
 /** A row, if appends to the environment must mark their runs. */
-export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = ? AND state = 'ON'"
+export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = :env AND state = 'ON'"
 
 /** Longer than clocks of clients may be ahead. */
 const AHEAD_MS = 3_600_000
@@ -33,14 +33,14 @@ export async function readSearchSettings(sql: Sql, environmentId: string): Promi
   const row = await sql.get<Omit<SearchSettingsRow, 'waitingRuns' | 'waitingSince'>>(
     `SELECT state, changed_at AS "changedAt", older_before AS "olderBefore", older_id AS "olderId",
         indexed_events AS "indexedEvents", error
-      FROM search_settings WHERE environment_id = ?`,
-    [environmentId],
+      FROM search_settings WHERE environment_id = :env`,
+    { env: environmentId },
   )
   if (row === null) return null
   const waiting = await sql.get<{ runs: number; since: number | null }>(
     `SELECT COUNT(*) AS runs, MIN(marked_at) AS since FROM (SELECT marked_at FROM search_runs
-      WHERE environment_id = ? AND marked_at IS NOT NULL ORDER BY marked_at LIMIT ?) AS marked`,
-    [environmentId, LIMITS.searchRunsCounted],
+      WHERE environment_id = :env AND marked_at IS NOT NULL ORDER BY marked_at LIMIT :limit) AS marked`,
+    { env: environmentId, limit: LIMITS.searchRunsCounted },
   )
   return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
 }
@@ -60,13 +60,12 @@ async function switchSearch(
   if (enabled && row !== null) return 'removing'
   if (enabled) {
     const text = `INSERT INTO search_settings (environment_id, state, changed_at, older_before, older_id, indexed_events)
-      VALUES (?, 'ON', ?, ?, ?, 0)`
-    await sql.run(text, [environmentId, now, now + AHEAD_MS, LAST_ID])
+      VALUES (:env, 'ON', :now, :olderBefore, '${LAST_ID}', 0)`
+    await sql.run(text, { env: environmentId, now, olderBefore: now + AHEAD_MS })
   } else {
-    await sql.run(
-      "UPDATE search_settings SET state = 'REMOVING', changed_at = ?, error = NULL WHERE environment_id = ?",
-      [now, environmentId],
-    )
+    const text = `UPDATE search_settings SET state = 'REMOVING', changed_at = :now, error = NULL
+      WHERE environment_id = :env`
+    await sql.run(text, { now, env: environmentId })
   }
   await insertAudit(sql, audit)
   const dueAt = enabled ? now + SETTLE_MS[sql.dialect] : now
@@ -75,11 +74,11 @@ async function switchSearch(
 }
 
 async function failIndexing(sql: Sql, environmentId: string, error: string): Promise<void> {
-  await sql.run('UPDATE search_settings SET error = ? WHERE environment_id = ?', [error, environmentId])
+  await sql.run('UPDATE search_settings SET error = :error WHERE environment_id = :env', { error, env: environmentId })
   await endWork(sql, environmentId)
 }
 
 export async function endWork(sql: Sql, environmentId: string): Promise<void> {
-  const text = "DELETE FROM work WHERE kind = 'index_search' AND subject_id = ? AND environment_id = ?"
-  await sql.run(text, [environmentId, environmentId])
+  const text = "DELETE FROM work WHERE kind = 'index_search' AND subject_id = :env AND environment_id = :env"
+  await sql.run(text, { env: environmentId })
 }

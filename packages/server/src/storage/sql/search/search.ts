@@ -11,9 +11,9 @@ import { withEnvelope } from '../append/envelopes.ts'
 import { ofRun, ROW, WITH_RUN } from '../events.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
 import { findByUuid } from '../runs/runs.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 import { HOUR_MS } from '../../hours.ts'
-import { PLACE, seedOf, TIES, wordOf } from './terms.ts'
+import { placeFrom, seedOf, TIES, wordOf } from './terms.ts'
 
 export const searchActs = {
   searchEvents: read(searchEvents),
@@ -50,8 +50,8 @@ async function searchEvents(sql: Sql, environmentId: string, search: EventSearch
 }
 
 async function runOf(sql: Sql, environmentId: string, number: number): Promise<RunRow | null> {
-  const text = 'SELECT id FROM search_runs WHERE environment_id = ? AND run = ?'
-  const found = await sql.get<{ id: string }>(text, [environmentId, number])
+  const text = 'SELECT id FROM search_runs WHERE environment_id = :env AND run = :number'
+  const found = await sql.get<{ id: string }>(text, { env: environmentId, number })
   return found && findByUuid(sql, environmentId, found.id)
 }
 
@@ -62,7 +62,7 @@ async function eventAt(
   time: number,
   seq: number,
 ): Promise<StoredEvent | null> {
-  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql, ':env')}
+  const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)}
     WHERE ${ofRun(sql)} AND e.time = :time AND e.seq = :seq`
   const rows = await sql.all<StoredEvent>(text, { env: environmentId, run, time, seq })
   return (await withPayloads(sql, environmentId, rows))[0] ?? null
@@ -100,10 +100,10 @@ async function placesBefore(
   const found = await sql.all<Candidate>(
     `SELECT s.place / ${TIES} AS time, s.place % ${TIES} AS tie, s.run, s.seq
       FROM search_words CROSS JOIN search_entries s ON s.place = search_words.rowid
-      WHERE search_words MATCH ? AND search_words.rowid >= ${PLACE} AND search_words.rowid < ${PLACE}
-        AND s.environment_id = ?
-      ORDER BY search_words.rowid DESC LIMIT ?`,
-    [words, from, 0, before.time, before.tie, environmentId, PAGE],
+      WHERE search_words MATCH :words AND search_words.rowid >= ${placeFrom('from', 'first')}
+        AND search_words.rowid < ${placeFrom('time', 'tie')} AND s.environment_id = :env
+      ORDER BY search_words.rowid DESC LIMIT ${PAGE}`,
+    { words, from, first: 0, time: before.time, tie: before.tie, env: environmentId },
   )
   return { found, next: found.length < PAGE ? null : (found.at(-1) ?? null) }
 }
@@ -158,11 +158,11 @@ async function matchesOfHours(
   from: number,
   { time, run, tie }: SearchPlace,
 ): Promise<Candidate[]> {
-  const order = 'ORDER BY time DESC, run DESC, seq DESC LIMIT ?'
-  const text = `SELECT e.time, e.run, e.seq AS tie, e.seq FROM jsonb_array_elements_text(?::jsonb) AS hour (words),
-    LATERAL (SELECT time, run, seq FROM search_entries WHERE environment_id = ? AND ${HAS_WORDS}
-      AND time >= ? AND (time, run, seq) < (?, ?, ?) ${order}) AS e ${order}`
-  const params: SqlValue[] = [JSON.stringify(words), environmentId, from, time, run, tie, PAGE, PAGE]
+  const order = `ORDER BY time DESC, run DESC, seq DESC LIMIT ${PAGE}`
+  const text = `SELECT e.time, e.run, e.seq AS tie, e.seq FROM jsonb_array_elements_text(:words::jsonb) AS hour (words),
+    LATERAL (SELECT time, run, seq FROM search_entries WHERE environment_id = :env AND ${HAS_WORDS}
+      AND time >= :from AND (time, run, seq) < (:time, :run, :tie) ${order}) AS e ${order}`
+  const params = { words: JSON.stringify(words), env: environmentId, from, time, run, tie }
   // Sent together, so they cost no round trip. The settings end with the transaction at the latest.
   const [, found] = await Promise.all([
     sql.get(scansOf('on', 'off')),

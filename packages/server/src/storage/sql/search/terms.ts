@@ -14,5 +14,6 @@ export const wordOf = (hash: number): string => (hash >>> 0).toString(36)
 
 /** In SQLite, the place of an event is its time, and in the lowest bits a part of its seq. */
 export const TIES = 2_097_152
-/** Parameters: time and seq. The result exceeds the exact integers of JavaScript. */
-export const PLACE = `CAST(? AS INTEGER) * ${TIES} + CAST(? AS INTEGER) % ${TIES}`
+/** Takes names of parameters. The result exceeds the exact integers of JavaScript. */
+export const placeFrom = (time: string, seq: string): string =>
+  `CAST(:${time} AS INTEGER) * ${TIES} + CAST(:${seq} AS INTEGER) % ${TIES}`

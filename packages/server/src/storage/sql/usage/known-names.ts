@@ -57,8 +57,8 @@ export function knownNames() {
 
   async function load(sql: Sql, kind: Kind, environmentId: string): Promise<ReadonlySet<string>> {
     const [key] = Object.keys(TABLES[kind].columns)
-    const text = `SELECT ${key} AS key FROM ${kind} WHERE environment_id = ?`
-    const rows = await sql.all<{ key: string }>(text, [environmentId])
+    const text = `SELECT ${key} AS key FROM ${kind} WHERE environment_id = :env`
+    const rows = await sql.all<{ key: string }>(text, { env: environmentId })
     const keys = new Set(rows.map((row) => row.key))
     known.set(placeOf(kind, environmentId), keys)
     return keys
@@ -113,8 +113,8 @@ export function knownNames() {
  * because one that waits does not see what was committed meanwhile. The embedded engine has one writer.
  */
 async function holdNames(sql: Sql, kind: Kind, environmentId: string): Promise<void> {
-  const text = `SELECT pg_advisory_xact_lock(hashtextextended(?, ${LOCK_SPACE})) AS held`
-  await sql.get(text, [placeOf(kind, environmentId)])
+  const text = `SELECT pg_advisory_xact_lock(hashtextextended(:place, ${LOCK_SPACE})) AS held`
+  await sql.get(text, { place: placeOf(kind, environmentId) })
 }
 
 const placeOf = (kind: Kind, environmentId: string): string => `${kind} ${environmentId}`

@@ -26,7 +26,8 @@ export function latencyRow({ calls, p50, p95 }: LatencyRow): LatencyRow {
 
 const OF_VERSION = percentilesBy(
   'call',
-  'SELECT call, bucket, calls FROM version_latencies WHERE environment_id = ? AND prompt_version_id = ? AND hour >= ?',
+  `SELECT call, bucket, calls FROM version_latencies
+    WHERE environment_id = :env AND prompt_version_id = :versionId AND hour >= :from`,
 )
 
 export async function latenciesOfVersion(
@@ -35,6 +36,7 @@ export async function latenciesOfVersion(
   versionId: string,
   since: number,
 ): Promise<Map<Call, LatencyRow>> {
-  const rows = await sql.all<LatencyRow & { call: Call }>(OF_VERSION, [environmentId, versionId, hourOf(since)])
+  const params = { env: environmentId, versionId, from: hourOf(since) }
+  const rows = await sql.all<LatencyRow & { call: Call }>(OF_VERSION, params)
   return new Map(rows.map((row) => [row.call, latencyRow(row)]))
 }

@@ -33,16 +33,15 @@ export function readUncostedSums(
 ): Promise<(UncostedSum & { step: number; key: string })[]> {
   const periodMs = Math.min(stepMs, DAY_MS)
   const keyed = key ?? "''"
-  const one = only === undefined ? '' : ' AND agent_id = ?'
-  const named = `SELECT *, CAST((hour - ?) / ? AS BIGINT) AS step, hour - hour % ? AS at FROM uncosted_hours
-    WHERE environment_id = ? AND hour >= ? AND hour < ?${one}`
+  const one = only === undefined ? '' : ' AND agent_id = :only'
+  const named = `SELECT *, CAST((hour - :start) / :stepMs AS BIGINT) AS step, hour - hour % :periodMs AS at FROM uncosted_hours
+    WHERE environment_id = :env AND hour >= :from AND hour < :to${one}`
   const sums = `SELECT step, ${keyed} AS key, model_key, context, at, ${PARTS} FROM (${named}) named
     GROUP BY step, ${key === null ? '' : `${keyed}, `}model_key, context, at HAVING SUM(calls) > 0`
   const text = `SELECT s.step, s.key, s.context, s.at, s.calls, COALESCE(m.model, '') AS model,
       ${TOKEN_PARTS.map((part) => `s."${part}"`).join(', ')}
-    FROM (${sums}) s LEFT JOIN models m ON m.environment_id = ? AND m.model_key = s.model_key`
-  const window = [start, stepMs, periodMs, environmentId, from, to, ...(only === undefined ? [] : [only])]
-  return sql.all(text, [...window, environmentId])
+    FROM (${sums}) s LEFT JOIN models m ON m.environment_id = :env AND m.model_key = s.model_key`
+  return sql.all(text, { env: environmentId, start, stepMs, periodMs, from, to, only })
 }
 
 /**
@@ -51,7 +50,7 @@ export function readUncostedSums(
  */
 export async function readUncostedRuns(
   sql: Sql,
-  runs: { text: string; params: SqlValue[] },
+  runs: { text: string; params: Readonly<Record<string, SqlValue>> },
   { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
   keys: ReadonlySet<string>,
   keyIs: 'session' | 'promptVersion',

@@ -103,20 +103,20 @@ function readPoints(
   const start = from + Math.max(place?.step ?? 0, 0) * stepMs
   const source = sourceOf(by, environmentId, start, to)
   const sums = `SELECT step, key, ${OTHER_COLUMNS[by]}${COUNTED}, ${SUMS}
-    FROM (SELECT *, CAST((at - ?) / ? AS BIGINT) AS step FROM (${source.text}) named) page
-    WHERE (step, key) > (?, ?) GROUP BY step, key`
-  const params = [from, stepMs, ...source.params, place?.step ?? -1, place?.key ?? FIRST[by]]
+    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${source.text}) named) page
+    WHERE (step, key) > (:afterStep, :afterKey) GROUP BY step, key`
+  const afterPlace = { afterStep: place?.step ?? -1, afterKey: place?.key ?? FIRST[by] }
+  const params = { start: from, stepMs, ...source.params, ...afterPlace }
   const value = sort === undefined ? '0' : valueOf(by, sort)
   const isUsed = by === 'tool' ? 'events > 0 OR blocked > 0 OR approvals > 0' : 'events > 0 OR runs > 0'
   const used = `SELECT *, ${value} AS value FROM (${sums}) named WHERE ${isUsed}`
   if (sort === undefined) return sql.page(`${used} ORDER BY step, key`, params, limit)
   const greatest = { value: Number.MAX_SAFE_INTEGER, totalTokens: Number.MAX_SAFE_INTEGER, key: '', ...after }
   const text = `SELECT * FROM (${used}) page
-    WHERE value < ? OR (value = ? AND ("totalTokens" < ? OR ("totalTokens" = ? AND key > ?)))
+    WHERE value < :most OR (value = :most AND ("totalTokens" < :tokens OR ("totalTokens" = :tokens AND key > :lastKey)))
     ORDER BY value DESC, "totalTokens" DESC, key`
-  const { value: most, totalTokens, key } = greatest
-  const last = [most, most, totalTokens, totalTokens, key === '' ? FIRST[by] : key]
-  return sql.page(text, [...params, ...last], limit)
+  const { value: most, totalTokens: tokens, key } = greatest
+  return sql.page(text, { ...params, most, tokens, lastKey: key === '' ? FIRST[by] : key }, limit)
 }
 
 function valueOf(by: UsageGroup, sort: UsageSort): string {
@@ -127,7 +127,7 @@ function valueOf(by: UsageGroup, sort: UsageSort): string {
 interface Source {
   /** Selects the columns of usage_hours with `key` and `at`. */
   text: string
-  params: SqlValue[]
+  params: Readonly<Record<string, SqlValue>>
 }
 
 function sourceOf(by: UsageGroup, environmentId: string, from: number, to: number): Source {
@@ -138,8 +138,8 @@ function sourceOf(by: UsageGroup, environmentId: string, from: number, to: numbe
     model: '*, model_key AS key, hour AS at FROM usage_hours',
     tool: `*, tool_key AS key, hour AS at, calls AS events, ${NO_RUNS}, ${NO_USAGE} FROM tool_hours`,
   }[by]
-  const text = `SELECT ${rows} WHERE environment_id = ? AND hour >= ? AND hour < ?`
-  return { text, params: [environmentId, from, to] }
+  const text = `SELECT ${rows} WHERE environment_id = :env AND hour >= :from AND hour < :to`
+  return { text, params: { env: environmentId, from, to } }
 }
 
 const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
@@ -147,33 +147,34 @@ const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
 
 /** Each with its outcome as a count. */
 function versionRows(environmentId: string, from: number, to: number): Source {
-  const newest = `SELECT * FROM version_runs WHERE environment_id = ? AND first_at >= ? AND first_at < ?
-    ORDER BY first_at DESC LIMIT ?`
+  const newest = `SELECT * FROM version_runs WHERE environment_id = :env AND first_at >= :from AND first_at < :to
+    ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}`
   const text = `SELECT named.prompt_version_id AS key, named.first_at AS at, named.events, 1 AS runs, ${ENDED},
       named.prompt_tokens, named.completion_tokens, named.total_tokens, named.cost_nanos, r.uncosted
-    FROM (${newest}) named JOIN runs r ON r.environment_id = ? AND r.id = named.run`
-  return { text, params: [environmentId, from, to, LIMITS.usagePromptRuns, environmentId] }
+    FROM (${newest}) named JOIN runs r ON r.environment_id = :env AND r.id = named.run`
+  return { text, params: { env: environmentId, from, to } }
 }
 
 function sessionRuns(environmentId: string, from: number, to: number): Source {
   const text = `SELECT r.session_key AS key, r.session_id AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
       ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
-    FROM runs r WHERE r.environment_id = ? AND r.session_key IS NOT NULL AND r.started_at >= ? AND r.started_at < ?
-    ORDER BY r.started_at DESC LIMIT ?`
-  return { text, params: [environmentId, from, to, LIMITS.usageSessionRuns] }
+    FROM runs r WHERE r.environment_id = :env AND r.session_key IS NOT NULL AND r.started_at >= :from AND r.started_at < :to
+    ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`
+  return { text, params: { env: environmentId, from, to } }
 }
 
 async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): Promise<string | null> {
   if (key === '') return ''
   const text = {
-    agent: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = ? AND id = ?',
-    model: 'SELECT model AS name FROM models WHERE environment_id = ? AND model_key = ?',
-    tool: 'SELECT tool AS name FROM tools WHERE environment_id = ? AND tool_key = ?',
-    session: 'SELECT session_id AS name FROM runs WHERE environment_id = ? AND session_key = ? LIMIT 1',
+    agent: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = :tenantId AND id = :key',
+    model: 'SELECT model AS name FROM models WHERE environment_id = :tenantId AND model_key = :key',
+    tool: 'SELECT tool AS name FROM tools WHERE environment_id = :tenantId AND tool_key = :key',
+    session: 'SELECT session_id AS name FROM runs WHERE environment_id = :tenantId AND session_key = :key LIMIT 1',
     promptVersion: `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
-      JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id WHERE v.workspace_id = ? AND v.id = ?`,
+      JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id
+      WHERE v.workspace_id = :tenantId AND v.id = :key`,
   }[by]
-  return (await sql.get<{ name: string }>(text, [tenantId, key]))?.name ?? null
+  return (await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null
 }
 
 /** `from` and `to`: the hours of some steps of the window. */
@@ -201,12 +202,12 @@ async function readLatencies(
 ): Promise<Map<string, LatencyRow>> {
   const sources = LATENCIES[by]
   if (sources.length === 0) return new Map()
-  const step = 'CAST((hour - ?) / ? AS BIGINT) AS step'
+  const step = 'CAST((hour - :start) / :stepMs AS BIGINT) AS step'
   const texts = sources.map(
-    (of) => `SELECT bucket, calls, ${step}, ${of} environment_id = ? AND hour >= ? AND hour < ?`,
+    (of) => `SELECT bucket, calls, ${step}, ${of} environment_id = :env AND hour >= :from AND hour < :to`,
   )
   const text = percentilesBy('step, key, call', texts.join(' UNION ALL '))
-  const params = sources.flatMap(() => [start, stepMs, environmentId, from, to])
+  const params = { start, stepMs, env: environmentId, from, to }
   const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)
   return new Map(rows.map((row) => [`${row.step} ${row.key} ${row.call}`, latencyRow(row)]))
 }

@@ -26,18 +26,18 @@ async function readUsage(
   // Each table gets the environment as a parameter: Citus does not derive it through the grouped subquery.
   const sums = `SELECT hour, agent_id, model_key, ${sum('events', 'events')}, ${SUMS}
     FROM usage_hours
-    WHERE environment_id = ? AND (hour, agent_id, model_key) > (?, ?, ?) AND hour <= ?
+    WHERE environment_id = :env AND (hour, agent_id, model_key) > (:hour, :agentId, :modelKey) AND hour <= :toHour
     GROUP BY hour, agent_id, model_key HAVING SUM(events) > 0
-    ORDER BY hour, agent_id, model_key LIMIT ?`
+    ORDER BY hour, agent_id, model_key LIMIT :most`
   const text = `SELECT u.hour, u.agent_id AS "agentId", u.model_key AS "modelKey", COALESCE(a.display_name, a.name) AS "agentName",
       COALESCE(m.model, '') AS model, events, "promptTokens", "completionTokens", "totalTokens", "costNanos"
     FROM (${sums}) u
-    JOIN agents a ON a.environment_id = ? AND a.id = u.agent_id
-    LEFT JOIN models m ON m.environment_id = ? AND m.model_key = u.model_key
+    JOIN agents a ON a.environment_id = :env AND a.id = u.agent_id
+    LEFT JOIN models m ON m.environment_id = :env AND m.model_key = u.model_key
     ORDER BY u.hour, u.agent_id, u.model_key`
   const { hour, agentId, modelKey } = after ?? { hour: fromHour, agentId: BEFORE_ALL, modelKey: '' }
-  const ofPage = [environmentId, hour, agentId, modelKey, toHour, limit + 1]
-  const page = await sql.page<Omit<UsageHourRow, 'uncosted'>>(text, [...ofPage, environmentId, environmentId], limit)
+  const params = { env: environmentId, hour, agentId, modelKey, toHour, most: limit + 1 }
+  const page = await sql.page<Omit<UsageHourRow, 'uncosted'>>(text, params, limit)
   const uncosted = await readUncosted(sql, environmentId, page.rows)
   const placeOf = (row: (typeof page.rows)[number]) => `${row.hour} ${row.agentId} ${row.model}`
   return { ...page, rows: page.rows.map((row) => ({ ...row, uncosted: uncosted.get(placeOf(row)) ?? [] })) }

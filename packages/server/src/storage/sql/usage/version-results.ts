@@ -34,9 +34,9 @@ async function readVersionResults(
   versionIds: readonly string[],
   runs: number,
 ): Promise<(VersionResultRow | null)[]> {
-  const newest = `SELECT * FROM version_runs WHERE environment_id = ? AND prompt_version_id = ?
-    ORDER BY run DESC LIMIT ?`
-  const joined = `FROM (${newest}) named JOIN runs r ON r.environment_id = ? AND r.id = named.run`
+  const newest = `SELECT * FROM version_runs WHERE environment_id = :env AND prompt_version_id = :versionId
+    ORDER BY run DESC LIMIT :runs`
+  const joined = `FROM (${newest}) named JOIN runs r ON r.environment_id = :env AND r.id = named.run`
   const measured = `SELECT named.*, r.status, r.ended_at - r.started_at AS length, COUNT(r.ended_at) OVER () AS ended,
       ROW_NUMBER() OVER (PARTITION BY r.ended_at IS NULL ORDER BY r.ended_at - r.started_at) AS place
     ${joined}`
@@ -44,7 +44,7 @@ async function readVersionResults(
   const calls = `SELECT named.prompt_version_id AS key, r.started_at AS at, r.uncosted ${joined}`
   const results: (VersionResultRow | null)[] = []
   for (const versionId of versionIds) {
-    const params = [environmentId, versionId, runs, environmentId]
+    const params = { env: environmentId, versionId, runs }
     const row = await sql.get<Omit<VersionResultRow, 'llm' | 'tool' | 'uncosted' | 'scores'>>(text, params)
     if (row === null || row.runs === 0) {
       results.push(null)

@@ -38,7 +38,7 @@ export async function announceIssues(
 ): Promise<void> {
   const news: { at: number; data: object }[] = []
   for (const id of ids) {
-    const issue = await sql.get<IssueNews>(ISSUE, [environmentId, id])
+    const issue = await sql.get<IssueNews>(ISSUE, { env: environmentId, id })
     if (issue !== null) news.push({ at, data: { environmentId, ...issueData(issue) } })
   }
   await announce(sql, environmentId, event, news)
@@ -53,16 +53,17 @@ export async function announceAlert(
 ): Promise<number> {
   const { agentId } = data
   // An erasure of the agent waits, and then removes the message.
-  if (agentId !== null && sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  if (agentId !== null) await keepRemovalsWaiting(sql, environmentId)
   const agentName = agentId === null ? null : await findAgentName(sql, environmentId, agentId)
   return announce(sql, environmentId, type, [{ at, data: { ...data, agentName } }])
 }
 
 /** By its internal id. */
 export async function findAgentName(sql: Sql, environmentId: string, agentId: string): Promise<string | null> {
-  const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a WHERE a.environment_id = ? AND a.id = ?
-    AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = ? AND r.agent_id = a.id)`
-  return (await sql.get<{ name: string }>(text, [environmentId, agentId, environmentId]))?.name ?? null
+  const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a
+    WHERE a.environment_id = :env AND a.id = :agentId AND EXISTS
+      (SELECT 1 FROM runs r WHERE r.environment_id = :env AND r.agent_id = a.id)`
+  return (await sql.get<{ name: string }>(text, { env: environmentId, agentId }))?.name ?? null
 }
 
 export type IssueNews = Pick<
@@ -70,7 +71,7 @@ export type IssueNews = Pick<
   'id' | 'title' | 'detectionType' | 'state' | 'occurrences' | 'firstSeen' | 'lastSeen'
 >
 export const ISSUE = `SELECT id, title, detection_type AS "detectionType", state, occurrences, first_seen AS "firstSeen",
-  last_seen AS "lastSeen" FROM issues WHERE environment_id = ? AND id = ?`
+  last_seen AS "lastSeen" FROM issues WHERE environment_id = :env AND id = :id`
 
 export function issueData({ id, firstSeen, lastSeen, ...issue }: IssueNews): object {
   return { issueId: id, ...issue, firstSeenAt: isoTime(firstSeen), lastSeenAt: isoTime(lastSeen) }

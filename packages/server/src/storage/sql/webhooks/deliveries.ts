@@ -19,10 +19,10 @@ import type { DeliveryAttempt, DeliveryHold, DeliveryOrder, DeliveryRow, NewDeli
 import type { NewWork, WorkHold } from '../../work.ts'
 import { insertAudit } from '../audit.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
-import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
+import { chunksOf, inChunks } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { OF_UUID } from '../runs/runs.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 import { findWebhook } from './webhooks.ts'
 import { enqueueWork, finishWork, postponeWork } from '../work.ts'
 
@@ -68,10 +68,10 @@ export async function announce(
 ): Promise<number> {
   if (happened.length === 0) return 0
   const listening = `SELECT id, events, signing_secret IS NOT NULL AS buttons FROM webhooks
-    WHERE environment_id = ? AND disabled_at IS NULL ORDER BY id`
+    WHERE environment_id = :env AND disabled_at IS NULL ORDER BY id`
   const news = happened.map(({ at, data }) => ({ at, data: JSON.stringify(data) }))
   let webhooks = 0
-  for (const { id: webhookId, events, buttons } of await sql.all<Listening>(listening, [environmentId])) {
+  for (const { id: webhookId, events, buttons } of await sql.all<Listening>(listening, { env: environmentId })) {
     const chosen = JSON.parse(events) as WebhookEvent[]
     const asked = buttons && webhookId !== shownIn && OUTCOMES.has(type) && chosen.includes('approval.requested')
     if (!asked && !chosen.includes(type)) continue
@@ -97,13 +97,10 @@ async function tellOfRun(
   { type, ...news }: News,
 ): Promise<boolean> {
   // An erasure waits, and then removes the message; or the run is gone already.
-  if (sql.dialect === 'postgres') await sql.get(keepRemovalsWaiting('?'), [environmentId])
+  await keepRemovalsWaiting(sql, environmentId)
   if ((await finishWork(sql, hold)) === 0) return false
-  const known = await sql.get(`SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}`, {
-    env: environmentId,
-    run,
-  })
-  if (known !== null) await announce(sql, environmentId, type, [news])
+  const find = `SELECT id FROM runs WHERE environment_id = :env AND ${OF_UUID}`
+  if ((await sql.get(find, { env: environmentId, run })) !== null) await announce(sql, environmentId, type, [news])
   return true
 }
 
@@ -138,24 +135,26 @@ async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<vo
 
 /** A receiver that does not answer must not fill the store. */
 async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }: NewDelivery): Promise<void> {
+  const of = { env: environmentId, webhookId }
   const excess = await sql.all<{ id: string }>(
-    `SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING'
-      ORDER BY id DESC LIMIT ? OFFSET ?`,
-    [environmentId, webhookId, DROPPED_AT_ONCE, LIMITS.webhookPendingDeliveries],
+    `SELECT id FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :webhookId AND status = 'PENDING'
+      ORDER BY id DESC LIMIT ${DROPPED_AT_ONCE} OFFSET ${LIMITS.webhookPendingDeliveries}`,
+    of,
   )
   if (excess.length === 0) return
   // Keep deliveries that a node is sending now.
-  const free = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN (${PLACES})
-    AND (lease_owner IS NULL OR due_at <= ?) RETURNING subject_id AS id`
+  const free = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN (:ids)
+    AND (lease_owner IS NULL OR due_at <= :now) RETURNING subject_id AS id`
   const dropped = await inChunks(
     excess.map(({ id }) => id),
-    (chunk) => sql.all<{ id: string }>(free, [environmentId, ...chunk, now]),
+    (chunk) => sql.all<{ id: string }>(free, { env: environmentId, ids: chunk, now }),
   )
   const ids = dropped.map(({ id }) => id)
-  const remove = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND id IN (${PLACES})`
-  for (const chunk of chunksOf(ids)) await sql.run(remove, [environmentId, webhookId, ...chunk])
-  const count = 'UPDATE webhooks SET dropped_deliveries = dropped_deliveries + ? WHERE environment_id = ? AND id = ?'
-  await sql.run(count, [ids.length, environmentId, webhookId])
+  const remove = `DELETE FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :webhookId AND id IN (:ids)`
+  for (const chunk of chunksOf(ids)) await sql.run(remove, { ...of, ids: chunk })
+  const count = `UPDATE webhooks SET dropped_deliveries = dropped_deliveries + :dropped
+    WHERE environment_id = :env AND id = :webhookId`
+  await sql.run(count, { ...of, dropped: ids.length })
 }
 
 function listDeliveries(
@@ -165,13 +164,10 @@ function listDeliveries(
   { status }: { status?: DeliveryStatus | undefined },
   { limit, after }: PageById,
 ): Promise<Page<DeliveryRow>> {
-  const conditions = ['environment_id = ?', 'webhook_id = ?']
-  const params: SqlValue[] = [environmentId, webhookId]
-  if (status !== undefined) conditions.push(WITH_STATUS[status])
-  if (after !== null) conditions.push('id < ?')
-  if (after !== null) params.push(after)
-  const text = `SELECT ${DELIVERY} FROM webhook_deliveries WHERE ${conditions.join(' AND ')} ORDER BY id DESC`
-  return sql.page(text, params, limit)
+  const only = `${status === undefined ? '' : ` AND ${WITH_STATUS[status]}`}${after === null ? '' : ' AND id < :after'}`
+  const text = `SELECT ${DELIVERY} FROM webhook_deliveries
+    WHERE environment_id = :env AND webhook_id = :webhookId${only} ORDER BY id DESC`
+  return sql.page(text, { env: environmentId, webhookId, after }, limit)
 }
 
 /** `waiting`: the delivery is still pending. */
@@ -183,16 +179,13 @@ async function redeliver(
   now: number,
   audit: AuditEntry[],
 ): Promise<DeliveryRow | 'waiting' | null> {
-  const one = 'environment_id = ? AND webhook_id = ? AND id = ?'
-  const text = `UPDATE webhook_deliveries SET status = 'PENDING', attempts = 0, next_attempt_at = ?
+  const one = 'environment_id = :env AND webhook_id = :webhookId AND id = :id'
+  const of = { env: environmentId, webhookId, id }
+  const text = `UPDATE webhook_deliveries SET status = 'PENDING', attempts = 0, next_attempt_at = :now
     WHERE ${one} AND status <> 'PENDING' RETURNING ${DELIVERY}`
-  const delivery = await sql.get<DeliveryRow>(text, [now, environmentId, webhookId, id])
+  const delivery = await sql.get<DeliveryRow>(text, { ...of, now })
   if (delivery === null) {
-    const waiting = await sql.get<object>(`SELECT id FROM webhook_deliveries WHERE ${one}`, [
-      environmentId,
-      webhookId,
-      id,
-    ])
+    const waiting = await sql.get<object>(`SELECT id FROM webhook_deliveries WHERE ${one}`, of)
     return waiting && 'waiting'
   }
   await enqueueWork(sql, [{ kind: 'deliver_webhook', environmentId, subjectId: id, dueAt: now }])
@@ -203,15 +196,9 @@ async function redeliver(
 /** Null: the webhook was removed, or the owner no longer holds the delivery. */
 async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
   const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
-    WHERE environment_id = ? AND id = ? AND EXISTS
-      (SELECT 1 FROM work WHERE environment_id = ? AND kind = 'deliver_webhook' AND subject_id = ? AND lease_owner = ?)`
-  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string }>(text, [
-    environmentId,
-    id,
-    environmentId,
-    id,
-    owner,
-  ])
+    WHERE environment_id = :env AND id = :id AND EXISTS (SELECT 1 FROM work
+      WHERE environment_id = :env AND kind = 'deliver_webhook' AND subject_id = :id AND lease_owner = :owner)`
+  const row = await sql.get<DeliveryOrder['delivery'] & { webhookId: string }>(text, { env: environmentId, id, owner })
   const webhook = row && (await findWebhook(sql, environmentId, row.webhookId))
   if (!webhook) return null
   const { webhookId: _webhook, ...delivery } = row
@@ -228,22 +215,23 @@ async function recordAttempt(sql: Sql, attempt: DeliveryAttempt): Promise<boolea
       ? await finishWork(sql, hold)
       : await postponeWork(sql, hold, { dueAt: nextAttemptAt, error, counts: false })
   if (held === 0) return false
-  const text = `UPDATE webhook_deliveries SET status = ?, attempts = attempts + 1, last_attempt_at = ?,
-      next_attempt_at = ?, response_status = ?, error = ?
-    WHERE environment_id = ? AND webhook_id = ? AND id = ?`
-  await sql.run(text, [status, at, nextAttemptAt, responseStatus, error, environmentId, webhookId, id])
+  const text = `UPDATE webhook_deliveries SET status = :status, attempts = attempts + 1, last_attempt_at = :at,
+      next_attempt_at = :nextAttemptAt, response_status = :responseStatus, error = :error
+    WHERE environment_id = :env AND webhook_id = :webhookId AND id = :id`
+  const env = environmentId
+  await sql.run(text, { status, at, nextAttemptAt, responseStatus, error, env, webhookId, id })
   if (disable !== null) {
-    const off = `UPDATE webhooks SET disabled_at = ?, disabled_reason = ?
-      WHERE environment_id = ? AND id = ? AND disabled_at IS NULL`
-    await sql.run(off, [at, disable, environmentId, webhookId])
+    const off = `UPDATE webhooks SET disabled_at = :at, disabled_reason = :disable
+      WHERE environment_id = :env AND id = :webhookId AND disabled_at IS NULL`
+    await sql.run(off, { at, disable, env, webhookId })
   }
   if (nextAttemptAt === null) await trimDeliveries(sql, environmentId, webhookId)
   return true
 }
 
 async function trimDeliveries(sql: Sql, environmentId: string, webhookId: string): Promise<void> {
-  const text = `DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status <> 'PENDING' AND
-    id <= (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?
-      ORDER BY id DESC LIMIT 1 OFFSET ?)`
-  await sql.run(text, [environmentId, webhookId, environmentId, webhookId, DELIVERIES_KEPT])
+  const ofWebhook = 'webhook_deliveries WHERE environment_id = :env AND webhook_id = :webhookId'
+  const text = `DELETE FROM ${ofWebhook} AND status <> 'PENDING' AND
+    id <= (SELECT id FROM ${ofWebhook} ORDER BY id DESC LIMIT 1 OFFSET ${DELIVERIES_KEPT})`
+  await sql.run(text, { env: environmentId, webhookId })
 }

@@ -7,7 +7,7 @@ import { look, read } from '../act.ts'
 import { findAgentNames } from '../agent-list.ts'
 import { findAlert } from '../alerts.ts'
 import { findApprovals } from '../approvals/approval-rows.ts'
-import { inChunks, PLACES } from '../rows/chunks.ts'
+import { inChunks } from '../rows/chunks.ts'
 import type { Sql } from '../sql.ts'
 import { findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
 
@@ -48,9 +48,9 @@ async function approvalNotices(sql: Sql, environmentId: string, ids: string[], n
   const policyIds = approvals.flatMap(({ policyId }) => policyId ?? [])
   const inForce = `SELECT d.item_id AS id, v.severity FROM deployments d JOIN environments e ON e.id = d.environment_id
     JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
-    WHERE d.environment_id = ? AND d.kind = 'policy' AND d.item_id IN (${PLACES})`
-  const severities = await inChunks(policyIds, (chunk) =>
-    sql.all<{ id: string; severity: Severity }>(inForce, [environmentId, ...chunk]),
+    WHERE d.environment_id = :env AND d.kind = 'policy' AND d.item_id IN (:ids)`
+  const severities = await inChunks(policyIds, (ids) =>
+    sql.all<{ id: string; severity: Severity }>(inForce, { env: environmentId, ids }),
   )
   const severityOf = new Map(severities.map(({ id, severity }) => [id, severity]))
   return approvals.map((approval) => ({
@@ -75,7 +75,7 @@ async function alertNotice(sql: Sql, environmentId: string, id: string): Promise
 }
 
 async function issueNotice(sql: Sql, environmentId: string, id: string): Promise<NoticeRow | null> {
-  const issue = await sql.get<IssueNews>(ISSUE, [environmentId, id])
+  const issue = await sql.get<IssueNews>(ISSUE, { env: environmentId, id })
   if (issue === null) return null
   const data = { environmentId, ...issueData(issue) }
   return { ...NOTHING, id, at: issue.lastSeen, isCurrent: issue.state === 'OPEN', data }
@@ -84,6 +84,6 @@ async function issueNotice(sql: Sql, environmentId: string, id: string): Promise
 /** Counts up to `most`. */
 async function countWaitingApprovals(sql: Sql, environmentId: string, now: number, most: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM approvals
-    WHERE environment_id = ? AND status = 'PENDING' AND expires_at > ? LIMIT ?) AS page`
-  return (await sql.get<{ count: number }>(text, [environmentId, now, most]))?.count ?? 0
+    WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now LIMIT :most) AS page`
+  return (await sql.get<{ count: number }>(text, { env: environmentId, now, most }))?.count ?? 0
 }

@@ -6,7 +6,7 @@ import { isNotificationEvent, subjectBeginning, subjectText } from '../../notifi
 import type { NoticesTold, NoticeSubject } from '../../notifications.ts'
 import type { WorkHold } from '../../work.ts'
 import { look, write } from '../act.ts'
-import { chunksOf, PLACES } from '../rows/chunks.ts'
+import { chunksOf } from '../rows/chunks.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import type { Sql } from '../sql.ts'
 import { enqueueWork, finishWork } from '../work.ts'
@@ -28,8 +28,8 @@ export async function queueNotices(
   at: number,
 ): Promise<void> {
   if (!isNotificationEvent(event) || ids.length === 0) return
-  const chosen = 'SELECT 1 AS found FROM notification_choices WHERE environment_id = ? LIMIT 1'
-  if ((await sql.get(chosen, [environmentId])) === null) return
+  const chosen = 'SELECT 1 AS found FROM notification_choices WHERE environment_id = :env LIMIT 1'
+  if ((await sql.get(chosen, { env: environmentId })) === null) return
   await enqueue(
     sql,
     environmentId,
@@ -52,9 +52,9 @@ async function listNotices(
   limit: number,
 ): Promise<string[]> {
   const { from, below } = prefixRange(subjectBeginning(of))
-  const text = `SELECT subject_id AS id FROM work WHERE environment_id = ? AND kind = 'notify_people'
-    AND subject_id >= ? AND subject_id < ? AND lease_owner IS NULL ORDER BY subject_id LIMIT ?`
-  const rows = await sql.all<{ id: string }>(text, [environmentId, from, below, limit])
+  const text = `SELECT subject_id AS id FROM work WHERE environment_id = :env AND kind = 'notify_people'
+    AND subject_id >= :from AND subject_id < :below AND lease_owner IS NULL ORDER BY subject_id LIMIT :limit`
+  const rows = await sql.all<{ id: string }>(text, { env: environmentId, from, below, limit })
   return rows.map(({ id }) => id)
 }
 
@@ -66,21 +66,21 @@ async function recordNoticesTold(
   { at, joined, told, gone, later }: NoticesTold,
 ): Promise<boolean> {
   if ((await finishWork(sql, hold)) === 0) return false
-  const end = `DELETE FROM work WHERE environment_id = ? AND kind = 'notify_people' AND subject_id IN (${PLACES})
+  const end = `DELETE FROM work WHERE environment_id = :env AND kind = 'notify_people' AND subject_id IN (:ids)
     AND lease_owner IS NULL`
-  for (const chunk of chunksOf(joined.toSorted())) await sql.run(end, [environmentId, ...chunk])
+  for (const ids of chunksOf(joined.toSorted())) await sql.run(end, { env: environmentId, ids })
   // Sorted, so that two nodes cannot deadlock.
-  const tell = `UPDATE notified_browsers SET notified_at = ? WHERE id IN (${PLACES})`
-  for (const chunk of chunksOf(told.toSorted())) await sql.run(tell, [at, ...chunk])
-  const remove = `DELETE FROM notified_browsers WHERE id IN (${PLACES})`
-  for (const chunk of chunksOf(gone.toSorted())) await sql.run(remove, chunk)
+  const tell = 'UPDATE notified_browsers SET notified_at = :at WHERE id IN (:ids)'
+  for (const ids of chunksOf(told.toSorted())) await sql.run(tell, { at, ids })
+  const remove = 'DELETE FROM notified_browsers WHERE id IN (:ids)'
+  for (const ids of chunksOf(gone.toSorted())) await sql.run(remove, { ids })
   if (later.length > 0 && (await hasRoom(sql, environmentId))) await enqueue(sql, environmentId, later)
   return true
 }
 
 async function hasRoom(sql: Sql, environmentId: string): Promise<boolean> {
   const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM work
-    WHERE environment_id = ? AND kind = 'notify_people' LIMIT ?) AS page`
-  const found = await sql.get<{ count: number }>(text, [environmentId, WAITING])
+    WHERE environment_id = :env AND kind = 'notify_people' LIMIT ${WAITING}) AS page`
+  const found = await sql.get<{ count: number }>(text, { env: environmentId })
   return (found?.count ?? 0) < WAITING
 }

@@ -37,7 +37,7 @@ const NAMES = {
 } as const satisfies Record<keyof WebhookRow, string>
 const COLUMNS = selectList(NAMES)
 
-const UNLINK = 'DELETE FROM slack_links WHERE environment_id = ? AND webhook_id = ?'
+const UNLINK = 'DELETE FROM slack_links WHERE environment_id = :env AND webhook_id = :id'
 
 type Stored = Omit<WebhookRow, 'events' | 'showsInput'> & { events: string; showsInput: number }
 
@@ -47,10 +47,9 @@ function toRow(stored: Stored): WebhookRow {
 
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
   await lockEnvironment(sql, webhook.environmentId)
-  const count = await sql.get<{ count: number }>('SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = ?', [
-    webhook.environmentId,
-  ])
-  if ((count?.count ?? 0) >= PER_ENVIRONMENT) return 'too_many'
+  const text = 'SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = :env'
+  const found = await sql.get<{ count: number }>(text, { env: webhook.environmentId })
+  if ((found?.count ?? 0) >= PER_ENVIRONMENT) return 'too_many'
   const names = Object.keys(NAMES) as (keyof WebhookRow)[]
   await insertRows(sql, 'webhooks', [Object.fromEntries(names.map((name) => [NAMES[name], valueOf(webhook[name])]))])
   await insertAudit(sql, audit)
@@ -63,13 +62,13 @@ function valueOf(value: WebhookRow[keyof WebhookRow]): SqlValue {
 }
 
 async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<WebhookRow>> {
-  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id > ? ORDER BY id`
-  return mapPage(await sql.page<Stored>(text, [environmentId, after ?? ''], limit), toRow)
+  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id > :after ORDER BY id`
+  return mapPage(await sql.page<Stored>(text, { env: environmentId, after: after ?? '' }, limit), toRow)
 }
 
 export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
-  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = ? AND id = ?`
-  const stored = await sql.get<Stored>(text, [environmentId, id])
+  const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id = :id`
+  const stored = await sql.get<Stored>(text, { env: environmentId, id })
   return stored && toRow(stored)
 }
 
@@ -82,12 +81,12 @@ async function changeWebhook(
 ): Promise<WebhookRow | null> {
   const names = (Object.keys(change) as (keyof WebhookPatch)[]).filter((name) => change[name] !== undefined)
   if (names.length > 0) {
-    const set = names.map((name) => `${NAMES[name]} = ?`).join(', ')
-    const values = names.map((name) => valueOf(change[name] ?? null))
-    const text = `UPDATE webhooks SET ${set} WHERE environment_id = ? AND id = ?`
-    if ((await sql.run(text, [...values, environmentId, id])) === 0) return null
+    const set = names.map((name) => `${NAMES[name]} = :${name}`).join(', ')
+    const values = Object.fromEntries(names.map((name) => [name, valueOf(change[name] ?? null)]))
+    const text = `UPDATE webhooks SET ${set} WHERE environment_id = :env AND id = :id`
+    if ((await sql.run(text, { ...values, env: environmentId, id })) === 0) return null
     // People confirmed their links for the Slack app of the old secret.
-    if (change.signingSecret !== undefined) await sql.run(UNLINK, [environmentId, id])
+    if (change.signingSecret !== undefined) await sql.run(UNLINK, { env: environmentId, id })
     await insertAudit(sql, audit)
   }
   return findWebhook(sql, environmentId, id)
@@ -102,14 +101,15 @@ async function removeWebhook(
 ): Promise<WebhookRow | null> {
   const webhook = await findWebhook(sql, environmentId, id)
   if (webhook === null) return null
+  const of = { env: environmentId, id }
   await sql.run(
-    `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = ? AND subject_id IN
-      (SELECT id FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ? AND status = 'PENDING')`,
-    [environmentId, environmentId, id],
+    `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN
+      (SELECT id FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :id AND status = 'PENDING')`,
+    of,
   )
-  await sql.run('DELETE FROM webhook_deliveries WHERE environment_id = ? AND webhook_id = ?', [environmentId, id])
-  await sql.run(UNLINK, [environmentId, id])
-  await sql.run('DELETE FROM webhooks WHERE environment_id = ? AND id = ?', [environmentId, id])
+  await sql.run('DELETE FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :id', of)
+  await sql.run(UNLINK, of)
+  await sql.run('DELETE FROM webhooks WHERE environment_id = :env AND id = :id', of)
   await insertAudit(sql, audit)
   return webhook
 }
