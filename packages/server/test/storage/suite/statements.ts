@@ -50,7 +50,13 @@ export function statementsSuite(sql: () => Sql) {
   async function newWebhook(environmentId: string) {
     const unused = { previousSecret: null, previousUntil: null, disabledAt: null, disabledReason: null }
     const row = { id: newId(), environmentId, url: 'https://example.com', description: '', format: 'standard' }
-    const rest = { events: [...WEBHOOK_EVENTS], secret: 'whsec_AAAA', createdAt: NOON, droppedDeliveries: 0 }
+    const rest = {
+      events: [...WEBHOOK_EVENTS],
+      secret: 'whsec_AAAA',
+      showsInput: false,
+      createdAt: NOON,
+      droppedDeliveries: 0,
+    }
     await act('createWebhook', { ...row, ...rest, ...unused }, [])
   }
 
