@@ -1,0 +1,2 @@
+/** Importing it builds the console if a source is newer. */
+export {}
