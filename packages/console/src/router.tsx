@@ -13,6 +13,7 @@ import { readApprovalsSearch } from './approvals/search.ts'
 import { readCompareSearch } from './compare/search.ts'
 import { readVersionedSearch } from './deployments/search.ts'
 import { readIssueSearch, readIssuesSearch } from './issues/search.ts'
+import { readNewPolicySearch } from './policies/search.ts'
 import { findPlace } from './queries.ts'
 import { readPromptSearch } from './prompts/search.ts'
 import { readRunSearch, readRunsSearch } from './runs/search.ts'
@@ -181,6 +182,7 @@ const policyRoute = createRoute({
 const newPolicyRoute = createRoute({
   getParentRoute: () => placeRoute,
   path: '/new-policy',
+  validateSearch: readNewPolicySearch,
   component: lazyRouteComponent(() => import('./policies/new-policy-page.tsx'), 'NewPolicyPage'),
 })
 

@@ -67,6 +67,19 @@ describe('policies and prompts', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a call that was seen becomes a policy, narrowed by what the call said and simulated', async () => {
+    const { page, close } = await tacho.open(`${tacho.home}/runs/refund-150`)
+    await page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').first().click()
+    await page.getByRole('link', { name: 'New policy for calls like this' }).click()
+    await condition(page).getByText('tool.name == "refund"').waitFor()
+    await page.getByRole('button', { name: '&& tool.input.amount >= 150.0' }).click()
+    await page.getByText('✓ The condition is valid.').waitFor()
+    await assertLooks(page, 'a policy from a call')
+    await page.getByRole('button', { name: 'Simulate' }).click()
+    await page.getByText('It would have acted on 2 of 3 calls, in 2 runs.').waitFor()
+    await close()
+  })
+
   test('a new version shows its differences, is promoted and rolled back', async () => {
     const { page, close } = await tacho.open(`${tacho.home}/policies/refund-limit`)
     await condition(page).click()

@@ -1,28 +1,44 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { POLICY_ID_PATTERN } from '@tacho/contract/words.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../api.ts'
+import { eventQuery } from '../runs/run-queries.ts'
 import { Button } from '../ui/button.tsx'
 import { Field } from '../ui/field.tsx'
 import { Refused } from '../ui/refused.tsx'
-import { Forbidden } from '../ui/states.tsx'
+import { Forbidden, isBlocking, PagePending, Trouble } from '../ui/states.tsx'
 import { useTitle } from '../ui/title.ts'
 import { bodyOf, EMPTY_DRAFT } from './draft.ts'
 import { DraftFields } from './draft-fields.tsx'
+import { callOf, type Call } from './from-call.ts'
 import { Simulate } from './simulate.tsx'
 
 const route = getRouteApi('/w/$workspace/$environment/new-policy')
 
 export function NewPolicyPage() {
+  const { place } = route.useRouteContext()
+  const { run, step } = route.useSearch()
+  const isOfCall = run !== undefined && step !== undefined
+  const { data, error, refetch } = useQuery({
+    ...eventQuery(place.environment.id, run ?? '', step ?? ''),
+    enabled: isOfCall,
+  })
+  if (!place.may('admin')) return <Forbidden>Only admins of this workspace write policies.</Forbidden>
+  if (!isOfCall) return <NewPolicy call={null} />
+  if (isBlocking(error, data)) return <Trouble error={error} retry={() => void refetch()} />
+  return data ? <NewPolicy call={callOf(data.event.payload)} /> : <PagePending />
+}
+
+function NewPolicy({ call }: { call: Call | null }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const navigate = useNavigate()
   const cache = useQueryClient()
   const [policyId, setPolicyId] = useState('')
-  const [draft, setDraft] = useState(EMPTY_DRAFT)
+  const [draft, setDraft] = useState({ ...EMPTY_DRAFT, condition: call?.condition ?? '' })
   useTitle('New policy')
   const create = useMutation({
     mutationFn: () =>
@@ -36,7 +52,6 @@ export function NewPolicyPage() {
       })
     },
   })
-  if (!place.may('admin')) return <Forbidden>Only admins of this workspace write policies.</Forbidden>
   const isValid = new RegExp(POLICY_ID_PATTERN).test(policyId)
   const missing = !isValid
     ? 'Give it a valid id first.'
@@ -68,6 +83,12 @@ export function NewPolicyPage() {
             value={policyId}
             onChange={(event) => setPolicyId(event.target.value)}
           />
+          {call !== null && (
+            <CallFields
+              fields={call.fields}
+              onAdd={(field) => setDraft({ ...draft, condition: `${draft.condition.trimEnd()} && ${field}` })}
+            />
+          )}
           <DraftFields environmentId={place.environment.id} draft={draft} onChange={setDraft} readOnly={false} />
           <div className="mt-3 flex flex-wrap items-center gap-2">
             <Button type="submit" look="accent" busy={create.isPending} disabled={missing !== null}>
@@ -80,6 +101,29 @@ export function NewPolicyPage() {
         <div className="max-lg:mt-6">
           <Simulate environment={place.environment} draft={draft} canSimulate />
         </div>
+      </div>
+    </div>
+  )
+}
+
+interface CallFieldsProps {
+  fields: readonly string[]
+  onAdd: (field: string) => void
+}
+
+/** What narrows the condition to calls like the recorded one. */
+function CallFields({ fields, onAdd }: CallFieldsProps) {
+  return (
+    <div role="group" aria-label="From the call" className="mb-3 text-sm">
+      <p className="text-soft">
+        The condition holds for every call of the tool.{fields.length > 0 && ' Narrow it to calls like this one:'}
+      </p>
+      <div className="mt-1.5 flex flex-wrap gap-1.5">
+        {fields.map((field) => (
+          <Button key={field} className="max-w-full" onClick={() => onAdd(field)}>
+            <bdi className="truncate font-mono text-xs">&& {field}</bdi>
+          </Button>
+        ))}
       </div>
     </div>
   )

@@ -1,6 +1,8 @@
 import type { Bar } from '@tacho/contract/bars.ts'
 import type { OperatorEvent } from '@tacho/contract/operator/run.ts'
+import { isObject, textAt } from '@tacho/contract/read-payload.ts'
 import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { Button } from '../ui/button.tsx'
 import { Copy } from '../ui/copy.tsx'
@@ -15,6 +17,7 @@ import { unseenFields } from './unseen-fields.ts'
 import { EventType } from './event-type.tsx'
 import { eventQuery, type Step, type WholeEvent } from './run-queries.ts'
 
+const route = getRouteApi('/w/$workspace/$environment')
 const TABS = [
   ['content', 'Content'],
   ['json', 'Payload'],
@@ -81,7 +84,7 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
         {error ? (
           <Trouble error={error} retry={() => void refetch()} />
         ) : data ? (
-          <Part whole={data} tab={tab} sentBefore={sentBefore} onPayload={() => setTab('json')} />
+          <Part runId={runId} whole={data} tab={tab} sentBefore={sentBefore} onPayload={() => setTab('json')} />
         ) : (
           <Skeleton className="h-24" />
         )}
@@ -91,13 +94,14 @@ export function Inspector({ environmentId, runId, step, bar, start, isNeverEnded
 }
 
 interface PartProps {
+  runId: string
   whole: WholeEvent
   tab: Tab
   sentBefore: number
   onPayload: () => void
 }
 
-function Part({ whole: { event, payloadText }, tab, sentBefore, onPayload }: PartProps) {
+function Part({ runId, whole: { event, payloadText }, tab, sentBefore, onPayload }: PartProps) {
   if (tab !== 'content' && event.payloadRemoved) {
     return <p className="text-sm text-soft">The payload was removed by retention.</p>
   }
@@ -120,6 +124,7 @@ function Part({ whole: { event, payloadText }, tab, sentBefore, onPayload }: Par
     <>
       <EventContent event={event} sentBefore={sentBefore} />
       <AlsoInPayload event={event} onOpen={onPayload} />
+      <NewPolicyLink runId={runId} event={event} />
       <dl className="mt-5 grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1 border-t border-line pt-3 text-sm">
         <Fact name="Event id">{event.eventId}</Fact>
         <Fact name="Type">{event.eventType}</Fact>
@@ -133,6 +138,25 @@ function Part({ whole: { event, payloadText }, tab, sentBefore, onPayload }: Par
         <Fact name="Received">{exact(Date.parse(event.receivedAt))}</Fact>
       </dl>
     </>
+  )
+}
+
+/** From a call that was seen to a policy for such calls. */
+function NewPolicyLink({ runId, event: { eventId, payload } }: { runId: string; event: OperatorEvent }) {
+  const params = route.useParams()
+  const { place } = route.useRouteContext()
+  if (!place.may('admin') || !isObject(payload) || textAt(payload, 'toolName') === null) return null
+  return (
+    <p className="mt-3 text-sm">
+      <Link
+        to="/w/$workspace/$environment/new-policy"
+        params={params}
+        search={{ run: runId, step: eventId }}
+        className="link"
+      >
+        New policy for calls like this
+      </Link>
+    </p>
   )
 }
 
