@@ -115,6 +115,42 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('problems of one name are told apart by their reasons', async () => {
+    const refused = (n: number, error: string) =>
+      event({
+        runId: 'apart',
+        eventId: `no ${n}`,
+        eventType: 'TOOL_CALL',
+        label: 'pay',
+        payload: { toolName: 'pay', error },
+      })
+    await record([refused(1, 'no such order'), refused(2, 'no card'), refused(3, 'no such order')])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/apart`, WIDE)
+    const chips = page.getByRole('group', { name: 'Problems' }).getByRole('button')
+    await chips.first().waitFor()
+    assert.deepEqual(
+      (await chips.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' ')),
+      ['✕ pay failed: no such order ×2', '✕ pay failed: no card'],
+    )
+    await close()
+  })
+
+  test('a long question leaves the head of a run in one line, with all of its status', async () => {
+    const text = 'The parcel never came, and nobody answers. '.repeat(8)
+    const payload = { status: 'COMPLETED' }
+    await record([
+      event({ runId: 'wordy', eventType: 'USER_INPUT', payload: { text } }),
+      event({ runId: 'wordy', eventType: 'SESSION_OUTCOME', payload }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/wordy`)
+    const head = page.getByRole('heading', { level: 1 })
+    const [title, more] = [await head.boundingBox(), await page.getByRole('button', { name: 'More' }).boundingBox()]
+    assert.ok(title && more && more.y < title.y + title.height, 'the menu stands beside the title')
+    const status = page.getByText(/Completed$/).first()
+    assert.equal(await status.evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth), false)
+    await close()
+  })
+
   test('a step has the same time in its row, in the inspector and in the transcript', async () => {
     await record(refund('timed', Date.now() - 60_000))
     const { page, close } = await tacho.open(`${tacho.home}/runs/timed?step=timed%20pay%202`, WIDE)

@@ -34,7 +34,10 @@ export function GoodRun({ run }: { run: OperatorRun }) {
         busy={compare.isPending}
         onClick={() => compare.mutate()}
       >
-        <span className="max-sm:hidden">Compare with the</span> last good run
+        {/* One text: two would have the gap of a button between them. */}
+        <span>
+          <span className="max-sm:hidden">Compare with the </span>last good run
+        </span>
       </Button>
       {compare.data === null && <span className="text-sm text-soft">No run of this agent completed before.</span>}
       <Refused error={compare.error} />

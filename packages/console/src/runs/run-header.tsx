@@ -30,11 +30,12 @@ interface Props {
   /** The step that failed, and how often it failed so; null: not known. */
   failed: { step: Step; times: number } | null
   onCompare: () => void
+  onJudge: () => void
   /** Shows the step that tells the error. */
   onFailure: () => void
 }
 
-export function RunHeader({ run, question, failed, onCompare, onFailure }: Props) {
+export function RunHeader({ run, question, failed, onCompare, onJudge, onFailure }: Props) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
   const now = useNow()
@@ -43,10 +44,10 @@ export function RunHeader({ run, question, failed, onCompare, onFailure }: Props
   const costs = costsOf(run)
   return (
     <>
-      <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1">
+      <div className="flex flex-wrap items-center gap-x-2.5 gap-y-1 lg:flex-nowrap">
         <h1 className="flex min-w-0 items-baseline gap-2 max-sm:w-full" title={question ?? run.runId}>
           {question !== null && (
-            <bdi className="min-w-0 truncate text-lg font-semibold">
+            <bdi className="min-w-0 truncate text-lg font-semibold max-sm:line-clamp-2 max-sm:whitespace-normal">
               <ShownText text={question} />
             </bdi>
           )}
@@ -60,25 +61,32 @@ export function RunHeader({ run, question, failed, onCompare, onFailure }: Props
             {run.runId}
           </bdi>
         </h1>
-        <Copy text={run.runId} label="Copy id" />
-        <RunStatusChip run={run} />
-        {run.pinnedAt !== null && <Chip>Pinned</Chip>}
+        <span className="flex shrink-0 items-center gap-2.5">
+          <Copy text={run.runId} label="Copy id" />
+          <RunStatusChip run={run} />
+          {run.pinnedAt !== null && <Chip>Pinned</Chip>}
+        </span>
         {approvalId !== null && run.status === 'RUNNING' ? (
           <Link
             to="/w/$workspace/$environment/approvals/$approvalId"
             params={{ ...params, approvalId }}
-            className="link text-sm"
+            className="link shrink-0 text-sm"
           >
             waits for an approval
           </Link>
         ) : (
-          silence !== null && <span className="text-sm text-amber">no event for {duration(silence)}</span>
+          silence !== null && <span className="shrink-0 text-sm text-amber">no event for {duration(silence)}</span>
         )}
-        <span className="ml-auto flex flex-wrap items-center gap-x-2">
+        <span className="ml-auto flex shrink-0 flex-wrap items-center gap-x-2">
           {(run.status === 'FAILED' || run.status === 'CANCELLED') && <GoodRun key={run.id} run={run} />}
           <Button look="quiet" onClick={onCompare}>
             Compare…
           </Button>
+          {place.may('approver') && (
+            <Button look="quiet" aria-keyshortcuts="m" title="Key: m" onClick={onJudge}>
+              Judge…
+            </Button>
+          )}
           <RunMenu place={place} run={run} />
         </span>
       </div>

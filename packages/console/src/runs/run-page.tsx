@@ -145,6 +145,7 @@ export function RunPage() {
           question={question}
           failed={failed}
           onCompare={() => setComparing(true)}
+          onJudge={() => setJudging(true)}
           onFailure={showFailure}
         />
         <ProblemChips
@@ -154,7 +155,7 @@ export function RunPage() {
           selected={selected}
           onSelect={(eventId) => set({ step: eventId })}
         />
-        <RunScores place={place} run={run.data} onJudge={() => setJudging(true)} onStep={(step) => set({ step })} />
+        <RunScores place={place} run={run.data} onStep={(step) => set({ step })} />
         <Scrubber
           steps={steps}
           whole={whole}

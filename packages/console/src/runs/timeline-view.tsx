@@ -111,7 +111,7 @@ export function TimelineView({ rows, onTurn, bars, start, range, problems, ofRun
             <span
               key={part}
               // Beside an open step, the chart has no room for it before the last one.
-              className={`tabular absolute top-1 whitespace-nowrap ${part === 0.75 ? 'hidden @md:inline' : ''}`}
+              className={`tabular absolute top-1 whitespace-nowrap ${part > 0 && part < 1 ? '-translate-x-1/2' : ''} ${part === 0.75 ? 'hidden @md:inline' : ''}`}
               style={part === 1 ? { right: 0 } : { left: `${part * 100}%` }}
             >
               {duration(range.from - start + part * (range.to - range.from))}

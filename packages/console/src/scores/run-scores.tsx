@@ -15,30 +15,23 @@ import { scoresQuery, useJudging } from './queries.ts'
 interface Props {
   place: Place
   run: OperatorRun
-  onJudge: () => void
   onStep: (eventId: string) => void
 }
 
 /** What was said of the run, in a line; each score with its comment below, when opened. */
-export function RunScores({ place, run, onJudge, onStep }: Props) {
+export function RunScores({ place, run, onStep }: Props) {
   const [isOpen, setOpen] = useState(false)
   const { scores } = run
+  if (scores.length === 0) return null
   return (
     <section aria-label="Scores" className="mt-2 text-sm">
       <div className="flex flex-wrap items-center gap-1.5">
         {scores.map((score) => (
           <ScoreChip key={score.name} score={score} />
         ))}
-        {scores.length > 0 && (
-          <Button look="quiet" className="h-6 px-2" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            {isOpen ? 'Hide scores' : 'Who, and why'}
-          </Button>
-        )}
-        {place.may('approver') && (
-          <Button look="quiet" className="h-6 px-2" aria-keyshortcuts="m" onClick={onJudge}>
-            Judge…
-          </Button>
-        )}
+        <Button look="quiet" className="h-6 px-2" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Hide scores' : 'Who, and why'}
+        </Button>
       </div>
       {isOpen && <ScoreList place={place} runId={run.runId} onStep={onStep} />}
     </section>
