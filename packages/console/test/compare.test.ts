@@ -53,6 +53,20 @@ describe('comparing runs', { skip: withoutChromium }, () => {
     await close()
   })
 
+  test('a long question is cut in the choice of a run, so its status stays in sight', async () => {
+    await tacho.service.record([
+      event({ runId: 'wordy', eventType: 'USER_INPUT', payload: { text: 'The parcel never came. '.repeat(10) } }),
+    ])
+    const { page, close } = await tacho.open(`${tacho.home}/runs/good`)
+    await page.getByRole('button', { name: 'Compare…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Beginning of a run id').fill('wordy')
+    await dialog.getByRole('radio', { name: 'The parcel never came.' }).waitFor()
+    const [outer, inner] = [await dialog.boundingBox(), await dialog.getByRole('group', { name: 'Run' }).boundingBox()]
+    assert.ok(outer && inner && inner.x + inner.width <= outer.x + outer.width)
+    await close()
+  })
+
   test('a failed run is compared with the good one before it in one click, words beside words', async () => {
     const start = Date.now() - 50_000
     const chat = (runId: string, at: number, says: string, answers: string, status: string) =>

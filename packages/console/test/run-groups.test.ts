@@ -83,7 +83,7 @@ describe('agents and sessions', { skip: withoutChromium }, () => {
     await page.goto(`${tacho.home}/agents`)
     await page.getByRole('row').filter({ hasText: 'billing' }).getByRole('link').click()
     await page.waitForURL('**/agents/billing')
-    await page.getByRole('region', { name: 'Newest runs' }).getByRole('link', { name: 'four' }).waitFor()
+    await page.getByRole('region', { name: 'Newest runs' }).getByTitle('four').waitFor()
     await page.getByRole('link', { name: 'All runs' }).click()
     await page.waitForURL('**/runs?agent=billing')
     await page.getByRole('link', { name: 'four' }).waitFor()

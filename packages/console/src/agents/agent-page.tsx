@@ -11,6 +11,7 @@ import { Cost } from '../ui/cost.tsx'
 import { costNote, costsOf, costText } from '../ui/costs.ts'
 import { compact, counted, duration, exact, number } from '../ui/format.ts'
 import { Nothing, Section } from '../ui/section.tsx'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Empty, PagePending, Trouble, isBlocking } from '../ui/states.tsx'
 import { Time } from '../ui/time.tsx'
 import { useTitle } from '../ui/title.ts'
@@ -208,9 +209,12 @@ function RunRow({ run }: { run: OperatorRun }) {
       <Link
         to="/w/$workspace/$environment/runs/$runId"
         params={{ workspace, environment, runId: run.runId }}
+        title={run.runId}
         className={MAIN}
       >
-        <bdi>{run.runId}</bdi>
+        <bdi>
+          <ShownText text={run.title ?? run.runId} />
+        </bdi>
       </Link>
       <span className="tabular text-soft">
         <Cost of={costsOf(run)} />

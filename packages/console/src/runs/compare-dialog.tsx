@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { api } from '../api.ts'
 import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
+import { ShownText } from '../ui/shown-text.tsx'
 import { Time } from '../ui/time.tsx'
 import { RunStatusChip } from './run-status.tsx'
 
@@ -60,7 +61,7 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
           setOther(null)
         }}
       />
-      <fieldset className="mt-2">
+      <fieldset className="mt-2 min-w-0">
         <legend className="sr-only">Run</legend>
         {others.map((run) => (
           <label key={run.id} className="flex items-center gap-2.5 border-b border-line py-2 text-sm last:border-0">
@@ -71,9 +72,12 @@ export function CompareDialog({ runId, agent, onClose }: Props) {
               onChange={() => setOther(run.runId)}
               className="accent-accent-fill"
             />
-            <bdi className="min-w-0 flex-1 truncate" title={run.runId}>
-              {run.runId}
-            </bdi>
+            <span className="min-w-0 flex-1" title={run.title === null ? run.runId : `${run.title}\n${run.runId}`}>
+              <bdi className="block truncate">
+                <ShownText text={run.title ?? run.runId} />
+              </bdi>
+              {run.title !== null && <bdi className="block truncate font-mono text-xs text-soft">{run.runId}</bdi>}
+            </span>
             <RunStatusChip run={run} />
             <span className="text-soft">
               <Time at={run.startedAt} />

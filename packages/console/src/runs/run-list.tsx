@@ -302,11 +302,20 @@ function RunLink({ run }: { run: OperatorRun }) {
         <ShownText text={title ?? runId} />
       </bdi>{' '}
       <span className="flex gap-2 text-xs leading-4 text-soft">
-        {title !== null && <bdi className="max-w-36 shrink-0 truncate font-mono">{runId}</bdi>}
+        {title !== null && <bdi className="max-w-36 shrink-0 truncate font-mono">{shortId(runId)}</bdi>}
         <End run={run} />
       </span>
     </Link>
   )
+}
+
+const ID_CHARS = 19
+const ID_END = 8
+
+/** Ids of one program often begin alike: the middle is cut. */
+function shortId(runId: string): string {
+  if (runId.length <= ID_CHARS) return runId
+  return `${runId.slice(0, ID_CHARS - ID_END - 1).toWellFormed()}…${runId.slice(-ID_END).toWellFormed()}`
 }
 
 /** The length of a run; for a running one, the time since its start. */
