@@ -1,5 +1,5 @@
 import type { OperatorRun } from '@tacho/contract/operator/run.ts'
-import { useMemo, useState, type ReactNode } from 'react'
+import { useMemo, useState } from 'react'
 import { Button } from '../ui/button.tsx'
 import { duration } from '../ui/format.ts'
 import { changed, Choice, TextFilter, TextFilters } from '../ui/filters.tsx'
@@ -42,11 +42,9 @@ interface Props {
   /** The runs in the list. Their names are suggested. */
   items: readonly OperatorRun[]
   onChange: (search: RunsSearch) => void
-  /** Stand at the end. */
-  menus: ReactNode
 }
 
-export function RunFilters({ search, items, onChange, menus }: Props) {
+export function RunFilters({ search, items, onChange }: Props) {
   const set = (change: Change) => onChange(changed(search, change))
   const count = MORE.filter((name) => search[name] !== undefined).length
   const [isMore, setMore] = useState(count > 0)
@@ -75,7 +73,13 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
         onChange={(range) => set({ ...NO_RANGE, ...range })}
       />
       <Order search={search} onChange={set} />
-      <TextFilters filters={OWNERS} search={search} onChange={set} className="w-28" />
+      <TextFilters
+        filters={OWNERS}
+        search={search}
+        onChange={set}
+        // The first field finds both: on a phone, the list needs the room.
+        className={`w-28 ${isMore || OWNERS.some(([name]) => search[name] !== undefined) ? '' : 'max-sm:hidden'}`}
+      />
       {search.promptVersionId !== undefined && (
         <span className="text-sm text-soft">
           prompt version <span className="font-mono">{search.promptVersionId.slice(0, 8)}</span>
@@ -89,7 +93,6 @@ export function RunFilters({ search, items, onChange, menus }: Props) {
           Clear
         </Button>
       )}
-      {menus}
       {isMore && <MoreFilters search={search} items={items} set={set} />}
     </div>
   )

@@ -53,25 +53,19 @@ export function RunsPage() {
   const setSearch = (change: RunsSearch) => void navigate({ to: '.', search: change, replace: true })
   return (
     <div className="mx-auto w-full max-w-7xl px-3 pb-10 sm:px-5">
-      <h1 className="pt-5 text-xl font-semibold">Runs</h1>
+      <div className="flex flex-wrap items-center gap-2 pt-5">
+        <h1 className="text-xl font-semibold">Runs</h1>
+        <ViewMenu place={place} search={search} onOpen={setSearch} />
+        {place.may('admin') && items.length > 0 && (
+          <ExportMenu
+            environmentId={place.environment.id}
+            filter={{ ...filterOf(search), ...timesOfRange(search, Date.now()) }}
+          />
+        )}
+        <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
+      </div>
       <RunsTabs />
-      <RunFilters
-        search={search}
-        items={items}
-        onChange={setSearch}
-        menus={
-          <>
-            <ViewMenu place={place} search={search} onOpen={setSearch} />
-            {place.may('admin') && items.length > 0 && (
-              <ExportMenu
-                environmentId={place.environment.id}
-                filter={{ ...filterOf(search), ...timesOfRange(search, Date.now()) }}
-              />
-            )}
-            <ColumnMenu columns={columns} onChange={(to) => setSearch({ ...search, columns: rememberColumns(to) })} />
-          </>
-        }
-      />
+      <RunFilters search={search} items={items} onChange={setSearch} />
       {isBlocking(runs.error, runs.data) ? (
         <Trouble error={runs.error} retry={() => void runs.refetch()} />
       ) : runs.isPending ? (
