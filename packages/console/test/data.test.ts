@@ -25,7 +25,7 @@ describe('costs and data', { skip: withoutChromium }, () => {
   let tacho: TestConsole
   let viewer: Person
   before(async () => {
-    tacho = await startConsole()
+    tacho = await startConsole({ webhookNetworks: '127.0.0.0/8' })
     viewer = await newPerson(tacho.service, 'viewer@example.com', 'viewer', null)
     const call = (eventId: string, model: string) =>
       event({
@@ -78,6 +78,8 @@ describe('costs and data', { skip: withoutChromium }, () => {
   test('an alert fires, a budget shows what is used, and both are deleted', async () => {
     const { page, close } = await tacho.open(settings('alerts'))
     await page.getByRole('heading', { name: 'development has no alert yet' }).waitFor()
+    const notSent = page.getByText('No webhook sends alerts')
+    await notSent.waitFor()
     await page.keyboard.press('n')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill(`High cost ${HARM}`)
@@ -98,6 +100,14 @@ describe('costs and data', { skip: withoutChromium }, () => {
     await row('This month').getByText('$2.50 of $3.00').waitFor()
     assert.equal(await page.locator('img, #root script').count(), 0)
     await assertLooks(page, 'settings alerts')
+    const body = { url: 'http://127.0.0.1:9/', events: ['alert.firing'] }
+    const made = await tacho.service.operator(`/environments/${tacho.service.environmentId}/webhooks`, { body })
+    assert.equal(made.status, 201)
+    const isRead = page.waitForResponse(/[/]webhooks[?]/)
+    await page.reload()
+    await isRead
+    await row('High cost').waitFor()
+    await notSent.waitFor({ state: 'detached' })
     const hour = (Math.floor(Date.now() / HOUR_MS) - 7) * HOUR_MS
     await tacho.service.record(nightShift(hour))
     await page.goto(tacho.home)

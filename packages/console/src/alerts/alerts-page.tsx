@@ -6,6 +6,7 @@ import { api } from '../api.ts'
 import { Confirm } from '../settings/confirm.tsx'
 import { ListedTable } from '../settings/listed.tsx'
 import { SectionPage } from '../settings/section-page.tsx'
+import { webhooksQuery } from '../settings/webhook.tsx'
 import { Button } from '../ui/button.tsx'
 import type { Column } from '../ui/data-table.tsx'
 import { counted } from '../ui/format.ts'
@@ -113,6 +114,7 @@ export function AlertsPage() {
         )
       }
     >
+      <NotSent environmentId={params.environmentId} />
       <Refused error={test.error} />
       <p role="status" className="text-sm text-soft">
         {test.data && testText(test.data.webhooks)}
@@ -154,4 +156,24 @@ function testText(webhooks: number): string {
   return webhooks === 0
     ? 'No webhook subscribes to this event, so no message was sent.'
     : `A message, marked as a test, is on its way to ${counted(webhooks, 'webhook')}.`
+}
+
+/** An alert that reaches nobody is worse than none. */
+function NotSent({ environmentId }: { environmentId: string }) {
+  const names = route.useParams()
+  const { data } = useQuery(webhooksQuery(environmentId))
+  const isSent = data?.some(({ disabledAt, events }) => disabledAt === null && events.includes('alert.firing')) ?? true
+  if (isSent) return null
+  return (
+    <p className="mb-3 text-sm text-amber">
+      ! No webhook sends alerts: only people who chose them in{' '}
+      <Link to="/w/$workspace/$environment/settings/account" params={names} className="link underline">
+        their notifications
+      </Link>{' '}
+      are told.{' '}
+      <Link to="/w/$workspace/$environment/settings/webhooks" params={names} className="link underline">
+        Add a webhook
+      </Link>
+    </p>
+  )
 }

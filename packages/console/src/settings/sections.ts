@@ -7,24 +7,43 @@ interface Who {
   installation: boolean
 }
 
+/** By what they are about, in order. A page that is not for everyone says whom it is for. */
 export const SECTIONS = [
-  { name: 'API keys', to: '/w/$workspace/$environment/settings/api-keys' },
-  { name: 'Webhooks', to: '/w/$workspace/$environment/settings/webhooks' },
-  { name: 'Alerts', to: '/w/$workspace/$environment/settings/alerts' },
-  { name: 'Prices', to: '/w/$workspace/$environment/settings/prices' },
-  { name: 'Data', to: '/w/$workspace/$environment/settings/data' },
-  { name: 'Environments', to: '/w/$workspace/$environment/settings/environments' },
-  { name: 'People', to: '/w/$workspace/$environment/settings/people' },
   {
-    name: 'Operator tokens',
-    to: '/w/$workspace/$environment/settings/tokens',
-    for: ({ place }: Who) => place.may('owner'),
+    of: ({ place }: Who) => place.environment.name,
+    pages: [
+      { name: 'API keys', to: '/w/$workspace/$environment/settings/api-keys' },
+      { name: 'Webhooks', to: '/w/$workspace/$environment/settings/webhooks' },
+      { name: 'Alerts', to: '/w/$workspace/$environment/settings/alerts' },
+      { name: 'Data', to: '/w/$workspace/$environment/settings/data' },
+    ],
   },
-  { name: 'Audit log', to: '/w/$workspace/$environment/settings/audit' },
   {
-    name: 'Doctor',
-    to: '/w/$workspace/$environment/settings/doctor',
-    for: ({ installation }: Who) => installation,
+    of: ({ place }: Who) => place.workspace.name,
+    pages: [
+      { name: 'People', to: '/w/$workspace/$environment/settings/people' },
+      { name: 'Environments', to: '/w/$workspace/$environment/settings/environments' },
+      { name: 'Prices', to: '/w/$workspace/$environment/settings/prices' },
+      {
+        name: 'Operator tokens',
+        to: '/w/$workspace/$environment/settings/tokens',
+        for: ({ place }: Who) => place.may('owner'),
+      },
+      { name: 'Audit log', to: '/w/$workspace/$environment/settings/audit' },
+    ],
   },
-  { name: 'Your account', to: '/w/$workspace/$environment/settings/account' },
+  {
+    of: () => 'Installation',
+    pages: [
+      {
+        name: 'Doctor',
+        to: '/w/$workspace/$environment/settings/doctor',
+        for: ({ installation }: Who) => installation,
+      },
+    ],
+  },
+  {
+    of: () => 'You',
+    pages: [{ name: 'Your account', to: '/w/$workspace/$environment/settings/account' }],
+  },
 ] as const
