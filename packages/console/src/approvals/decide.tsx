@@ -109,9 +109,10 @@ export function Others({ deciders, me }: { deciders: ApprovalDetail['deciders'];
   if (deciders === null) return null
   const others = deciders.people.filter(({ id }) => id !== me).map(({ name }) => name)
   const said = [...others.slice(0, NAMED), ...(others.length > NAMED || deciders.more ? ['others'] : [])]
+  const nobody = deciders.people.length > 0 ? 'Only you can decide this.' : 'Nobody else can decide this.'
   return (
     <p className="w-full text-xs text-soft">
-      {said.length === 0 ? 'Nobody else can decide this.' : <ShownText text={`Can also decide: ${said.join(', ')}.`} />}
+      {said.length === 0 ? nobody : <ShownText text={`Can also decide: ${said.join(', ')}.`} />}
     </p>
   )
 }

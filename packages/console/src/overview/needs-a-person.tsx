@@ -89,7 +89,8 @@ function Waiting({ approval }: { approval: ApprovalCard }) {
       )}
       chip={<Chip tone="amber">‖ Waiting</Chip>}
       name={approval.toolName}
-      note={printable([requester, approval.inputInShort, approval.reason].filter((text) => text !== null).join(' · '))}
+      // What it is about comes first: a phone cuts the rest.
+      note={printable([approval.reason, approval.inputInShort, requester].filter((text) => text !== null).join(' · '))}
       aside={<Countdown until={approval.expiresAt} />}
     />
   )
