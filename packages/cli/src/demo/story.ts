@@ -105,7 +105,7 @@ export function startStory(
       const sent = promptOf(messages)
       messages.push(said)
       context += completionTokens
-      return add('LLM_CALL', isText ? beginning(output) : output.toolName, {
+      return add('LLM_CALL', isText ? beginning(output) : MODEL, {
         model: MODEL,
         latency,
         usage,
