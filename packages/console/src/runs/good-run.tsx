@@ -5,12 +5,13 @@ import { api } from '../api.ts'
 import { Button } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.ts'
 import { Refused } from '../ui/refused.tsx'
+import { mostAlike } from './alike.ts'
 
 const route = getRouteApi('/w/$workspace/$environment')
-/** Among the newest good ones, one with the same question says more. */
+/** Among the newest good ones, the one with the most similar question says more. */
 const LOOKED_AT = 50
 
-/** Compares a run that went wrong with the newest completed run of its agent before it. */
+/** Compares a run that went wrong with a completed run of its agent before it: the one that was asked the most alike. */
 export function GoodRun({ run }: { run: OperatorRun }) {
   const params = route.useParams()
   const { place } = route.useRouteContext()
@@ -20,7 +21,7 @@ export function GoodRun({ run }: { run: OperatorRun }) {
       const { agentId, agent, startedAt, title } = run
       const query = { agent: agentId ?? agent.name, status: 'COMPLETED', to: startedAt, limit: LOOKED_AT } as const
       const { items } = await api.listOperatorRuns({ params: { environmentId: place.environment.id }, query })
-      return items.find((one) => title !== null && one.title === title) ?? items[0] ?? null
+      return mostAlike(title, items)
     },
     onSuccess: (good) =>
       good && navigate({ to: '/w/$workspace/$environment/compare', params, search: { a: good.runId, b: run.runId } }),
