@@ -26,12 +26,15 @@ async function findDemo(client: OperatorClient, workspace: Workspace): Promise<E
 export async function takePlace(client: OperatorClient, workspace: Workspace): Promise<Place> {
   const name = `${workspace.name}/${DEMO_ENVIRONMENT}`
   const params = { workspaceId: workspace.id }
-  const environment =
-    (await findDemo(client, workspace)) ??
-    (await client.createEnvironment({ params, body: { name: DEMO_ENVIRONMENT } }).catch((error: unknown) => {
+  const found = await findDemo(client, workspace)
+  if (found !== null) return { workspace, environment: found, name }
+  const environment = await client
+    .createEnvironment({ params, body: { name: DEMO_ENVIRONMENT } })
+    .catch((error: unknown) => {
       if (!isRefusedWith(error, 'conflict')) throw error
       throw failed(`${name} is archived. Restore it, or run \`tacho demo --remove\`.`)
-    }))
+    })
+  await client.switchSearch({ params: { environmentId: environment.id }, body: { enabled: true } })
   return { workspace, environment, name }
 }
 

@@ -47,6 +47,8 @@ test('a demo leaves everything else as it is, is used only by name, and is remov
   assert.equal((await ofDemo()).length, 16 + 2 * 18 + 4)
   const keys = await json<Page<{ revokedAt: string | null }>>('keys', 'list', '-e', 'default/tacho-demo')
   assert.ok(keys.items.length === 1 && keys.items[0]?.revokedAt)
+  const search = await json<{ state: string }>('search', '--status', '-e', 'default/tacho-demo')
+  assert.match(search.state, /^(INDEXING|ON)$/)
 
   assert.match(await text('demo', '--remove'), /^The demo is archived as tacho-demo-\w{12}, and deleted at 2/)
   assert.deepEqual(
