@@ -380,7 +380,7 @@ describe('runs', { skip: withoutChromium }, () => {
     await page.getByRole('button', { name: 'Show all runs' }).click()
     await page.waitForURL('**/runs')
     await page.getByRole('button', { name: 'More filters' }).click()
-    const tools = page.getByRole('region', { name: 'Tools, 7 days' })
+    const tools = page.getByRole('region', { name: 'Tools, last 7 days' })
     await tools.getByRole('button', { name: /^refund/ }).click()
     await page.waitForURL('**/runs?tool=refund')
     await tools.getByRole('button', { name: /^refund/, pressed: true }).click()
