@@ -262,7 +262,7 @@ async function readRunScores(
   environmentId: string,
   runs: readonly string[],
 ): Promise<Map<string, RunScoreRow[]>> {
-  // PostgreSQL searches the index once for each run, as in listed-runs.ts.
+  // PostgreSQL searches the index once for each run, as in runs-by-key.ts.
   const text =
     sql.dialect === 'sqlite'
       ? `SELECT s.run, ${SUM_COLUMNS} FROM run_scores s

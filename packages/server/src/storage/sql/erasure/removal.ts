@@ -17,9 +17,9 @@ import { insertRows } from '../rows/insert-rows.ts'
 import { countForAgent, countRun, countVersionCall, noCounts, slotOf, usedNames, writeCounts } from '../usage/counts.ts'
 import { knownNames } from '../usage/known-names.ts'
 import { deleteBlocks } from '../payloads.ts'
-import { runsByNumber } from '../runs/listed-runs.ts'
+import { runsByNumber } from '../runs/runs-by-key.ts'
 import { removeScores } from '../scores.ts'
-import { removeFromSearch, removeRunsFromSearch } from '../search/removal.ts'
+import { removeFromSearch, removeRunsFromSearch } from '../search/search-removal.ts'
 import type { Sql } from '../sql.ts'
 
 export interface Removal {

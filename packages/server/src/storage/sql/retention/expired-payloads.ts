@@ -1,7 +1,7 @@
 import { eventEnvironment } from '../events.ts'
 import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
 import { dropComments } from '../scores.ts'
-import { removeFromSearch } from '../search/removal.ts'
+import { removeFromSearch } from '../search/search-removal.ts'
 import { markRuns } from '../search/search-index.ts'
 import { SEARCHED } from '../search/search-settings.ts'
 import type { Sql } from '../sql.ts'

@@ -11,7 +11,7 @@ import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
 import type { RunState } from '../append/run-state.ts'
 import type { Sql } from '../sql.ts'
-import { removeFromSearch } from './removal.ts'
+import { removeFromSearch } from './search-removal.ts'
 import { endWork, readSearchSettings, SEARCHED } from './search-settings.ts'
 import { placeFrom, seedOf, wordOf } from './terms.ts'
 
