@@ -160,7 +160,8 @@ test('the real result of a task is recorded when it comes, and answers to its qu
     (await send('tasks/update', { taskId, inputResponses: amount(3) })).result?.['resultType'],
     'complete',
   )
-  assert.match(stderr(), /updated .*"value":3/)
+  // It arrives on another pipe than the answer.
+  await eventually(() => /updated .*"value":3/.test(stderr()), 'what the server wrote')
   assert.doesNotMatch(stderr(), /501/)
   const other = await send('tasks/update', { taskId: 'task-9', inputResponses: amount(3) })
   assert.match(other.error?.message ?? '', /does not know this task/)
