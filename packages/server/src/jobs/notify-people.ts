@@ -4,6 +4,7 @@
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { LRUCache } from 'lru-cache'
+import { Shares } from '../domain/shares.ts'
 import { bySeverity, choose, toNotice, type Notice } from '../domain/notification.ts'
 import { nextAttemptAt } from '../domain/webhook.ts'
 import { subjectBeginning, subjectOf, type NoticesTold, type ToldBrowser } from '../storage/notifications.ts'
@@ -40,6 +41,10 @@ const PAUSES_KEPT = 10_000
 const JOINED = 200
 const ATTEMPTS = 4
 const DAY_SECONDS = 24 * 60 * 60
+/** Items of failing browsers that run at a time, so that most slots stay for everybody else. */
+const FAILING = { most: 4, ofWorkspace: 2, ofCredential: 1 }
+const FAILING_PAUSE_MS = 2_000
+const FAILING_KEPT = 10_000
 /** The push service knows the browser no more (RFC 8030). */
 const GONE: ReadonlySet<number | null> = new Set([404, 410])
 const TOO_MANY = 429
@@ -47,8 +52,24 @@ const TOO_MANY = 429
 export function notifyPeople({ storage, push, owner, now, random = Math.random }: NotifyOptions): WorkHandler {
   /** `hasNext`: the item that tells what comes meanwhile is waiting. */
   const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
+  /** Browsers that their push service failed last: nobody waits for them, and they wait for each other. */
+  const failing = new LRUCache<string, true>({ max: FAILING_KEPT })
+  const running = new Shares(FAILING)
 
   async function perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next> {
+    const browserId = subjectOf(item.subjectId)?.browserId ?? null
+    if (browserId === null || !failing.has(browserId)) return tellAll(item, hold, signal)
+    const environment = await storage.findEnvironment(item.environmentId)
+    const holder = { workspace: environment?.workspaceId ?? '', credential: browserId }
+    if (!running.take(holder, 1)) return { dueAt: now() + FAILING_PAUSE_MS }
+    try {
+      return await tellAll(item, hold, signal)
+    } finally {
+      running.add(holder, -1)
+    }
+  }
+
+  async function tellAll(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next> {
     const { environmentId, subjectId } = item
     const subject = subjectOf(subjectId)
     if (subject === null) return 'done'
@@ -85,12 +106,18 @@ export function notifyPeople({ storage, push, owner, now, random = Math.random }
         outcome.later.push({ ...ofBrowser, dueAt })
         return
       }
+      if (browserId === null && failing.has(browser.id)) {
+        outcome.later.push({ ...ofBrowser, dueAt: at })
+        return
+      }
       const seconds = secondsOf(notice, at)
       const pushed = { event, workspaceId, environmentId, id: notice.id }
       const sent = await push(browser, pushed, { seconds, isUrgent: event === 'approval.requested' || isHigh(notice) })
+      failing.delete(browser.id)
       if (sent.ok) outcome.told.push(browser.id)
       else if (GONE.has(sent.status)) outcome.gone.push(browser.id)
       else if (!sent.isFinal && (sent.status === null || sent.status === TOO_MANY || sent.status >= 500)) {
+        failing.set(browser.id, true)
         if (browserId === null) outcome.later.push({ ...ofBrowser, dueAt: retryAt(1) })
         else failed = sent.error
       }

@@ -25,24 +25,33 @@ const ENVIRONMENT = {
 }
 
 function browser(id: string): ToldBrowser {
-  const address = { endpoint: 'https://push.example/', publicKey: 'p', authSecret: 'a' }
+  const address = { endpoint: `https://push.example/${id}`, publicKey: 'p', authSecret: 'a' }
   return { id, ...address, kinds: ['issues'], severity: 'LOW', quietHours: null }
 }
 
 function job(count: number, push: NotifyOptions['push']) {
   const told: NoticesTold[] = []
+  const postponed: number[] = []
+  let at = 1_000
   const storage: NotifyOptions['storage'] = {
     findEnvironment: () => Promise.resolve(ENVIRONMENT),
     findNotices: () => Promise.resolve([NOTICE]),
     listNotices: () => Promise.resolve([]),
-    listToldBrowsers: () => Promise.resolve(Array.from({ length: count }, (_, at) => browser(String(at)))),
+    listToldBrowsers: (_environmentId, id) =>
+      Promise.resolve(id === null ? Array.from({ length: count }, (_, at) => browser(String(at))) : [browser(id)]),
     recordNoticesTold: (_hold, _environmentId, outcome) => Promise.resolve(told.push(outcome) > 0),
     finishWork: () => Promise.resolve(1),
-    postponeWork: () => Promise.resolve(1),
+    postponeWork: (_hold, { dueAt }) => Promise.resolve(postponed.push(dueAt)),
   }
-  const { perform } = notifyPeople({ storage, push, owner: 'node', now: () => 1_000, random: () => 0 })
+  const { perform } = notifyPeople({ storage, push, owner: 'node', now: () => at, random: () => 0 })
   const item = { environmentId: 'e', subjectId: 'issue.opened/a', attempts: 1, lastError: null }
-  return { told, perform: (signal = new AbortController().signal) => perform([item], signal) }
+  return {
+    told,
+    postponed,
+    pass: (ms: number) => (at += ms),
+    perform: (signal = new AbortController().signal, subjectId = item.subjectId) =>
+      perform([{ ...item, subjectId }], signal),
+  }
 }
 
 test('twenty messages are under way, and slow push services hold only their own', async () => {
@@ -81,4 +90,36 @@ test('a browser for which nothing can be encrypted holds back no other, and is n
   const { told, perform } = job(2, push)
   await perform()
   assert.deepEqual([told[0]?.told, told[0]?.later, told[0]?.gone], [[], [], []])
+})
+
+test('nobody waits for a browser whose push service failed last, and few of them are told at a time', async () => {
+  const slow = new Set(['1', '2', '3'])
+  const waiting: (() => void)[] = []
+  let isFirst = true
+  const { told, postponed, pass, perform } = job(5, async ({ endpoint }) => {
+    if (!slow.has(endpoint.slice(-1))) return { ok: true, status: 201 }
+    if (!isFirst) await new Promise<void>((resolve) => waiting.push(resolve))
+    return isFirst ? { ok: false, status: null, error: 'No answer' } : { ok: true, status: 201 }
+  })
+  await perform()
+  isFirst = false
+  pass(60_000)
+  // It ends although three push services are silent.
+  await perform()
+  assert.deepEqual(told[1]?.told, ['0', '4'])
+  const owed = told[1]?.later.map(({ browserId, dueAt }) => [browserId, dueAt])
+  assert.deepEqual(
+    owed,
+    ['1', '2', '3'].map((id) => [id, 61_000]),
+  )
+
+  const own = [...slow].map((id) => perform(undefined, `browser/${id}/issue.opened/a`))
+  await setImmediate()
+  assert.deepEqual([waiting.length, postponed], [2, [63_000]])
+  slow.clear()
+  for (const go of waiting) go()
+  await Promise.all(own)
+  pass(60_000)
+  await perform()
+  assert.deepEqual(told.at(-1)?.told, ['0', '1', '2', '4'])
 })
