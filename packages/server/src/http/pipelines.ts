@@ -13,6 +13,7 @@ interface Waiting {
 }
 
 const connections = new WeakMap<Socket, Waiting>()
+/** Only while it is under way: kept longer, an idle connection would hold its last body. */
 const latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>()
 /** Connections whose last answer is about what the parser refused. */
 const ending = new WeakSet<Socket>()
@@ -27,7 +28,11 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     if (socket.destroyed) return
-    latest.set(socket, { request, response })
+    const one = { request, response }
+    latest.set(socket, one)
+    response.once('close', () => {
+      if (latest.get(socket) === one) latest.delete(socket)
+    })
     if (response.socket !== null) return serve(request, response)
     const waiting = connections.get(socket) ?? watch(socket)
     if (waiting.count === 0) waiting.sentBefore = socket.bytesRead
@@ -55,7 +60,7 @@ export function answerLast(socket: Socket, answer: () => void): void {
   if (ending.has(socket)) return
   ending.add(socket)
   const last = latest.get(socket)
-  if (last === undefined || last.response.closed) answer()
+  if (last === undefined) answer()
   else if (last.request.complete) last.response.once('close', answer)
   // The body of the last request is what the parser refused.
   else if (last.response.socket === null) last.response.once('socket', answer)

@@ -6,6 +6,8 @@ import { createServer, type ServerResponse } from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { answerLast, boundPipelines } from '../../src/http/pipelines.ts'
 import { eventually } from '../setup/eventually.ts'
@@ -62,6 +64,27 @@ test('a request waits for the answers before it; one beyond the bound closes its
     await sleep(10)
     assert.equal(begun.length, 2 * count + 1)
   }
+})
+
+test('a connection that waits for its next request keeps nothing of the last one', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const responses: WeakRef<ServerResponse>[] = []
+  const server = createServer((_request, response) => {
+    responses.push(new WeakRef(response))
+    response.end()
+  })
+  boundPipelines(server)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const socket = await connect(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  socket.write(requests('/', 1))
+  await eventually(() => responses.length === 1, 'the request')
+  await eventually(() => {
+    collect()
+    return responses[0]?.deref() === undefined
+  }, 'its response to be collected')
 })
 
 test('requests that a client sends ahead are answered in order', async (t) => {
