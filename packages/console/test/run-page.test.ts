@@ -356,6 +356,22 @@ describe('the page of a run', { skip: withoutChromium }, () => {
         label: 'says',
         payload: { text: `${'> '.repeat(600)}deep` },
       }),
+      event({
+        runId: 'marked',
+        eventId: 'm3',
+        eventType: 'LLM_CALL',
+        label: 'sees',
+        payload: {
+          output: {
+            role: 'assistant',
+            content: [
+              { type: 'text', text: 'Here it is.' },
+              { type: 'image_url', image_url: { url: dot } },
+              { type: 'image', source: { type: 'url', url: 'https://evil.example/pixel.png' } },
+            ],
+          },
+        },
+      }),
     ])
     const { page, close } = await tacho.open(`${tacho.home}/runs/marked?step=m1`, WIDE)
     await page.getByRole('heading', { level: 1 }).getByText('\\u202e').first().waitFor()
@@ -381,6 +397,11 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     await page.keyboard.press('j')
     await inspector.locator('blockquote').first().waitFor()
     assert.equal(await inspector.locator('blockquote').count(), 12)
+    await page.keyboard.press('j')
+    await inspector.getByText('Here it is.').waitFor()
+    assert.equal(await inspector.locator('img').getAttribute('src'), dot)
+    await inspector.getByText('https://evil.example/pixel.png').waitFor()
+    await page.keyboard.press('k')
     await page.keyboard.press('k')
     await page.getByRole('button', { name: 'Plain text' }).click()
     await inspector.getByText('Some **bold** and').waitFor()

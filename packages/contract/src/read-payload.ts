@@ -17,6 +17,8 @@ export function numberAt(payload: Json, key: string): number | null {
 export interface Message {
   role: string
   text: string
+  /** Addresses of its images; most are `data:` addresses. */
+  images: string[]
   toolCalls: { name: string; input: unknown }[]
 }
 
@@ -28,12 +30,13 @@ export function messagesAt(payload: Json, key: string): Message[] {
 }
 
 function messageOf(value: unknown): Message | null {
-  if (typeof value === 'string') return { role: 'assistant', text: value, toolCalls: [] }
+  if (typeof value === 'string') return { role: 'assistant', text: value, images: [], toolCalls: [] }
   if (!isObject(value)) return null
   const content = value['content'] ?? value['text']
   const toolCalls = [...listedCalls(value['toolCalls'] ?? value['tool_calls']), ...anthropicCalls(content)]
-  const text = contentText(content)
-  return text === '' && toolCalls.length === 0 ? null : { role: textAt(value, 'role') ?? 'assistant', text, toolCalls }
+  const [text, images] = [contentText(content), contentImages(content)]
+  if (text === '' && images.length === 0 && toolCalls.length === 0) return null
+  return { role: textAt(value, 'role') ?? 'assistant', text, images, toolCalls }
 }
 
 /** The text of a message's content: a text, or parts of which some have one. */
@@ -44,6 +47,36 @@ export function contentText(content: unknown): string {
     .map((part: unknown) => (typeof part === 'string' ? part : isObject(part) ? (textAt(part, 'text') ?? '') : ''))
     .filter((text) => text !== '')
     .join('\n')
+}
+
+/** Images among the parts of a message's content, in the shapes of OpenAI, Anthropic, Gemini and the AI SDK. */
+export function contentImages(content: unknown): string[] {
+  if (!Array.isArray(content)) return []
+  return content
+    .filter(isObject)
+    .flatMap((part) => imageOf(part) ?? [])
+    .slice(0, IMAGES_MAX)
+}
+
+/** More are in the JSON view. */
+const IMAGES_MAX = 20
+
+function imageOf(part: Json): string | null {
+  const { image_url: given, source, image, inlineData, inline_data: inline } = part
+  if (isObject(given)) return textAt(given, 'url')
+  if (typeof given === 'string') return given
+  if (isObject(source)) return textAt(source, 'url') ?? dataAddress(source['media_type'], source['data'])
+  if (typeof image === 'string') return /^\w+:/.test(image) ? image : dataAddress(typeOf(part), image)
+  const data = isObject(inlineData) ? inlineData : isObject(inline) ? inline : part
+  return dataAddress(typeOf(data), data['data'])
+}
+
+const typeOf = (part: Json): unknown => part['mediaType'] ?? part['mimeType'] ?? part['mime_type']
+
+/** Null if it is no image. */
+function dataAddress(type: unknown, data: unknown): string | null {
+  if (typeof type !== 'string' || typeof data !== 'string' || !type.startsWith('image/')) return null
+  return data.startsWith('data:') ? data : `data:${type};base64,${data}`
 }
 
 function listedCalls(value: unknown): Message['toolCalls'] {

@@ -7,7 +7,9 @@ import { compact, counted, duration, money } from '../ui/format.ts'
 import { JsonTree } from '../ui/json-tree.tsx'
 import { LongText } from '../ui/long-text.tsx'
 import { MessageText } from '../ui/message-text.tsx'
+import { SentImages } from '../ui/sent-image.tsx'
 import {
+  contentImages,
   contentText,
   inShort,
   isObject,
@@ -82,9 +84,12 @@ function Said({ event, payload, isFolded, sentBefore }: SaidProps) {
   switch (event.eventType) {
     case 'USER_INPUT':
       return (
-        <Bubble tone="bg-cyan-wash" isMessage>
-          {textAt(payload, 'text') ?? event.label}
-        </Bubble>
+        <>
+          <Bubble tone="bg-cyan-wash" isMessage>
+            {(textAt(payload, 'text') ?? contentText(payload['content'])) || event.label}
+          </Bubble>
+          <SentImages addresses={contentImages(payload['content'])} />
+        </>
       )
     case 'AGENT_STEP':
       return (
@@ -216,7 +221,7 @@ function Messages({ messages }: { messages: readonly Message[] }) {
 }
 
 function ChatMessage({
-  message: { role, text, toolCalls },
+  message: { role, text, images, toolCalls },
   isAnswer = false,
 }: {
   message: Message
@@ -226,6 +231,7 @@ function ChatMessage({
     <div className={isAnswer ? '' : 'rounded-lg border border-line px-3 py-2'}>
       {!isAnswer && <p className="text-xs font-medium text-soft">{role}</p>}
       {text !== '' && <MessageText text={text} />}
+      <SentImages addresses={images} />
       {toolCalls.map(({ name, input }, index) => (
         <p key={index} className="mt-1 truncate text-sm text-soft">
           asks for <code className="font-mono text-ink">{name}</code> <bdi className="font-mono">{inShort(input)}</bdi>

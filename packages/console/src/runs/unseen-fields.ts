@@ -6,7 +6,7 @@ const FAILURE = ['error', 'exception']
 const CALL = ['toolName', 'input', 'output', 'latency', ...FAILURE]
 
 const SEEN = new Map<string, readonly string[]>([
-  ['USER_INPUT', ['text']],
+  ['USER_INPUT', ['text', 'content']],
   ['AGENT_STEP', ['text', 'content', 'input', ...FAILURE]],
   ['LLM_CALL', ['messages', 'output', 'model', 'usage', 'latency', 'cost', ...FAILURE]],
   ['TOOL_START', CALL],

@@ -4,8 +4,8 @@
  */
 import type { Token, Tokens } from 'marked'
 import { useMemo, type ReactNode } from 'react'
-import { drawable } from './drawable.ts'
 import { tokensOf } from './markdown-tokens.ts'
+import { SentImage } from './sent-image.tsx'
 import { ShownText } from './shown-text.tsx'
 
 /** Deeper parts are shown as they were written. */
@@ -68,7 +68,7 @@ function Part({ token, depth }: { token: Token; depth: number }) {
     case 'link':
       return <Link link={token as Tokens.Link}>{inside}</Link>
     case 'image':
-      return <Image image={token as Tokens.Image} />
+      return <SentImage address={(token as Tokens.Image).href} text={(token as Tokens.Image).text} />
     case 'text':
     case 'escape':
       return inside ?? <Plain text={(token as Tokens.Text).text} />
@@ -141,15 +141,3 @@ function webAddress(href: string): string | null {
   const url = URL.parse(href)
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') ? url.href : null
 }
-
-function Image({ image: { href, text } }: { image: Tokens.Image }) {
-  if (drawable(href)) return <img src={href} alt={text} className="inline-block max-h-96 max-w-full" />
-  return (
-    <span className="text-soft">
-      Image not loaded: <Plain text={text} /> (
-      <Plain text={href.length > ADDRESS_CHARS ? `${href.slice(0, ADDRESS_CHARS).toWellFormed()}…` : href} />)
-    </span>
-  )
-}
-
-const ADDRESS_CHARS = 200
