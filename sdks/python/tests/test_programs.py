@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import signal
 import subprocess
 import sys
 import threading
@@ -343,6 +344,34 @@ if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
         assert sorted(pool.map(work, range(6), chunksize=1)) == [*range(6)]
 """
+
+
+SIGNAL_AT_EXIT = """
+import os, signal, threading, tacho
+from tacho.delivery import process_end
+
+tacho.configure(flush_interval=3600, flush_timeout=120, request_timeout=120)
+notify = threading.Condition.notify
+
+def interrupted(self, n=1):
+    # The lock is held here.
+    if process_end.is_ending() and signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        os.kill(os.getpid(), signal.SIGTERM)
+    notify(self, n)
+
+threading.Condition.notify = interrupted
+with tacho.run(run_id="interrupted") as run:
+    run.step("work")
+"""
+
+
+def test_a_signal_while_the_last_flush_holds_a_lock_loses_nothing(service: Service, tmp_path: Any) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(SIGNAL_AT_EXIT)
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=environment(service), capture_output=True, text=True, timeout=100)
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert [event["runId"] for event in service.events if event["eventType"] == "SESSION_OUTCOME"] == ["interrupted"]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -49,6 +49,9 @@ _endings: dict[int, Ending] = {}
 _FORKING = ("multiprocessing.util", "billiard.util")
 _prepared: set[tuple[str, int]] = set()
 _is_ending = False
+# A signal that comes while `_at_exit` delivers ends the process afterwards.
+_is_exiting = False
+_signal_at_exit: int | None = None
 
 
 class _Key:
@@ -102,10 +105,16 @@ def _add_finalizer(util: object) -> None:
 
 
 def _at_exit() -> None:
+    global _is_exiting
+    _is_exiting = True
     try:
         _end(HowItEnds(_uncaught() or "ProcessExit: The process ended before the run did."))
     except KeyboardInterrupt:
         pass  # The user does not want to wait.
+    finally:
+        _is_exiting = False
+        if _signal_at_exit is not None:
+            os.kill(os.getpid(), _signal_at_exit)
 
 
 def _uncaught() -> BaseException | None:
@@ -135,8 +144,13 @@ def _listen_to_signal() -> None:
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
+    global _signal_at_exit
     # A second signal ends the process at once.
     signal.signal(number, signal.SIG_DFL)
+    if _is_exiting:
+        # The flush below this frame may hold a lock, for which another flush would wait in vain.
+        _signal_at_exit = number
+        return
     try:
         name = signal.Signals(number).name
         _end(HowItEnds(f"{name}: The process was ended by {name}.", is_signal=True))
@@ -168,8 +182,9 @@ def _on_thread_exception(given: Any) -> None:
 
 
 def _after_fork() -> None:
-    global _is_ending
-    _is_ending = False
+    global _is_ending, _is_exiting, _signal_at_exit
+    _is_ending = _is_exiting = False
+    _signal_at_exit = None
     for ending in list(_endings.values()):
         ending.after_fork()
     _prepare()
