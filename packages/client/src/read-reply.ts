@@ -16,7 +16,7 @@ export interface Reply {
 
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000
 
-/** Node's fetch cancels a body that nobody reads yet when its response is collected, and the body then ends early. */
+/** Keeps responses in memory: when Node collects one, its fetch cancels a body that is not being read yet. */
 const responses = new WeakMap<ReadableStream, Response>()
 
 export async function readReply(

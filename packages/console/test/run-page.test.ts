@@ -418,7 +418,7 @@ describe('the page of a run', { skip: withoutChromium }, () => {
     const asked = { runId: 'coding', toolName: 'Bash', policyId: 'publishing' }
     const [rejected, open] = [(await calls.ask(asked)).body.id, (await calls.ask(asked)).body.id]
     await calls.decide(rejected, 'REJECTED', 'Not on Fridays.')
-    const file = '/home/ada/work/customers/acme/shop/packages/server/src/domain/price.ts'
+    const file = '/code/ada/mine/customers/acme/shop/packages/server/src/domain/price.ts'
     const held = (eventId: string, approvalId: string, command: string) => ({
       eventId,
       eventType: 'POLICY_DECISION',

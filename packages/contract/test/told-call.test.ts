@@ -143,7 +143,7 @@ function toldOutput(payload: Record<string, unknown>): string | null {
 }
 
 test('a long absolute path is shown by its end, from the start of a folder; any other is whole', () => {
-  const path = '/home/ada/work/customers/acme/shop/packages/server/src/domain/price.ts'
+  const path = '/code/ada/mine/customers/acme/shop/packages/server/src/domain/price.ts'
   assert.equal(pathEnd(path), '…/acme/shop/packages/server/src/domain/price.ts')
   assert.equal(pathEnd('/srv/app/main.ts'), '/srv/app/main.ts')
   assert.equal(pathEnd(path.slice(1)), path.slice(1))

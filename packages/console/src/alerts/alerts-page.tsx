@@ -158,7 +158,7 @@ function testText(webhooks: number): string {
     : `A message, marked as a test, is on its way to ${counted(webhooks, 'webhook')}.`
 }
 
-/** An alert that reaches nobody is worse than none. */
+/** People trust an alert, so they must know when no webhook sends it. */
 function NotSent({ environmentId }: { environmentId: string }) {
   const names = route.useParams()
   const { data } = useQuery(webhooksQuery(environmentId))

@@ -52,7 +52,7 @@ const TOO_MANY = 429
 export function notifyPeople({ storage, push, owner, now, random = Math.random }: NotifyOptions): WorkHandler {
   /** `hasNext`: the item that tells what comes meanwhile is waiting. */
   const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
-  /** Browsers that their push service failed last: nobody waits for them, and they wait for each other. */
+  /** Browsers whose push service failed the last time. They delay only each other. */
   const failing = new LRUCache<string, true>({ max: FAILING_KEPT })
   const running = new Shares(FAILING)
 
