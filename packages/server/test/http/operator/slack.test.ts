@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:http'
 import { createServer as createTcpServer, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Approval } from '@tacho/contract/approval.ts'
 import type { Role } from '@tacho/contract/operator/access.ts'
@@ -95,7 +96,15 @@ function payloadOf(approvalId: string, { user = 'U1', act = 'approve', responseU
   }
 }
 
-function post(payload: unknown, { to = webhook, secret = SECRET, ageMs = 0 }: Press = {}): Promise<Answer> {
+/** Tests press more often than people: a press over the webhook's rate waits as long as it is told. */
+async function post(payload: unknown, given: Press = {}): Promise<Answer> {
+  const reply = await postOnce(payload, given)
+  if (reply.status !== 429) return reply
+  await setTimeout(Number(reply.headers.get('retry-after')) * 1_000)
+  return post(payload, given)
+}
+
+function postOnce(payload: unknown, { to = webhook, secret = SECRET, ageMs = 0 }: Press = {}): Promise<Answer> {
   const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
   const timestamp = String(Math.floor((Date.now() + clockMs - ageMs) / 1_000))
   const signature = `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:${body}`).digest('hex')}`
@@ -421,6 +430,20 @@ test('Slack is answered only where the webhook sends its messages', async () => 
   assert.ok(JSON.stringify(replaced).includes('APPROVED'))
   assert.equal(called, false)
   elsewhere.close()
+})
+
+test('a webhook takes presses up to its rate, and tells one over it when to come again', async () => {
+  const to = await newWebhook('/services/busy')
+  const pressed = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => postOnce(payloadOf(randomUUID(), {}), { to })))
+  for (const { status } of await pressed(LIMITS.slackRequestsPerSecond)) assert.equal(status, 200)
+  // A slow machine needs more than a second for a round, which begins a new window.
+  let refused: Answer | undefined
+  for (let round = 0; !refused && round < 20; round++) {
+    refused = (await pressed(LIMITS.slackRequestsPerSecond + 1)).find(({ status }) => status !== 200)
+  }
+  assert.equal(refused?.status, 429)
+  assert.equal(refused.headers.get('retry-after'), '1')
 })
 
 test('a workspace whose presses nobody takes the answers of leaves room for those of others', async () => {
