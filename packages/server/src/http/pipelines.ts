@@ -5,6 +5,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { boundPieces } from './body-pieces.ts'
+import { skipRequests } from './parser.ts'
 
 /** Requests of a connection that wait, and what the connection had sent when the first of them began to. */
 interface Waiting {
@@ -27,7 +29,9 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
   }
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
-    if (socket.destroyed) return
+    // The connection ends with the answer before this.
+    if (!socket.writable) return
+    boundPieces(request)
     const one = { request, response }
     latest.set(socket, one)
     response.once('close', () => {
@@ -38,7 +42,7 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
     if (waiting.count === 0) waiting.sentBefore = socket.bytesRead
     waiting.count += 1
     if (waiting.count === LIMITS.pipelinedRequests) {
-      skipRest(socket)
+      skipRequests(socket)
       socket.destroy()
       return closed()
     }
@@ -82,14 +86,3 @@ function watch(socket: Socket): Waiting {
 function isFull(socket: Socket, { count, sentBefore }: Waiting): boolean {
   return count > 0 && socket.bytesRead - sentBefore > LIMITS.pipelinedBytes
 }
-
-/**
- * Node parses all of what it read, up to a thousand requests, and makes an error for each when the connection closes. Its
- * parser ends where a request says that another protocol follows.
- */
-function skipRest(socket: Socket & { parser?: { onIncoming: () => number } | null }): void {
-  if (socket.parser) socket.parser.onIncoming = () => UPGRADED
-}
-
-/** What llhttp's `on_headers_complete` answers for it. */
-const UPGRADED = 2

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { isCut } from './body-pieces.ts'
 import { GrowingBuffer } from './growing-buffer.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { Shares, type Holder } from '../domain/shares.ts'
@@ -62,13 +63,10 @@ const DECODERS = new Map<string, (() => Transform) | null>([
 /** The limit stops endless empty blocks. */
 const COMPRESSED_SLACK = 2
 
-/** Pieces that a body may have, and one more for each of these bytes. Buffered writers are far below. */
-const PIECES = 4_096
-const BYTES_PER_PIECE = 16
 /** Connection, headers and objects of a request whose body has not arrived. */
 const UNFINISHED_BYTES = 8_192
 const TOO_MANY_BODIES = refuse('overloaded', 'Too many request bodies in memory')
-const TOO_MANY_PIECES = 'The body came in too many small pieces. Send larger chunks'
+const TOO_MANY_PIECES = refuse('invalid_request', 'The body came in too many small pieces. Send larger chunks')
 
 /** Refuses in the order 413, 415, 400. The bytes count in `memory` until the response ends. */
 export async function readBody(
@@ -121,7 +119,7 @@ function collect(
   }
   response.once('close', () => release(0))
   const { promise, resolve } = Promise.withResolvers<Buffer | Refusal>()
-  let [wire, pieces] = [0, 0]
+  let wire = 0
   const source = decoder ?? request
   const settle = (found: Buffer | Refusal): void => {
     release(Math.min(held, body.capacity))
@@ -140,12 +138,9 @@ function collect(
     else if (capacity !== body.capacity && !hold(UNFINISHED_BYTES + capacity)) settle(TOO_MANY_BODIES)
     else body.append(chunk, capacity)
   }
-  // Each piece costs as much as many bytes, and no limit on bytes counts it.
   const count = (chunk: Buffer): void => {
     wire += chunk.length
-    pieces += 1
     if (wire > wireBytes) settle(tooLarge(maxBytes))
-    else if (pieces > PIECES + wire / BYTES_PER_PIECE) settle(refuse('invalid_request', TOO_MANY_PIECES))
   }
   const damaged = (): void =>
     settle(decoder ? refuse('invalid_encoding') : refuse('invalid_request', 'The body ended early'))
@@ -157,7 +152,9 @@ function collect(
     .once('error', damaged)
     .once('end', () => settle(body.content()))
   if (decoder) request.pipe(decoder)
-  if (!hold(UNFINISHED_BYTES)) settle(TOO_MANY_BODIES)
+  request.once('cut', () => settle(TOO_MANY_PIECES))
+  if (isCut(request)) settle(TOO_MANY_PIECES)
+  else if (!hold(UNFINISHED_BYTES)) settle(TOO_MANY_BODIES)
   return promise
 }
 

@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { cutBody, isCut } from './body-pieces.ts'
 
 /** A client may send on until it notices the answer. Closing at once could lose the answer. */
 const LINGER_MS = 2_000
@@ -12,10 +13,9 @@ const LINGER_BYTES = LIMITS.importBodyBytes
 
 /** Call it before the headers of the answer are written. */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
-  if (request.complete || !isLong(request)) return
+  if (!isCut(request) && (request.complete || !isLong(request))) return
   response.setHeader('connection', 'close')
-  // Node's parser creates an object for each chunk of what it has read already, unless the request is dumped.
-  ;(request as IncomingMessage & { _dump?: () => void })._dump?.()
+  cutBody(request)
   lingerAtEnd(request.socket)
 }
 

@@ -1,10 +1,11 @@
 /** Requests that are answered before their body has arrived, and bodies in pieces that are too small. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { request, type IncomingMessage } from 'node:http'
+import { createServer, request, type IncomingMessage } from 'node:http'
 import net from 'node:net'
 import { after, before, test, type TestContext } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { boundPieces } from '../../src/http/body-pieces.ts'
 import { GrowingBuffer } from '../../src/http/growing-buffer.ts'
 import { eventually } from '../setup/eventually.ts'
 import { event, startService, type Service } from '../setup/service.ts'
@@ -15,9 +16,8 @@ before(async () => {
 })
 after(() => service.close())
 
-async function connect(t: TestContext) {
-  const { hostname, port } = new URL(service.url)
-  const socket = net.connect({ host: hostname, port: Number(port) })
+async function connect(t: TestContext, { port }: { port: string | number } = new URL(service.url)) {
+  const socket = net.connect({ host: '127.0.0.1', port: Number(port) })
   t.after(() => socket.destroy())
   const seen = { text: '', isClosed: false }
   socket.on('error', () => undefined).on('close', () => (seen.isClosed = true))
@@ -128,6 +128,46 @@ test('pieces of a compressed body and of one without a key count, too', async (t
     await eventually(() => /\r\n\r\n./s.test(seen.text), `${path} to be answered`)
     assert.match(seen.text, /too many small pieces/, path)
   }
+})
+
+test('after too many pieces, the parser makes no more of them', async (t) => {
+  let pushes = 0
+  const server = createServer((request, response) => {
+    boundPieces(request)
+    const { push } = request
+    request.push = (...given) => {
+      pushes += 1
+      return push.apply(request, given)
+    }
+    setImmediate(() => response.end())
+  }).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const { socket, seen } = await connect(t, server.address() as net.AddressInfo)
+  socket.write(head('/', CHUNKED) + pieces(9_000, Buffer.alloc(0)))
+  await eventually(() => seen.text !== '', 'the answer')
+  assert.ok(pushes > MOST_PIECES - 1_000 && pushes < MOST_PIECES + 100, `${pushes} pieces`)
+})
+
+test('what a connection sends behind a body that was cut is not done, and later connections lose nothing', async (t) => {
+  const key = { 'x-api-key': service.apiKey }
+  const batchOf = (runId: string) => JSON.stringify([event({ runId })])
+  const whole = (runId: string) => {
+    const body = batchOf(runId)
+    return `${head(BATCH, { ...key, 'content-length': `${body.length}` })}${body}`
+  }
+  // Refused by its key before its body is looked at, after its key was looked up, and by its pieces.
+  for (const headers of [{}, { 'x-api-key': 'unknown' }, key]) {
+    const { socket, seen } = await connect(t)
+    const text = head(BATCH, { ...headers, ...CHUNKED }) + pieces(MOST_PIECES + 1, Buffer.from(batchOf('cut')))
+    socket.write(text + whole('behind'))
+    const after = Array.from({ length: 5 }, (_, index) => service.record([event({ runId: `after-${index}` })]))
+    for (const { status, text: said } of await Promise.all(after)) assert.equal(status, 200, said)
+    await eventually(() => seen.isClosed, 'the connection to be closed')
+    assert.equal(seen.text.split('HTTP/1.1 ').length, 2, seen.text)
+    assert.match(seen.text, /^HTTP\/1.1 40[01] /)
+  }
+  for (const runId of ['cut', 'behind']) assert.equal((await service.api(`/runs/${runId}`)).status, 404, runId)
 })
 
 test('a body takes at most twice its bytes, however small its pieces are', () => {
