@@ -8,16 +8,11 @@ import type {
   NotificationSettings,
   NotificationText,
   NotifiedBrowser,
+  QuietHours,
 } from '@tacho/contract/operator/notification.ts'
 import type { Severity } from '@tacho/contract/runtime-config.ts'
 import { SEVERITIES } from '@tacho/contract/words.ts'
-import type {
-  BrowserRow,
-  NoticeRow,
-  NotificationSettingsRow,
-  QuietHoursRow,
-  ToldBrowser,
-} from '../storage/notifications.ts'
+import type { BrowserRow, NoticeRow, NotificationSettingsRow, ToldBrowser } from '../storage/notifications.ts'
 import { alertNews } from './alert.ts'
 import { isoOf, pick } from './shown.ts'
 import { cut, toTold, type WebhookPlace } from './webhook-formats.ts'
@@ -82,7 +77,7 @@ export function choose(
 }
 
 /** When the quiet hours that `now` is in end; null: it is in none. */
-export function quietEnd({ fromMinute, toMinute, timeZone }: QuietHoursRow, now: number): number | null {
+export function quietEnd({ fromMinute, toMinute, timeZone }: QuietHours, now: number): number | null {
   const minute = minuteOfDay(now, timeZone)
   const isQuiet =
     fromMinute < toMinute ? minute >= fromMinute && minute < toMinute : minute >= fromMinute || minute < toMinute

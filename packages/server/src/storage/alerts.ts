@@ -1,15 +1,10 @@
-import type { AlertKind, AlertStatus } from '@tacho/contract/operator/alert.ts'
+import type { Alert, AlertStatus } from '@tacho/contract/operator/alert.ts'
 import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 
-export interface AlertRule {
-  name: string
-  kind: AlertKind
-  threshold: number
-  agentId: string | null
-  windowMinutes: number
-  holdMinutes: number
-  period: 'month' | 'day'
-}
+export type AlertRule = Pick<
+  Alert,
+  'name' | 'kind' | 'threshold' | 'agentId' | 'windowMinutes' | 'holdMinutes' | 'period'
+>
 
 export interface AlertRef {
   environmentId: string

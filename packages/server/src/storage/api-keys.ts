@@ -1,22 +1,12 @@
-import type { Scope } from '@tacho/contract/route.ts'
+import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface NewApiKeyRow {
-  id: string
-  environmentId: string
-  name: string
+export interface ApiKeyRow extends RowFor<ApiKey> {
   /** SHA-256 of the whole key text, hex. */
   hash: string
-  scopes: Scope[]
-  requestsPerSecond: number | null
-  createdAt: number
-  expiresAt: number | null
-  revokedAt: number | null
-  lastUsedAt: number | null
 }
 
-export interface ApiKeyRow extends NewApiKeyRow {
-  replacedBy: string | null
-}
+export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy'>
 
 /** Absent fields stay. Scopes can only be removed. */
 export type ApiKeyChange = {

@@ -1,4 +1,6 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
+import type { ApprovalGroup } from '@tacho/contract/operator/approval.ts'
+import type { RowFor } from './row-for.ts'
 import type { RowOf } from './tables.ts'
 
 export interface ApprovalRow extends RowOf<'approvals'> {
@@ -82,16 +84,7 @@ export interface GroupBounds {
   groups: number
 }
 
-export interface ApprovalGroupRow {
-  toolName: string
-  inputHash: string
-  requests: number
-  runs: number
-  agents: number
-  policies: number
-  oldestExpiresAt: number
-  oldestCreatedAt: number
-}
+export type ApprovalGroupRow = RowFor<ApprovalGroup>
 
 /** Requests without an agent id count for their client. */
 export interface Requester {

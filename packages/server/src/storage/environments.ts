@@ -1,15 +1,9 @@
-export interface NewEnvironmentRow {
-  id: string
-  workspaceId: string
-  name: string
-  createdAt: number
-}
+import type { Environment } from '@tacho/contract/operator/environment.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface EnvironmentRow extends NewEnvironmentRow {
-  /** From then on its keys are refused. */
-  archivedAt: number | null
-  deleteAt: number | null
-}
+/** From `archivedAt` on its keys are refused. */
+export type EnvironmentRow = RowFor<Environment>
+export type NewEnvironmentRow = Omit<EnvironmentRow, 'archivedAt' | 'deleteAt'>
 
 export interface DeletionSlice {
   /** Where it starts: the place of a table in the order of deletion, from 0. */

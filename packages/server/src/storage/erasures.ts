@@ -1,5 +1,6 @@
-import type { ErasureKind, ErasureStatus } from '@tacho/contract/operator/erasure.ts'
+import type { Erasure, ErasureKind } from '@tacho/contract/operator/erasure.ts'
 import type { NewEvent } from './events.ts'
+import type { RowFor } from './row-for.ts'
 
 export interface ErasureSubject {
   kind: ErasureKind
@@ -26,28 +27,8 @@ export interface ErasureActor {
   requestId: string
 }
 
-export interface ErasureRow extends Omit<NewErasure, 'subject'> {
+export interface ErasureRow extends Omit<NewErasure, 'subject'>, Omit<RowFor<Erasure>, keyof NewErasure> {
   subject: string | null
-  status: ErasureStatus
-  effectiveAt: number | null
-  finishedAt: number | null
-  searched: number
-  toSearch: number
-  runs: number
-  events: number
-  eventsDeleted: number
-  approvals: number
-  issueRecords: number
-  issues: number
-  checksum: string
-}
-
-export interface ErasurePreviewRow {
-  runs: number
-  events: number
-  more: boolean
-  /** Runs that no index finds; the count is bounded. */
-  toSearch: number
 }
 
 export interface ErasableRun {

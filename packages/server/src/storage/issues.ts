@@ -1,4 +1,5 @@
-import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
+import type { IssueActivity, IssueState } from '@tacho/contract/operator/issue.ts'
+import type { RowFor } from './row-for.ts'
 import type { RowOf } from './tables.ts'
 
 export interface IssueRef {
@@ -92,13 +93,7 @@ export interface AffectedAgentRow extends AffectedRow {
   name: string | null
 }
 
-export interface IssueActivityRow {
-  id: string
-  at: number
-  kind: ActivityKind
-  actor: IssueActor | null
-  importedAt: number | null
-  text: string | null
+export interface IssueActivityRow extends RowFor<Omit<IssueActivity, 'detail'>, 'at' | 'importedAt'> {
   detail: string
 }
 

@@ -1,4 +1,4 @@
-import type { NotificationEvent, NotificationKind } from '@tacho/contract/operator/notification.ts'
+import type { NotificationChoice, NotificationEvent, QuietHours } from '@tacho/contract/operator/notification.ts'
 import type { Severity } from '@tacho/contract/runtime-config.ts'
 import { NOTIFICATION_EVENTS } from '@tacho/contract/words.ts'
 import type { AlertRow } from './alerts.ts'
@@ -17,36 +17,23 @@ export interface BrowserRow {
   notifiedAt: number | null
 }
 
-export interface ChoiceRow {
-  environmentId: string
-  workspaceId: string
-  kinds: NotificationKind[]
-  severity: Severity
-}
-
-export interface QuietHoursRow {
-  fromMinute: number
-  toMinute: number
-  timeZone: string
-  exceptCritical: boolean
-}
-
 export interface NotificationSettingsRow {
   browsers: BrowserRow[]
-  choices: ChoiceRow[]
-  quietHours: QuietHoursRow | null
+  choices: NotificationChoice[]
+  quietHours: QuietHours | null
 }
 
 export interface NotificationSettingsPatch {
-  choices?: Omit<ChoiceRow, 'workspaceId'>[] | undefined
-  quietHours?: QuietHoursRow | null | undefined
+  choices?: Omit<NotificationChoice, 'workspaceId'>[] | undefined
+  quietHours?: QuietHours | null | undefined
 }
 
 /** A browser, with what its person chose for an environment. */
-export interface ToldBrowser extends Pick<BrowserRow, 'id' | 'endpoint' | 'publicKey' | 'authSecret'> {
-  kinds: NotificationKind[]
-  severity: Severity
-  quietHours: QuietHoursRow | null
+export interface ToldBrowser
+  extends
+    Pick<BrowserRow, 'id' | 'endpoint' | 'publicKey' | 'authSecret'>,
+    Pick<NotificationChoice, 'kinds' | 'severity'> {
+  quietHours: QuietHours | null
 }
 
 /** Something that people may be told, as it is now. */

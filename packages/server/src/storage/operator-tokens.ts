@@ -1,14 +1,6 @@
-import type { Role } from '@tacho/contract/operator/access.ts'
+import type { OperatorToken } from '@tacho/contract/operator/token.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface OperatorTokenRow {
-  id: string
-  name: string
+export interface OperatorTokenRow extends RowFor<OperatorToken> {
   hash: string
-  /** Null: valid in every workspace, with the role owner for the installation. */
-  workspaceId: string | null
-  role: Role
-  createdAt: number
-  expiresAt: number | null
-  revokedAt: number | null
-  lastUsedAt: number | null
 }

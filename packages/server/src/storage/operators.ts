@@ -1,5 +1,7 @@
 /** A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
+import type { Invitation } from '@tacho/contract/operator/operator.ts'
+import type { RowFor } from './row-for.ts'
 
 export interface OperatorRow {
   id: string
@@ -18,17 +20,10 @@ export interface MemberRow extends OperatorRow {
 /** An invitation for a person who names their own address: the first one of a store. */
 export const ANY_EMAIL = ''
 
-export interface InvitationRow {
-  id: string
+export interface InvitationRow extends RowFor<Invitation> {
   hash: string
-  email: string
-  workspaceId: string | null
-  role: Role
-  invitedBy: string
   /** Null: the service itself. The invitation ends with the inviter's credential, or their right to give the role. */
   inviter: { kind: 'operator' | 'token'; id: string } | null
-  createdAt: number
-  expiresAt: number
   /** When it was accepted, revoked or replaced. */
   endedAt: number | null
 }

@@ -1,5 +1,6 @@
 /** A version never changes; deployments.ts says which one is deployed. */
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { RowOf } from './tables.ts'
 
 export interface NewPolicyRow {
   id: string
@@ -7,22 +8,12 @@ export interface NewPolicyRow {
   createdAt: number
 }
 
-export interface NewPolicyVersionRow {
-  name: string
-  description: string | null
-  condition: string
+export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
   action: PolicyAction
-  author: string
-  note: string | null
-  createdAt: number
 }
 
-export interface PolicyVersionRow extends NewPolicyVersionRow {
-  policyId: string
-  number: number
-  importedAt: number | null
-}
+export type NewPolicyVersionRow = Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>
 
 export interface PolicyRow extends NewPolicyRow {
   archivedAt: number | null

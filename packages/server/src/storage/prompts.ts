@@ -1,6 +1,7 @@
 /** A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
 import type { ScoreSumRow } from './scores.ts'
+import type { RowOf } from './tables.ts'
 import type { LatencyRow } from './usage.ts'
 import type { UncostedSum } from './uncosted.ts'
 
@@ -11,34 +12,14 @@ export interface NewPromptRow {
   createdAt: number
 }
 
-export interface NewPromptVersionRow {
-  id: string
-  content: string
-  author: string
-  note: string | null
-  createdAt: number
-}
-
 export interface PromptRow extends NewPromptRow {
   archivedAt: number | null
   newest: PromptVersionInfo
 }
 
-export interface PromptVersionInfo {
-  id: string
-  promptId: string
-  number: number
-  contentHash: string
-  contentBytes: number
-  author: string
-  note: string | null
-  createdAt: number
-  importedAt: number | null
-}
-
-export interface PromptVersionRow extends PromptVersionInfo {
-  content: string
-}
+export type PromptVersionRow = RowOf<'prompt_versions'>
+export type PromptVersionInfo = Omit<PromptVersionRow, 'content'>
+export type NewPromptVersionRow = Pick<PromptVersionRow, 'id' | 'content' | 'author' | 'note' | 'createdAt'>
 
 export function measureContent(content: string): Pick<PromptVersionInfo, 'contentHash' | 'contentBytes'> {
   return { contentHash: hash('sha256', content), contentBytes: Buffer.byteLength(content) }

@@ -1,4 +1,11 @@
-import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
+import type {
+  Retention,
+  RetentionProgress,
+  RetentionRows,
+  RetentionRuns,
+  RetentionSettings,
+} from '@tacho/contract/operator/retention.ts'
+import type { RowFor } from './row-for.ts'
 import type { RunPlace } from './runs.ts'
 
 export interface Tenant {
@@ -10,20 +17,11 @@ export type RetainedRuns = 'runs' | 'payloads'
 export const RETAINED_ROWS = ['issues', 'approvals', 'auditEntries'] as const
 export type RetainedRows = (typeof RETAINED_ROWS)[number]
 
-export interface RetentionRow {
-  settings: RetentionSettings
-  source: 'environment' | 'workspace' | 'none'
+export interface RetentionRow extends Pick<Retention, 'settings' | 'source'> {
   progress: RetentionProgressRow | null
 }
 
-export interface RetentionProgressRow {
-  passStartedAt: number
-  passEndedAt: number | null
-  lastSliceAt: number | null
-  reachedAt: number | null
-  pass: RetentionCounts
-  total: RetentionCounts
-}
+export type RetentionProgressRow = RowFor<RetentionProgress>
 
 export interface RetentionOrder {
   settings: RetentionSettings
@@ -65,20 +63,8 @@ export interface DeletedEvents {
   runsLeft: boolean
 }
 
-export interface CountedRuns {
-  exact: boolean
-  runs: number
-  events: number
-  bytes: number
-  oldest: number | null
-  newest: number | null
-}
-
-export interface CountedRows {
-  exact: boolean
-  count: number
-  oldest: number | null
-}
+export type CountedRuns = RowFor<RetentionRuns, 'oldest' | 'newest'>
+export type CountedRows = RowFor<RetentionRows, 'oldest'>
 
 export interface RetentionPreviewRow extends Record<RetainedRuns, CountedRuns>, Record<RetainedRows, CountedRows> {}
 

@@ -1,15 +1,7 @@
-import type { RunFilter } from '@tacho/contract/operator/run.ts'
-import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
+import type { RunView } from '@tacho/contract/operator/run-view.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface RunViewRow {
-  id: string
-  environmentId: string
-  name: string
-  query: RunFilter
-  lastHours: number | null
-  columns: RunColumn[]
-  createdAt: number
-}
+export type RunViewRow = RowFor<RunView>
 
 type Changeable = 'name' | 'query' | 'lastHours' | 'columns'
 

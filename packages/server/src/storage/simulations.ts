@@ -1,30 +1,9 @@
-import type { SimulationResult, SimulationStatus } from '@tacho/contract/operator/simulation.ts'
-import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
+import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface NewSimulationRow {
-  id: string
-  environmentId: string
-  condition: string
-  severity: Severity
-  action: PolicyAction
-  days: number
-  createdAt: number
-  createdBy: string
-}
-
-export interface SimulationRow extends NewSimulationRow {
-  status: SimulationStatus
-  endedAt: number | null
-  scanned: number
-  total: number | null
-  error: string | null
-  result: SimulationResult | null
-}
-
-export interface SimulationProgress {
-  scanned: number
-  total: number | null
-}
+export type SimulationRow = RowFor<Simulation>
+export type NewSimulationRow = Omit<SimulationRow, 'status' | 'endedAt' | 'scanned' | 'total' | 'error' | 'result'>
+export type SimulationProgress = Pick<SimulationRow, 'scanned' | 'total'>
 
 export type SimulationEnd = { at: number } & (
   | { status: 'DONE'; scanned: number; result: SimulationResult }

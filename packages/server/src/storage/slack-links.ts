@@ -1,11 +1,7 @@
+import type { AskedSlackLink } from '@tacho/contract/operator/slack-link.ts'
 import type { PersonRoles } from './operators.ts'
 
-export interface SlackUser {
-  teamId: string
-  teamName: string
-  userId: string
-  userName: string
-}
+export type SlackUser = Omit<AskedSlackLink, 'expiresAt'>
 
 export interface SlackLinkRow extends SlackUser {
   id: string

@@ -1,10 +1,7 @@
-import type { ClosedAs } from '@tacho/contract/operator/stalled-rule.ts'
+import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import type { RunPlace } from './runs.ts'
 
-export interface StalledRuleRow {
-  idleMinutes: number
-  closeAs: ClosedAs | null
-}
+export type StalledRuleRow = Pick<StalledRule, 'idleMinutes' | 'closeAs'>
 
 export const DEFAULT_STALLED_RULE: StalledRuleRow = { idleMinutes: 15, closeAs: 'FAILED' }
 /** Longer than nearly every model call and tool: many environments never choose a rule. */

@@ -1,25 +1,13 @@
-import type { DeliveryStatus, WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
+import type { Delivery, DeliveryStatus, Webhook, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface WebhookRow {
-  id: string
-  environmentId: string
-  url: string
-  description: string
-  format: WebhookFormat
-  events: WebhookEvent[]
+export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
   /** `whsec_` and base64, as Standard Webhooks writes it. */
   secret: string
   previousSecret: string | null
   previousUntil: number | null
   /** Of the Slack app. With it, messages about approvals have buttons. */
   signingSecret: string | null
-  /** Messages about requests for approval have the beginning of the recorded input. */
-  showsInput: boolean
-  createdAt: number
-  disabledAt: number | null
-  disabledReason: string | null
-  /** Deleted unsent, because newer ones exceeded the bound. */
-  droppedDeliveries: number
 }
 
 type Changeable =
@@ -52,17 +40,7 @@ export interface NewDelivery {
   data: string
 }
 
-export interface DeliveryRow {
-  id: string
-  type: string
-  status: DeliveryStatus
-  attempts: number
-  createdAt: number
-  lastAttemptAt: number | null
-  nextAttemptAt: number | null
-  responseStatus: number | null
-  error: string | null
-}
+export type DeliveryRow = RowFor<Delivery>
 
 export interface DeliveryOrder {
   webhook: WebhookRow

@@ -1,13 +1,9 @@
-export interface NewWorkspaceRow {
-  id: string
-  name: string
-  createdAt: number
-}
+import type { Workspace } from '@tacho/contract/operator/workspace.ts'
+import type { RowFor } from './row-for.ts'
 
-export interface WorkspaceRow extends NewWorkspaceRow {
-  /** From then on the keys of its environments are refused. */
-  archivedAt: number | null
-}
+/** From `archivedAt` on the keys of its environments are refused. */
+export type WorkspaceRow = RowFor<Workspace>
+export type NewWorkspaceRow = Omit<WorkspaceRow, 'archivedAt'>
 
 /** Null brings it back. */
 export type TenantChange = { name: string } | { archivedAt: number | null }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createECDH } from 'node:crypto'
 import { test } from 'node:test'
+import type { QuietHours } from '@tacho/contract/operator/notification.ts'
 import {
   bySeverity,
   choose,
@@ -16,11 +17,11 @@ import {
 } from '../../src/domain/notification.ts'
 import { firstState } from '../../src/domain/alert.ts'
 import type { AlertRow } from '../../src/storage/alerts.ts'
-import type { NoticeRow, QuietHoursRow } from '../../src/storage/notifications.ts'
+import type { NoticeRow } from '../../src/storage/notifications.ts'
 import { decryptPush } from '../setup/push-service.ts'
 
 const time = (text: string) => Date.parse(text)
-const NIGHT: QuietHoursRow = { fromMinute: 22 * 60, toMinute: 7 * 60, timeZone: 'Europe/Berlin', exceptCritical: false }
+const NIGHT: QuietHours = { fromMinute: 22 * 60, toMinute: 7 * 60, timeZone: 'Europe/Berlin', exceptCritical: false }
 
 function noticeRow(given: Partial<NoticeRow> = {}): NoticeRow {
   return { id: 'a', at: 1, until: null, isCurrent: true, policySeverity: null, alert: null, data: {}, ...given }

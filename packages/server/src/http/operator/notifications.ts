@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { NotificationSettings, NotificationSettingsChange } from '@tacho/contract/operator/notification.ts'
+import type {
+  NotificationChoice,
+  NotificationSettings,
+  NotificationSettingsChange,
+} from '@tacho/contract/operator/notification.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import {
@@ -12,7 +16,7 @@ import {
   toNotificationSettings,
   toNotifiedBrowser,
 } from '../../domain/notification.ts'
-import type { BrowserRow, ChoiceRow } from '../../storage/notifications.ts'
+import type { BrowserRow } from '../../storage/notifications.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { Deps } from '../deps.ts'
@@ -106,9 +110,9 @@ export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
   async function choicesOf(
     request: FastifyRequest,
     given: NonNullable<NotificationSettingsChange['environments']>,
-  ): Promise<Omit<ChoiceRow, 'workspaceId'>[]> {
+  ): Promise<Omit<NotificationChoice, 'workspaceId'>[]> {
     const { roleIn } = actorOf(request)
-    const choices = new Map<string, Omit<ChoiceRow, 'workspaceId'>>()
+    const choices = new Map<string, Omit<NotificationChoice, 'workspaceId'>>()
     for (const { environmentId, kinds, severity } of given) {
       const { workspace, environment } = await storage.findTenant(environmentId.toLowerCase())
       if (!environment || !workspace || roleIn(workspace.id) === null) {

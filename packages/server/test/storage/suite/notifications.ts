@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import type { NotificationChoice } from '@tacho/contract/operator/notification.ts'
 import { firstState } from '../../../src/domain/alert.ts'
-import type { BrowserRow, ChoiceRow, NoticesTold } from '../../../src/storage/notifications.ts'
+import type { BrowserRow, NoticesTold } from '../../../src/storage/notifications.ts'
 import { subjectOf, subjectText } from '../../../src/storage/notifications.ts'
 import { auditEntry } from './access.ts'
 import { ask, decision, MINUTE } from './approval-sample.ts'
@@ -47,9 +48,9 @@ export function notificationsSuite(open: OpenStorage) {
       return row
     }
 
-    const choose = (operatorId: string, ...choices: Omit<ChoiceRow, 'workspaceId'>[]) =>
+    const choose = (operatorId: string, ...choices: Omit<NotificationChoice, 'workspaceId'>[]) =>
       storage().changeNotificationSettings(operatorId, { choices }, [])
-    const all = (environmentId: string): Omit<ChoiceRow, 'workspaceId'> => {
+    const all = (environmentId: string): Omit<NotificationChoice, 'workspaceId'> => {
       return { environmentId, kinds: ['approvals', 'alerts', 'issues'], severity: 'LOW' }
     }
     const browsers = async (operatorId: string) => (await storage().readNotificationSettings(operatorId)).browsers

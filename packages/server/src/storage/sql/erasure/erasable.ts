@@ -1,5 +1,6 @@
 /** By index if there is one, otherwise by walking over all runs of the environment. */
-import type { Erasable, ErasableRun, ErasurePreviewRow, ErasureRow, ErasureSubject } from '../../erasures.ts'
+import type { ErasurePreview } from '@tacho/contract/operator/erasure.ts'
+import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../erasures.ts'
 import { look, read } from '../act.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { findErasure, type Searched } from './erasure-rows.ts'
@@ -143,7 +144,7 @@ async function previewErasure(
   environmentId: string,
   subject: ErasureSubject,
   most: number,
-): Promise<ErasurePreviewRow> {
+): Promise<ErasurePreview> {
   const found = await indexedRuns(sql, environmentId, subject, Number.MAX_SAFE_INTEGER, most + 1)
   const counted = found.slice(0, most)
   const events = counted.reduce((sum, run) => sum + run.events, 0)

@@ -9,14 +9,12 @@
  * A session that expires takes no browser away: the phone of a person who is signed out still says that something waits.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { NotificationKind } from '@tacho/contract/operator/notification.ts'
+import type { NotificationChoice, NotificationKind, QuietHours } from '@tacho/contract/operator/notification.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
   BrowserRow,
-  ChoiceRow,
   NotificationSettingsPatch,
   NotificationSettingsRow,
-  QuietHoursRow,
   ToldBrowser,
 } from '../../notifications.ts'
 import { read, write } from '../act.ts'
@@ -49,13 +47,13 @@ const NAMES = {
 } as const satisfies Record<keyof BrowserRow, string>
 const COLUMNS = selectList(NAMES)
 
-type StoredChoice = Omit<ChoiceRow, 'kinds'> & { kinds: string }
-type StoredQuietHours = Omit<QuietHoursRow, 'exceptCritical'> & { exceptCritical: number }
+type StoredChoice = Omit<NotificationChoice, 'kinds'> & { kinds: string }
+type StoredQuietHours = Omit<QuietHours, 'exceptCritical'> & { exceptCritical: number }
 const QUIET = `q.from_minute AS "fromMinute", q.to_minute AS "toMinute", q.time_zone AS "timeZone",
   q.except_critical AS "exceptCritical"`
 
 const kindsOf = (text: string) => JSON.parse(text) as NotificationKind[]
-const toQuietHours = (row: StoredQuietHours): QuietHoursRow => ({ ...row, exceptCritical: row.exceptCritical === 1 })
+const toQuietHours = (row: StoredQuietHours): QuietHours => ({ ...row, exceptCritical: row.exceptCritical === 1 })
 
 async function readNotificationSettings(sql: Sql, operatorId: string): Promise<NotificationSettingsRow> {
   const listed = `SELECT ${COLUMNS} FROM notified_browsers WHERE operator_id = :operatorId ORDER BY id LIMIT :limit`
