@@ -7,7 +7,7 @@ import type {
   ErasureRow,
   ErasureSlice,
 } from '../storage/erasures.ts'
-import type { NewUsage } from '../storage/events.ts'
+import type { NewUsage, TimelinePlace } from '../storage/events.ts'
 import { hourOf } from '../storage/hours.ts'
 import { bucketOf } from '../storage/latency-buckets.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -18,10 +18,9 @@ import { toolUseOf } from './tool-use.ts'
 import { latencyOf, usageOf } from './usage.ts'
 
 export type ErasingStore = Pick<
-  Pick<Storage, 'listErasable' | 'listCountedNames' | 'removeErased' | 'concludeErasure'>,
-  'listErasable' | 'listCountedNames' | 'removeErased' | 'concludeErasure'
-> &
-  Pick<Storage, 'listEvents'>
+  Storage,
+  'listErasable' | 'listCountedNames' | 'removeErased' | 'concludeErasure' | 'listEvents'
+>
 
 export interface Erasing {
   environmentId: string
@@ -94,7 +93,7 @@ async function examine(
   const usage = new Map<string, CountedUsage>()
   let names: ReadonlySet<string> | null = null
   let isFound = run.isFound
-  let after: { time: number; seq: number } | null = null
+  let after: TimelinePlace | null = null
   for (;;) {
     const { rows, more } = await storage.listEvents(environmentId, run.id, { ...PAGE, after })
     for (const { time, eventType, payload, payloadBytes, payloadDamaged } of rows) {

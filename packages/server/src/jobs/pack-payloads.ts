@@ -2,8 +2,9 @@
  * Nothing is remembered between passes: the store knows which runs are unpacked. If several nodes take the same run,
  * one of them stores it. A process that dies leaves whole blocks.
  */
+import type { TimelinePlace } from '../storage/events.ts'
 import { eachRow } from '../storage/page.ts'
-import type { PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../storage/packing.ts'
+import type { PackedSlice, RunSlice, UnpackedRun } from '../storage/packing.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
 import { every, type Job } from './every.ts'
@@ -42,7 +43,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
     const pace = createPace(storage, stopping.signal, PATIENCE[storage.engine])
     const runs = unpackedRuns(environmentId)
     let next = await runs.next()
-    let after: SlicePlace | null = null
+    let after: TimelinePlace | null = null
     while (!next.done && !stopping.signal.aborted) {
       await pace.slice(async (most, addWork) => {
         const slices: RunSlice[] = []
@@ -72,7 +73,7 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
   async function read(
     environmentId: string,
     run: UnpackedRun,
-    after: SlicePlace | null,
+    after: TimelinePlace | null,
     addWork: AddWork,
   ): Promise<PackedSlice | null> {
     const start = performance.now()

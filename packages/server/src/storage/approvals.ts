@@ -1,5 +1,6 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { ApprovalGroup } from '@tacho/contract/operator/approval.ts'
+import type { PageAfter } from './page.ts'
 import type { RowFor } from './row-for.ts'
 import type { RowOf } from './tables.ts'
 
@@ -73,11 +74,8 @@ export interface ApprovalFilter {
   runId?: string | undefined
 }
 
-export interface ApprovalPage {
-  limit: number
-  /** `time` is the sort column. */
-  after: { time: number; id: string } | null
-}
+/** `time` is the sort column. */
+export type ApprovalPage = PageAfter<{ time: number; id: string }>
 
 export interface GroupBounds {
   requests: number
@@ -132,17 +130,6 @@ export interface ToolEventRow {
   approvalId: string | null
   action: string | null
   outcome: 'output' | 'error' | 'unknown'
-}
-
-export interface ToolEventPage {
-  limit: number
-  pageBytes: number
-  after: { time: number; seq: number } | null
-}
-
-export interface ToolEventsRead {
-  rows: ToolEventRow[]
-  more: boolean
 }
 
 export interface SoughtInput {

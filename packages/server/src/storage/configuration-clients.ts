@@ -1,4 +1,4 @@
-import type { Page } from './page.ts'
+import type { Page, PageAfter } from './page.ts'
 import type { ClientStanding } from '@tacho/contract/operator/configuration-client.ts'
 
 /** A client is BEHIND when it asks with another revision this long after the revision changed. */
@@ -23,10 +23,7 @@ export interface ConfigurationClientRow extends ConfigurationClientSeen {
   standing: ClientStanding
 }
 
-export interface ConfigurationClientsPage {
-  limit: number
-  after: ClientPlace | null
-}
+export type ConfigurationClientsPage = PageAfter<ClientPlace>
 
 export interface ConfigurationClients extends Page<ConfigurationClientRow> {
   revision: string

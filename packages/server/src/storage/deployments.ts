@@ -1,4 +1,5 @@
 import type { DeployableKind, PublicationAction } from '@tacho/contract/operator/deployment.ts'
+import type { PageAfter } from './page.ts'
 
 export interface Item {
   kind: DeployableKind
@@ -49,10 +50,7 @@ export interface DeploymentRow extends Item {
   importedAt: number | null
 }
 
-export interface DeploymentPage {
-  limit: number
-  after: Item | null
-}
+export type DeploymentPage = PageAfter<Item>
 
 export interface DeploymentChangeRow extends Change {
   publication: number
@@ -70,10 +68,7 @@ export interface DeploymentFilter {
   id?: string | undefined
 }
 
-export interface DeploymentChangePage {
-  limit: number
-  after: (Item & { publication: number }) | null
-}
+export type DeploymentChangePage = PageAfter<Item & { publication: number }>
 
 export interface Configuration {
   revision: string

@@ -5,6 +5,7 @@ import type { Said } from '@tacho/contract/said.ts'
 import type { ProblemKind } from '@tacho/contract/words.ts'
 import type { EventFailure } from './failure.ts'
 import type { Numbering } from './completeness.ts'
+import type { Page, PageAfter } from './page.ts'
 import type { RunRow } from './runs.ts'
 import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
@@ -132,12 +133,7 @@ export interface FoundEvent {
   closedRun: boolean
 }
 
-export interface EventsRead<Row> {
-  rows: Row[]
-  more: boolean
-}
-
-export interface Timeline extends EventsRead<StoredEvent> {
+export interface Timeline extends Page<StoredEvent> {
   run: RunRow
 }
 
@@ -147,16 +143,12 @@ export interface TimelinePlace {
   seq: number
 }
 
-export interface EventPage {
-  limit: number
+export interface EventPage extends PageAfter<TimelinePlace> {
   pageBytes: number
-  after: TimelinePlace | null
 }
 
-export interface EventRowsPage {
-  limit: number
+export interface EventRowsPage extends PageAfter<TimelinePlace> {
   order: (typeof EVENT_ORDERS)[number]
-  after: { time: number; seq: number } | null
   filter?: EventFilter | undefined
 }
 
@@ -169,4 +161,4 @@ export interface EventFilter {
 }
 
 /** `lookedTo`: where to continue if the page ended at the scan limit; otherwise its last row. */
-export type EventRowsRead = EventsRead<EventRowRead> & { lookedTo?: { time: number; seq: number } }
+export type EventRowsRead = Page<EventRowRead> & { lookedTo?: TimelinePlace }

@@ -1,4 +1,5 @@
 import type { IssueActivity, IssueState } from '@tacho/contract/operator/issue.ts'
+import type { PageAfter } from './page.ts'
 import type { RowFor } from './row-for.ts'
 import type { RowOf } from './tables.ts'
 
@@ -65,16 +66,10 @@ export interface IssueFilter {
   seenTo?: number | undefined
 }
 
-export interface IssuePage {
-  limit: number
-  after: { lastSeen: number; id: string } | null
-}
+export type IssuePage = PageAfter<{ lastSeen: number; id: string }>
 
 /** `key` orders rows with the same time. */
-export interface PageBySeen {
-  limit: number
-  after: { at: number; key: string } | null
-}
+export type PageBySeen = PageAfter<{ at: number; key: string }>
 
 interface AffectedRow extends Seen {
   key: string

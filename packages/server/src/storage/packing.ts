@@ -1,4 +1,5 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
+import type { TimelinePlace } from './events.ts'
 
 export interface PackedRun {
   id: string
@@ -11,15 +12,10 @@ export interface UnpackedRun extends PackedRun {
   lastEventAt: number
 }
 
-export interface SlicePlace {
-  time: number
-  seq: number
-}
-
 export interface PackedBlock {
   /** Payload texts in UTF-8, concatenated, as one Brotli stream. */
   packed: Uint8Array
-  places: (SlicePlace & { at: number; bytes: number })[]
+  places: (TimelinePlace & { at: number; bytes: number })[]
 }
 
 export interface RunSlice {
@@ -36,6 +32,6 @@ export interface PackedSlice {
   payloads: number
   blocks: PackedBlock[]
   /** The last examined place; null: none. */
-  after: SlicePlace | null
+  after: TimelinePlace | null
   more: boolean
 }

@@ -33,12 +33,15 @@ function bytesOf(row: object): number {
   return bytes
 }
 
-/** Ids are time-ordered UUIDs, or key ids. */
-export interface PageById {
+/** Which page of a list to read. */
+export interface PageAfter<Place> {
   limit: number
   /** Null for the first page. */
-  after: string | null
+  after: Place | null
 }
+
+/** Ids are time-ordered UUIDs, or key ids. */
+export type PageById = PageAfter<string>
 
 export async function* eachRow<Row extends { id: string }>(
   list: (page: PageById) => Promise<Page<Row>>,

@@ -1,5 +1,6 @@
 /** A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
+import type { PageAfter } from './page.ts'
 import type { ScoreSumRow } from './scores.ts'
 import type { RowOf } from './tables.ts'
 import type { LatencyRow } from './usage.ts'
@@ -28,10 +29,7 @@ export function measureContent(content: string): Pick<PromptVersionInfo, 'conten
 /** `unchanged`: the newest version has the same content. `conflict`: the author has not seen the newest version. */
 export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'conflict'; version: Version }
 
-export interface VersionPage {
-  limit: number
-  after: number | null
-}
+export type VersionPage = PageAfter<number>
 
 export interface VersionResultRow {
   runs: number

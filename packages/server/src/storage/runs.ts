@@ -1,7 +1,7 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
 import type { RunSort } from '@tacho/contract/words.ts'
-import type { Page } from './page.ts'
+import type { Page, PageAfter } from './page.ts'
 import type { TraitKind } from './traits.ts'
 import type { UncostedSum } from './uncosted.ts'
 
@@ -100,10 +100,7 @@ export interface RunSift {
 /** `lookedTo`: where to continue if the page ended at the scan limit; otherwise its last row. */
 export type RunsRead = Page<RunRow> & { lookedTo?: RunPlace }
 
-export interface RunPage {
-  limit: number
-  after: RunPlace | null
-}
+export type RunPage = PageAfter<RunPlace>
 
 export interface RunPlace {
   startedAt: number
@@ -111,10 +108,7 @@ export interface RunPlace {
   rank?: number
 }
 
-export interface UsagePage {
-  limit: number
-  after: { hour: number; agentId: string; modelKey: string } | null
-}
+export type UsagePage = PageAfter<{ hour: number; agentId: string; modelKey: string }>
 
 export interface UsageHourRow {
   hour: number

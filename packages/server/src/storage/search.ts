@@ -1,6 +1,6 @@
 import type { SnippetPart } from '@tacho/contract/operator/search.ts'
 import type { EventRowRead, TimelinePlace } from './events.ts'
-import type { Page } from './page.ts'
+import type { Page, PageAfter } from './page.ts'
 import type { RunRow } from './runs.ts'
 import type { SearchClause } from './search-text.ts'
 
@@ -17,12 +17,10 @@ export interface SearchSettingsRow {
   error: string | null
 }
 
-export interface EventSearch {
+export interface EventSearch extends PageAfter<SearchPlace> {
   clauses: SearchClause[]
   from: number
   to: number
-  limit: number
-  after: SearchPlace | null
 }
 
 export interface SearchPlace {
@@ -42,10 +40,8 @@ export interface SearchHitRow {
 export type SearchRead = Page<SearchHitRow> & { lookedTo?: SearchPlace }
 
 /** Over the events of one run, without the index. */
-export interface RunSearch {
+export interface RunSearch extends PageAfter<TimelinePlace> {
   text: string
-  limit: number
-  after: TimelinePlace | null
   /** A page ends after so many events or so many bytes of payloads. `piece`: what one statement reads. */
   bounds: { events: number; bytes: number; piece: { limit: number; pageBytes: number } }
 }

@@ -1,4 +1,6 @@
 import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
+import type { EventPage, TimelinePlace } from './events.ts'
+import type { PageAfter } from './page.ts'
 import type { RowFor } from './row-for.ts'
 
 export type SimulationRow = RowFor<Simulation>
@@ -17,12 +19,10 @@ export interface CallPlace {
   seq: number
 }
 
-export interface ToolCallPage {
+export interface ToolCallPage extends PageAfter<CallPlace> {
   from: number
   to: number
-  limit: number
   pageBytes: number
-  after: CallPlace | null
 }
 
 export interface ToolCallRow extends CallPlace {
@@ -34,16 +34,11 @@ export interface ToolCallRow extends CallPlace {
   payload: string
 }
 
-export interface RunStepPage {
-  limit: number
-  pageBytes: number
-  after: { time: number; seq: number } | null
-  before: { time: number; seq: number }
+export interface RunStepPage extends EventPage {
+  before: TimelinePlace
 }
 
 /** `payload` only for an LLM_CALL; null for a TOOL_CALL. */
-export interface RunStepRow {
-  time: number
-  seq: number
+export interface RunStepRow extends TimelinePlace {
   payload: string | null
 }

@@ -3,7 +3,8 @@ import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { judgeCalls, toJudgedCall, type CallJudgement } from '../../domain/aftermath.ts'
 import { isUuid } from '../../storage/uuid.ts'
-import type { ApprovalRow, ToolEventPage, ToolEventRow } from '../../storage/approvals.ts'
+import type { ApprovalRow, ToolEventRow } from '../../storage/approvals.ts'
+import type { TimelinePlace } from '../../storage/events.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { namedApprovals } from './named-approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
@@ -80,7 +81,7 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     run: RunRow,
   ): Promise<{ events: ToolEventRow[]; truncated: boolean }> {
     const events: ToolEventRow[] = []
-    let after: ToolEventPage['after'] = null
+    let after: TimelinePlace | null = null
     for (let page = 0; page < MOST_PAGES; page++) {
       const { rows, more } = await storage.listToolEvents(environmentId, run.id, { ...PAGE, after })
       events.push(...rows)

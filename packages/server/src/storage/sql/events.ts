@@ -5,13 +5,13 @@ import type {
   EventRowRead,
   EventRowsPage,
   EventRowsRead,
-  EventsRead,
   FoundEvent,
   ProblemEvent,
   StoredEvent,
   Timeline,
 } from '../events.ts'
 import type { ArrivedPage } from '../exports.ts'
+import type { Page } from '../page.ts'
 import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
@@ -100,7 +100,7 @@ export function listEvents(
   environmentId: string,
   run: string,
   { after, ...page }: EventPage,
-): Promise<EventsRead<StoredEvent>> {
+): Promise<Page<StoredEvent>> {
   const from = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
@@ -112,7 +112,7 @@ function listProblems(
   environmentId: string,
   run: string,
   { after, ...page }: EventPage,
-): Promise<EventsRead<ProblemEvent>> {
+): Promise<Page<ProblemEvent>> {
   const problems = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
   const from = `${problems}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
@@ -123,7 +123,7 @@ function listProblems(
  * On PostgreSQL each statement is a round trip. On SQLite a window function copies rows, which takes longer than two
  * statements.
  */
-async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promise<EventsRead<StoredEvent>> {
+async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promise<Page<StoredEvent>> {
   if (sql.dialect === 'sqlite') return readPayloadPage<StoredEvent>(sql, query, page)
   const { start, from, params } = query
   const sizes = 'SUM(bytes) OVER (ORDER BY time, seq ROWS UNBOUNDED PRECEDING) AS total, COUNT(*) OVER () AS found'
@@ -235,7 +235,7 @@ export async function arrivedEvents(
   environmentId: string,
   run: string,
   page: ArrivedPage,
-): Promise<EventsRead<StoredEvent>> {
+): Promise<Page<StoredEvent>> {
   const after = { after: { time: 0, seq: page.after } }
   const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
   const found = await sql.all<EventRowRead>(`${WITH_RUN} ${look.text}`, look.params)

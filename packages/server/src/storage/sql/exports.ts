@@ -2,7 +2,7 @@ import { look, read, write } from './act.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
-import type { EventsRead, StoredEvent } from '../events.ts'
+import type { StoredEvent } from '../events.ts'
 import type { ArrivedPage, ExportedKey, ExportedRow, ImportStart, RowsImported } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import { takeRoom } from '../scores.ts'
@@ -75,12 +75,7 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
 }
 
 /** `run`: internal id. */
-function readArrived(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  page: ArrivedPage,
-): Promise<EventsRead<StoredEvent>> {
+function readArrived(sql: Sql, environmentId: string, run: string, page: ArrivedPage): Promise<Page<StoredEvent>> {
   return arrivedEvents(sql, environmentId, run, page)
 }
 

@@ -9,7 +9,8 @@
  */
 import { promisify } from 'node:util'
 import { brotliCompress, brotliCompressSync, constants } from 'node:zlib'
-import type { PackedBlock, PackedSlice, RunSlice, SlicePlace, UnpackedRun } from '../packing.ts'
+import type { TimelinePlace } from '../events.ts'
+import type { PackedBlock, PackedSlice, RunSlice, UnpackedRun } from '../packing.ts'
 import { look, read, write } from './act.ts'
 import { eventEnvironment, ofRun, WITH_RUN, AFTER } from './events.ts'
 import { BLOCK_BYTES, BLOCK_PAYLOADS, SAYS_SOMETHING, readPayloadPage } from './payloads.ts'
@@ -43,7 +44,7 @@ async function readUnpacked(
   sql: Sql,
   environmentId: string,
   run: string,
-  after: SlicePlace | null,
+  after: TimelinePlace | null,
   leastSaved: number,
 ): Promise<PackedSlice | null> {
   const of = { env: environmentId, run }
@@ -79,7 +80,7 @@ async function readUnpacked(
   }
 }
 
-interface UnpackedRow extends SlicePlace {
+interface UnpackedRow extends TimelinePlace {
   payload: string
 }
 
@@ -200,7 +201,7 @@ function bytesInPage(bytes: number): number {
 
 async function changeRows(sql: Sql, environmentId: string, placed: readonly PlacedBlock[]): Promise<void> {
   for (const { run, block, places } of placed) {
-    const placeOf = (one: SlicePlace | undefined) => [one?.time ?? 0, one?.seq ?? 0]
+    const placeOf = (one: TimelinePlace | undefined) => [one?.time ?? 0, one?.seq ?? 0]
     const text = `UPDATE events AS e SET payload = '', block = :block, block_at = (x->>2)::integer, payload_bytes = (x->>3)::integer
       FROM jsonb_array_elements(:rows::jsonb) AS x
       WHERE e.environment_id = :env AND e.run = :run AND (e.time, e.seq) >= (:first) AND (e.time, e.seq) <= (:last)

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { anyCharacter } from '../../../../contract/test/any-character.ts'
-import type { NewEvent } from '../../../src/storage/events.ts'
+import type { NewEvent, TimelinePlace } from '../../../src/storage/events.ts'
 import { KEEP_ALL } from '../../../src/storage/retention.ts'
 import { DAY_MS } from '../../../src/storage/hours.ts'
-import type { PackedSlice, SlicePlace } from '../../../src/storage/packing.ts'
+import type { PackedSlice } from '../../../src/storage/packing.ts'
 import type { Storage } from '../../../src/storage/storage.ts'
 import { sharedStorage, type OpenStorage } from './open.ts'
 import { append, batch, event, newId, NOON, outcome, runOf, timelineOf } from './sample.ts'
@@ -20,7 +20,7 @@ export async function packRun(
 ): Promise<PackedSlice[]> {
   const run = await runOf(storage, env, runId)
   const slices: PackedSlice[] = []
-  for (let after: SlicePlace | null = null, more = true; more;) {
+  for (let after: TimelinePlace | null = null, more = true; more;) {
     const slice: PackedSlice | null = await storage.readUnpacked(env, run.id, after, leastSaved)
     assert.ok(slice)
     assert.deepEqual(await storage.storeBlocks(env, [{ run, slice }]), [true])

@@ -1,10 +1,11 @@
 /** Payloads are read here and go no further. */
 import { read } from '../act.ts'
-import type { ToolEventPage, ToolEventRow, ToolEventsRead } from '../../approvals.ts'
+import type { ToolEventRow } from '../../approvals.ts'
+import type { EventPage } from '../../events.ts'
 import { ofRun, WITH_RUN, AFTER } from '../events.ts'
 import type { Sql } from '../sql.ts'
 import { readPayloadPage } from '../payloads.ts'
-import { mapPage } from '../../page.ts'
+import { mapPage, type Page } from '../../page.ts'
 
 export const toolEventsActs = {
   listToolEvents: read(listToolEvents),
@@ -16,8 +17,8 @@ async function listToolEvents(
   sql: Sql,
   environmentId: string,
   run: string,
-  page: ToolEventPage,
-): Promise<ToolEventsRead> {
+  page: EventPage,
+): Promise<Page<ToolEventRow>> {
   const after = page.after ? ` AND ${AFTER}` : ''
   const from = `FROM events e WHERE ${ofRun(sql)}${after}
     AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT :limit`
