@@ -4,45 +4,28 @@ import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'
 import { pricingOf } from '../prices/pricing.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../storage/alerts.ts'
-import type { WorkItem } from '../storage/work.ts'
-import { oneByOne, type Next } from './one-by-one.ts'
-import type { Storage } from '../storage/storage.ts'
-import type { WorkHandler } from './work.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
+import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
-export interface CheckOptions {
-  storage: Pick<
-    Storage,
-    | 'startAlertCheck'
-    | 'measureAlert'
-    | 'recordAlertCheck'
-    | 'sumUncosted'
-    | 'listPrices'
-    | 'finishWork'
-    | 'postponeWork'
-  >
-  prices: PriceTable
-  owner: string
-  now: () => number
-  intervalMs?: number
-}
+type Acts = 'startAlertCheck' | 'measureAlert' | 'recordAlertCheck' | 'sumUncosted' | 'listPrices'
 
-const BATCH = 10
+const INTERVAL_MS = 60_000
 const NANOS = 1e9
 
-export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }: CheckOptions): WorkHandler {
-  async function check({ environmentId, subjectId: id }: WorkItem): Promise<Next> {
+export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { prices: PriceTable }): ItemHandler {
+  async function check({ environmentId, subjectId: id }: WorkItem, { owner }: WorkHold): Promise<Next> {
     const at = now()
     const found = await storage.startAlertCheck(environmentId, id)
     if (found === null) return 'done'
     const { alert, workspaceId, isArchived } = found
     // An archived environment records nothing. Checks continue after a restore.
-    if (isArchived) return { dueAt: at + intervalMs }
+    if (isArchived) return { dueAt: at + INTERVAL_MS }
     const window = windowOf(alert.rule, at)
     const measured = await storage.measureAlert(environmentId, alert.rule, window)
     const value = isMoney(alert.rule.kind) ? (measured ?? 0) + (await estimate(workspaceId, alert, window)) : measured
     const { state, news } = nextAlert(alert, value, at)
     const data = alertNews(alert, { ...state, value })
-    const nextAt = at + intervalMs
+    const nextAt = at + INTERVAL_MS
     await storage.recordAlertCheck({ environmentId, id, owner, at, state, nextAt, news: news && { type: news, data } })
     return 'ended'
   }
@@ -57,15 +40,13 @@ export function checkAlerts({ storage, prices, owner, now, intervalMs = 60_000 }
     return (await pricingOf({ storage, prices }, workspaceId, sums)).nanosOf(sums) / NANOS
   }
 
-  return oneByOne({
+  return {
     kind: 'check_alert',
-    batch: BATCH,
-    storage,
-    owner,
+    batch: 10,
     perform: check,
     // A rule that fails now may work later.
-    giveUp: () => ({ dueAt: now() + HOUR_MS }),
-  })
+    giveUp: async () => ({ dueAt: now() + HOUR_MS }),
+  }
 }
 
 function windowOf(rule: AlertRule, now: number): AlertWindow {

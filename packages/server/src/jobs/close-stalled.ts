@@ -1,18 +1,11 @@
 import type { RunPlace } from '../storage/runs.ts'
 import type { WorkItem } from '../storage/work.ts'
-import { oneByOne } from './one-by-one.ts'
-import type { Storage } from '../storage/storage.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler } from './work.ts'
 
-export interface CloseStalledOptions {
-  storage: Pick<Storage, 'closeStalledRuns' | 'finishWork' | 'postponeWork'>
-  owner: string
-  now: () => number
-  intervalMs?: number
-}
+const INTERVAL_MS = 60_000
 
-export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: CloseStalledOptions): WorkHandler {
-  const again = (at = 0) => ({ dueAt: Math.max(at, now() + intervalMs) })
+export function closeStalled({ storage, now }: HandlerOptions<'closeStalledRuns'>): ItemHandler {
+  const again = (at = 0) => ({ dueAt: Math.max(at, now() + INTERVAL_MS) })
 
   /** When to look again; null if the rule closes nothing any more. */
   async function closeAll({ environmentId }: WorkItem, signal: AbortSignal): Promise<number | null> {
@@ -28,15 +21,13 @@ export function closeStalled({ storage, owner, now, intervalMs = 60_000 }: Close
     return nextAt
   }
 
-  return oneByOne({
+  return {
     kind: 'close_stalled',
     batch: 5,
-    storage,
-    owner,
     async perform(item, _, signal) {
       const nextAt = await closeAll(item, signal)
       return nextAt === null ? 'done' : again(nextAt)
     },
-    giveUp: () => again(),
-  })
+    giveUp: async () => again(),
+  }
 }

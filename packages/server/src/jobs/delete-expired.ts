@@ -1,19 +1,12 @@
 import { IDEMPOTENCY_KEPT_MS } from '../storage/idempotency.ts'
-import type { Storage } from '../storage/storage.ts'
-import { every, type Job } from './every.ts'
+import { every, type Job, type JobOptions } from './every.ts'
 
-export interface DeleteOptions {
-  storage: Pick<Storage, 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'>
-  now: () => number
-  onError: (error: unknown) => void
-  intervalMs?: number
-}
-
+type Acts = 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'
 /** Small, so that other writers get their turn. */
 const SLICE = 500
 
 /** The rows are already invalid; deletion keeps the tables small. */
-export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: DeleteOptions): Job {
+export function deleteExpired({ storage, now, onError, intervalMs = 3_600_000 }: JobOptions<Acts>): Job {
   return every({
     intervalMs,
     onError,

@@ -4,25 +4,19 @@ import { mailAddressOf, mailMessage } from '../domain/mail.ts'
 import { inputInShort, INPUTS_BOUNDS } from '../domain/input-preview.ts'
 import { inputWanted, newsOf, nextAttemptAt, webhookMessage } from '../domain/webhook.ts'
 import type { InputOfRequest } from '../storage/approvals.ts'
-import type { Storage } from '../storage/storage.ts'
-import { StorageError } from '../storage/store.ts'
 import type { DeliveryAttempt, DeliveryHold, DeliveryOrder } from '../storage/webhooks.ts'
-import type { WorkItem } from '../storage/work.ts'
+import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { RunPages } from './run-pages.ts'
 import type { MailSender } from './mail-sender.ts'
 import type { Sent, WebhookSender } from './webhook-sender.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
-export interface DeliverOptions {
-  storage: Pick<
-    Storage,
-    'startDelivery' | 'recordAttempt' | 'finishWork' | 'postponeWork' | 'isMemberAt' | 'findRecordedInputs'
-  >
+type Acts = 'startDelivery' | 'recordAttempt' | 'isMemberAt' | 'findRecordedInputs'
+
+export interface DeliverOptions extends HandlerOptions<Acts> {
   sender: Pick<WebhookSender, 'send'>
   mail?: MailSender | null
   pages: Pick<RunPages, 'placeOf'>
-  owner: string
-  now: () => number
   random?: () => number
 }
 
@@ -42,67 +36,67 @@ const INPUT_PAUSE_MS = 500
 /** A receiver stops deliveries by this status (Standard Webhooks). */
 const GONE = 410
 
-export function deliverWebhooks({
-  storage,
-  sender,
-  mail = null,
-  pages,
-  owner,
-  now,
-  random = Math.random,
-}: DeliverOptions): WorkHandler {
-  const kind = 'deliver_webhook'
+export function deliverWebhooks(options: DeliverOptions): ItemHandler {
+  const { storage, sender, mail = null, pages, now, random = Math.random } = options
   /** A slow receiver delays only its own messages, on this node. Of mail by address, which many webhooks can share. */
   const pauses = new LRUCache<string, number>({ max: PAUSES_KEPT })
 
-  async function deliver(item: WorkItem): Promise<unknown> {
-    const { environmentId, subjectId: id } = item
-    const held: DeliveryHold = { environmentId, id, owner }
+  const heldBy = ({ environmentId, subjectId: id }: WorkItem, { owner }: WorkHold): DeliveryHold => {
+    return { environmentId, id, owner }
+  }
+
+  async function record(
+    held: DeliveryHold,
+    { webhook }: DeliveryOrder,
+    attempt: Pick<DeliveryAttempt, 'status' | 'error'> & Partial<DeliveryAttempt>,
+  ): Promise<Next> {
+    const unset = { webhookId: webhook.id, at: now(), nextAttemptAt: null, responseStatus: null, disable: null }
+    await storage.recordAttempt({ ...held, ...unset, ...attempt })
+    return 'ended'
+  }
+
+  async function deliver(item: WorkItem, hold: WorkHold): Promise<Next> {
+    const { environmentId } = item
+    const held = heldBy(item, hold)
     const order = await storage.startDelivery(held)
-    if (order === null) return storage.finishWork({ kind, owner, items: [item] })
+    if (order === null) return 'done'
     const { webhook, delivery } = order
-    const ended = { ...held, webhookId: webhook.id, nextAttemptAt: null, responseStatus: null, disable: null }
-    if (webhook.disabledAt !== null) {
-      return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: 'The webhook is disabled' })
-    }
+    if (webhook.disabledAt !== null) return record(held, order, { status: 'FAILED', error: 'The webhook is disabled' })
     const startedAt = now()
     const isMail = webhook.format === 'mail'
     const paused = isMail ? `${environmentId} ${mailAddressOf(webhook.url)}` : webhook.id
     const pausedUntil = pauses.get(paused)
-    const later = (dueAt: number) =>
-      storage.postponeWork({ kind, owner, items: [item] }, { dueAt, error: null, counts: false })
-    if (pausedUntil !== undefined && startedAt < pausedUntil) return later(pausedUntil)
+    if (pausedUntil !== undefined && startedAt < pausedUntil) return { dueAt: pausedUntil }
     const wanted = inputWanted(order)
     const input = wanted && (await inputOf(environmentId, wanted))
     if (wanted && input === null && startedAt < delivery.createdAt + INPUT_WAIT_MS) {
-      return later(startedAt + INPUT_PAUSE_MS)
+      return { dueAt: startedAt + INPUT_PAUSE_MS }
     }
     // Before it is sent, because others of the batch are on their way too.
     if (isMail) pauses.set(paused, startedAt + MAIL_PAUSE_MS)
     const sent = isMail ? await sendMail(order, input) : await sender.send(await requestOf(order, startedAt, input))
     if (sent === 'no_member') {
       const disable = 'The address belongs to no member of the workspace'
-      return storage.recordAttempt({ ...ended, at: now(), status: 'FAILED', error: disable, disable })
+      return record(held, order, { status: 'FAILED', error: disable, disable })
     }
     const at = now()
     if (sent === 'busy') {
       pauses.delete(paused)
-      return later(at + BUSY_PAUSE_MS)
+      return { dueAt: at + BUSY_PAUSE_MS }
     }
     if (at - startedAt >= SLOW_MS) pauses.set(paused, at + SLOW_PAUSE * (at - startedAt))
     else if (!isMail) pauses.delete(paused)
-    const result = { ...ended, at, responseStatus: sent.status }
-    if (sent.ok) return storage.recordAttempt({ ...result, status: 'DELIVERED', error: null })
+    const result = { at, responseStatus: sent.status }
+    if (sent.ok) return record(held, order, { ...result, status: 'DELIVERED', error: null })
     const gone = sent.status === GONE
     const next = gone || sent.isFinal ? null : nextAttemptAt(delivery.attempts + 1, at, random())
-    const attempt: DeliveryAttempt = {
+    return record(held, order, {
       ...result,
       status: next === null ? 'FAILED' : 'PENDING',
       nextAttemptAt: next,
       error: sent.error,
       disable: gone ? 'The receiver answered 410: it accepts no more messages' : null,
-    }
-    return storage.recordAttempt(attempt)
+    })
   }
 
   const requestOf = async (order: DeliveryOrder, at: number, input: string | null) =>
@@ -124,29 +118,15 @@ export function deliverWebhooks({
   }
 
   return {
-    kind,
+    kind: 'deliver_webhook',
     batch: SLOTS,
     inTurn: true,
-    async perform(items) {
-      // All sends end before the first failure is reported, because the lease is renewed only until then.
-      const results = await Promise.allSettled(items.map(deliver))
-      const failures = results.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
-      if (failures.length > 0) throw failures.find((reason) => !(reason instanceof StorageError)) ?? failures[0]
-    },
+    perform: deliver,
     // Only a bug gets here; a receiver's refusal is not an error.
-    async giveUp(item, reason) {
-      const { environmentId, subjectId: id } = item
-      const held: DeliveryHold = { environmentId, id, owner }
+    async giveUp(item, error, hold) {
+      const held = heldBy(item, hold)
       const order = await storage.startDelivery(held)
-      if (order === null) return storage.finishWork({ kind, owner, items: [item] })
-      const failed = {
-        status: 'FAILED',
-        nextAttemptAt: null,
-        responseStatus: null,
-        error: reason,
-        disable: null,
-      } as const
-      return storage.recordAttempt({ ...held, webhookId: order.webhook.id, at: now(), ...failed })
+      return order === null ? 'done' : record(held, order, { status: 'FAILED', error })
     },
   }
 }

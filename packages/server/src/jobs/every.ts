@@ -1,31 +1,45 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { HandlerOptions } from './work.ts'
+import type { Storage } from '../storage/storage.ts'
 
 export interface Job {
   stop(): Promise<void>
 }
 
-export interface JobOptions {
-  intervalMs: number
-  run: () => Promise<void>
+export interface JobOptions<Acts extends keyof Storage> extends HandlerOptions<Acts> {
   onError: (error: unknown) => void
+  intervalMs?: number
+}
+
+export interface Repetition {
+  intervalMs: number
+  /** The signal aborts when the job stops. */
+  run: (signal: AbortSignal) => Promise<void>
+  onError: (error: unknown) => void
+  /** Once more when the job stops. */
+  runsAtEnd?: boolean
   /** From 0 to 1; spreads the nodes of an installation. */
   random?: () => number
 }
 
 /** Runs never overlap. The pause between them is the interval plus or minus a tenth. */
-export function every({ intervalMs, run, onError, random = Math.random }: JobOptions): Job {
+export function every({ intervalMs, run, onError, runsAtEnd = false, random = Math.random }: Repetition): Job {
   const stopped = new AbortController()
   const ended = loop()
 
   async function loop(): Promise<void> {
     while (!stopped.signal.aborted) {
-      try {
-        await run()
-      } catch (error) {
-        onError(error)
-      }
+      await tryToRun()
       const pause = intervalMs * (0.9 + 0.2 * random())
       await wait(pause, undefined, { signal: stopped.signal }).catch(() => undefined)
+    }
+  }
+
+  async function tryToRun(): Promise<void> {
+    try {
+      await run(stopped.signal)
+    } catch (error) {
+      onError(error)
     }
   }
 
@@ -33,6 +47,7 @@ export function every({ intervalMs, run, onError, random = Math.random }: JobOpt
     async stop() {
       stopped.abort()
       await ended
+      if (runsAtEnd) await tryToRun()
     },
   }
 }

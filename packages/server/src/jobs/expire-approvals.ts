@@ -1,13 +1,7 @@
 import { expireOverdue } from '../domain/approval.ts'
-import { every, type Job } from './every.ts'
-import type { Storage } from '../storage/storage.ts'
+import { every, type Job, type JobOptions } from './every.ts'
 
-export interface ExpireOptions {
-  storage: Pick<Storage, 'listOverdueEnvironments' | 'expireApprovals'>
-  now: () => number
-  onError: (error: unknown) => void
-  intervalMs?: number
-}
+type Acts = 'listOverdueEnvironments' | 'expireApprovals'
 
 const ENVIRONMENTS_AT_ONCE = 100
 /** The next run handles the remaining ones. */
@@ -17,7 +11,7 @@ const MOST_ROUNDS = 20
  * Lists and streams must show EXPIRED even if no request has read the approval since its deadline. Without overdue
  * approvals, a run reads only a small index.
  */
-export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: ExpireOptions): Job {
+export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: JobOptions<Acts>): Job {
   return every({
     intervalMs,
     onError,

@@ -9,21 +9,15 @@ import { canonicalFacts, type Grouping } from '../domain/issue.ts'
 import { releaseIn } from '../domain/release.ts'
 import { isCounted, toldFailure, type FailedEvent, type ToldFailure } from '../domain/seen-failures.ts'
 import { readFailureSubject, type NamedFailure, type NewFailure, type RunInReview } from '../storage/failures.ts'
-import type { Storage } from '../storage/storage.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { WorkItem } from '../storage/work.ts'
-import { oneByOne } from './one-by-one.ts'
 import type { RunPages } from './run-pages.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler } from './work.ts'
 
-export interface FindFailuresOptions {
-  storage: Pick<
-    Storage,
-    'readFailures' | 'recordFailures' | 'nameReported' | 'finishWork' | 'tellOfRun' | 'postponeWork'
-  >
+type Acts = 'readFailures' | 'recordFailures' | 'nameReported' | 'tellOfRun'
+
+export interface FindFailuresOptions extends HandlerOptions<Acts> {
   pages: Pick<RunPages, 'urlOf'>
-  owner: string
-  now: () => number
   random: Random
 }
 
@@ -32,7 +26,7 @@ const SLOTS = 4
 /** In a transaction: a batch of events waits no longer for them than for another batch. */
 const FAILURES_AT_ONCE = 20
 
-export function findFailures({ storage, pages, owner, now, random }: FindFailuresOptions): WorkHandler {
+export function findFailures({ storage, pages, now, random }: FindFailuresOptions): ItemHandler {
   /** Null: nothing to send to webhooks, or not yet. */
   async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)
@@ -56,12 +50,10 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
     return news && { run: run.id, data: { ...news, url: await pages.urlOf(environmentId, run.id) } }
   }
 
-  return oneByOne({
+  return {
     kind: 'find_failures',
     batch: SLOTS,
     inTurn: true,
-    storage,
-    owner,
     async perform(item, hold) {
       const ended = await find(item)
       // If it was queued again meanwhile, it is no longer held and stays.
@@ -70,8 +62,8 @@ export function findFailures({ storage, pages, owner, now, random }: FindFailure
       await storage.tellOfRun(hold, item.environmentId, ended.run, news)
       return 'ended'
     },
-    giveUp: () => 'done',
-  })
+    giveUp: async () => 'done',
+  }
 }
 
 /** In turns of the event loop: a payload takes milliseconds to read, and so do the messages of a run to compare. */

@@ -1,14 +1,9 @@
 import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
 import { CLIENTS_KEPT_MS } from '../storage/configuration-clients.ts'
-import type { Storage } from '../storage/storage.ts'
-import { every, type Job } from './every.ts'
+import { every, type Job, type JobOptions } from './every.ts'
 
-export interface FlushClientsOptions {
-  storage: Pick<Storage, 'writeConfigurationClients'>
+export interface FlushClientsOptions extends JobOptions<'writeConfigurationClients'> {
   clients: { take(): ReadonlyMap<string, ConfigurationClientSeen[]> }
-  now: () => number
-  onError: (error: unknown) => void
-  intervalMs?: number
 }
 
 /** Once a minute and on stop; one transaction per environment. */
@@ -19,19 +14,12 @@ export function flushConfigurationClients({
   onError,
   intervalMs = 60_000,
 }: FlushClientsOptions): Job {
-  const job = every({ intervalMs, run: flush, onError })
+  return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
   // A failed write loses this minute. The next polls of the same clients are recorded again.
   async function flush(): Promise<void> {
     for (const [environmentId, seen] of clients.take()) {
       await storage.writeConfigurationClients(environmentId, seen, now() - CLIENTS_KEPT_MS).catch(onError)
     }
-  }
-
-  return {
-    async stop() {
-      await job.stop()
-      await flush()
-    },
   }
 }

@@ -1,15 +1,11 @@
-import type { Storage } from '../storage/storage.ts'
-import { every, type Job } from './every.ts'
+import { every, type Job, type JobOptions } from './every.ts'
 
 export interface RevisionListener {
   observeRevision(revision: number, askedAt: number): void
 }
 
-export interface FollowOptions {
-  storage: Pick<Storage, 'controlRevision'>
+export interface FollowOptions extends Omit<JobOptions<'controlRevision'>, 'now'> {
   listeners: readonly RevisionListener[]
-  onError: (error: unknown) => void
-  intervalMs?: number
 }
 
 /** Sends nothing while the store is silent. */

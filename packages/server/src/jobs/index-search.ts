@@ -4,17 +4,11 @@
  * and says by how much.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { oneByOne } from './one-by-one.ts'
-import type { WorkHandler } from './work.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { HandlerOptions, ItemHandler } from './work.ts'
 
-export interface IndexSearchOptions {
-  storage: Pick<
-    Storage,
-    'markOlderRuns' | 'readUnindexed' | 'indexEvents' | 'removeIndexed' | 'failIndexing' | 'postponeWork' | 'finishWork'
-  >
-  owner: string
-  now: () => number
+type Acts = 'markOlderRuns' | 'readUnindexed' | 'indexEvents' | 'removeIndexed' | 'failIndexing'
+
+export interface IndexSearchOptions extends HandlerOptions<Acts> {
   rests?: number
 }
 
@@ -23,13 +17,11 @@ const IDLE_MS = 500
 /** After this time, the next environment gets its turn. */
 const TURN_MS = 2_000
 
-export function indexSearch(options: IndexSearchOptions): WorkHandler {
-  const { storage, owner, now } = options
-  return oneByOne({
+export function indexSearch(options: IndexSearchOptions): ItemHandler {
+  const { storage, now } = options
+  return {
     kind: 'index_search',
     batch: 1,
-    storage,
-    owner,
     async perform({ environmentId }, _, signal) {
       const isBusy = await follow(environmentId, options, signal)
       // If the work has ended, nothing is held.
@@ -37,9 +29,9 @@ export function indexSearch(options: IndexSearchOptions): WorkHandler {
     },
     async giveUp({ environmentId }, reason) {
       await storage.failIndexing(environmentId, reason)
-      return 'ended' as const
+      return 'ended'
     },
-  })
+  }
 }
 
 async function follow(

@@ -8,26 +8,14 @@ import { Shares } from '../domain/shares.ts'
 import { bySeverity, choose, toNotice, type Notice } from '../domain/notification.ts'
 import { nextAttemptAt } from '../domain/webhook.ts'
 import { subjectBeginning, subjectOf, type NoticesTold, type ToldBrowser } from '../storage/notifications.ts'
-import type { Storage } from '../storage/storage.ts'
 import type { WorkHold, WorkItem } from '../storage/work.ts'
-import { oneByOne, type Next } from './one-by-one.ts'
 import type { PushSender } from './push-sender.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
-export interface NotifyOptions {
-  storage: Pick<
-    Storage,
-    | 'findEnvironment'
-    | 'findNotices'
-    | 'listNotices'
-    | 'listToldBrowsers'
-    | 'recordNoticesTold'
-    | 'finishWork'
-    | 'postponeWork'
-  >
+type Acts = 'findEnvironment' | 'findNotices' | 'listNotices' | 'listToldBrowsers' | 'recordNoticesTold'
+
+export interface NotifyOptions extends HandlerOptions<Acts> {
   push: PushSender
-  owner: string
-  now: () => number
   random?: () => number
 }
 
@@ -49,7 +37,7 @@ const FAILING_KEPT = 10_000
 const GONE: ReadonlySet<number | null> = new Set([404, 410])
 const TOO_MANY = 429
 
-export function notifyPeople({ storage, push, owner, now, random = Math.random }: NotifyOptions): WorkHandler {
+export function notifyPeople({ storage, push, now, random = Math.random }: NotifyOptions): ItemHandler {
   /** `hasNext`: the item that tells what comes meanwhile is waiting. */
   const pauses = new LRUCache<string, { until: number; hasNext: boolean }>({ max: PAUSES_KEPT })
   /** Browsers whose push service failed the last time. They delay only each other. */
@@ -135,24 +123,15 @@ export function notifyPeople({ storage, push, owner, now, random = Math.random }
     if (environment) await Promise.all(Array.from({ length: MESSAGES }, () => tellRest(environment.workspaceId)))
     if (failed !== null && item.attempts < ATTEMPTS) {
       pauses.delete(group)
-      await storage.postponeWork(hold, { dueAt: retryAt(item.attempts), error: failed, counts: true })
-    } else {
-      await storage.recordNoticesTold(hold, environmentId, outcome)
+      return { dueAt: retryAt(item.attempts), failed }
     }
+    await storage.recordNoticesTold(hold, environmentId, outcome)
     return 'ended'
   }
 
   const retryAt = (attempts: number) => nextAttemptAt(attempts, now(), random()) ?? now()
 
-  return oneByOne({
-    kind: 'notify_people',
-    batch: SLOTS,
-    inTurn: true,
-    storage,
-    owner,
-    perform,
-    giveUp: () => 'done',
-  })
+  return { kind: 'notify_people', batch: SLOTS, inTurn: true, perform, giveUp: async () => 'done' }
 }
 
 const isHigh = ({ severity }: Notice) => severity === 'HIGH' || severity === 'CRITICAL'

@@ -5,20 +5,18 @@
 import type { TimelinePlace } from '../storage/events.ts'
 import { eachRow } from '../storage/page.ts'
 import type { PackedSlice, RunSlice, UnpackedRun } from '../storage/packing.ts'
-import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
-import { every, type Job } from './every.ts'
+import { every, type Job, type JobOptions } from './every.ts'
 import { createPace, type AddWork } from './pace.ts'
 
-export interface PackOptions {
-  storage: Pick<
-    Storage,
-    'listUnpackedRuns' | 'readUnpacked' | 'storeBlocks' | 'listWorkspaces' | 'listEnvironments' | 'gauges' | 'engine'
-  >
-  now: () => number
-  onError: (error: unknown) => void
-  intervalMs?: number
-}
+type Acts =
+  | 'listUnpackedRuns'
+  | 'readUnpacked'
+  | 'storeBlocks'
+  | 'listWorkspaces'
+  | 'listEnvironments'
+  | 'gauges'
+  | 'engine'
 
 /** A closed run seldom gets more events. An open one may continue after a night. */
 const CLOSED_IDLE_MS = 10 * 60_000
@@ -28,27 +26,29 @@ const RUNS_LISTED = 500
 const LEAST_SAVED = 200
 /** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
 const PATIENCE = { sqlite: 4, postgres: 10 } as const
-/** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
+/** Of packed payloads in one transaction. */
 const SLICE_BYTES = 2 * 1_048_576
 
-export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: PackOptions): Job {
-  const stopping = new AbortController()
-
-  async function pass(): Promise<void> {
-    for await (const environmentId of environments()) await packEnvironment(environmentId)
-  }
+export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: JobOptions<Acts>): Job {
+  return every({
+    intervalMs,
+    onError,
+    async run(signal) {
+      for await (const environmentId of environments()) await packEnvironment(environmentId, signal)
+    },
+  })
 
   /** Short runs share a transaction. A run that fills several has one slice in each: a slice follows a stored one. */
-  async function packEnvironment(environmentId: string): Promise<void> {
-    const pace = createPace(storage, stopping.signal, PATIENCE[storage.engine])
+  async function packEnvironment(environmentId: string, signal: AbortSignal): Promise<void> {
+    const pace = createPace(storage, signal, PATIENCE[storage.engine])
     const runs = unpackedRuns(environmentId)
     let next = await runs.next()
     let after: TimelinePlace | null = null
-    while (!next.done && !stopping.signal.aborted) {
+    while (!next.done && !signal.aborted) {
       await pace.slice(async (most, addWork) => {
         const slices: RunSlice[] = []
         let [payloads, bytes] = [0, 0]
-        while (!next.done && payloads < most && bytes < SLICE_BYTES && !stopping.signal.aborted) {
+        while (!next.done && payloads < most && bytes < SLICE_BYTES && !signal.aborted) {
           const run = next.value
           const slice = await read(environmentId, run, after, addWork)
           if (slice !== null) slices.push({ run, slice })
@@ -103,14 +103,6 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Pa
     for await (const workspace of eachRow((page) => storage.listWorkspaces(page))) {
       for await (const { id } of eachRow((page) => storage.listEnvironments(workspace.id, page))) yield id
     }
-  }
-
-  const job = every({ intervalMs, run: pass, onError })
-  return {
-    async stop() {
-      stopping.abort()
-      await job.stop()
-    },
   }
 }
 

@@ -1,25 +1,15 @@
-import type { Storage } from '../storage/storage.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { WorkItem } from '../storage/work.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
-export interface ReopenOptions {
-  storage: Pick<Storage, 'endIgnoring'>
-  now: () => number
-  random: Random
-}
-
-const BATCH = 50
-
-export function reopenIssues({ storage, now, random }: ReopenOptions): WorkHandler {
-  const end = ({ environmentId, subjectId }: WorkItem) =>
-    storage.endIgnoring({ environmentId, id: subjectId }, uuidv7(now(), random), now())
-  return {
-    kind: 'reopen_issue',
-    batch: BATCH,
-    async perform(items) {
-      for (const item of items) await end(item)
-    },
-    giveUp: end,
+export function reopenIssues({
+  storage,
+  now,
+  random,
+}: HandlerOptions<'endIgnoring'> & { random: Random }): ItemHandler {
+  async function end({ environmentId, subjectId: id }: WorkItem): Promise<Next> {
+    await storage.endIgnoring({ environmentId, id }, uuidv7(now(), random), now())
+    return 'ended'
   }
+  return { kind: 'reopen_issue', batch: 50, perform: end, giveUp: end }
 }

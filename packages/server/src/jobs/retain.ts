@@ -11,29 +11,17 @@ import type { ExpiredRun, RetainedRuns, RetentionSlice } from '../storage/retent
 import { RETAINED_ROWS } from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
-import { every, type Job } from './every.ts'
-import { oneByOne } from './one-by-one.ts'
+import { every, type Job, type JobOptions } from './every.ts'
 import { createPace, type Pace } from './pace.ts'
-import type { WorkHandler } from './work.ts'
-
-export interface RetainOptions {
-  storage: Storage
-  owner: string
-  now: () => number
-  turnMs?: number
-}
+import type { HandlerOptions, ItemHandler } from './work.ts'
 
 /** A pass that finds nothing takes a few statements. */
 const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
 const RUNS_AT_ONCE = 500
 
-export interface QueueOptions {
-  storage: Pick<Storage, 'queueRetention'>
-  now: () => number
+export interface QueueOptions extends JobOptions<'queueRetention'> {
   wake: () => void
-  onError: (error: unknown) => void
-  intervalMs?: number
 }
 
 export function queueRetention({ storage, now, wake, onError, intervalMs = 60_000 }: QueueOptions): Job {
@@ -47,94 +35,80 @@ export function queueRetention({ storage, now, wake, onError, intervalMs = 60_00
   })
 }
 
-export function retain(options: RetainOptions): WorkHandler {
-  const { storage, owner, now, turnMs = TURN_MS } = options
-  return oneByOne({
+export function retain({ storage, now }: HandlerOptions<keyof Storage>): ItemHandler {
+  return {
     kind: 'retain',
     batch: 1,
-    storage,
-    owner,
     async perform({ environmentId }, _, signal) {
-      const turn: Turn = { environmentId, endsAt: now() + turnMs, signal, pace: createPace(storage, signal) }
-      return (await pass(options, turn)) ? 'done' : { dueAt: now() }
+      const endsAt = now() + TURN_MS
+      const pace = createPace(storage, signal)
+      for await (const change of slicesOf(storage, environmentId, now)) {
+        if (signal.aborted || now() > endsAt) return { dueAt: now() }
+        await pace.slice(change)
+      }
+      return 'done'
     },
     // The next pass is queued when it is due.
-    giveUp: () => 'done',
-  })
-}
-
-interface Turn {
-  environmentId: string
-  endsAt: number
-  signal: AbortSignal
-  pace: Pace
-}
-
-async function pass(options: RetainOptions, turn: Turn): Promise<boolean> {
-  const { storage, now } = options
-  const { environmentId } = turn
-  // Runs that an earlier pass removed: today's settings do not matter for them.
-  if (!(await deleteEvents(options, turn))) return false
-  if ((await storage.startRetention(environmentId, now())) === null) return true
-  if (!(await removeRuns(options, turn)) || !(await removePayloads(options, turn))) return false
-  for (const what of RETAINED_ROWS) {
-    for (;;) {
-      if (isOver(options, turn)) return false
-      const removed = await turn.pace.slice((most) => storage.removeExpiredRows(environmentId, what, now(), most))
-      if (removed === 0) break
-    }
+    giveUp: async () => 'done',
   }
-  await storage.endRetention(environmentId, now())
-  return true
 }
 
-function removeRuns(options: RetainOptions, turn: Turn): Promise<boolean> {
-  const { storage, now } = options
-  return eachPage(options, turn, 'runs', async (runs) => {
+type Slice = Parameters<Pace['slice']>[0]
+
+/** Each slice is done before the next one is asked for. */
+async function* slicesOf(storage: Storage, environmentId: string, now: () => number): AsyncGenerator<Slice> {
+  // Runs that an earlier pass removed: today's settings do not matter for them.
+  yield* deletedEvents()
+  if ((await storage.startRetention(environmentId, now())) === null) return
+  for await (const runs of expired('runs')) {
     for (let rest = runs; rest.length > 0;) {
-      if (isOver(options, turn)) return false
       let runsLeft = false
-      await turn.pace.slice(async (most) => {
+      yield async (most) => {
         const slice = sliceOf(rest, most)
         rest = rest.slice(slice.ids.length)
-        const removed = await storage.removeExpiredRuns(turn.environmentId, now(), slice)
+        const removed = await storage.removeExpiredRuns(environmentId, now(), slice)
         runsLeft = removed.runsLeft
         return removed.events
-      })
-      if (runsLeft && !(await deleteEvents(options, turn))) return false
+      }
+      if (runsLeft) yield* deletedEvents()
     }
-    return true
-  })
-}
-
-async function deleteEvents(options: RetainOptions, turn: Turn): Promise<boolean> {
-  const { storage, now } = options
-  for (let runsLeft = true; runsLeft;) {
-    if (isOver(options, turn)) return false
-    await turn.pace.slice(async (most) => {
-      const deleted = await storage.deleteExpiredEvents(turn.environmentId, now(), most)
-      runsLeft = deleted.runsLeft
-      return deleted.events
-    })
   }
-  return true
-}
-
-function removePayloads(options: RetainOptions, turn: Turn): Promise<boolean> {
-  const { storage, now } = options
-  return eachPage(options, turn, 'payloads', async (runs) => {
+  for await (const runs of expired('payloads')) {
     for (let rest = runs; rest.length > 0;) {
-      if (isOver(options, turn)) return false
-      await turn.pace.slice(async (most) => {
+      yield async (most) => {
         const slice = sliceOf(rest, most)
-        const removed = await storage.removeExpiredPayloads(turn.environmentId, now(), slice)
+        const removed = await storage.removeExpiredPayloads(environmentId, now(), slice)
         const left = new Set(removed.rest)
         rest = rest.filter(({ id }, index) => index >= slice.ids.length || left.has(id))
         return removed.events
-      })
+      }
     }
-    return true
-  })
+  }
+  for (const what of RETAINED_ROWS) {
+    for (let removed = -1; removed !== 0;) {
+      yield async (most) => (removed = await storage.removeExpiredRows(environmentId, what, now(), most))
+    }
+  }
+  await storage.endRetention(environmentId, now())
+
+  async function* deletedEvents(): AsyncGenerator<Slice> {
+    for (let runsLeft = true; runsLeft;) {
+      yield async (most) => {
+        const deleted = await storage.deleteExpiredEvents(environmentId, now(), most)
+        runsLeft = deleted.runsLeft
+        return deleted.events
+      }
+    }
+  }
+
+  async function* expired(what: RetainedRuns): AsyncGenerator<ExpiredRun[]> {
+    let after: RunPlace | null = null
+    do {
+      const found = await storage.listExpiredRuns(environmentId, what, now(), after)
+      yield found.runs
+      after = found.after
+    } while (after !== null)
+  }
 }
 
 /** The first of the runs, with about `most` events together. */
@@ -147,23 +121,4 @@ function sliceOf(runs: readonly ExpiredRun[], most: number): RetentionSlice {
     count++
   }
   return { ids: runs.slice(0, count).map(({ id }) => id), most, reachedAt: runs[0]?.startedAt ?? 0 }
-}
-
-async function eachPage(
-  { storage, now }: RetainOptions,
-  { environmentId }: Turn,
-  what: RetainedRuns,
-  remove: (runs: ExpiredRun[]) => Promise<boolean>,
-): Promise<boolean> {
-  let after: RunPlace | null = null
-  do {
-    const found = await storage.listExpiredRuns(environmentId, what, now(), after)
-    if (!(await remove(found.runs))) return false
-    after = found.after
-  } while (after !== null)
-  return true
-}
-
-function isOver({ now }: RetainOptions, { endsAt, signal }: Turn): boolean {
-  return signal.aborted || now() > endsAt
 }

@@ -3,19 +3,11 @@ import { issueTitle } from '../domain/issue-title.ts'
 import { canonicalFacts, groupingOf } from '../domain/issue.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'
 import type { IssueDecision, RecordInReview } from '../storage/issue-records.ts'
-import type { Storage } from '../storage/storage.ts'
-import type { WorkItem } from '../storage/work.ts'
-import type { WorkHandler } from './work.ts'
+import type { BatchHandler, HandlerOptions } from './work.ts'
 
-export interface ReviewOptions {
-  storage: Pick<Storage, 'startReview' | 'decideIssueRecords' | 'failIssueRecord'>
-  now: () => number
-  random: Random
-}
+type Acts = 'startReview' | 'decideIssueRecords' | 'failIssueRecord'
 
-const BATCH = 50
-
-export function reviewIssueRecords({ storage, now, random }: ReviewOptions): WorkHandler {
+export function reviewIssueRecords({ storage, now, random }: HandlerOptions<Acts> & { random: Random }): BatchHandler {
   function decisionOf(record: RecordInReview): IssueDecision {
     const { facts, fingerprint } = groupingOf(record)
     return {
@@ -31,26 +23,22 @@ export function reviewIssueRecords({ storage, now, random }: ReviewOptions): Wor
 
   return {
     kind: 'review_issue_record',
-    batch: BATCH,
-    async perform(items) {
-      for (const [environmentId, ids] of byEnvironment(items)) {
+    batch: 50,
+    async performAll(items) {
+      // One tenant per transaction.
+      for (const [environmentId, some] of Map.groupBy(items, (item) => item.environmentId)) {
+        const ids = some.map(({ subjectId }) => subjectId)
         const records = await storage.startReview(environmentId, ids, now())
         await storage.decideIssueRecords(environmentId, records.map(decisionOf), now())
       }
     },
-    giveUp: ({ environmentId, subjectId }, reason) => storage.failIssueRecord(environmentId, subjectId, reason, now()),
+    async giveUp({ environmentId, subjectId }, reason) {
+      await storage.failIssueRecord(environmentId, subjectId, reason, now())
+      return 'ended'
+    },
   }
 }
 
 function reportedEvent({ recordKind, runId, eventId }: RecordInReview): IssueDecision['reports'] {
   return recordKind === 'DETECTION' && runId !== null && eventId !== null ? { runId, eventId } : null
-}
-
-/** One tenant per transaction. */
-function byEnvironment(items: WorkItem[]): Map<string, string[]> {
-  const ids = new Map<string, string[]>()
-  for (const { environmentId, subjectId } of items) {
-    ids.set(environmentId, [...(ids.get(environmentId) ?? []), subjectId])
-  }
-  return ids
 }

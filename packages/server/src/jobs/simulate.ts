@@ -16,18 +16,21 @@ import { needsRunUsage, type AskedApproval } from '../domain/policy-trial.ts'
 import { isoTime } from '../domain/run.ts'
 import type { CallPlace, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import type { Storage } from '../storage/storage.ts'
+import type { WorkItem } from '../storage/work.ts'
 import { readSteps, type StepReader } from './read-steps.ts'
 import { startTrial, type TrialThread } from './trial.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
-type SimulationActs = Pick<
-  Storage,
-  'findSimulation' | 'reportSimulation' | 'endSimulation' | 'countToolCalls' | 'listToolCalls' | 'listRunSteps'
->
+type Acts =
+  | 'findSimulation'
+  | 'reportSimulation'
+  | 'endSimulation'
+  | 'countToolCalls'
+  | 'listToolCalls'
+  | 'listRunSteps'
+  | 'findApprovals'
 
-export interface SimulateOptions {
-  storage: SimulationActs & Pick<Storage, 'findApprovals'>
-  now: () => number
+export interface SimulateOptions extends HandlerOptions<Acts> {
   maxCalls?: number
   sliceCalls?: number
 }
@@ -40,25 +43,22 @@ const REPORT_MS = 500
 
 class Interrupted extends Error {}
 
-export function simulate(options: SimulateOptions): WorkHandler {
+export function simulate(options: SimulateOptions): ItemHandler {
   const { storage, now } = options
+  async function fail({ environmentId, subjectId }: WorkItem, error: string): Promise<Next> {
+    await storage.endSimulation(environmentId, subjectId, { at: now(), status: 'FAILED', error })
+    return 'ended'
+  }
   return {
     kind: 'simulate',
     batch: 1,
-    async perform(items, signal) {
-      for (const { environmentId, subjectId } of items) {
-        const simulation = await storage.findSimulation(environmentId, subjectId)
-        if (simulation) await run(simulation, options, signal)
-        else
-          await storage.endSimulation(environmentId, subjectId, {
-            at: now(),
-            status: 'FAILED',
-            error: 'The simulation was deleted',
-          })
-      }
+    async perform(item, _, signal) {
+      const simulation = await storage.findSimulation(item.environmentId, item.subjectId)
+      if (simulation === null) return fail(item, 'The simulation was deleted')
+      await run(simulation, options, signal)
+      return 'ended'
     },
-    giveUp: ({ environmentId, subjectId }, error) =>
-      storage.endSimulation(environmentId, subjectId, { at: now(), status: 'FAILED', error }),
+    giveUp: fail,
   }
 }
 
@@ -117,7 +117,7 @@ interface Window {
 
 /** Limited to the newest calls that one simulation may examine. */
 async function measure(
-  storage: SimulationActs,
+  storage: Pick<Storage, 'countToolCalls'>,
   { environmentId, createdAt, days }: SimulationRow,
   maxCalls: number,
 ): Promise<Window> {
@@ -137,7 +137,7 @@ async function measure(
   return { from, to: createdAt, total, cut: false }
 }
 
-function reporter(storage: SimulationActs, { id, environmentId }: SimulationRow) {
+function reporter(storage: Pick<Storage, 'reportSimulation'>, { id, environmentId }: SimulationRow) {
   let reportedAt = Number.NEGATIVE_INFINITY
   return async (scanned: number, total: number | null, always: boolean): Promise<boolean> => {
     if (!always && performance.now() - reportedAt < REPORT_MS) return true

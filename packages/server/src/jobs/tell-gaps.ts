@@ -1,23 +1,16 @@
 /** Once per run, after the time in which a retry or a spool can still fill the gaps. */
 import { gapsNews } from '../domain/run-news.ts'
-import { oneByOne } from './one-by-one.ts'
-import type { Storage } from '../storage/storage.ts'
 import type { RunPages } from './run-pages.ts'
-import type { WorkHandler } from './work.ts'
+import type { HandlerOptions, ItemHandler } from './work.ts'
 
-export interface TellGapsOptions {
-  storage: Pick<Storage, 'tellOfRun' | 'findRun' | 'finishWork' | 'postponeWork'>
+export interface TellGapsOptions extends HandlerOptions<'tellOfRun' | 'findRun'> {
   pages: Pick<RunPages, 'urlOf'>
-  owner: string
-  now: () => number
 }
 
-export function tellGaps({ storage, pages, owner, now }: TellGapsOptions): WorkHandler {
-  return oneByOne({
+export function tellGaps({ storage, pages, now }: TellGapsOptions): ItemHandler {
+  return {
     kind: 'tell_gaps',
     batch: 50,
-    storage,
-    owner,
     async perform({ environmentId, subjectId }, hold) {
       const run = await storage.findRun(environmentId, subjectId)
       const data = run && gapsNews(environmentId, run)
@@ -27,6 +20,6 @@ export function tellGaps({ storage, pages, owner, now }: TellGapsOptions): WorkH
       await storage.tellOfRun(hold, environmentId, subjectId, news)
       return 'ended'
     },
-    giveUp: () => 'done',
-  })
+    giveUp: async () => 'done',
+  }
 }

@@ -18,21 +18,40 @@ import type { Storage } from '../storage/storage.ts'
 import { StatementTimeout, StorageError } from '../storage/store.ts'
 import type { SharedWorkItem, WorkHold, WorkItem, WorkKind } from '../storage/work.ts'
 
-export interface WorkHandler {
+/** `ended`: the storage act that did the work also ended the item. `failed`: why; then the attempt counts. */
+export type Next = 'done' | 'ended' | { dueAt: number; failed?: string }
+
+interface Handler {
   kind: WorkKind
   batch: number
-  /** `batch` is a number of slots that the workspaces share; `perform` gets one item. */
+  giveUp(item: WorkItem, reason: string, hold: WorkHold): Promise<Next>
+}
+
+/** Its items do not share transactions. */
+export interface ItemHandler extends Handler {
+  /** `batch` is a number of slots that the workspaces share. */
   inTurn?: boolean
   /**
-   * Removes the items from the queue, if possible in one transaction. If it rejects, items still queued are retried.
-   * The signal aborts when the process stops: a long task may reject then, and another node continues.
+   * If it rejects, the item is retried. The signal aborts when the process stops: a long task may reject then, and
+   * another node continues.
    */
-  perform(items: WorkItem[], signal: AbortSignal): Promise<unknown>
-  giveUp(item: WorkItem, reason: string): Promise<unknown>
+  perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next>
+}
+
+export interface BatchHandler extends Handler {
+  /** Removes the items from the queue, if possible in one transaction. If it rejects, items still queued are retried. */
+  performAll(items: WorkItem[]): Promise<unknown>
+}
+
+export type WorkHandler = ItemHandler | BatchHandler
+
+export interface HandlerOptions<Acts extends keyof Storage> {
+  storage: Pick<Storage, Acts>
+  now: () => number
 }
 
 export interface WorkRunnerOptions {
-  storage: Pick<Storage, 'dueWork' | 'claimWork' | 'claimWorkInTurn' | 'extendWork' | 'postponeWork'>
+  storage: Pick<Storage, 'dueWork' | 'claimWork' | 'claimWorkInTurn' | 'extendWork' | 'postponeWork' | 'finishWork'>
   handlers: readonly WorkHandler[]
   owner: string
   now: () => number
@@ -87,9 +106,8 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
         }
         running.set(item, work(handler, [item]).then(end, end))
       }
-      await alarm.rung()
       // A burst of ends shares one claim.
-      if (!stopping.signal.aborted) await wait(GATHER_MS)
+      await rest(alarm)
     }
     await Promise.all(running.values())
   }
@@ -130,7 +148,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
   }
 
   async function work(handler: WorkHandler, items: WorkItem[]): Promise<void> {
-    const hold: WorkHold = { kind: handler.kind, owner, items }
+    const hold = holdOf(handler, items)
     const renew = () =>
       storage.extendWork(hold, now() + leaseMs).catch((error: unknown) => onError(error, handler.kind))
     const renewal = setInterval(() => void renew(), leaseMs / 3)
@@ -148,29 +166,51 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
     }
     const items = all.filter(({ attempts }) => attempts <= maxAttempts)
     if (items.length === 0) return
-    try {
-      await handler.perform(items, stopping.signal)
-    } catch (error) {
-      onError(error, handler.kind)
-      if (items.length === 1 || isStoresFault(error) || stopping.signal.aborted) {
-        for (const item of items) await failed(handler, item, error)
-      } else {
-        for (const item of items) await perform(handler, [item])
+    const groups = 'performAll' in handler ? [items] : items.map((item) => [item])
+    for (let group = groups.shift(); group !== undefined; group = groups.shift()) {
+      try {
+        await performGroup(handler, group)
+      } catch (error) {
+        onError(error, handler.kind)
+        // The others would fail as this one did.
+        const isOver = isStoresFault(error) || stopping.signal.aborted
+        if (group.length > 1 && !isOver) groups.push(...group.map((item) => [item]))
+        else for (const item of isOver ? [group, ...groups.splice(0)].flat() : group) await failed(handler, item, error)
       }
     }
   }
+
+  async function performGroup(handler: WorkHandler, items: WorkItem[]): Promise<void> {
+    if ('performAll' in handler) return void (await handler.performAll(items))
+    for (const item of items) {
+      const hold = holdOf(handler, [item])
+      await settle(hold, await handler.perform(item, hold, stopping.signal), null)
+    }
+  }
+
+  async function settle(hold: WorkHold, next: Next, reason: string | null): Promise<void> {
+    if (next === 'done') await storage.finishWork(hold)
+    else if (next !== 'ended') {
+      const { dueAt, failed: error = reason } = next
+      await storage.postponeWork(hold, { dueAt, error, counts: next.failed !== undefined })
+    }
+  }
+
+  const holdOf = ({ kind }: WorkHandler, items: WorkItem[]): WorkHold => ({ kind, owner, items })
 
   async function failed(handler: WorkHandler, item: WorkItem, error: unknown): Promise<void> {
     const reason = reasonOf(error)
     const counts = !isStoresFault(error) && !stopping.signal.aborted
     if (counts && item.attempts >= maxAttempts) return giveUp(handler, item, reason)
-    const hold = { kind: handler.kind, owner, items: [item] }
+    const hold = holdOf(handler, [item])
     const dueAt = now() + (stopping.signal.aborted ? 0 : delayMs(item.attempts))
     await reportFailure(handler, storage.postponeWork(hold, { dueAt, error: reason, counts }))
   }
 
   function giveUp(handler: WorkHandler, item: WorkItem, reason: string): Promise<void> {
-    return reportFailure(handler, handler.giveUp(item, reason))
+    const hold = holdOf(handler, [item])
+    const settled = async () => settle(hold, await handler.giveUp(item, reason, hold), reason)
+    return reportFailure(handler, settled())
   }
 
   /** If this write fails, the item stays leased until the lease ends. */
@@ -187,7 +227,8 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
       loops = [poll()]
       for (const handler of handlers) {
         const alarm = alarms.get(handler.kind) ?? createAlarm()
-        loops.push(handler.inTurn ? loopInTurn(handler, alarm) : loop(handler, alarm))
+        const inTurn = 'inTurn' in handler && handler.inTurn
+        loops.push(inTurn ? loopInTurn(handler, alarm) : loop(handler, alarm))
       }
     },
     wake: (kind) => alarms.get(kind)?.ring(),

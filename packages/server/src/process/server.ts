@@ -85,7 +85,6 @@ export async function serveStore(config: Config, storage: Storage, options: Star
   const metrics = createMetrics({ version, storage, memory, replies, workers: link })
   link?.measure(metrics.registry)
   const warnAbout = (job: string) => (err: unknown) => log?.warn({ err, job }, 'a background job failed; it runs again')
-  const owner = randomUUID()
   const sender = createWebhookSender(config.webhookNetworks)
   const storeNow = () => now() + storage.clockOffsetMs()
   const configurationClients = createConfigurationClients({ now: storeNow })
@@ -98,20 +97,20 @@ export async function serveStore(config: Config, storage: Storage, options: Star
     storage,
     handlers: [
       reviewIssueRecords({ storage, now, random: randomBytes }),
-      findFailures({ storage, pages, owner, now: storeNow, random: randomBytes }),
+      findFailures({ storage, pages, now: storeNow, random: randomBytes }),
       reopenIssues({ storage, now: storeNow, random: randomBytes }),
       simulate({ storage, now }),
-      retain({ storage, owner, now: storeNow }),
-      indexSearch({ storage, owner, now: storeNow }),
+      retain({ storage, now: storeNow }),
+      indexSearch({ storage, now: storeNow }),
       erase({ storage, now: storeNow }),
-      deleteEnvironments({ storage, owner, now: storeNow }),
-      closeStalled({ storage, owner, now: storeNow }),
-      tellGaps({ storage, pages, owner, now: storeNow }),
-      checkAlerts({ storage, prices, owner, now: storeNow }),
-      deliverWebhooks({ storage, sender, mail: createMailSender(config), pages, owner, now: storeNow }),
-      notifyPeople({ storage, push, owner, now: storeNow }),
+      deleteEnvironments({ storage, now: storeNow }),
+      closeStalled({ storage, now: storeNow }),
+      tellGaps({ storage, pages, now: storeNow }),
+      checkAlerts({ storage, prices, now: storeNow }),
+      deliverWebhooks({ storage, sender, mail: createMailSender(config), pages, now: storeNow }),
+      notifyPeople({ storage, push, now: storeNow }),
     ],
-    owner,
+    owner: randomUUID(),
     now: storeNow,
     onError: (error, kind) => warnAbout(kind)(error),
   })

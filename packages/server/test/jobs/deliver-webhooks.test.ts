@@ -1,27 +1,33 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
 import { deliverWebhooks, type DeliverOptions } from '../../src/jobs/deliver-webhooks.ts'
+import type { ItemHandler } from '../../src/jobs/work.ts'
 import type { DeliveryOrder } from '../../src/storage/webhooks.ts'
 
 const pages: DeliverOptions['pages'] = { placeOf: () => Promise.resolve(null) }
+
+/** Performs items at once, as slots do. Returns those that are for later, and when they are due. */
+async function performed(handler: ItemHandler, ...ids: string[]): Promise<[id: string, dueAt: number][]> {
+  const later = ids.map(async (subjectId): Promise<[string, number][]> => {
+    const item = { subjectId, environmentId: 'e', attempts: 1, lastError: null }
+    const hold = { kind: handler.kind, owner: 'node', items: [item] }
+    const next = await handler.perform(item, hold, new AbortController().signal)
+    return typeof next === 'object' ? [[subjectId, next.dueAt]] : []
+  })
+  return (await Promise.all(later)).flat()
+}
 
 test('a receiver that does not answer delays its own messages, and no others', async () => {
   let clock = 1_000_000
   const sent: string[] = []
   const done: string[] = []
-  const postponed: [string, number, boolean][] = []
+  const postponed: [string, number][] = []
   const storage: DeliverOptions['storage'] = {
     // The id of a delivery starts with the name of its webhook.
     startDelivery: ({ id }) => Promise.resolve(orderOf(id)),
     recordAttempt: ({ id, status }) => Promise.resolve(done.push(`${id} ${status}`) > 0),
-    finishWork: () => Promise.resolve(1),
     findRecordedInputs: () => Promise.resolve([null]),
     isMemberAt: () => Promise.resolve(true),
-    postponeWork: ({ items }, { dueAt, counts }) =>
-      Promise.resolve(
-        postponed.push(...items.map(({ subjectId }): [string, number, boolean] => [subjectId, dueAt, counts])),
-      ),
   }
   const sender: DeliverOptions['sender'] = {
     send({ url }) {
@@ -31,26 +37,22 @@ test('a receiver that does not answer delays its own messages, and no others', a
       return Promise.resolve({ ok: false, status: null, error: 'No answer' })
     },
   }
-  const { perform } = deliverWebhooks({ storage, sender, pages, owner: 'node', now: () => clock, random: () => 0 })
-  const go = (...ids: string[]) =>
-    perform(
-      ids.map((subjectId) => ({ subjectId, environmentId: 'e', attempts: 1, lastError: null })),
-      new AbortController().signal,
-    )
+  const handler = deliverWebhooks({ storage, sender, pages, now: () => clock, random: () => 0 })
+  const go = async (...ids: string[]) => postponed.push(...(await performed(handler, ...ids)))
 
   await go('silent-1')
   await go('silent-2', 'quick-1', 'silent-3', 'quick-2')
   assert.deepEqual(sent, ['silent', 'quick', 'quick'])
   assert.deepEqual(postponed, [
-    ['silent-2', clock + 30_000, false],
-    ['silent-3', clock + 30_000, false],
+    ['silent-2', clock + 30_000],
+    ['silent-3', clock + 30_000],
   ])
   clock += 30_000
   await go('silent-2')
   assert.deepEqual(done, ['silent-1 PENDING', 'quick-1 DELIVERED', 'quick-2 DELIVERED', 'silent-2 PENDING'])
 })
 
-test('if the result of a message cannot be stored, the others keep their leases and are sent once', async () => {
+test('if the result of a message cannot be stored, the others under way are sent once', async () => {
   const sent: string[] = []
   const slow = Promise.withResolvers<void>()
   const recorded: string[] = []
@@ -60,10 +62,8 @@ test('if the result of a message cannot be stored, the others keep their leases 
       if (id === 'broken-1') return Promise.reject(new Error('It cannot be recorded'))
       return Promise.resolve(recorded.push(id) > 0)
     },
-    finishWork: () => Promise.resolve(0),
     findRecordedInputs: () => Promise.resolve([null]),
     isMemberAt: () => Promise.resolve(true),
-    postponeWork: () => Promise.resolve(0),
   }
   const sender: DeliverOptions['sender'] = {
     async send({ url }) {
@@ -72,20 +72,14 @@ test('if the result of a message cannot be stored, the others keep their leases 
       return { ok: true, status: 200 }
     },
   }
-  const { perform } = deliverWebhooks({ storage, sender, pages, owner: 'node', now: () => 1, random: () => 0 })
-  const items = ['slow-1', 'broken-1'].map((subjectId) => ({
-    subjectId,
-    environmentId: 'e',
-    attempts: 1,
-    lastError: null,
-  }))
+  const handler = deliverWebhooks({ storage, sender, pages, now: () => 1, random: () => 0 })
   let ended = false
-  const performing = perform(items, new AbortController().signal).finally(() => (ended = true))
-  await setImmediate()
+  const performing = performed(handler, 'slow-1').finally(() => (ended = true))
+  await assert.rejects(performed(handler, 'broken-1'), /It cannot be recorded/)
   assert.deepEqual([sent, ended], [['slow', 'broken'], false])
   slow.resolve()
-  await assert.rejects(performing, /It cannot be recorded/)
-  assert.deepEqual(recorded, ['slow-1'])
+  await performing
+  assert.deepEqual([sent, recorded], [['slow', 'broken'], ['slow-1']])
 })
 
 function orderOf(id: string): DeliveryOrder {
@@ -139,10 +133,7 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
       return Promise.resolve({ ...order, webhook: { ...order.webhook, id, format: 'mail', url } })
     },
     recordAttempt: ({ id, status, disable }) => Promise.resolve(done.push(`${id} ${status} ${disable ?? ''}`) > 0),
-    finishWork: () => Promise.resolve(1),
     findRecordedInputs: () => Promise.resolve([null]),
-    postponeWork: ({ items }, { dueAt }) =>
-      Promise.resolve(items.map(({ subjectId }) => postponed.set(subjectId, dueAt)).length),
     isMemberAt: (_environment, address) => Promise.resolve(address !== 'stranger@example.com'),
   }
   const sender: DeliverOptions['sender'] = { send: () => assert.fail('a request') }
@@ -154,12 +145,10 @@ test('a mail goes to a member only, ten seconds after the one before, and waits 
       return Promise.resolve({ ok: false, status: 550, error: 'The mail server answered 550', isFinal: true })
     },
   }
-  const { perform } = deliverWebhooks({ storage, sender, mail, pages, owner: 'node', now: () => clock })
-  const go = (...ids: string[]) =>
-    perform(
-      ids.map((subjectId) => ({ subjectId, environmentId: 'e', attempts: 1, lastError: null })),
-      new AbortController().signal,
-    )
+  const handler = deliverWebhooks({ storage, sender, mail, pages, now: () => clock })
+  const go = async (...ids: string[]) => {
+    for (const [id, dueAt] of await performed(handler, ...ids)) postponed.set(id, dueAt)
+  }
   await go('ada-1', 'ada-2', 'late-1', 'stranger-1', 'bad-1')
   assert.deepEqual(mails.toSorted(), ['ada@example.com', 'bad@example.com', 'late@example.com'])
   assert.deepEqual(Object.fromEntries(postponed), { 'ada-2': clock + 10_000, 'late-1': clock + 1_000 })
@@ -188,9 +177,7 @@ test('a message that shows the input waits a moment for it, reads it when it is 
       return Promise.resolve({ webhook: { ...webhook, format: 'slack', showsInput }, delivery: ordered })
     },
     recordAttempt: () => Promise.resolve(true),
-    finishWork: () => Promise.resolve(1),
     isMemberAt: () => Promise.resolve(true),
-    postponeWork: (_items, { dueAt }) => Promise.resolve(postponed.push(dueAt)),
     findRecordedInputs(_environment, sought) {
       assert.deepEqual(sought, [request])
       return Promise.resolve([recorded])
@@ -202,9 +189,8 @@ test('a message that shows the input waits a moment for it, reads it when it is 
       return Promise.resolve({ ok: true, status: 200 })
     },
   }
-  const { perform } = deliverWebhooks({ storage, sender, pages, owner: 'node', now: () => clock, random: () => 0 })
-  const go = (subjectId: string) =>
-    perform([{ subjectId, environmentId: 'e', attempts: 1, lastError: null }], new AbortController().signal)
+  const handler = deliverWebhooks({ storage, sender, pages, now: () => clock, random: () => 0 })
+  const go = async (id: string) => postponed.push(...(await performed(handler, id)).map(([, dueAt]) => dueAt))
   await go('open-1')
   assert.deepEqual([sent.length, postponed], [0, [1_000_500]])
   await go('closed-1')

@@ -343,8 +343,6 @@ test('the events of a run are read in turns of the event loop, and their failure
       return failures.length
     },
     nameReported: async () => undefined,
-    finishWork: async () => 1,
-    postponeWork: async () => 1,
     tellOfRun: async () => true,
   }
   const pages = { urlOf: async () => null }
@@ -357,11 +355,11 @@ test('the events of a run are read in turns of the event loop, and their failure
   const handler = findFailures({
     storage,
     pages,
-    owner: 'node',
     now: Date.now,
     random: (bytes) => new Uint8Array(bytes),
   })
-  await handler.perform([item], new AbortController().signal)
+  const hold = { kind: handler.kind, owner: 'node', items: [item] }
+  await handler.perform(item, hold, new AbortController().signal)
   clearImmediate(counting)
   assert.ok(turns >= 2 * events.length, `only ${turns} turns`)
   assert.deepEqual(stored, [20, 20, 10])

@@ -40,17 +40,18 @@ function job(count: number, push: NotifyOptions['push']) {
     listToldBrowsers: (_environmentId, id) =>
       Promise.resolve(id === null ? Array.from({ length: count }, (_, at) => browser(String(at))) : [browser(id)]),
     recordNoticesTold: (_hold, _environmentId, outcome) => Promise.resolve(told.push(outcome) > 0),
-    finishWork: () => Promise.resolve(1),
-    postponeWork: (_hold, { dueAt }) => Promise.resolve(postponed.push(dueAt)),
   }
-  const { perform } = notifyPeople({ storage, push, owner: 'node', now: () => at, random: () => 0 })
+  const { kind, perform } = notifyPeople({ storage, push, now: () => at, random: () => 0 })
   const item = { environmentId: 'e', subjectId: 'issue.opened/a', attempts: 1, lastError: null }
   return {
     told,
     postponed,
     pass: (ms: number) => (at += ms),
-    perform: (signal = new AbortController().signal, subjectId = item.subjectId) =>
-      perform([{ ...item, subjectId }], signal),
+    async perform(signal = new AbortController().signal, subjectId = item.subjectId) {
+      const asked = { ...item, subjectId }
+      const next = await perform(asked, { kind, owner: 'node', items: [asked] }, signal)
+      if (typeof next === 'object') postponed.push(next.dueAt)
+    },
   }
 }
 

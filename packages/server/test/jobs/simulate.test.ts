@@ -55,7 +55,8 @@ async function reread(id: string): Promise<SimulationRow> {
 
 async function perform(id: string, options: Partial<SimulateOptions> = {}, signal = new AbortController().signal) {
   const handler = simulate({ storage, now: () => now, ...options })
-  await handler.perform([{ environmentId, subjectId: id, attempts: 1, lastError: null }], signal)
+  const item = { environmentId, subjectId: id, attempts: 1, lastError: null }
+  await handler.perform(item, { kind: handler.kind, owner: 'node', items: [item] }, signal)
   return reread(id)
 }
 
@@ -140,7 +141,8 @@ test('a simulation interrupted by the end of the process starts again', async ()
 test('a simulation that keeps failing ends FAILED with its reason, and leaves the queue', async () => {
   const { id } = await queued()
   const handler = simulate({ storage, now: () => now })
-  await handler.giveUp({ environmentId, subjectId: id, attempts: 9, lastError: null }, 'it is broken')
+  const item = { environmentId, subjectId: id, attempts: 9, lastError: null }
+  await handler.giveUp(item, 'it is broken', { kind: handler.kind, owner: 'node', items: [item] })
   const row = await reread(id)
   assert.deepEqual([row.status, row.error, row.endedAt], ['FAILED', 'it is broken', now])
   assert.equal(await isQueued(id), false)

@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { createWorkRunner, type WorkHandler, type WorkRunnerOptions } from '../../src/jobs/work.ts'
+import {
+  createWorkRunner,
+  type BatchHandler,
+  type ItemHandler,
+  type WorkHandler,
+  type WorkRunnerOptions,
+} from '../../src/jobs/work.ts'
 import { openSqliteStorage } from '../../src/storage/sqlite/open.ts'
 import type { Storage } from '../../src/storage/storage.ts'
 import { StorageError } from '../../src/storage/store.ts'
@@ -42,10 +48,24 @@ const done = (items: WorkItem[]) => storage.finishWork({ kind: KIND, owner: OWNE
 /** A new environment has work of another kind. */
 const left = async () => (await storage.workBacklog(NOON)).find(({ kind }) => kind === KIND)?.items ?? 0
 
+type TestedHandler = Partial<Omit<ItemHandler & BatchHandler, 'giveUp'>> & {
+  giveUp?: (item: WorkItem, reason: string) => Promise<unknown>
+}
+
 /** A runner that is stopped after the test. Its clock stays at NOON, and it polls often. */
-function run(t: TestContext, handler: Partial<WorkHandler>, options: Partial<WorkRunnerOptions> = {}) {
+function run(t: TestContext, handler: TestedHandler, options: Partial<WorkRunnerOptions> = {}) {
   const errors: unknown[] = []
-  const complete: WorkHandler = { kind: KIND, batch: 10, perform: done, giveUp: (item) => done([item]), ...handler }
+  const { giveUp = (item) => done([item]), ...how } = handler
+  const complete = {
+    kind: KIND,
+    batch: 10,
+    ...('perform' in how ? {} : { performAll: done }),
+    ...how,
+    async giveUp(item: WorkItem, reason: string) {
+      await giveUp(item, reason)
+      return 'ended'
+    },
+  } as WorkHandler
   const runner = createWorkRunner({
     storage,
     handlers: [complete],
@@ -66,7 +86,7 @@ test('all work is done, a batch at a time, once', async (t) => {
   const seen: string[][] = []
   const all = Promise.withResolvers<void>()
   run(t, {
-    async perform(items) {
+    async performAll(items) {
       await done(items)
       seen.push(items.map(({ subjectId }) => subjectId))
       if (seen.flat().length === ids.length) all.resolve()
@@ -83,7 +103,7 @@ test('newly queued work starts when the runner is woken, without waiting for its
   const { runner } = run(
     t,
     {
-      async perform(items) {
+      async performAll(items) {
         await done(items)
         begun.resolve()
       },
@@ -102,7 +122,7 @@ test('work that keeps failing is retried up to the limit, then ended with its re
   const { errors } = run(
     t,
     {
-      perform([item]) {
+      performAll([item]) {
         attempts.push(item?.attempts ?? 0)
         return Promise.reject(new Error('It does\0 not work'))
       },
@@ -127,7 +147,7 @@ test('an item that fails does not delay the others of its batch', async (t) => {
   run(
     t,
     {
-      async perform(items) {
+      async performAll(items) {
         if (items.some(({ subjectId }) => subjectId === bad)) throw new Error('bad')
         await done(items)
         seen.push(...items.map(({ subjectId }) => subjectId))
@@ -153,7 +173,7 @@ test('the delay between attempts doubles up to five minutes, with jitter, in who
   run(
     t,
     {
-      perform: () => Promise.reject(new Error('bad')),
+      performAll: () => Promise.reject(new Error('bad')),
       async giveUp(item) {
         await done([item])
         given.resolve()
@@ -186,7 +206,7 @@ test('store failures never end the work, however long they last', async (t) => {
   run(
     t,
     {
-      async perform(items) {
+      async performAll(items) {
         if (++failures < 20) throw new StorageError('storage_unavailable', 'away')
         await done(items)
         worked.resolve(items[0]?.attempts ?? 0)
@@ -208,7 +228,7 @@ test('work of a dead node is taken over when its lease ends, and ended if every 
   run(
     t,
     {
-      perform: () => Promise.reject(new Error('must not be tried again')),
+      performAll: () => Promise.reject(new Error('must not be tried again')),
       async giveUp(item, reason) {
         await done([item])
         given.resolve(`${item.subjectId}: ${reason}`)
@@ -243,7 +263,7 @@ test('the lease is renewed for as long as the work takes', async (t) => {
   run(
     t,
     {
-      async perform(items) {
+      async performAll(items) {
         begun.resolve()
         await finish.promise
         await done(items)
@@ -279,7 +299,7 @@ test('stopping waits for running work and takes nothing new', async (t) => {
   let stopped = false
   const { runner } = run(t, {
     batch: 1,
-    async perform(items) {
+    async performAll(items) {
       begun.resolve()
       await finish.promise
       await done(items)
@@ -300,7 +320,7 @@ test('a long task interrupted by the end of the process is due again at once, wi
   const [id] = await enqueue(1)
   const begun = Promise.withResolvers<void>()
   const { runner } = run(t, {
-    perform(_items, signal) {
+    perform(_item, _hold, signal) {
       begun.resolve()
       return new Promise((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(new Error('the process ends')))
@@ -317,10 +337,10 @@ test('a long task interrupted by the end of the process is due again at once, wi
 test('while nothing is due, one query a poll asks for all kinds', async (t) => {
   let [polls, claims] = [0, 0]
   const polled = Promise.withResolvers<void>()
-  const perform = () => Promise.reject(new Error('there is no work'))
+  const performAll = () => Promise.reject(new Error('there is no work'))
   run(
     t,
-    { perform },
+    { performAll },
     {
       pollMs: 1,
       storage: {
@@ -347,7 +367,7 @@ test('a failed query of the store is repeated', async (t) => {
   const { errors } = run(
     t,
     {
-      async perform(items) {
+      async performAll(items) {
         await done(items)
         worked.resolve()
       },
@@ -378,18 +398,17 @@ test('in turn, an item that never ends delays neither other workspaces nor the r
   const { runner } = run(t, {
     batch: 8,
     inTurn: true,
-    async perform(items) {
-      assert.equal(items.length, 1)
-      const isSlow = items[0]?.environmentId === slow.development
+    async perform({ environmentId }) {
+      const isSlow = environmentId === slow.development
       if (isSlow) {
         mostOfSlow = Math.max(mostOfSlow, ++runningOfSlow)
         slowStarted.resolve()
         await release.promise
         runningOfSlow--
       }
-      await done(items)
-      ended.push(items[0]?.environmentId ?? '')
+      ended.push(environmentId)
       if (!isSlow) quickEnded.resolve()
+      return 'done'
     },
   })
   await slowStarted.promise
@@ -400,4 +419,76 @@ test('in turn, an item that never ends delays neither other workspaces nor the r
   release.resolve()
   while ((await left()) > 0) await setTimeout(5)
   assert.equal(ended.length, 21)
+})
+
+test('an item done alone leaves the queue, one for later is due then, and only a failed attempt counts', async (t) => {
+  await enqueue(3)
+  const later = NOON + 60_000
+  const postponed: unknown[] = []
+  const next = [{ dueAt: later }, { dueAt: later, failed: 'No answer' }, 'done'] as const
+  const seen: number[] = []
+  const all = Promise.withResolvers<void>()
+  run(
+    t,
+    {
+      async perform(_item, { items }) {
+        seen.push(items.length)
+        return next[seen.length - 1] ?? 'ended'
+      },
+    },
+    {
+      storage: {
+        ...storage,
+        postponeWork: (hold, postponement) => {
+          postponed.push(postponement)
+          return storage.postponeWork(hold, postponement)
+        },
+        async finishWork(hold) {
+          const finished = await storage.finishWork(hold)
+          all.resolve()
+          return finished
+        },
+      },
+    },
+  )
+  await all.promise
+  assert.deepEqual(seen, [1, 1, 1])
+  assert.deepEqual(postponed, [
+    { dueAt: later, error: null, counts: false },
+    { dueAt: later, error: 'No answer', counts: true },
+  ])
+  const rest = await storage.claimWork({ kind: KIND, owner: OWNER, now: later, leaseUntil: later, limit: 9 })
+  assert.deepEqual(
+    new Map(rest.map(({ attempts, lastError }) => [attempts, lastError])),
+    new Map([
+      [1, null],
+      [2, 'No answer'],
+    ]),
+  )
+  await done(rest)
+})
+
+test('an item that fails is not done again with the others of its batch', async (t) => {
+  const [bad] = await enqueue(4)
+  const performed: string[] = []
+  const given = Promise.withResolvers<void>()
+  run(
+    t,
+    {
+      async perform({ subjectId }) {
+        performed.push(subjectId)
+        if (subjectId === bad) throw new Error('bad')
+        return 'done'
+      },
+      async giveUp(item) {
+        await done([item])
+        given.resolve()
+      },
+    },
+    { maxAttempts: 1 },
+  )
+  await given.promise
+  while ((await left()) > 0) await setTimeout(5)
+  assert.equal(new Set(performed).size, 4)
+  assert.equal(performed.length, 4)
 })

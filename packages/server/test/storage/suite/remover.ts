@@ -43,16 +43,15 @@ const all = Object.assign(Object.create(storage) as Storage, {
   engine: opened.engine,
 })
 
-const owner = newId()
 const now = Date.now
 const runner = createWorkRunner({
   storage: all,
   handlers: [
-    retain({ storage: all, owner, now }),
+    retain({ storage: all, now }),
     erase({ storage: all, now, slice: 40, pauseMs: 1 }),
-    deleteEnvironments({ storage: all, owner, now }),
+    deleteEnvironments({ storage: all, now }),
   ],
-  owner,
+  owner: newId(),
   now,
   onError: (error) => process.stderr.write(`${String(error)}\n`),
   pollMs: 20,

@@ -16,17 +16,15 @@ const LATER = NOON + 60_000
 
 /** Works like the queue until nothing is left to index. */
 export async function indexAll(storage: Storage, env: string): Promise<void> {
-  const owner = newId()
-  const work = indexSearch({ storage, owner, now: () => LATER, rests: 0 })
+  const work = indexSearch({ storage, now: () => LATER, rests: 0 })
+  const item = { environmentId: env, subjectId: env, attempts: 1, lastError: null }
+  const hold = { kind: work.kind, owner: newId(), items: [item] }
   for (let turns = 0; ; turns++) {
     const settings = await storage.readSearchSettings(env)
     if (settings === null || (settings.state === 'ON' && settings.olderBefore === null && settings.waitingRuns === 0))
       return
     assert.ok(turns < 100, 'the index does not end')
-    await work.perform(
-      [{ environmentId: env, subjectId: env, attempts: 1, lastError: null }],
-      AbortSignal.timeout(60_000),
-    )
+    await work.perform(item, hold, AbortSignal.timeout(60_000))
   }
 }
 
