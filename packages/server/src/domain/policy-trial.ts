@@ -1,6 +1,6 @@
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
-import { fieldsOf, type Condition } from '@tacho/policy/compile.ts'
+import { compileCondition, fieldsOf, type Condition } from '@tacho/policy/compile.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
 import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
 import { fieldCensus } from './field-census.ts'
@@ -33,6 +33,12 @@ const RUNS_LISTED = 100
 const TOOLS_LISTED = 50
 const TOOLS_COUNTED = 1_000
 const REASONS_LISTED = 20
+
+export function conditionOf(source: string): Condition {
+  const compiled = compileCondition(source)
+  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition does not compile')
+  return compiled.condition
+}
 
 /** Its usage requires reading the rest of the run. */
 export function needsRunUsage(condition: Condition): boolean {

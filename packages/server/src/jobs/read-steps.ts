@@ -1,27 +1,22 @@
-import type { RunStepPage, ToolCallRow } from '../storage/simulations.ts'
+import type { Trial } from '../domain/policy-trial.ts'
+import type { TimelinePlace } from '../storage/events.ts'
+import type { ToolCallRow } from '../storage/simulations.ts'
 import type { Storage } from '../storage/storage.ts'
-
-export interface StepReader {
-  readBefore(calls: ToolCallRow[]): Promise<void>
-}
-
-interface StepTaker {
-  addSteps(run: string, steps: Awaited<ReturnType<Storage['listRunSteps']>>): void
-  forgetRuns(runs: string[]): void
-}
-
-type Place = RunStepPage['before']
 
 const PAGE_STEPS = 1_000
 const PAGE_BYTES = 1_048_576
 /** An evicted run is read again from its start. */
 const RUNS_FOLLOWED = 10_000
 
-export function readSteps(storage: Pick<Storage, 'listRunSteps'>, environmentId: string, taker: StepTaker): StepReader {
+export function readSteps(
+  storage: Pick<Storage, 'listRunSteps'>,
+  environmentId: string,
+  taker: Pick<Trial, 'addSteps' | 'forgetRuns'>,
+) {
   /** The last delivered step per run, most recently used last. */
-  const followed = new Map<string, Place | null>()
+  const followed = new Map<string, TimelinePlace | null>()
 
-  async function readUpTo(run: string, before: Place): Promise<void> {
+  async function readUpTo(run: string, before: TimelinePlace): Promise<void> {
     let after = followed.get(run) ?? null
     for (;;) {
       const page = { limit: PAGE_STEPS, pageBytes: PAGE_BYTES, after, before }
@@ -43,7 +38,7 @@ export function readSteps(storage: Pick<Storage, 'listRunSteps'>, environmentId:
   }
 
   return {
-    async readBefore(calls) {
+    async readBefore(calls: ToolCallRow[]): Promise<void> {
       forgetOldest()
       // Calls are in time order, so the last call of a run remains.
       const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))

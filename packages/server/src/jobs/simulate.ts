@@ -11,13 +11,12 @@
 import { DAY_MS } from '../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
-import { compileCondition } from '@tacho/policy/compile.ts'
-import { needsRunUsage, type AskedApproval } from '../domain/policy-trial.ts'
+import { conditionOf, needsRunUsage, type AskedApproval } from '../domain/policy-trial.ts'
 import { isoTime } from '../domain/run.ts'
 import type { CallPlace, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { WorkItem } from '../storage/work.ts'
-import { readSteps, type StepReader } from './read-steps.ts'
+import { readSteps } from './read-steps.ts'
 import { startTrial, type TrialThread } from './trial.ts'
 import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 
@@ -65,13 +64,12 @@ export function simulate(options: SimulateOptions): ItemHandler {
 async function run(simulation: SimulationRow, options: SimulateOptions, signal: AbortSignal): Promise<void> {
   const { storage, now, maxCalls = LIMITS.simulationCalls, sliceCalls = SLICE_CALLS } = options
   const { id, environmentId, condition, severity, action } = simulation
-  const compiled = compileCondition(condition)
-  if (!compiled.ok) throw new Error(compiled.faults[0]?.message ?? 'the condition does not compile')
+  const needsSteps = needsRunUsage(conditionOf(condition))
   const report = reporter(storage, simulation)
   if (!(await report(0, null, true))) return
   const window = await measure(storage, simulation, maxCalls)
   const trial = startTrial({ condition, severity, action })
-  const steps = needsRunUsage(compiled.condition) ? readSteps(storage, environmentId, trial) : null
+  const steps = needsSteps ? readSteps(storage, environmentId, trial) : null
   const decided = countDecisions(storage, environmentId)
   try {
     let scanned = 0
@@ -82,30 +80,18 @@ async function run(simulation: SimulationRow, options: SimulateOptions, signal: 
       const limit = Math.min(sliceCalls, maxCalls - scanned)
       const page = { from: window.from, to: window.to, limit, pageBytes: SLICE_BYTES, after }
       const calls: ToolCallRow[] = limit > 0 ? await storage.listToolCalls(environmentId, page) : []
-      if (calls.length === 0) break
-      await lookAt(calls, trial, steps, decided)
+      const last = calls.at(-1)
+      if (last === undefined) break
+      await steps?.readBefore(calls)
+      await decided.count(await trial.look(calls))
       scanned += calls.length
-      after = placeOf(calls.at(-1)) ?? after
+      after = { time: last.time, run: last.run, seq: last.seq }
     }
     const result = await resultOf(trial, window, decided.counts, scanned)
     await storage.endSimulation(environmentId, id, { at: now(), status: 'DONE', scanned, result })
   } finally {
     await trial.close()
   }
-}
-
-async function lookAt(
-  calls: ToolCallRow[],
-  trial: TrialThread,
-  steps: StepReader | null,
-  decided: Decisions,
-): Promise<void> {
-  await steps?.readBefore(calls)
-  await decided.count(await trial.look(calls))
-}
-
-function placeOf(call: ToolCallRow | undefined): CallPlace | null {
-  return call ? { time: call.time, run: call.run, seq: call.seq } : null
 }
 
 interface Window {
@@ -148,12 +134,7 @@ function reporter(storage: Pick<Storage, 'reportSimulation'>, { id, environmentI
 
 type ApprovalCounts = SimulationResult['approvals']
 
-interface Decisions {
-  readonly counts: ApprovalCounts
-  count(asked: AskedApproval[]): Promise<void>
-}
-
-function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string): Decisions {
+function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: string) {
   const counts: ApprovalCounts = {
     hits: { approved: 0, rejected: 0, expired: 0 },
     others: { approved: 0, rejected: 0, expired: 0 },
@@ -161,7 +142,7 @@ function countDecisions(storage: Pick<Storage, 'findApprovals'>, environmentId: 
   const names = { APPROVED: 'approved', REJECTED: 'rejected', EXPIRED: 'expired', PENDING: null } as const
   return {
     counts,
-    async count(asked) {
+    async count(asked: AskedApproval[]): Promise<void> {
       if (asked.length === 0) return
       const ids = [...new Set(asked.map(({ approvalId }) => approvalId))]
       const found = await storage.findApprovals(environmentId, ids)

@@ -1,12 +1,10 @@
 import { moduleUrl } from '../program/module-url.ts'
 import { startCalledThread } from '../threads/called-thread.ts'
-import type { AskedApproval, TrialFindings } from '../domain/policy-trial.ts'
-import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
-import type { TrialAnswer, TrialData, TrialTask } from './simulation-thread.ts'
+import type { AskedApproval, Trial, TrialFindings } from '../domain/policy-trial.ts'
+import type { ToolCallRow } from '../storage/simulations.ts'
+import type { TrialCall, TrialData } from './simulation-thread.ts'
 
-export interface TrialThread {
-  addSteps(run: string, steps: RunStepRow[]): void
-  forgetRuns(runs: string[]): void
+export interface TrialThread extends Pick<Trial, 'addSteps' | 'forgetRuns'> {
   look(calls: ToolCallRow[]): Promise<AskedApproval[]>
   findings(): Promise<TrialFindings>
   close(): Promise<void>
@@ -15,23 +13,16 @@ export interface TrialThread {
 const HEAP_MIB = 256
 
 export function startTrial(policy: TrialData): TrialThread {
-  const thread = startCalledThread<TrialTask, TrialAnswer | null>(moduleUrl('simulation-thread', import.meta.url), {
+  const thread = startCalledThread<TrialCall, unknown>(moduleUrl('simulation-thread', import.meta.url), {
     name: 'simulation',
     workerData: policy,
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
   })
   return {
-    addSteps: (run, steps) => thread.tell({ task: 'steps', run, steps }),
-    forgetRuns: (runs) => thread.tell({ task: 'forget', runs }),
-    async look(calls) {
-      const answer = await thread.call({ task: 'look', calls })
-      return answer && 'asked' in answer ? answer.asked : []
-    },
-    async findings() {
-      const answer = await thread.call({ task: 'end' })
-      if (answer && 'findings' in answer) return answer.findings
-      throw new Error('the simulation thread answered out of order')
-    },
+    addSteps: (run, steps) => thread.tell(['addSteps', run, steps]),
+    forgetRuns: (runs) => thread.tell(['forgetRuns', runs]),
+    look: (calls) => thread.call(['look', calls]) as Promise<AskedApproval[]>,
+    findings: () => thread.call(['findings']) as Promise<TrialFindings>,
     close: thread.close,
   }
 }
