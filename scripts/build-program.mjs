@@ -54,7 +54,6 @@ const HOOK = {
 export const THREADS = {
   writer: 'packages/server/src/storage/sqlite/writer.ts',
   reader: 'packages/server/src/storage/sqlite/reader.ts',
-  maintenance: 'packages/server/src/storage/sqlite/maintenance.ts',
   'judge-thread': 'packages/server/src/http/judge-thread.ts',
   'parquet-thread': 'packages/server/src/http/operator/parquet/parquet-thread.ts',
   'simulation-thread': 'packages/server/src/jobs/simulation-thread.ts',

@@ -13,7 +13,7 @@ export async function backupStore(file: string, target: string): Promise<BackupR
     throw error
   }
   try {
-    await runTask({ task: 'backup', file, target })
+    await runTask(file, 'backup', [target])
     syncFile(target)
     return { ok: true, bytes: (await stat(target)).size }
   } catch (error) {

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import type { StoreCheck } from '../store.ts'
+import type { FileChecked } from './check-file.ts'
 import type { Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
-import type { FileChecked } from './maintenance.ts'
 import { runTask } from './run-task.ts'
 
 const MIB = 1_048_576
@@ -60,7 +60,7 @@ async function integrity(file: string): Promise<StoreCheck[]> {
     const detail = `Not checked: ${mib(size)} is more than ${mib(CHECKED_BYTES)}`
     return [{ name: 'integrity', ok: true, detail }]
   }
-  const { structure, payloads } = JSON.parse(await runTask({ task: 'check', file })) as FileChecked
+  const { structure, payloads } = (await runTask(file, 'check', [])) as FileChecked
   const isIntact = structure === 'ok' && payloads !== null
   const found = structure === 'ok' ? 'payloads cannot be read' : structure
   const detail = isIntact

@@ -4,7 +4,7 @@ import { StorageError, StoreDamaged, type StorageErrorCode } from '../store.ts'
 
 export interface Call {
   id: number
-  act: ActName | 'appendEvents' | 'ping' | 'durability' | 'close'
+  act: ActName | 'appendEvents' | 'ping' | 'durability' | 'backup' | 'check' | 'close'
   args: unknown[]
 }
 

@@ -1,8 +1,9 @@
-/** Each act has one snapshot. */
+/** Each act has one snapshot. Backups and checks, which take long, have a reader of their own. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
+import { checkFile } from './check-file.ts'
 import { openDatabase } from './database.ts'
 import { storageError } from './errors.ts'
 import { sentError, type Call, type Replies } from './messages.ts'
@@ -37,5 +38,8 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'appendEvents' || act === 'durability') throw new Error(`${act} is for the writer`)
   if (act === 'close') return void db.close()
   if (act === 'ping') return db.prepare('SELECT 1').get()
+  // VACUUM INTO reads one snapshot in one step; an online backup restarts with every commit.
+  if (act === 'backup') return db.prepare('VACUUM INTO ?').run(...args)
+  if (act === 'check') return checkFile(db, sqliteSql(db))
   return transaction(db, 'read', () => runAct(sql, act, args))
 }

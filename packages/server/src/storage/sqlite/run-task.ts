@@ -1,16 +1,13 @@
-import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
-import type { Task, TaskReply } from './maintenance.ts'
-import { receivedError } from './messages.ts'
-import { moduleUrl } from '../../program/module-url.ts'
+import { startThread } from './thread.ts'
 
-export async function runTask(task: Task): Promise<string> {
-  const worker = new Worker(moduleUrl('maintenance', import.meta.url), { name: `tacho-${task.task}`, workerData: task })
+const HEAP_MIB = 512
+
+/** On a reader of its own, so that neither writes nor reads wait for it. */
+export async function runTask(file: string, task: 'backup' | 'check', args: unknown[]): Promise<unknown> {
+  const thread = await startThread({ name: 'reader', file, heapMib: HEAP_MIB, onDeath: () => undefined })
   try {
-    const [reply] = (await once(worker, 'message')) as [TaskReply]
-    if ('error' in reply) throw receivedError(reply.error)
-    return reply.result
+    return await thread.call(task, args)
   } finally {
-    await worker.terminate()
+    await thread.close()
   }
 }

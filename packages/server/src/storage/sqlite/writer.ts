@@ -95,6 +95,7 @@ async function answer(call: Call | undefined): Promise<void> {
 
 async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'appendEvents') throw new Error('appendEvents must go through takeBatches')
+  if (act === 'backup' || act === 'check') throw new Error(`${act} is for a reader`)
   if (act === 'close') return close()
   if (act === 'ping') return db.prepare('SELECT 1').get()
   if (act === 'durability') return durability(db)
