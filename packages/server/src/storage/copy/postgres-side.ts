@@ -1,15 +1,15 @@
 /** A source is read in one snapshot. */
 import pg from 'pg'
-import { checkApplied, COPYING, COPYING_VERSION } from '../sql/migrations.ts'
+import { checkApplied, COPYING } from '../sql/migrations.ts'
 import { parseAddress } from '../postgres/address.ts'
 import { clientConfig, inTransaction, SCHEMA } from '../postgres/connections.ts'
 import { appliedMigrations, knownMigrations } from '../postgres/migrate.ts'
 import { aliveNodes } from '../postgres/nodes.ts'
 import { prepareStore } from '../postgres/prepare.ts'
+import { postgresSql } from '../postgres/sql.ts'
 import { StoreRefused } from '../store.ts'
-import { COPIES, type CopyState, type Row, type SeqSpan, type Side, type Source, type Target } from './side.ts'
-import { identityOf } from './sqlite-side.ts'
-import { walkOf } from '../tables.ts'
+import { readsOf, copyStateOf } from './portable-side.ts'
+import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
 import { valueText } from './value-text.ts'
 
 const WAIT_MS = 10_000
@@ -29,10 +29,6 @@ export async function openPostgresSource(url: string, whileRunning: boolean): Pr
     }
     const source: Source = {
       ...sideOf(client, shown),
-      async identity() {
-        const text = 'SELECT name, value FROM secrets ORDER BY name'
-        return identityOf((await client.query({ text, rowMode: 'array' })).rows)
-      },
       async checkUnused() {
         if (whileRunning) return
         // Outside the snapshot, which would not show processes that start later.
@@ -63,7 +59,8 @@ export async function openPostgresTarget(url: string): Promise<Target> {
     if (alive > 0) throw new StoreRefused(`${alive} processes of Tacho serve from ${shown}. Stop them first.`)
     // A database crash loses the last rows together with the state that counts them.
     await client.query('SET synchronous_commit = off')
-    return { ...sideOf(client, shown), ...targetOf(client) }
+    const side = sideOf(client, shown)
+    return { ...side, ...targetOf(client, side) }
   } catch (error) {
     await client.end()
     throw error
@@ -77,7 +74,9 @@ async function connect(url: string): Promise<{ client: pg.Client; shown: string 
   client.on('error', () => undefined)
   try {
     await client.connect()
-    await client.query(`SET search_path = ${SCHEMA}; SET enable_seqscan = off; SET jit = off`)
+    await client.query(
+      `SET search_path = ${SCHEMA}; SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_custom_plan`,
+    )
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException
     throw new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)
@@ -94,7 +93,7 @@ async function once<Result>(url: string, ask: (client: pg.Client) => Promise<Res
   }
 }
 
-function sideOf(client: pg.Client, shown: string): Side {
+function sideOf(client: pg.Client, shown: string): Omit<Source, 'checkUnused'> {
   const types = new Map<string, Map<string, string>>()
   async function columns(table: string): Promise<Map<string, string>> {
     let known = types.get(table)
@@ -108,19 +107,7 @@ function sideOf(client: pg.Client, shown: string): Side {
     engine: 'postgres',
     place: shown,
     columns,
-    async count(table) {
-      const { rows } = await client.query<{ count: number }>(`SELECT count(*) AS count FROM ${table}`)
-      return rows[0]?.count ?? 0
-    },
-    async read(table, wanted, after, limit) {
-      const walk = walkOf(table, 'postgres')
-      const typeOf = await columns(table.name)
-      const from = walk.map((column, place) => `$${place + 2}::${typeOf.get(column)}`).join(', ')
-      const where = after === null ? '' : `WHERE (${walk.join(', ')}) > (${from})`
-      const text = `SELECT ${[...new Set([...wanted, ...walk])].join(', ')} FROM ${table.name} ${where}
-        ORDER BY ${walk.join(', ')} LIMIT $1`
-      return (await client.query<Row>(text, [limit, ...(after ?? [])])).rows
-    },
+    ...readsOf(postgresSql(client)),
     async seqSpans(runs) {
       const spans = new Map<number, SeqSpan>()
       // By environment, like its index and, on Citus, its machine.
@@ -144,49 +131,30 @@ const TAKE_NUMBERS = `SELECT setval('numbers', GREATEST((SELECT COALESCE(max(num
 const COLUMNS = `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`
 
-function targetOf(client: pg.Client): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
-  const keep = (state: CopyState) =>
-    client.query(
-      'INSERT INTO copies (id, state) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET state = excluded.state',
-      [JSON.stringify(state)],
-    )
+function targetOf(
+  client: pg.Client,
+  { columns: columnsOf }: Side,
+): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
+  const { state, keep, begin, end } = copyStateOf(postgresSql(client), columnsOf)
   return {
-    async state() {
-      const there = await client.query(`SELECT 1 WHERE to_regclass('${SCHEMA}.copies') IS NOT NULL`)
-      if (there.rows.length === 0) return null
-      const { rows } = await client.query<{ state: string }>('SELECT state FROM copies')
-      return rows[0] ? (JSON.parse(rows[0].state) as CopyState) : null
-    },
-    begin: (state) =>
-      inTransaction(client, async () => {
-        await client.query(COPIES)
-        await client.query("INSERT INTO migrations (version, name, sha256, applied_at) VALUES ($1, $2, '', $3)", [
-          COPYING_VERSION,
-          COPYING,
-          state.startedAt,
-        ])
-        // The row that every new store contains.
-        await client.query('DELETE FROM control')
-        await keep(state)
-      }),
-    async write(table, columns, rows, state) {
-      const { rows: typed } = await client.query<{ name: string; type: string }>(COLUMNS, [`${SCHEMA}.${table}`])
-      const typeOf = new Map(typed.map(({ name, type }) => [name, type]))
+    state,
+    begin: (first) => inTransaction(client, () => begin(first)),
+    async write(table, columns, rows, progress) {
+      const typeOf = await columnsOf(table)
       const field = (column: string, place: number) =>
         typeOf.get(column) === 'bytea' ? `decode(x->>${place}, 'base64')` : `(x->>${place})::${typeOf.get(column)}`
       const fields = columns.map(field).join(', ')
       const text = `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${fields} FROM jsonb_array_elements($1::jsonb) AS x`
       await inTransaction(client, async () => {
         for (const some of chunks(rows, columns)) await client.query(text, [`[${some.join(',')}]`])
-        await keep(state)
+        await keep(progress)
       })
     },
-    async finish(state) {
+    async finish(last) {
       await client.query('SET synchronous_commit = on')
       await inTransaction(client, async () => {
-        await keep(state)
         await client.query(TAKE_NUMBERS)
-        await client.query('DELETE FROM migrations WHERE name = $1', [COPYING])
+        await end(last)
       })
       await client.query('ANALYZE')
     },

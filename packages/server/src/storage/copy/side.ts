@@ -59,9 +59,3 @@ export interface Target extends Side {
   write(table: string, columns: readonly string[], rows: readonly Row[], state: CopyState): Promise<void>
   finish(state: CopyState): Promise<void>
 }
-
-/** The same SQL for both engines. */
-export const COPIES = `CREATE TABLE IF NOT EXISTS copies (
-  id integer PRIMARY KEY CHECK (id = 1),
-  state text NOT NULL
-)`

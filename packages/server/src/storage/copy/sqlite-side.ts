@@ -1,15 +1,15 @@
 /** The copy holds the directory's lock, so no server runs on it. */
-import { hash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
-import { checkApplied, COPYING, COPYING_VERSION } from '../sql/migrations.ts'
-import { openDatabase, STORE_FILE, type Database, type Statement } from '../sqlite/database.ts'
+import { checkApplied, COPYING } from '../sql/migrations.ts'
+import { openDatabase, STORE_FILE, type Database } from '../sqlite/database.ts'
 import { lockStore } from '../sqlite/lock.ts'
 import { appliedMigrations, knownMigrations, migrate } from '../sqlite/migrate.ts'
+import { sqliteSql } from '../sqlite/sql.ts'
+import { transaction } from '../sqlite/transaction.ts'
 import { StoreRefused } from '../store.ts'
-import { COPIES, type CopyState, type Row, type SeqSpan, type Side } from './side.ts'
-import type { Source, Target, Value } from './side.ts'
-import { walkOf } from '../tables.ts'
+import { readsOf, copyStateOf } from './portable-side.ts'
+import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
 
 const TARGET_CACHE_KIB = 262_144
 /** About 80 MB of log. */
@@ -28,19 +28,11 @@ export function openSqliteSource(directory: string): Source {
         `The store in ${directory} is from an older version of Tacho. Start this version on it once, and stop it again.`,
       )
     }
-    return {
-      ...sideOf(db, directory, unlock),
-      identity: async () => identityOf(db.prepare('SELECT name, value FROM secrets ORDER BY name').raw().all()),
-      checkUnused: async () => undefined,
-    }
+    return { ...sideOf(db, directory, unlock), checkUnused: async () => undefined }
   } catch (error) {
     unlock()
     throw error
   }
-}
-
-export function identityOf(secrets: unknown): string {
-  return hash('sha256', JSON.stringify(secrets))
 }
 
 export function openSqliteTarget(directory: string): Target {
@@ -53,40 +45,25 @@ export function openSqliteTarget(directory: string): Target {
     db.pragma(`wal_autocheckpoint = ${PAGES_PER_CHECKPOINT}`)
     const isBegun = appliedMigrations(db).at(-1)?.name === COPYING
     if (!isBegun) migrate(db)
-    return { ...sideOf(db, directory, unlock), ...targetOf(db) }
+    const side = sideOf(db, directory, unlock)
+    return { ...side, ...targetOf(db, side) }
   } catch (error) {
     unlock()
     throw error
   }
 }
 
-function sideOf(db: Database, directory: string, unlock: () => void): Side {
-  const statements = new Map<string, Statement<Value[], Row>>()
-  const prepare = (text: string) => {
-    let statement = statements.get(text)
-    if (statement === undefined) statements.set(text, (statement = db.prepare<Value[], Row>(text)))
-    return statement
-  }
+function sideOf(db: Database, directory: string, unlock: () => void): Omit<Source, 'checkUnused'> {
   const spans = db.prepare<[number], SeqSpan & { count: number }>(
     'SELECT min(seq) AS min, max(seq) AS max, count(*) AS count FROM events WHERE run = ?',
   )
   return {
     engine: 'sqlite',
     place: directory,
+    ...readsOf(sqliteSql(db), (table, column) => (isNumbered(table, column) ? `${ENVIRONMENT} AS ${column}` : column)),
     async columns(table) {
       const found = db.prepare<[string], { name: string; type: string }>('SELECT name, type FROM pragma_table_info(?)')
       return new Map(found.all(table).map(({ name, type }) => [name, type]))
-    },
-    count: async (table) => db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0,
-    async read(table, columns, after, limit) {
-      const walk = walkOf(table, 'sqlite').join(', ')
-      const from = after === null ? '' : `WHERE (${walk}) > (${after.map(() => '?').join(', ')})`
-      const names = [...new Set([...columns, ...walkOf(table, 'sqlite')])]
-      const selected = names
-        .map((name) => (isNumbered(table.name, name) ? `${ENVIRONMENT} AS ${name}` : name))
-        .join(', ')
-      const text = `SELECT ${selected} FROM ${table.name} ${from} ORDER BY ${walk} LIMIT ?`
-      return prepare(text).all(...(after ?? []), limit)
     },
     async seqSpans(runs) {
       const found = [...runs.keys()].map((run) => [run, spans.get(run)] as const)
@@ -104,43 +81,22 @@ const isNumbered = (table: string, column: string) => table === 'events' && colu
 const ENVIRONMENT = '(SELECT n.environment_id FROM environment_numbers n WHERE n.number = events.environment_id)'
 const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
 
-function targetOf(db: Database): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
-  const keep = (state: CopyState) =>
-    db
-      .prepare('INSERT INTO copies (id, state) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state')
-      .run(JSON.stringify(state))
+function targetOf(db: Database, { columns: columnsOf }: Side): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
+  const { state, keep, begin, end } = copyStateOf(sqliteSql(db), columnsOf)
   return {
-    async state() {
-      if (db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'copies'").get() === undefined) return null
-      const text = db.prepare<[], string>('SELECT state FROM copies').pluck().get()
-      return text === undefined ? null : (JSON.parse(text) as CopyState)
-    },
-    begin: async (state) =>
-      db.transaction(() => {
-        db.exec(COPIES)
-        db.prepare("INSERT INTO migrations (version, name, sha256, applied_at) VALUES (?, ?, '', ?)").run(
-          COPYING_VERSION,
-          COPYING,
-          state.startedAt,
-        )
-        // The row that every new store contains.
-        db.exec('DELETE FROM control')
-        keep(state)
-      })(),
-    write: async (table, columns, rows, state) =>
-      db.transaction(() => {
+    state,
+    begin: (first) => transaction(db, 'write', () => begin(first)),
+    write: (table, columns, rows, progress) =>
+      transaction(db, 'write', async () => {
         const places = columns.map((column) => (isNumbered(table, column) ? NUMBER : '?'))
         const insert = db.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places.join(', ')})`)
         if (table === 'events') numberEnvironments(db, rows)
         for (const row of rows) insert.run(columns.map((column) => row[column]))
-        keep(state)
-      })(),
-    async finish(state) {
+        await keep(progress)
+      }),
+    async finish(last) {
       db.pragma('synchronous = FULL')
-      db.transaction(() => {
-        keep(state)
-        db.prepare('DELETE FROM migrations WHERE name = ?').run(COPYING)
-      })()
+      await transaction(db, 'write', () => end(last))
       db.pragma('wal_checkpoint(TRUNCATE)')
     },
   }
