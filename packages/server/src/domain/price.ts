@@ -35,7 +35,7 @@ const FEMTOS = 1e15
 const FEMTOS_PER_NANO = 1_000_000n
 const MOST_NANOS = BigInt(Number.MAX_SAFE_INTEGER)
 
-const CONTAINED_IN = {
+export const CONTAINED_IN = {
   input: 'input',
   cacheRead: 'input',
   cacheWrite: 'input',

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import {
   addEstimates,
+  CONTAINED_IN,
   estimateCalls,
   NO_ESTIMATE,
   toNanos,
@@ -12,7 +13,7 @@ import {
 } from '../domain/price.ts'
 import type { PriceRow } from '../storage/prices.ts'
 import type { Storage } from '../storage/storage.ts'
-import type { UncostedCalls, UncostedSum } from '../storage/uncosted.ts'
+import { TOKEN_PARTS, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
 export interface Pricing {
@@ -68,17 +69,12 @@ function ratesOfWorkspace({ rates: { longContext, call, ...tokens } }: PriceRow)
   if (longContext === undefined) return [{ rates }]
   const { above, ...long } = longContext
   // A part that only the long prices leave out is then priced as the part that contains it.
-  const parts = ['input', 'output', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'reasoning'] as const
-  const tiered = parts.flatMap((part) => {
-    const [base, price] = [tokens[part] ?? containing(tokens, part), long[part] ?? containing(long, part)]
-    return [[part, { base, above: [{ context: above, price }] }]]
+  const tiered = TOKEN_PARTS.map((part) => {
+    return [part, { base: priceOf(part, tokens), above: [{ context: above, price: priceOf(part, long) }] }]
   })
   return [{ rates: { ...(Object.fromEntries(tiered) as Rates), call } }]
 }
 
 type Prices = Omit<PriceRow['rates'], 'call' | 'longContext'>
 
-function containing(prices: Prices, part: keyof Prices): number {
-  if (part === 'cacheWrite1h') return prices.cacheWrite ?? prices.input
-  return part === 'output' || part === 'reasoning' ? prices.output : prices.input
-}
+const priceOf = (part: keyof Prices, prices: Prices): number => prices[part] ?? priceOf(CONTAINED_IN[part], prices)

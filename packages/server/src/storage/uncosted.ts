@@ -1,13 +1,6 @@
-/** Tokens of model calls, in parts that are priced differently. No token is in two parts. */
-export interface TokenParts {
-  input: number
-  cacheRead: number
-  cacheWrite: number
-  /** Written to be kept for an hour. */
-  cacheWrite1h: number
-  output: number
-  reasoning: number
-}
+/** Of model calls: priced differently, and no token is in two of them. `cacheWrite1h`: to be kept for an hour. */
+export const TOKEN_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
+export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
 
 export interface CallTokens extends TokenParts {
   /** The largest long-context threshold that the call's input exceeds; 0: none. */
@@ -25,15 +18,6 @@ export interface RunCalls extends UncostedCalls {
   /** Null: the calls name none, or the run has too many. */
   versionId: string | null
 }
-
-export const TOKEN_PARTS = [
-  'input',
-  'cacheRead',
-  'cacheWrite',
-  'cacheWrite1h',
-  'output',
-  'reasoning',
-] as const satisfies readonly (keyof TokenParts)[]
 
 /** In an hour or a day, from `at` on. */
 export interface UncostedSum extends UncostedCalls {

@@ -7,7 +7,7 @@ import { PROBLEM_KINDS } from '@tacho/contract/words.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'
 import type { EventFailure } from '../failure.ts'
 import type { NewScore } from '../scores.ts'
-import type { CallTokens } from '../uncosted.ts'
+import { TOKEN_PARTS, type CallTokens } from '../uncosted.ts'
 
 export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   bytes: number
@@ -17,17 +17,9 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   numbers: Float64Array
 }
 
-const NO_TOKENS: CallTokens = {
-  context: 0,
-  input: 0,
-  cacheRead: 0,
-  cacheWrite: 0,
-  cacheWrite1h: 0,
-  output: 0,
-  reasoning: 0,
-}
-/** All 0: the usage has no tokens without a cost. */
-const UNCOSTED = Object.keys(NO_TOKENS) as (keyof CallTokens)[]
+const UNCOSTED = ['context', ...TOKEN_PARTS] as const
+/** The usage has no tokens without a cost. */
+const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
 
 const [NULL, AS_BEFORE] = [-1, -2]
 const NUMBERS_PER_EVENT = 39
