@@ -1,5 +1,6 @@
 /** Titles of reported issues. People must understand them without the code. */
 import type { RecordInReview } from '../storage/issue-records.ts'
+import { isUuid } from '../storage/uuid.ts'
 
 const TITLE_CHARS = 200
 
@@ -12,7 +13,7 @@ export function issueTitle({ detectionType, policyId, payload }: Reported): stri
   const several = Array.isArray(tools) ? tools.flatMap((one) => said(one) ?? []).join(', ') : ''
   const tool = said(toolName) ?? (several === '' ? null : several)
   const known = KNOWN.get(detectionType.trim().toUpperCase())
-  const of = { tool, reason, policy: policyId !== null && !UUID.test(policyId) ? said(policyId) : null }
+  const of = { tool, reason, policy: policyId !== null && !isUuid(policyId) ? said(policyId) : null }
   const title =
     WITHOUT_TOOL.get(detectionType) ||
     (known && tool !== null && known({ ...of, tool })) ||
@@ -25,8 +26,6 @@ interface Facts {
   reason: string | null
   policy: string | null
 }
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 const because = (reason: string | null): string => (reason === null ? '' : `: ${spoken(reason)}`)
 const by = (policy: string | null): string => (policy === null ? '' : ` by ${policy}`)

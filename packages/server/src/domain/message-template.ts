@@ -3,6 +3,8 @@
  * word.
  */
 
+import { isUuid } from '../storage/uuid.ts'
+
 export const VARIABLE = '…'
 
 const CHARS_READ = 1_000
@@ -103,7 +105,6 @@ function endOfWord(text: string, from: number, quotes: (at: number) => number | 
 
 const OPENING = /^[([<,;:=|*#$€£]+/u
 const CLOSING = /[)\]>,;:=|*.!?%]+$/u
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 /** After one of these, a number says what went wrong. */
 const NUMBERED = new Set(['status', 'code', 'http', 'errno', 'error', 'exit', 'signal', 'sqlstate', 'statuscode'])
 /** Words with digits that are no variable part. */
@@ -124,7 +125,7 @@ function addWord(tokens: Token[], text: string): void {
 }
 
 function isWholeVariable(core: string): boolean {
-  if (core.includes('://') || core.includes('***') || UUID.test(core)) return true
+  if (core.includes('://') || core.includes('***') || isUuid(core)) return true
   const at = core.indexOf('@')
   if (at > 0 && core.includes('.', at)) return true
   if (/^(?:~|\.{1,2})?[/\\]./.test(core) || /^[A-Za-z]:[/\\]/.test(core)) return true

@@ -4,6 +4,7 @@
  */
 import { failureOf, type Failure } from '@tacho/contract/failure.ts'
 import type { StoredEvent } from '../storage/events.ts'
+import { promptUseOf } from './prompt-use.ts'
 import { releaseOf } from './release.ts'
 import type { FailureKind, SeenFailure } from './failure-issue.ts'
 
@@ -47,7 +48,6 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
   const { place, errorClass: type, message, stack } = told
   const causes = told.causes.map((cause) => ({ type: cause.errorClass, message: cause.message }))
   const isStep = eventType === 'AGENT_STEP' && event.parentSpanId !== null
-  const prompt = payload['promptVersionId']
   return {
     event,
     failure: {
@@ -58,7 +58,7 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
       error: { type, message: wholeMessage(payload, told), stack, causes },
     },
     release: releaseOf(payload),
-    promptVersionId: typeof prompt === 'string' && UUID.test(prompt) ? prompt.toLowerCase() : null,
+    promptVersionId: promptUseOf(eventType, payload)?.versionId ?? null,
     rank: RANKS.indexOf(eventType),
     isCommand: eventType === 'TOOL_CALL' && isExitCode(payload['exitCode']),
     isBare: type === null && message === null && RANKS.indexOf(eventType) > RANKS.indexOf('AGENT_STEP'),
@@ -67,8 +67,6 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
 
 /** Source: decision 0138. */
 const isExitCode = (value: unknown): boolean => Number.isInteger(value) && value !== 0
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 function parsed(json: string): Payload | null {
   if (json === '') return null
@@ -103,11 +101,8 @@ function ofPolicy({ failure: { error } }: ToldFailure): boolean {
 /** Of two steps with the same error, the one that began last is inside the other. */
 function isMorePrecise(other: ToldFailure, one: ToldFailure): boolean {
   if (other.rank !== one.rank) return other.rank < one.rank
-  return one.failure.kind !== 'TOOL_FAILED' &&
-    one.failure.kind !== 'MODEL_FAILED' &&
-    one.failure.kind !== 'ERROR_RECORDED'
-    ? other.event.time > one.event.time || (other.event.time === one.event.time && other.event.seq > one.event.seq)
-    : false
+  if (KINDS.has(one.event.eventType)) return false
+  return other.event.time > one.event.time || (other.event.time === one.event.time && other.event.seq > one.event.seq)
 }
 
 /** Any message may contain a shorter text. */
