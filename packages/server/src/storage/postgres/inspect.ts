@@ -1,4 +1,5 @@
 import { checkPayloads, payloadsCheck } from '../sql/damage.ts'
+import { CHECKED_BYTES, mib, queueCheck, tooLargeToCheck } from '../store-checks.ts'
 import type { StoreCheck } from '../store.ts'
 import type { Connections } from './connections.ts'
 import { postgresSql } from './sql.ts'
@@ -24,9 +25,6 @@ interface Facts {
   bytes: number
 }
 
-const MIB = 1_048_576
-/** Reading a larger store would take too much of the database from the service. */
-const CHECKED_BYTES = 1_024 * MIB
 /** The newest release covered by the tests. */
 const NEWEST_MAJOR = 18
 /** Nodes compare expiry times and limits. */
@@ -52,21 +50,17 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
   const { connections } = inspected
   const payloads =
     facts.bytes > CHECKED_BYTES
-      ? null
-      : await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client))))
+      ? tooLargeToCheck('payloads', facts.bytes)
+      : payloadsCheck(await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client)))))
   return [
     release(facts),
     durability(facts),
     room(facts, inspected),
     clock(skewMs),
-    queue(inspected),
+    queueCheck(inspected, ' on this node'),
     schema(facts, inspected),
-    payloads === null ? notChecked(facts) : payloadsCheck(payloads),
+    payloads,
   ]
-}
-
-function notChecked({ bytes }: Facts): StoreCheck {
-  return { name: 'payloads', ok: true, detail: `Not checked: ${mib(bytes)} is more than ${mib(CHECKED_BYTES)}` }
 }
 
 function release({ version }: Facts): StoreCheck {
@@ -99,18 +93,9 @@ function clock(skewMs: number): StoreCheck {
   }
 }
 
-function queue({ queuedBytes, queueBytes }: Inspected): StoreCheck {
-  const detail = `${mib(queuedBytes)} of at most ${mib(queueBytes)} of events wait for a commit on this node`
-  return { name: 'queue', ok: queuedBytes < queueBytes / 2, detail }
-}
-
 function schema(facts: Facts, inspected: Inspected): StoreCheck {
   // A newer schema comes from a newer node: an upgrade is in progress.
   const ok = facts.schema === inspected.schema
   const detail = `The store has schema ${facts.schema}, ${mib(facts.bytes)}; this node knows ${inspected.schema}`
   return { name: 'schema', ok, detail }
-}
-
-function mib(bytes: number): string {
-  return `${Math.round(bytes / MIB).toLocaleString('en')} MiB`
 }

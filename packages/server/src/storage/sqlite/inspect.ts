@@ -1,13 +1,10 @@
 import { statSync } from 'node:fs'
+import { CHECKED_BYTES, mib, queueCheck, tooLargeToCheck } from '../store-checks.ts'
 import type { StoreCheck } from '../store.ts'
 import type { FileChecked } from './check-file.ts'
 import type { Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
 import { runTask } from './run-task.ts'
-
-const MIB = 1_048_576
-/** Reading a larger store would take disk bandwidth from the service for too long. */
-const CHECKED_BYTES = 1024 * MIB
 
 export interface Inspected {
   file: string
@@ -40,11 +37,7 @@ export async function inspectStore(store: Inspected): Promise<StoreCheck[]> {
       ok: !store.disk.nearlyFull(),
       detail: `${free === null ? 'unknown' : mib(free)} free; writes stop below ${mib(store.minFreeDiskBytes)}`,
     },
-    {
-      name: 'queue',
-      ok: store.queuedBytes < store.queueBytes / 2,
-      detail: `${mib(store.queuedBytes)} of at most ${mib(store.queueBytes)} of events wait for a commit`,
-    },
+    queueCheck(store),
     ...(await integrity(store.file)),
   ]
 }
@@ -56,10 +49,7 @@ export function missingText(missing: number): string {
 
 async function integrity(file: string): Promise<StoreCheck[]> {
   const { size } = statSync(file)
-  if (size > CHECKED_BYTES) {
-    const detail = `Not checked: ${mib(size)} is more than ${mib(CHECKED_BYTES)}`
-    return [{ name: 'integrity', ok: true, detail }]
-  }
+  if (size > CHECKED_BYTES) return [tooLargeToCheck('integrity', size)]
   const { structure, payloads } = (await runTask(file, 'check', [])) as FileChecked
   const isIntact = structure === 'ok' && payloads !== null
   const found = structure === 'ok' ? 'payloads cannot be read' : structure
@@ -67,8 +57,4 @@ async function integrity(file: string): Promise<StoreCheck[]> {
     ? `All ${mib(size)} of the store are intact`
     : `The store is damaged: ${found}. Restore a backup`
   return [{ name: 'integrity', ok: isIntact, detail }, ...(payloads === null ? [] : [payloads])]
-}
-
-function mib(bytes: number): string {
-  return `${Math.round(bytes / MIB).toLocaleString('en')} MiB`
 }
