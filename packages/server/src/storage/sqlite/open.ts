@@ -5,11 +5,11 @@ import path from 'node:path'
 import Database from 'better-sqlite3'
 import { actMethods, type ActName } from '../sql/acts.ts'
 import type { Storage } from '../storage.ts'
-import { StoreRefused, type StorageGauges, type StoreWarning } from '../store.ts'
+import { StoreRefused, type StoreWarning } from '../store.ts'
 import { acknowledgedFile, missingChanges } from './acknowledged.ts'
 import { backupStore } from './backup.ts'
 import { openDatabase, STORE_FILE } from './database.ts'
-import { sizeBytes, watchDisk, type Disk } from './disk.ts'
+import { sizeBytes, watchDisk } from './disk.ts'
 import type { Durability } from './durable.ts'
 import { eventQueue } from './event-queue.ts'
 import { inspectStore, missingText } from './inspect.ts'
@@ -17,8 +17,8 @@ import { lockStore } from './lock.ts'
 import { receivedError, type Replies } from './messages.ts'
 import { migrate } from './migrate.ts'
 import { damagedPayload } from '../sql/damage.ts'
-import { openReaders, type Readers } from './readers.ts'
-import { startReplacedThread, startThread, type StartThread, type Thread } from './thread.ts'
+import { openReaders } from './readers.ts'
+import { startReplacedThread, startThread } from './thread.ts'
 
 export interface SqliteOptions {
   directory: string
@@ -43,15 +43,16 @@ const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.flo
 
 /** Creates the store if it is missing. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
-  const { directory, readers: readerCount = defaultReaders(), onTrouble, onWarning } = options
+  const { directory, minFreeDiskBytes, queueBytes = 64 * MIB, readers: readerCount = defaultReaders() } = options
+  const { onTrouble, onWarning } = options
   const file = path.join(directory, STORE_FILE)
   const { unlock, missing } = prepare(directory, file)
   if (missing > 0) onWarning?.('the store is older than its last acknowledgement', new Error(missingText(missing)))
   const opened: (() => unknown)[] = [unlock]
   const counts = { commits: 0, committedEvents: 0, actMs: 0, damagedPayloads: 0 }
-  const state: { damage: string | null } = { damage: null }
+  let damage: string | null = null
   try {
-    const disk = await watchDisk(directory, options.minFreeDiskBytes)
+    const disk = await watchDisk(directory, minFreeDiskBytes)
     opened.unshift(disk.close)
     const onReplies = ({ replies, commits = 0, events = 0, actMs = 0, damaged = [], warning }: Replies) => {
       counts.commits += commits
@@ -60,22 +61,53 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
       counts.damagedPayloads += damaged.length
       for (const found of damaged) onWarning?.(...damagedPayload(found))
       const error = replies.find((reply) => reply.error?.isDamage)?.error
-      if (error && state.damage === null) {
-        state.damage = `${error.message}. Restore a backup`
+      if (error && damage === null) {
+        damage = `${error.message}. Restore a backup`
         onWarning?.('the store is damaged: events are refused', receivedError(error))
       }
       if (warning) onWarning?.(warning.what, receivedError(warning.error))
     }
-    const startWriter: StartThread = (onDeath) =>
-      startThread({ name: 'writer', file, heapMib: WRITER_HEAP_MIB, onReplies, onDeath })
-    const writer = await startReplacedThread(startWriter, onTrouble)
+    const start = (name: 'writer' | 'reader', heapMib: number) =>
+      startReplacedThread((onDeath) => startThread({ name, file, heapMib, onReplies, onDeath }), onTrouble)
+    const writer = await start('writer', WRITER_HEAP_MIB)
     opened.unshift(writer.close)
-    const startReader: StartThread = (onDeath) =>
-      startThread({ name: 'reader', file, heapMib: READER_HEAP_MIB, onReplies, onDeath })
-    const readers = await openReaders(() => startReplacedThread(startReader, onTrouble), readerCount)
+    const readers = await openReaders(() => start('reader', READER_HEAP_MIB), readerCount)
     // Readers close before the writer, because they would block its last checkpoint.
     opened.unshift(readers.close)
-    return storageOf({ options, file, disk, writer, readers, counts, state, missing, close })
+    const queue = eventQueue(writer, disk, () => damage !== null, queueBytes)
+    let closed: Promise<void> | undefined
+    return {
+      ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers).call(name, args)),
+      engine: 'sqlite',
+      appendEvents: queue.append,
+      writesRefused: queue.refused,
+      async ping() {
+        await Promise.all([readers, writer].map((threads) => threads.call('ping', [])))
+      },
+      async inspect() {
+        const durability = (await writer.call('durability', [])) as Durability
+        return inspectStore({
+          file,
+          disk,
+          minFreeDiskBytes,
+          durability,
+          missing,
+          queuedBytes: queue.bytes(),
+          queueBytes,
+        })
+      },
+      backup: (target) => backupStore(file, target),
+      nodes: () => 1,
+      clockOffsetMs: () => 0,
+      damage: () => damage,
+      gauges: () => ({
+        queuedBytes: queue.bytes(),
+        ...counts,
+        diskFreeBytes: disk.freeBytes(),
+        storeBytes: sizeBytes(file),
+      }),
+      close: () => (closed ??= close()),
+    }
   } catch (error) {
     await close()
     throw error
@@ -86,54 +118,7 @@ export async function openSqliteStorage(options: SqliteOptions): Promise<Storage
   }
 }
 
-interface Parts {
-  options: SqliteOptions
-  file: string
-  disk: Disk
-  writer: Thread
-  readers: Readers
-  counts: Pick<StorageGauges, 'commits' | 'committedEvents' | 'actMs' | 'damagedPayloads'>
-  state: { damage: string | null }
-  missing: number
-  close(): Promise<void>
-}
-
-function storageOf({ options, file, disk, writer, readers, counts, state, missing, close }: Parts): Storage {
-  const { minFreeDiskBytes, queueBytes = 64 * MIB } = options
-  const queue = eventQueue(writer, disk, () => state.damage !== null, queueBytes)
-  let closed: Promise<void> | undefined
-  return {
-    ...actMethods((name: ActName, kind, args) => (kind === 'write' ? writer : readers).call(name, args)),
-    engine: 'sqlite',
-    appendEvents: queue.append,
-    writesRefused: queue.refused,
-    async ping() {
-      await Promise.all([readers, writer].map((threads) => threads.call('ping', [])))
-    },
-    async inspect() {
-      const durability = (await writer.call('durability', [])) as Durability
-      return inspectStore({ file, disk, minFreeDiskBytes, durability, missing, queuedBytes: queue.bytes(), queueBytes })
-    },
-    backup: (target) => backupStore(file, target),
-    nodes: () => 1,
-    clockOffsetMs: () => 0,
-    damage: () => state.damage,
-    gauges: () => ({
-      queuedBytes: queue.bytes(),
-      ...counts,
-      diskFreeBytes: disk.freeBytes(),
-      storeBytes: sizeBytes(file),
-    }),
-    close: () => (closed ??= close()),
-  }
-}
-
-interface Prepared {
-  unlock: () => void
-  missing: number
-}
-
-function prepare(directory: string, file: string): Prepared {
+function prepare(directory: string, file: string): { unlock: () => void; missing: number } {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     const unlock = lockStore(directory)
