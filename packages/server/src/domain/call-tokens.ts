@@ -3,6 +3,7 @@
  * and of the contract.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
 import type { CallTokens } from '../storage/uncosted.ts'
 
@@ -79,7 +80,7 @@ function countOf(usage: Fields, names: readonly string[]): number {
   for (const name of names) {
     const [first = '', second] = name.split('.')
     const outer = Object.hasOwn(usage, first) ? usage[first] : undefined
-    const value = second === undefined ? outer : isFields(outer) ? outer[second] : undefined
+    const value = second === undefined ? outer : isObject(outer) ? outer[second] : undefined
     if (isCount(value)) return value
   }
   return 0
@@ -87,8 +88,4 @@ function countOf(usage: Fields, names: readonly string[]): number {
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= LIMITS.tokensPerCall
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -7,7 +7,7 @@
  * with the hash of the lines before it. So an export that continues needs no line again.
  */
 import { hash } from 'node:crypto'
-import { isObject } from '@tacho/contract/read-payload.ts'
+import { isObject, parsed } from '@tacho/contract/read-payload.ts'
 import type { StoredEvent } from '../storage/events.ts'
 import type { ExportedKey, ExportedRow } from '../storage/exports.ts'
 import type { RunRow } from '../storage/runs.ts'
@@ -118,7 +118,7 @@ export interface ReadLine {
 }
 
 export function readLine(text: string): ReadLine | null {
-  const members = parsed(text)
+  const members = objectOf(text)
   const type = members?.['type']
   if (members === null || typeof type !== 'string') return null
   const json = (name: string): string | null => {
@@ -131,7 +131,7 @@ export function readLine(text: string): ReadLine | null {
 }
 
 export function readMark(after: string): Mark | null {
-  const mark = parsed(Buffer.from(after, 'base64url').toString())
+  const mark = objectOf(Buffer.from(after, 'base64url').toString())
   if (mark === null) return null
   const { lines, counts, sha256, place } = mark
   if (!isCount(lines) || !isObject(counts) || typeof sha256 !== 'string' || !isObject(place)) return null
@@ -144,13 +144,9 @@ export function readMark(after: string): Mark | null {
   return mark as unknown as Mark
 }
 
-function parsed(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
+function objectOf(text: string): Readonly<Record<string, unknown>> | null {
+  const value = parsed(text)
+  return isObject(value) ? value : null
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

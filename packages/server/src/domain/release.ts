@@ -1,4 +1,5 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { isObject } from '@tacho/contract/read-payload.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 
@@ -12,8 +13,7 @@ export function releaseIn(payload: string): string | null {
 
 export function releaseOf(payload: Payload): string | null {
   const resource = payload['resource']
-  const ofService =
-    typeof resource === 'object' && resource !== null ? (resource as Payload)['service.version'] : undefined
+  const ofService = isObject(resource) ? resource['service.version'] : undefined
   const names = [...RELEASES.map((name) => (Object.hasOwn(payload, name) ? payload[name] : undefined)), ofService]
   const found = names.find((value) => typeof value === 'string' && value.trim() !== '')
   return typeof found === 'string' ? found.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null

@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Decision } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AskedSlackLink, SlackLink } from '@tacho/contract/operator/slack-link.ts'
+import { parsed } from '@tacho/contract/read-payload.ts'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { approvalData, type ApprovalRow } from '../storage/approvals.ts'
@@ -66,7 +67,7 @@ const DECISIONS = new Map<string, Decision>([
 
 /** Null: the request is about something else. */
 export function slackPressOf(body: Buffer): SlackPress | null {
-  const payload = jsonOf(new URLSearchParams(body.toString()).get('payload') ?? '')
+  const payload = parsed(new URLSearchParams(body.toString()).get('payload'))
   checker ??= Compile(Pressed)
   if (!checker.Check(payload)) return null
   const { team, enterprise, user, actions, response_url: responseUrl }: Static<typeof Pressed> = payload
@@ -83,14 +84,6 @@ export function slackPressOf(body: Buffer): SlackPress | null {
     approvalId: action.value.toLowerCase(),
     decision,
     responseUrl,
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
   }
 }
 
