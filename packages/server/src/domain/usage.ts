@@ -5,7 +5,7 @@ import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
 import type { Latency } from '@tacho/contract/operator/usage.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
 import type { NewUsage } from '../storage/events.ts'
-import type { LatencyRow } from '../storage/usage.ts'
+import type { LatencyRow, UsageSums } from '../storage/usage.ts'
 import { callTokens } from './call-tokens.ts'
 import { isStorableText } from './text.ts'
 import { RUN_STATUSES } from '@tacho/contract/words.ts'
@@ -69,7 +69,7 @@ export function outcomeOf(eventType: string, payload: Payload): RunOutcome | nul
 }
 
 /** The stored cost is an integer of 1e-9 units, so sums are exact in any order. */
-export function toUsage(sums: Omit<NewUsage, 'model' | 'uncosted'>): Usage {
+export function toUsage(sums: UsageSums): Usage {
   const { promptTokens, completionTokens, totalTokens } = sums
   return { promptTokens, completionTokens, totalTokens, cost: sums.costNanos / NANOS }
 }

@@ -1,5 +1,6 @@
-import type { DeployableKind, PublicationAction } from '@tacho/contract/operator/deployment.ts'
+import type { DeployableKind, Deployment, DeploymentChange } from '@tacho/contract/operator/deployment.ts'
 import type { PageAfter } from './page.ts'
+import type { RowFor } from './row-for.ts'
 
 export interface Item {
   kind: DeployableKind
@@ -39,29 +40,15 @@ export type Published =
   | { outcome: 'no_earlier'; item: Item }
   | { outcome: 'too_large'; limit: 'prompts' | 'policies' | 'bytes' }
 
-export interface DeploymentRow extends Item {
-  name: string
+export interface DeploymentRow extends Omit<RowFor<Deployment>, 'version' | 'earlierVersion'> {
   version: number
-  /** The version that a rollback restores. */
   earlierVersion: number | null
-  publication: number
-  deployedAt: number
-  deployedBy: string
-  importedAt: number | null
 }
 
 export type DeploymentPage = PageAfter<Item>
 
-export interface DeploymentChangeRow extends Change {
-  publication: number
-  action: PublicationAction
-  at: number
-  by: string
-  importedAt: number | null
-  note: string | null
-  sourceEnvironmentId: string | null
-  revision: string
-}
+export interface DeploymentChangeRow
+  extends Change, Omit<RowFor<DeploymentChange, 'at' | 'importedAt'>, keyof Change> {}
 
 export interface DeploymentFilter {
   kind?: DeployableKind | undefined

@@ -9,6 +9,7 @@ import type { Page, PageAfter } from './page.ts'
 import type { RunRow } from './runs.ts'
 import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
+import type { UsageSums } from './usage.ts'
 
 /** The payload is the JSON text as sent. */
 export interface NewEvent extends Numbering {
@@ -40,13 +41,8 @@ export interface NewEvent extends Numbering {
   onlyIfStored: boolean
 }
 
-export interface NewUsage {
+export interface NewUsage extends UsageSums {
   model: string
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  /** Integer of 1e-9 units. */
-  costNanos: number
   /** Tokens of a call without a cost, to estimate it. */
   uncosted: CallTokens | null
 }

@@ -1,21 +1,13 @@
 /** A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
-import type { Invitation } from '@tacho/contract/operator/operator.ts'
+import type { Invitation, Operator } from '@tacho/contract/operator/operator.ts'
 import type { RowFor } from './row-for.ts'
 
-export interface OperatorRow {
-  id: string
-  name: string
-  email: string
+export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor'> {
   twoFactor: number
-  createdAt: number
 }
 
-export interface MemberRow extends OperatorRow {
-  /** Null only in the list of all people of the installation: no role in every workspace. */
-  role: Role | null
-  lastSignInAt: number | null
-}
+export type OperatorRow = Omit<MemberRow, 'role' | 'lastSignInAt'>
 
 /** An invitation for a person who names their own address: the first one of a store. */
 export const ANY_EMAIL = ''

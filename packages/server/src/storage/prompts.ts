@@ -1,9 +1,10 @@
 /** A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
+import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import type { PageAfter } from './page.ts'
 import type { ScoreSumRow } from './scores.ts'
 import type { RowOf } from './tables.ts'
-import type { LatencyRow } from './usage.ts'
+import type { LatencyRow, UsageSums } from './usage.ts'
 import type { UncostedSum } from './uncosted.ts'
 
 export interface NewPromptRow {
@@ -31,19 +32,9 @@ export type SavedVersion<Version> = { outcome: 'created' | 'unchanged' | 'confli
 
 export type VersionPage = PageAfter<number>
 
-export interface VersionResultRow {
-  runs: number
-  completed: number
-  failed: number
-  cancelled: number
-  events: number
-  errors: number
-  blocked: number
-  approvals: number
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
+type Counted = 'runs' | 'completed' | 'failed' | 'cancelled' | 'events' | 'errors' | 'blocked' | 'approvals'
+
+export interface VersionResultRow extends UsageSums, Pick<PromptResult, Counted> {
   /** Each as of the day on which its run started. */
   uncosted: UncostedSum[]
   /** Start of its first and its last run: the first event with this version. */

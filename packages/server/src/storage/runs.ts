@@ -4,8 +4,9 @@ import type { RunSort } from '@tacho/contract/words.ts'
 import type { Page, PageAfter } from './page.ts'
 import type { TraitKind } from './traits.ts'
 import type { UncostedSum } from './uncosted.ts'
+import type { UsageSums } from './usage.ts'
 
-export interface RunRow {
+export interface RunRow extends UsageSums {
   id: string
   runId: string
   sessionId: string | null
@@ -16,10 +17,6 @@ export interface RunRow {
   agentExternalId: string | null
   agentName: string
   agentDisplayName: string | null
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
   eventCount: number
   differingRetries: number
   errorCount: number
@@ -110,16 +107,12 @@ export interface RunPlace {
 
 export type UsagePage = PageAfter<{ hour: number; agentId: string; modelKey: string }>
 
-export interface UsageHourRow {
+export interface UsageHourRow extends UsageSums {
   hour: number
   agentId: string
   modelKey: string
   agentName: string
   model: string
   events: number
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
   uncosted: UncostedSum[]
 }

@@ -1,5 +1,13 @@
 import type { UncostedSum } from './uncosted.ts'
 
+export interface UsageSums {
+  promptTokens: number
+  completionTokens: number
+  totalTokens: number
+  /** Integer of 1e-9 units. */
+  costNanos: number
+}
+
 export interface UsageWindow {
   by: UsageGroup
   /** Starts of hours: `from` inclusive, `to` exclusive. */
@@ -19,7 +27,7 @@ export interface UsagePointPage {
   after: { step: number; key: string; value?: number; totalTokens?: number } | null
 }
 
-export interface UsagePointRow {
+export interface UsagePointRow extends UsageSums {
   step: number
   /** Internal id of the agent, key of the model, tool or session, or id of the prompt version. */
   key: string
@@ -35,10 +43,6 @@ export interface UsagePointRow {
   completed: number
   failed: number
   cancelled: number
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
   uncosted: UncostedSum[]
   /** By tool: calls that failed, and decisions that held one back. Otherwise null. */
   calls: { errors: number; blocked: number; approvals: number } | null
