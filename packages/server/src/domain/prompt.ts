@@ -4,6 +4,7 @@ import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow }
 import type { UncostedSum } from '../storage/uncosted.ts'
 import { isoTime, nullableIsoTime } from './run.ts'
 import { toScoreSums } from './score.ts'
+import { pick } from './shown.ts'
 import { toLatency, toUsage } from './usage.ts'
 
 export function toPrompt({ id, workspaceId, name, createdAt, archivedAt, newest }: PromptRow): Prompt {
@@ -34,19 +35,12 @@ export function toPromptResult(
   result: VersionResultRow | null,
   estimator: Estimator,
 ): PromptResult {
-  const { runs, completed, failed, cancelled, events, errors, blocked, approvals } = result ?? NO_RUNS
+  const counts = result ?? NO_RUNS
   return {
     versionId: id,
     version: String(number),
     note,
-    runs,
-    completed,
-    failed,
-    cancelled,
-    events,
-    errors,
-    blocked,
-    approvals,
+    ...pick(counts, 'runs', 'completed', 'failed', 'cancelled', 'events', 'errors', 'blocked', 'approvals'),
     lengthP50Ms: result?.lengthP50 ?? null,
     lengthP95Ms: result?.lengthP95 ?? null,
     llmLatency: toLatency(result?.llm ?? null),
