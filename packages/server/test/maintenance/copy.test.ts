@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import pg from 'pg'
 import { copy, StoreRefused } from '../../src/maintenance/copy.ts'
@@ -400,4 +401,19 @@ test('after a copy into a file, older cursors are rejected instead of misread', 
     assert.equal(await storage.secret('cursors', 'new'), 'new')
     assert.equal(await storage.secret('other', 'new'), 'kept')
   })
+})
+
+test('a statement on a large store may take as long as it needs', async (t) => {
+  const [at, url] = [directory(t), await database(t)]
+  await using(openSqlite(at), record)
+  await migrateStore({ databaseUrl: url })
+  const report = await inDatabase(url, async (client) => {
+    await client.query('BEGIN; LOCK TABLE prices IN ACCESS EXCLUSIVE MODE')
+    const copied = copy({ from: `sqlite:${at}`, to: url })
+    // Longer than the answers of a silent database are waited for.
+    await wait(6_000)
+    await client.query('COMMIT')
+    return copied
+  })
+  assert.equal(report.outcome, 'copied')
 })

@@ -80,7 +80,8 @@ export function clientConfig(address: ClientConfig, timeouts: Timeouts): ClientC
     statement_timeout: timeouts.statementMs,
     lock_timeout: timeouts.lockMs,
     idle_in_transaction_session_timeout: timeouts.idleInTransactionMs,
-    query_timeout: timeouts.statementMs + SILENCE_MS,
+    // As for the others, 0: none.
+    query_timeout: timeouts.statementMs === 0 ? 0 : timeouts.statementMs + SILENCE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   }
