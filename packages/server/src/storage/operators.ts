@@ -1,6 +1,7 @@
 /** A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { Invitation, Operator } from '@tacho/contract/operator/operator.ts'
+import type { Session } from '@tacho/contract/operator/sign-in.ts'
 import type { RowFor } from './row-for.ts'
 
 export interface MemberRow extends Omit<RowFor<Operator>, 'twoFactor'> {
@@ -51,13 +52,8 @@ export interface SessionRow extends PersonRoles {
   operator: OperatorRow
 }
 
-export interface SessionListRow {
-  id: string
-  createdAt: number
-  expiresAt: number
-  lastUsedAt: number | null
+export interface SessionListRow extends Omit<RowFor<Session>, 'current' | 'address'> {
   ipAddress: string | null
-  userAgent: string | null
 }
 
 export type RoleChange = 'changed' | 'unknown' | 'last_owner'
