@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { CLIENT_ID_HEADER } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -35,7 +34,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     if (unstorable) return refuseField(unstorable, UNSTORABLE)
     const { environmentId } = tenantOf(request)
     const askedAt = now()
-    const asked = { id: uuidv7(askedAt, randomBytes), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }
+    const asked = { id: uuidv7(askedAt), environmentId, clientId: headers[CLIENT_ID_HEADER], now: askedAt }
     const { outcome, approval } = await storage.createApproval(toNewApproval(body, asked))
     if (outcome === 'created') feed.look()
     if (outcome === 'erased') return refuse('conflict', 'An operator erased this request, or its run')

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { ROUTES } from '@tacho/contract/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { isFieldFault, toNewIssueRecord } from '../domain/issue-record.ts'
@@ -18,7 +17,7 @@ export function issueRecordsRoutes(app: FastifyInstance, { storage, memory, repl
   serveRoute(app, ROUTES.submitIssueRecord, { memory, replies, admit }, async ({ body, request }) => {
     const { environmentId } = tenantOf(request)
     const receivedAt = now()
-    const receipt = { id: uuidv7(receivedAt, randomBytes), environmentId, receivedAt }
+    const receipt = { id: uuidv7(receivedAt), environmentId, receivedAt }
     const record = toNewIssueRecord(body, request.bodyBytes?.toString() ?? '', receipt)
     if (isFieldFault(record)) return refuseField(record.field, record.message)
     const received = await storage.receiveIssueRecord(record)

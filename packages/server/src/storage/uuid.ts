@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 /** A source of `size` unpredictable bytes, such as node:crypto's randomBytes. */
 export type Random = (size: number) => Uint8Array
@@ -20,7 +20,7 @@ export function isUuid(text: string): boolean {
  * UUIDv7 (RFC 9562 5.7) for the time `now` in milliseconds. Ids of one process always increase, even within a
  * millisecond: the twelve bits after the time are a counter that starts at random below half its range (6.2, method 1).
  */
-export function uuidv7(now: number, random: Random): string {
+export function uuidv7(now: number, random: Random = randomBytes): string {
   const bytes = Buffer.from(random(16))
   const next = counter + 1
   if (now > lastTime || now < lastTime - CLOCK_STEP_MS) {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/alert.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -28,7 +27,7 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
     const { name, kind, threshold, agentId = null, windowMinutes = 60, holdMinutes = 5, period = 'month' } = body
     checkRule(kind, body)
     const createdAt = now()
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     const rule = {
       name,
       kind,

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
@@ -35,7 +34,7 @@ export function entryOf(
   detail: Record<string, unknown>,
 ): AuditEntry {
   return {
-    id: uuidv7(now, randomBytes),
+    id: uuidv7(now),
     workspaceId: workspace?.id ?? null,
     environmentId: environment?.id ?? null,
     at: now,

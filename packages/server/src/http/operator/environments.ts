@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
@@ -30,7 +29,7 @@ export function environmentsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.createEnvironment, deps, async ({ body: { name }, request }) => {
     checkTenantName(name)
     const createdAt = now()
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     const row = { id, workspaceId: workspaceOf(request).id, name, createdAt, archivedAt: null, deleteAt: null }
     const audit = auditOf(request, createdAt, 'environment.create', { kind: 'environment', id: row.id }, { name })
     const outcome = await storage.createEnvironment(row, [{ ...audit, environmentId: row.id }])

@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Erasure, ErasureSubject } from '@tacho/contract/operator/erasure.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -29,7 +29,7 @@ export function erasuresRoutes(app: FastifyInstance, deps: Deps): void {
     checkTexts({ reason })
     const { id: environmentId } = environmentOf(request)
     const createdAt = now()
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     const subject = kind === 'run' ? ((await storage.findRun(environmentId, body.id))?.runId ?? body.id) : body.id
     const { kind: by, id: byId, name } = actorOf(request)
     const erasure: NewErasure = {

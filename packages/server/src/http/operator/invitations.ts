@@ -124,7 +124,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     const createdAt = now()
     const hash = await attempts.inTurn(request, () => hashPassword(password))
     return {
-      id: uuidv7(createdAt, randomBytes),
+      id: uuidv7(createdAt),
       name: name ?? email,
       email,
       emailVerified: 0,

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -30,7 +29,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     const id = issueId.toLowerCase()
     const entry = auditOf(request, at, `issue.${verb}`, { kind: 'issue', id }, detail)
     const actor = { kind: entry.actorKind, id: entry.actorId, name: entry.actorName }
-    const change = { id: uuidv7(at, randomBytes), at, actor }
+    const change = { id: uuidv7(at), at, actor }
     return { issue: { environmentId: environmentOf(request).id, id }, change, audit: [entry] }
   }
 
@@ -94,7 +93,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, OPERATOR_ROUTES.splitIssue, deps, async ({ params, body: { fingerprints }, request }) => {
     const { issue, change, audit } = ask(request, params.issueId, 'split', { fingerprints })
-    const split = { fingerprints, newIssueId: uuidv7(change.at, randomBytes) }
+    const split = { fingerprints, newIssueId: uuidv7(change.at) }
     const result = await storage.splitIssue(issue, split, change, audit)
     switch (result.outcome) {
       case 'split':

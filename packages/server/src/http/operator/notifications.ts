@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type {
   NotificationChoice,
@@ -53,7 +52,7 @@ export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
     const { endpoint, keys, renew = false } = body
     const at = now()
     const row: BrowserRow = {
-      id: uuidv7(at, randomBytes),
+      id: uuidv7(at),
       operatorId: session.operator.id,
       sessionId: session.sessionId,
       endpoint,

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -42,7 +42,7 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     checkTexts({ name: body.name })
     checkVersion(body)
     const createdAt = now()
-    const prompt = { id: uuidv7(createdAt, randomBytes), workspaceId: workspace.id, name: body.name, createdAt }
+    const prompt = { id: uuidv7(createdAt), workspaceId: workspace.id, name: body.name, createdAt }
     const audit = auditOf(request, createdAt, 'prompt.create', target(prompt.id), { name: body.name })
     const outcome = await storage.createPrompt(prompt, newVersion(body, audit), [audit])
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')

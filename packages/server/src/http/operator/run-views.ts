@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -38,7 +37,7 @@ export function runViewsRoutes(app: FastifyInstance, deps: Deps): void {
     checkTexts({ name })
     checkQuery(query)
     const createdAt = now()
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     const row = { id, environmentId: environmentOf(request).id, name, query, lastHours, columns, createdAt }
     const outcome = await storage.createRunView(row, audited(request, 'create', id, { name }))
     if (outcome === 'too_many') return TOO_MANY

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
@@ -24,7 +23,7 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     checkTexts({ condition })
     checkCondition(condition)
     const createdAt = now()
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     const target = { kind: 'simulation', id }
     const audit = auditOf(request, createdAt, 'policy.simulate', target, { severity, action, days })
     const row: NewSimulationRow = {

@@ -141,7 +141,7 @@ export function slackRoutes(
     const changedAt = now()
     const { text: code, hash: codeHash } = newSlackCode(randomBytes)
     const asked = await storage.askSlackLink({
-      id: uuidv7(changedAt, randomBytes),
+      id: uuidv7(changedAt),
       environmentId,
       webhookId,
       teamId,

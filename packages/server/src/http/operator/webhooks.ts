@@ -42,7 +42,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const createdAt = now()
     const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS], signingSecret = null } = body
     const { showsInput = false } = body
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     checkTexts({ description })
     await checkUrl(request, 'create', id, url, format)
     checkSigningSecret(format, signingSecret)
@@ -110,7 +110,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const { id: webhookId, environmentId } = webhook
     const data = JSON.stringify({ environmentId, reason: 'Test message sent by an operator' })
     const delivery = {
-      id: uuidv7(createdAt, randomBytes),
+      id: uuidv7(createdAt),
       webhookId,
       environmentId,
       type: 'webhook.test',

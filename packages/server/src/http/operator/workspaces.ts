@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
 import type { FastifyInstance } from 'fastify'
@@ -31,7 +30,7 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name }, request }) => {
     checkTenantName(name)
     const createdAt = now()
-    const row = { id: uuidv7(createdAt, randomBytes), name, createdAt, archivedAt: null }
+    const row = { id: uuidv7(createdAt), name, createdAt, archivedAt: null }
     // The workspace's owners see who created it.
     const target = { kind: 'workspace', id: row.id }
     const audit = { ...auditOf(request, createdAt, 'workspace.create', target, { name }), workspaceId: row.id }

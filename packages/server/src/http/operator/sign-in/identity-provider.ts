@@ -1,5 +1,4 @@
 /** Admits invited people and people with an address in the allowed domain. */
-import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
 import { isStorableText } from '../../../domain/text.ts'
@@ -71,7 +70,7 @@ export function createAdmission({ storage, domain, domainRole, now }: AdmissionO
     const { name } = profile
     const given = typeof name === 'string' && isStorableText(name) ? Array.from(name.trim()).slice(0, 100).join('') : ''
     const createdAt = now()
-    const id = uuidv7(createdAt, randomBytes)
+    const id = uuidv7(createdAt)
     return { id, name: given || email, email, emailVerified: 1, createdAt, password: null }
   }
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { uuidv7 } from '../../../storage/uuid.ts'
 import type { AuditEntry } from '../../../storage/audit.ts'
 
@@ -12,7 +11,7 @@ export function personalEntry(
   requestId = '',
 ): AuditEntry {
   return {
-    id: uuidv7(at, randomBytes),
+    id: uuidv7(at),
     workspaceId,
     environmentId: null,
     at,

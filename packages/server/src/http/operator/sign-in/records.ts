@@ -2,7 +2,6 @@
  * Each call is one act and one transaction. The library has no transactions here, so steps that belong together are
  * acts of our own.
  */
-import { randomBytes } from 'node:crypto'
 import type { CustomAdapter, Where } from 'better-auth/adapters'
 import { sessionCredential } from '../../../domain/credential.ts'
 import { uuidv7 } from '../../../storage/uuid.ts'
@@ -17,7 +16,7 @@ const FLAGS = ['emailVerified', 'twoFactorEnabled', 'verified']
 const MODELS = ['user', 'session', 'account', 'verification', 'twoFactor']
 const MANY = 10_000
 
-export const newRecordId = (): string => uuidv7(Date.now(), randomBytes)
+export const newRecordId = (): string => uuidv7(Date.now())
 
 /** The store has only hashes of session tokens; the library gets back the tokens it passed in. */
 export function signInRecords(
