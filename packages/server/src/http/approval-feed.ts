@@ -13,13 +13,7 @@ export interface Follower {
   ended(): void
 }
 
-export interface ApprovalFeed {
-  /** A read after the promise resolves, plus the changes sent, is complete. Call the result to stop. */
-  follow(environmentId: string, follower: Follower, id?: string): Promise<() => void>
-  look(): void
-  close(): void
-  size(): number
-}
+export type ApprovalFeed = ReturnType<typeof createApprovalFeed>
 
 export interface FeedOptions {
   storage: Pick<Storage, 'approvalRevisions' | 'listChangedApprovals'>
@@ -40,7 +34,7 @@ const ROWS_AT_ONCE = 200
 /** Sorts after every approval id of a revision. */
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
-export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedOptions): ApprovalFeed {
+export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedOptions) {
   const topics = new Map<string, Topic>()
   let timer: NodeJS.Timeout | undefined
   let looking = false
@@ -48,6 +42,7 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
   let closed = false
   let followers = 0
 
+  /** A read after the promise resolves, plus the changes sent, is complete. Call the result to stop. */
   async function follow(environmentId: string, follower: Follower, id?: string): Promise<() => void> {
     if (closed) {
       follower.ended()
@@ -147,10 +142,10 @@ export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedO
 
   return {
     follow,
-    look() {
+    look(): void {
       if (topics.size > 0) void look()
     },
-    close() {
+    close(): void {
       closed = true
       clearTimeout(timer)
       for (const topic of topics.values()) for (const follower of followersOf(topic)) follower.ended()

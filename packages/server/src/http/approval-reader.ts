@@ -1,15 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { Gauge } from 'prom-client'
-import { createApprovalFeed, type ApprovalFeed } from './approval-feed.ts'
+import { createApprovalFeed } from './approval-feed.ts'
 import type { Deps } from './deps.ts'
-import { createCurrentApprovals, type CurrentApprovals } from './current-approvals.ts'
+import { createCurrentApprovals } from './current-approvals.ts'
 
-export interface ApprovalReader {
-  feed: ApprovalFeed
-  current: CurrentApprovals
-}
+export type ApprovalReader = ReturnType<typeof createApprovalReader>
 
-export function createApprovalReader(app: FastifyInstance, { storage, metrics, now }: Deps): ApprovalReader {
+export function createApprovalReader(app: FastifyInstance, { storage, metrics, now }: Deps) {
   const feed = createApprovalFeed({
     storage,
     onError: (err) => app.log.warn({ err }, 'could not read changes of approvals; it will retry'),

@@ -9,15 +9,7 @@ export interface ServedConfiguration {
   body: Buffer
 }
 
-export interface ConfigurationCache {
-  tagOf(environmentId: string): string | Promise<string>
-  /** Never asks the store. */
-  rememberedTag(environmentId: string): string | null
-  read(environmentId: string): Promise<ServedConfiguration>
-  published(environmentId: string): void
-  /** `askedAt` is monotonic: when the store was asked, not when it answered. */
-  observeRevision(revision: number, askedAt: number): void
-}
+export type ConfigurationCache = ReturnType<typeof createConfigurationCache>
 
 export interface ConfigurationCacheOptions {
   storage: Pick<Storage, 'readConfiguration'>
@@ -54,7 +46,7 @@ export function createConfigurationCache({
   storage,
   monotonicNow = () => performance.now(),
   maxBytes = MAX_BYTES,
-}: ConfigurationCacheOptions): ConfigurationCache {
+}: ConfigurationCacheOptions) {
   const known = new LRUCache<string, Known>({ max: MAX_ENVIRONMENTS })
   const texts = new LRUCache<string, Text>({
     max: MAX_ENVIRONMENTS,
@@ -87,21 +79,23 @@ export function createConfigurationCache({
   }
 
   return {
-    tagOf(environmentId) {
+    tagOf(environmentId: string): string | Promise<string> {
       return current(environmentId)?.tag ?? loads.load(environmentId).then(({ tag }) => tag)
     },
-    rememberedTag: (environmentId) => current(environmentId)?.tag ?? null,
-    async read(environmentId) {
+    /** Never asks the store. */
+    rememberedTag: (environmentId: string) => current(environmentId)?.tag ?? null,
+    async read(environmentId: string): Promise<ServedConfiguration> {
       const entry = current(environmentId)
       const text = entry && texts.get(environmentId)
       return text ? { tag: entry.tag, body: text.body } : loads.load(environmentId)
     },
-    published(environmentId) {
+    published(environmentId: string): void {
       loads.forget(environmentId)
       const entry = known.get(environmentId)
       if (entry) entry.round = -1
     },
-    observeRevision(revision, askedAt) {
+    /** `askedAt` is monotonic: when the store was asked, not when it answered. */
+    observeRevision(revision: number, askedAt: number): void {
       observedAt = Math.max(observedAt, askedAt)
       if (revision === controlRevision) return
       controlRevision = revision

@@ -12,11 +12,7 @@ export interface Poll {
   tag: string
 }
 
-export interface ConfigurationClientsSeen {
-  /** Called for every poll, so it costs one update of a map. */
-  record(poll: Poll): void
-  take(): ReadonlyMap<string, ConfigurationClientSeen[]>
-}
+export type ConfigurationClientsSeen = ReturnType<typeof createConfigurationClients>
 
 export interface ConfigurationClientsOptions {
   now: () => number
@@ -34,10 +30,7 @@ const REVISION = /^(?:W\/)?"([0-9a-f]{64})"$/
  * A client has what it names in If-None-Match. One that names nothing has what it gets. So a client counts as current
  * when it asks again after the change, which shows that it accepted the configuration.
  */
-export function createConfigurationClients({
-  now,
-  maxInAll = MAX_IN_ALL,
-}: ConfigurationClientsOptions): ConfigurationClientsSeen {
+export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: ConfigurationClientsOptions) {
   let environments = new Map<string, Map<string, Seen>>()
   let inAll = 0
 
@@ -58,7 +51,8 @@ export function createConfigurationClients({
   }
 
   return {
-    record(poll) {
+    /** Called for every poll, so it costs one update of a map. */
+    record(poll: Poll): void {
       const { environmentId, keyId, clientId } = poll
       // An id of a client starts with '=', so it never equals the id of a key.
       const id = clientId === '' || clientId.length > LIMITS.textChars ? keyId : `=${clientId}`
@@ -70,7 +64,7 @@ export function createConfigurationClients({
       clients.set(id, { ...poll, at: now() })
       if (clients.size === 1) environments.set(environmentId, clients)
     },
-    take() {
+    take(): ReadonlyMap<string, ConfigurationClientSeen[]> {
       const taken = environments
       environments = new Map()
       inAll = 0

@@ -14,16 +14,7 @@ export interface CredentialCacheOptions<Row extends StoredCredential> {
   maxEntries?: number
 }
 
-export interface CredentialCache<Row extends StoredCredential> {
-  /** Null for any text that is not valid at `now`, without a reason. Rejects when the store cannot answer. */
-  find(text: string, now: number): Row | null | Promise<Row | null>
-  findRemembered(text: string, now: number): Row | null
-  /** `askedAt` is monotonic: when the store was asked, not when it answered. */
-  observeRevision(revision: number, askedAt: number): void
-  /** The last successful use of each id since the last call. */
-  takeUses(): Map<string, number>
-  size(): number
-}
+export type CredentialCache<Row extends StoredCredential> = ReturnType<typeof createCredentialCache<Row>>
 
 const TRUST_MS = 5_000
 
@@ -36,7 +27,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   load,
   monotonicNow = () => performance.now(),
   maxEntries = 10_000,
-}: CredentialCacheOptions<Row>): CredentialCache<Row> {
+}: CredentialCacheOptions<Row>) {
   // Not `max`: that reserves the memory of all entries at once, 2 MB for all credentials.
   const bound = { maxSize: maxEntries, sizeCalculation: () => 1 }
   const known = new LRUCache<string, Row>(bound)
@@ -49,6 +40,7 @@ export function createCredentialCache<Row extends StoredCredential>({
   let revision = Number.NaN
   let observedAt = Number.NEGATIVE_INFINITY
 
+  /** Null for any text that is not valid at `now`, without a reason. Rejects when the store cannot answer. */
   function find(text: string, now: number): Row | null | Promise<Row | null> {
     const isTrusted = trustsMemory()
     const row = isTrusted ? verified.get(text) : undefined
@@ -95,7 +87,8 @@ export function createCredentialCache<Row extends StoredCredential>({
   return {
     find,
     findRemembered,
-    observeRevision(newRevision, askedAt) {
+    /** `askedAt` is monotonic: when the store was asked, not when it answered. */
+    observeRevision(newRevision: number, askedAt: number): void {
       observedAt = Math.max(observedAt, askedAt)
       if (newRevision === revision) return
       revision = newRevision
@@ -104,7 +97,8 @@ export function createCredentialCache<Row extends StoredCredential>({
       verified.clear()
       loads.forgetAll()
     },
-    takeUses() {
+    /** The last successful use of each id since the last call. */
+    takeUses(): Map<string, number> {
       const taken = new Map(uses)
       uses.clear()
       return taken

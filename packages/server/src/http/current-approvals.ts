@@ -8,11 +8,6 @@ import type { Page } from '../storage/page.ts'
 import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
 
-export interface CurrentApprovals {
-  find(environmentId: string, id: string): Promise<ApprovalRow | null>
-  read(environmentId: string, read: () => Promise<Page<ApprovalRow>>): Promise<Page<ApprovalRow>>
-}
-
 export interface CurrentOptions {
   storage: Pick<Storage, 'findApproval' | 'expireApprovals'>
   now: () => number
@@ -22,7 +17,7 @@ export interface CurrentOptions {
 /** Stops the loop if the clock runs wild. */
 const MOST_ROUNDS = 5
 
-export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions): CurrentApprovals {
+export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions) {
   /** By environment. */
   const neededUpTo = new Map<string, number>()
   const expireShared = sharing(async (environmentId) => {
@@ -49,7 +44,7 @@ export function createCurrentApprovals({ storage, now, onChange }: CurrentOption
 
   return {
     read,
-    async find(environmentId, id) {
+    async find(environmentId: string, id: string): Promise<ApprovalRow | null> {
       const { rows } = await read(environmentId, async () => {
         const row = await storage.findApproval(environmentId, id)
         return { rows: row ? [row] : [], more: false }

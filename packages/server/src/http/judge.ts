@@ -22,11 +22,7 @@ const TOO_MUCH_MEMORY = {
   detail: 'The body takes too much memory when it is decoded; send smaller requests',
 } as const
 
-export interface Judge {
-  judge(body: Buffer, context: JudgeContext): Promise<Judgement>
-  judgeTelemetry(body: Buffer, format: TelemetryFormat, context: JudgeContext): Promise<TelemetryJudgement>
-  close(): Promise<void>
-}
+export type Judge = ReturnType<typeof createJudge>
 
 export interface TelemetryFormat {
   signal: Signal
@@ -55,15 +51,16 @@ export async function performTask({ body, format, context }: Omit<JudgeTask, 'id
   return judgeBatch(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString(), context)
 }
 
-export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_MEGABYTES } = {}): Judge {
+export function createJudge({ directBytes = DIRECT_BYTES, heapMegabytes = HEAP_MEGABYTES } = {}) {
   // Own threads: a span takes several times as long as an event, and batches must not wait for spans.
   const batches = createLane(directBytes.batch, heapMegabytes)
   const telemetry = createLane(directBytes.telemetry, heapMegabytes)
   return {
-    judge: async (body, context) => (await batches.perform({ body, format: null, context })) as Judgement,
-    judgeTelemetry: async (body, format, context) =>
+    judge: async (body: Buffer, context: JudgeContext) =>
+      (await batches.perform({ body, format: null, context })) as Judgement,
+    judgeTelemetry: async (body: Buffer, format: TelemetryFormat, context: JudgeContext) =>
       (await telemetry.perform({ body, format, context })) as TelemetryJudgement,
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([batches.close(), telemetry.close()])
     },
   }

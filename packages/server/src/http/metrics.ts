@@ -8,29 +8,20 @@ import { WORK_KINDS, type WorkBacklog } from '../storage/work.ts'
 import type { BodyMemory } from './read-body.ts'
 import type { ReplyMemory } from './reply-memory.ts'
 
-export interface Metrics {
-  registry: Registry
-  text(): Promise<string>
-  recordBatch(result: BatchResult): void
-  recordRequest(labels: { method: string; route: string; status: number }, seconds: number): void
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 export interface MetricsSources {
   version: string
   storage: Storage
   memory: BodyMemory
   replies: ReplyMemory
-  workers?: MetricsOfWorkers | null
-}
-
-export interface MetricsOfWorkers {
-  gather(own: Registry): Promise<string>
+  workers?: { gather(own: Registry): Promise<string> } | null
 }
 
 const LOOK_MS = 20
 
 /** Everything is measured at scrape time, except requests, events and event loop delay. */
-export function createMetrics(sources: MetricsSources): Metrics {
+export function createMetrics(sources: MetricsSources) {
   const registry = new Registry()
   const requests = new Histogram({
     name: 'tacho_http_request_duration_seconds',
@@ -58,13 +49,14 @@ export function createMetrics(sources: MetricsSources): Metrics {
   return {
     registry,
     text: () => sources.workers?.gather(registry) ?? registry.metrics(),
-    recordBatch(result) {
+    recordBatch(result: BatchResult): void {
       events.inc({ verdict: 'accepted' }, result.accepted)
       events.inc({ verdict: 'retryable' }, result.retryableEventIds.length)
       events.inc({ verdict: 'rejected' }, result.rejections.length)
       for (const { code } of result.rejections) rejections.inc({ code })
     },
-    recordRequest: (labels, seconds) => requests.observe(labels, seconds),
+    recordRequest: (labels: { method: string; route: string; status: number }, seconds: number) =>
+      requests.observe(labels, seconds),
   }
 }
 

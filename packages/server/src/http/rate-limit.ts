@@ -3,9 +3,7 @@ import type { FastifyReply } from 'fastify'
 import { refuse, type Refusal } from './reply-error.ts'
 import { createWindows, type Windows } from './windows.ts'
 
-export interface RateLimit {
-  count(callerId: string, requestsPerSecond: number | null): Counted
-}
+export type RateLimit = ReturnType<typeof createRateLimit>
 
 export interface Counted {
   limit: number
@@ -41,7 +39,7 @@ export function createRateLimit({
   nodes,
   subject = 'key',
   windows = createWindows({ windowMs: 1_000 }),
-}: RateLimitOptions): RateLimit {
+}: RateLimitOptions) {
   let sharedBy = nodes()
 
   function count(callerId: string, requestsPerSecond: number | null): Counted {

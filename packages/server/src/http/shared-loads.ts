@@ -1,15 +1,5 @@
-export interface SharedLoads<Value> {
-  load(key: string): Promise<Value>
-  /** Running reads of this key may be stale: their callers get the values, but nothing is cached. */
-  forget(key: string): void
-  forgetAll(): void
-}
-
 /** `keep` gets each value unless `forget` was called while it was read. */
-export function shareLoads<Value>(
-  read: (key: string) => Promise<Value>,
-  keep: (key: string, value: Value) => void,
-): SharedLoads<Value> {
+export function shareLoads<Value>(read: (key: string) => Promise<Value>, keep: (key: string, value: Value) => void) {
   const running = new Map<string, Promise<Value>>()
 
   function load(key: string): Promise<Value> {
@@ -28,5 +18,10 @@ export function shareLoads<Value>(
     return started
   }
 
-  return { load, forget: (key) => void running.delete(key), forgetAll: () => running.clear() }
+  return {
+    load,
+    /** Running reads of this key may be stale: their callers get the values, but nothing is cached. */
+    forget: (key: string) => void running.delete(key),
+    forgetAll: () => running.clear(),
+  }
 }

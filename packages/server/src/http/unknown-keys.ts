@@ -7,11 +7,7 @@ import { network } from './network.ts'
 import { refuse, type Refusal } from './reply-error.ts'
 import { createWindows } from './windows.ts'
 
-export interface UnknownKeys {
-  count(request: FastifyRequest): void
-  /** Applies to keys that need a lookup; null below the limit. */
-  refusal(request: FastifyRequest): Refusal | null
-}
+export type UnknownKeys = ReturnType<typeof createUnknownKeys>
 
 const PER_ADDRESS_A_SECOND = 500
 
@@ -20,14 +16,12 @@ export interface UnknownKeysOptions {
   monotonicNow?: () => number
 }
 
-export function createUnknownKeys({
-  perSecond = PER_ADDRESS_A_SECOND,
-  ...clock
-}: UnknownKeysOptions = {}): UnknownKeys {
+export function createUnknownKeys({ perSecond = PER_ADDRESS_A_SECOND, ...clock }: UnknownKeysOptions = {}) {
   const addresses = createWindows({ windowMs: 1_000, ...clock })
   return {
-    count: ({ ip }) => void addresses.take(network(ip), perSecond),
-    refusal({ ip }) {
+    count: ({ ip }: FastifyRequest) => void addresses.take(network(ip), perSecond),
+    /** Applies to keys that need a lookup; null below the limit. */
+    refusal({ ip }: FastifyRequest): Refusal | null {
       if (!addresses.isFull(network(ip), perSecond)) return null
       return refuse('rate_limited', `This address sent ${perSecond} invalid keys within a second`)
     },

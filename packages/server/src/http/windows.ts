@@ -6,14 +6,7 @@ export interface Taken {
   resetMs: number
 }
 
-export interface Windows {
-  take(subject: string, points: number): Taken
-  isFull(subject: string, points: number): boolean
-  giveBack(subject: string): void
-  forget(subject: string): void
-  clear(): void
-  size(): number
-}
+export type Windows = ReturnType<typeof createWindows>
 
 export interface WindowsOptions {
   windowMs: number
@@ -32,12 +25,12 @@ export function createWindows({
   windowMs,
   monotonicNow = () => performance.now(),
   maxSubjects = MAX_SUBJECTS,
-}: WindowsOptions): Windows {
+}: WindowsOptions) {
   // Not `max`: that reserves the memory of all subjects at once, 1.4 MB.
   const windows = new LRUCache<string, Window>({ maxSize: maxSubjects, sizeCalculation: () => 1 })
 
   return {
-    take(subject, points) {
+    take(subject: string, points: number): Taken {
       const now = monotonicNow()
       let window = windows.get(subject)
       if (window === undefined) {
@@ -51,15 +44,15 @@ export function createWindows({
       if (allowed) window.used += 1
       return { allowed, remaining: Math.max(0, points - window.used), resetMs: window.endsAt - now }
     },
-    isFull(subject, points) {
+    isFull(subject: string, points: number): boolean {
       const window = windows.get(subject)
       return window !== undefined && window.endsAt > monotonicNow() && window.used >= points
     },
-    giveBack(subject) {
+    giveBack(subject: string): void {
       const window = windows.get(subject)
       if (window && window.used > 0) window.used -= 1
     },
-    forget: (subject) => void windows.delete(subject),
+    forget: (subject: string) => void windows.delete(subject),
     clear: () => windows.clear(),
     size: () => windows.size,
   }

@@ -2,14 +2,10 @@ import type { Server } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 
-export interface Drain {
-  run(timeoutMs: number): Promise<void>
-}
-
 const LOOK_MS = 20
 
 /** Create it before the server listens, because it counts open requests. */
-export function createDrain(app: FastifyInstance): Drain {
+export function createDrain(app: FastifyInstance) {
   const server: Server = app.server
   let underWay = 0
   server.on('request', (_request, response) => {
@@ -18,7 +14,7 @@ export function createDrain(app: FastifyInstance): Drain {
   })
 
   return {
-    async run(timeoutMs) {
+    async run(timeoutMs: number): Promise<void> {
       const deadline = performance.now() + timeoutMs
       const closed = app.close()
       while (underWay > 0 && performance.now() < deadline) {

@@ -1,13 +1,8 @@
 import { write } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { pino, type Logger } from 'pino'
+import { pino } from 'pino'
 import type { Config } from '../config/config.ts'
-
-export interface Log {
-  logger: Logger
-  leave(code: number): Promise<never>
-}
 
 /** Beyond this size, lines are dropped: the reader has stopped. */
 const WAITING_CHARS = 4 * 1_048_576
@@ -21,11 +16,11 @@ const STDERR = 2
 const writeBytes = promisify(write)
 
 /** Writes do not block, so a stalled reader cannot stop the server. Each line has the fields of `base`. */
-export function createLog(level: Config['logLevel'], base: { worker: number } | null = null): Log {
+export function createLog(level: Config['logLevel'], base: { worker: number } | null = null) {
   const lines = createLines()
   return {
     logger: pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, lines),
-    async leave(code) {
+    async leave(code: number): Promise<never> {
       for (let before = -1; lines.isWriting();) {
         // process.exit waits for a write that has begun. If the reader has stopped, that takes for ever.
         if (lines.writes() === before) process.kill(process.pid, 'SIGKILL')

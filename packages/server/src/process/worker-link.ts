@@ -1,6 +1,5 @@
 import cluster from 'node:cluster'
 import type { MetricObject, Registry } from 'prom-client'
-import type { MetricsOfWorkers } from '../http/metrics.ts'
 
 export type FromWorker =
   /** For people; the parent prints it once for all workers. */
@@ -11,14 +10,9 @@ export type FromWorker =
 
 export type ToWorker = { tacho: 'measure' } | { tacho: 'gathered'; id: number; text: string }
 
-export interface WorkerLink extends MetricsOfWorkers {
-  worker: number
-  print(text: string): void
-  ready(): void
-  measure(own: Registry): void
-}
+export type WorkerLink = NonNullable<ReturnType<typeof workerLink>>
 
-export function workerLink(): WorkerLink | null {
+export function workerLink() {
   const { worker } = cluster
   if (worker === undefined) return null
   const waiting = new Map<number, (text: string) => void>()
@@ -37,13 +31,13 @@ export function workerLink(): WorkerLink | null {
   })
   return {
     worker: worker.id,
-    print: (text) => send({ tacho: 'print', text }),
+    print: (text: string) => send({ tacho: 'print', text }),
     ready: () => send({ tacho: 'ready' }),
-    measure: (own) => (registry = own),
+    measure: (own: Registry) => (registry = own),
     gather() {
       const id = ++lastId
       send({ tacho: 'gather', id })
-      return new Promise((resolve) => waiting.set(id, resolve))
+      return new Promise<string>((resolve) => waiting.set(id, resolve))
     },
   }
 }

@@ -6,16 +6,10 @@ import type { Worker } from 'node:cluster'
 import type { MetricObject } from 'prom-client'
 import type { ToWorker } from './worker-link.ts'
 
-export interface WorkerMetrics {
-  gather(workers: readonly Worker[]): Promise<string>
-  measured(worker: number, metrics: MetricObject[]): void
-  departed(worker: number): void
-}
-
 /** A slow worker reports its previous values. */
 const ANSWER_MS = 1_000
 
-export function createWorkerMetrics(): WorkerMetrics {
+export function createWorkerMetrics() {
   const latest = new Map<number, MetricObject[]>()
   let past: MetricObject[] = []
   let asked: { missing: Set<number>; done: () => void } | null = null
@@ -44,12 +38,12 @@ export function createWorkerMetrics(): WorkerMetrics {
   }
 
   return {
-    gather: (workers) => (gathering ??= gather(workers).finally(() => (gathering = null))),
-    measured(worker, metrics) {
+    gather: (workers: readonly Worker[]) => (gathering ??= gather(workers).finally(() => (gathering = null))),
+    measured(worker: number, metrics: MetricObject[]): void {
       latest.set(worker, metrics)
       answered(worker)
     },
-    departed(worker) {
+    departed(worker: number): void {
       const counts = latest.get(worker)?.filter(({ type }) => isCount(type)) ?? []
       latest.delete(worker)
       answered(worker)

@@ -8,12 +8,7 @@ import { createRateLimit, limitRate } from '../rate-limit.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { createWindows } from '../windows.ts'
 
-export interface OperatorLimits {
-  byAddress(request: FastifyRequest, reply: FastifyReply): Refusal | null
-  byCaller(callerId: string, reply: FastifyReply): Refusal | null
-  /** The refusal to send without an audit entry, once over the limit. */
-  ofRefusedChanges(callerId: string): Refusal | null
-}
+export type OperatorLimits = ReturnType<typeof createOperatorLimits>
 
 export interface OperatorLimitsOptions {
   /** Per token and session. An address gets four times as many, because callers can share it. */
@@ -24,7 +19,7 @@ export interface OperatorLimitsOptions {
 const CALLERS_PER_ADDRESS = 4
 const REFUSED_CHANGES_A_MINUTE = 60
 
-export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimitsOptions): OperatorLimits {
+export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimitsOptions) {
   const addresses = createRateLimit({
     requestsPerSecond: CALLERS_PER_ADDRESS * requestsPerSecond,
     nodes,
@@ -33,9 +28,10 @@ export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimit
   const callers = createRateLimit({ requestsPerSecond, nodes, subject: 'token or session' })
   const refused = createWindows({ windowMs: 60_000 })
   return {
-    byAddress: ({ ip }, reply) => limitRate(addresses, reply, network(ip)),
-    byCaller: (callerId, reply) => limitRate(callers, reply, callerId),
-    ofRefusedChanges(callerId) {
+    byAddress: ({ ip }: FastifyRequest, reply: FastifyReply) => limitRate(addresses, reply, network(ip)),
+    byCaller: (callerId: string, reply: FastifyReply) => limitRate(callers, reply, callerId),
+    /** The refusal to send without an audit entry, once over the limit. */
+    ofRefusedChanges(callerId: string): Refusal | null {
       const { allowed, resetMs } = refused.take(callerId, REFUSED_CHANGES_A_MINUTE)
       if (allowed) return null
       return refuse(

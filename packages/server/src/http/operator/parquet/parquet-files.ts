@@ -6,36 +6,27 @@ import { moduleUrl } from '../../../program/module-url.ts'
 import { createSharedThread, startCalledThread } from '../../../threads/called-thread.ts'
 import type { ParquetRows, ParquetTable, ParquetTask } from './parquet-thread.ts'
 
-export interface ParquetFile {
-  /** Bytes that follow those before; often none. */
-  add(rows: ParquetRows): Promise<Uint8Array>
-  end(): Promise<Uint8Array>
-  /** Also for a file that has not ended. */
-  close(): void
-}
-
-export interface ParquetFiles {
-  open(table: ParquetTable): ParquetFile
-  close(): Promise<void>
-}
+export type ParquetFiles = ReturnType<typeof createParquetFiles>
 
 const HEAP_MIB = 128
 const IDLE_MS = 10_000
 
-export function createParquetFiles(idleMs = IDLE_MS): ParquetFiles {
+export function createParquetFiles(idleMs = IDLE_MS) {
   const threads = createSharedThread<ParquetTask, Uint8Array>((onEnd) => {
     const resourceLimits = { maxOldGenerationSizeMb: HEAP_MIB }
     return startCalledThread(moduleUrl('parquet-thread', import.meta.url), { name: 'parquet', resourceLimits }, onEnd)
   }, idleMs)
   let lastFile = 0
   return {
-    open(table) {
+    open(table: ParquetTable) {
       const thread = threads.enter()
       const file = ++lastFile
       return {
-        add: (rows) => thread.call({ file, table, rows }),
+        /** Bytes that follow those before; often none. */
+        add: (rows: ParquetRows) => thread.call({ file, table, rows }),
         end: () => thread.call({ file, table, rows: null }),
-        close() {
+        /** Also for a file that has not ended. */
+        close(): void {
           thread.tell({ file, table, rows: 'forget' })
           threads.leave()
         },

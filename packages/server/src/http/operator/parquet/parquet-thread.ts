@@ -14,10 +14,7 @@ export interface ParquetTask {
   rows: ParquetRows | null | 'forget'
 }
 
-interface Writer {
-  add(rows: readonly never[]): Uint8Array<ArrayBuffer>
-  end(): Uint8Array<ArrayBuffer>
-}
+type Writer = ReturnType<typeof createTableWriter<never>>
 
 const writers = new Map<number, Writer>()
 

@@ -8,12 +8,7 @@ type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][nu
 const GROUP_ROWS = 50_000
 const GROUP_CHARS = 4 * 1_048_576
 
-export interface TableWriter<Row> {
-  add(rows: readonly Row[]): Uint8Array<ArrayBuffer>
-  end(): Uint8Array<ArrayBuffer>
-}
-
-export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]): TableWriter<Row> {
+export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]) {
   const bytes = new ByteWriter()
   const schema = [{ name: 'root', num_children: columns.length }, ...columns.flatMap(elementsOf)]
   const compressors = { ZSTD: (data: Uint8Array) => zstdCompressSync(data) }
@@ -41,7 +36,7 @@ export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]): 
   }
 
   return {
-    add(rows) {
+    add(rows: readonly Row[]): Uint8Array<ArrayBuffer> {
       for (const row of rows) {
         for (const [index, { valueOf }] of columns.entries()) {
           const value = valueOf(row)
@@ -53,7 +48,7 @@ export function createTableWriter<Row>(columns: readonly ParquetColumn<Row>[]): 
       }
       return taken()
     },
-    end() {
+    end(): Uint8Array<ArrayBuffer> {
       writeGroup()
       // Both are synchronous with a writer in memory.
       void file.finish()

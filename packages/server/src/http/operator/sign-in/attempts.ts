@@ -6,13 +6,7 @@ import { refuse } from '../../reply-error.ts'
 import { createSharedTurns } from '../../shared-turns.ts'
 import { createWindows, type Taken } from '../../windows.ts'
 
-export interface Attempts {
-  from(address: string): void
-  on(account: string): void
-  succeeded(account: string, address: string): void
-  /** Hashing takes turns by address and workspace. */
-  inTurn<Result>(request: FastifyRequest, run: () => Promise<Result>): Promise<Result>
-}
+export type Attempts = ReturnType<typeof createAttempts>
 
 export interface AttemptLimits {
   perAddress: number
@@ -28,19 +22,21 @@ const HASHES = {
   tooMany: refuse('overloaded', 'Too many passwords are being checked'),
 }
 
-export function createAttempts({ perAddress, perAccount, windowSeconds }: AttemptLimits = LIMITS): Attempts {
+export function createAttempts({ perAddress, perAccount, windowSeconds }: AttemptLimits = LIMITS) {
   const addresses = createWindows({ windowMs: windowSeconds * 1_000 })
   const accounts = createWindows({ windowMs: windowSeconds * 1_000 })
   const takeTurn = createSharedTurns(HASHES)
   return {
-    from: (address) => check(addresses.take(network(address), perAddress)),
-    on: (account) => check(accounts.take(account, perAccount)),
-    succeeded(account, address) {
+    from: (address: string) => check(addresses.take(network(address), perAddress)),
+    on: (account: string) => check(accounts.take(account, perAccount)),
+    succeeded(account: string, address: string): void {
       accounts.forget(account)
       // People in one household can share an address.
       addresses.giveBack(network(address))
     },
-    inTurn: (request, run) => takeTurn({ holder: holderOf(request), isOver: () => request.raw.socket.destroyed, run }),
+    /** Hashing takes turns by address and workspace. */
+    inTurn: <Result>(request: FastifyRequest, run: () => Promise<Result>) =>
+      takeTurn({ holder: holderOf(request), isOver: () => request.raw.socket.destroyed, run }),
   }
 }
 

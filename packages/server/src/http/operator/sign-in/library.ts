@@ -32,20 +32,12 @@ export interface LibraryOptions {
   now: () => number
 }
 
-type PasswordLibrary = Awaited<ReturnType<typeof loadPasswordLibrary>>
-type OidcLibrary = Awaited<ReturnType<typeof loadOidcLibrary>>
+export type SignInLibrary = ReturnType<typeof createSignInLibrary>
 
-export interface SignInLibrary {
-  passwords(): Promise<PasswordLibrary>
-  /** Null if the provider's discovery document cannot be read at the moment. */
-  oidc(): Promise<OidcLibrary | null>
-  hasOidc: boolean
-}
-
-export function createSignInLibrary(options: LibraryOptions): SignInLibrary {
+export function createSignInLibrary(options: LibraryOptions) {
   const { identityProvider, publicUrl } = options
-  let passwords: Promise<PasswordLibrary> | null = null
-  let oidc: Promise<OidcLibrary> | null = null
+  let passwords: ReturnType<typeof loadPasswordLibrary> | null = null
+  let oidc: ReturnType<typeof loadOidcLibrary> | null = null
   return {
     hasOidc: identityProvider !== null && publicUrl !== null,
     passwords() {
@@ -54,6 +46,7 @@ export function createSignInLibrary(options: LibraryOptions): SignInLibrary {
       passwords.catch(() => (passwords = null))
       return passwords
     },
+    /** Null if the provider's discovery document cannot be read at the moment. */
     async oidc() {
       if (identityProvider === null || publicUrl === null) throw new Error('No identity provider is configured')
       oidc ??= loadOidcLibrary(options, identityProvider, publicUrl)
