@@ -15,6 +15,7 @@ import { holderOf } from './holder.ts'
 import { isRefusal, refuse } from './reply-error.ts'
 import { serveRoute } from './serve-route.ts'
 import { Shares } from '../domain/shares.ts'
+import { within } from './within.ts'
 
 /** Also for an approval of another tenant or client. */
 const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
@@ -102,7 +103,7 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
         const left = until - performance.now()
         if (!row || row.status !== 'PENDING') return row
         if (over || left <= 0) return null
-        const changed = await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1))
+        const changed = await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1), null)
         // The feed has just read it.
         if (changed && changed.status !== 'PENDING') return own(changed)
       }
@@ -111,12 +112,4 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
       unfollow()
     }
   }
-}
-
-async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
-  const { promise: late, resolve } = Promise.withResolvers<null>()
-  const timer = setTimeout(resolve, ms, null)
-  const value = await Promise.race([promise, late])
-  clearTimeout(timer)
-  return value
 }

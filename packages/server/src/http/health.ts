@@ -1,18 +1,13 @@
 /** Neither route needs a key. */
-import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import type { Storage } from '../storage/storage.ts'
 import { StorageError } from '../storage/store.ts'
+import type { Deps } from './deps.ts'
 import { refuse, replyError, type Refusal } from './reply-error.ts'
-
-export interface HealthDeps {
-  storage: Storage
-  draining: () => boolean
-}
+import { within } from './within.ts'
 
 const PING_TIMEOUT_MS = 1_000
 
-export function healthRoutes(app: FastifyInstance, { storage, draining }: HealthDeps): void {
+export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<Deps, 'storage' | 'draining'>): void {
   let pinging: Promise<Refusal | null> | null = null
 
   app.get('/healthz', () => ({ status: 'alive' }))
@@ -36,23 +31,11 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Health
   }
 
   async function pingStore(): Promise<Refusal | null> {
-    const stop = new AbortController()
-    const late = wait(
-      PING_TIMEOUT_MS,
-      refuse('storage_unavailable', `The store did not answer within ${PING_TIMEOUT_MS} ms`),
-      {
-        signal: stop.signal,
-      },
-    )
     const answered = storage.ping().then(
       () => null,
       (error: unknown) => refuse(error instanceof StorageError ? error.code : 'storage_unavailable'),
     )
-    try {
-      return await Promise.race([answered, late])
-    } finally {
-      stop.abort()
-      late.catch(() => undefined)
-    }
+    const late = refuse('storage_unavailable', `The store did not answer within ${PING_TIMEOUT_MS} ms`)
+    return within(answered, PING_TIMEOUT_MS, late)
   }
 }
