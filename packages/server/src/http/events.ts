@@ -12,8 +12,7 @@ import { serveRoute } from './serve-route.ts'
 
 export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   const { storage, judge, memory, replies, metrics, now } = deps
-  // Before the body is read. On a full disk, valid events come back as retryable after validation.
-  const admit = () => (storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null)
+  const admit = admitEvents(storage)
 
   serveRoute(
     app,
@@ -33,6 +32,10 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
     },
   )
 }
+
+/** Before the body is read. On a full disk, valid events come back as retryable after validation. */
+export const admitEvents = (storage: Storage) => () =>
+  storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null
 
 export async function storeBatch(
   storage: Storage,

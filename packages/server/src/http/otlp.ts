@@ -12,10 +12,10 @@ import type { PartialSuccess } from '../domain/otlp/reply.ts'
 import type { EventVerdict } from '../storage/events.ts'
 import { tenantOf } from './api-key.ts'
 import type { Deps } from './deps.ts'
-import { storeBatch } from './events.ts'
-import { holderOf } from './holder.ts'
-import { mediaType, readBody } from './read-body.ts'
-import { isRefusal, refuse, replyError } from './reply-error.ts'
+import { admitEvents, storeBatch } from './events.ts'
+import { mediaType } from './read-body.ts'
+import { refuse, replyError } from './reply-error.ts'
+import { bodyHook } from './serve-route.ts'
 
 const PROTOBUF = 'application/x-protobuf'
 const PARTS_AT_ONCE = 4
@@ -56,17 +56,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
       method: 'POST',
       url: route.path,
       config: { route },
-      onRequest: async (request, reply) => {
-        if (storage.writesRefused() === 'overloaded') return replyError(request, reply, refuse('overloaded'))
-        const body = await readBody(request.raw, reply.raw, {
-          maxBytes: route.bodyBytes,
-          memory,
-          holder: holderOf(request),
-          binaryType: PROTOBUF,
-        })
-        if (isRefusal(body)) return replyError(request, reply, body)
-        request.bodyBytes = body
-      },
+      onRequest: bodyHook({ maxBytes: route.bodyBytes, memory, binaryType: PROTOBUF }, admitEvents(storage)),
       handler: (request, reply) => {
         const encoding = mediaType(request.headers) === PROTOBUF ? 'protobuf' : 'json'
         return handle(request.bodyBytes ?? Buffer.alloc(0), encoding, request, reply)

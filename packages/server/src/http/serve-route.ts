@@ -8,7 +8,7 @@ import { hasMoreValues } from '../domain/json-values.ts'
 import { faultLine, FAULTS_MAX, numberOf, schemaFaults, type SchemaFault } from '../domain/schema-faults.ts'
 import { isStorableText } from '../domain/text.ts'
 import { holderOf } from './holder.ts'
-import { readBody, type BodyMemory } from './read-body.ts'
+import { readBody, type BodyLimits, type BodyMemory } from './read-body.ts'
 import { isRefusal, orRefusal, refuse, replyError, type Refusal } from './reply-error.ts'
 import type { ReplyMemory } from './reply-memory.ts'
 import { sendInPieces } from './stalled-readers.ts'
@@ -83,7 +83,7 @@ export function serveRoute<R extends Route>(
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     config: { route },
-    onRequest: route.body ? [bodyHook(route.bodyBytes ?? 0, options)] : [],
+    onRequest: route.body ? [bodyHook({ maxBytes: route.bodyBytes ?? 0, memory: options.memory }, options.admit)] : [],
     // Synchronous when nothing needs to wait.
     handler: (request, reply) => {
       const params = checkParams?.(request.params) ?? {}
@@ -165,11 +165,11 @@ export function withoutBodyParsers(app: FastifyInstance): void {
   app.decorateRequest('bodyBytes', null)
 }
 
-function bodyHook(maxBytes: number, { memory, admit }: RouteOptions): onRequestAsyncHookHandler {
+export function bodyHook(limits: Omit<BodyLimits, 'holder'>, admit: RouteOptions['admit']): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = admit?.() ?? null
     if (refusal) return replyError(request, reply, refusal)
-    const body = await readBody(request.raw, reply.raw, { maxBytes, memory, holder: holderOf(request) })
+    const body = await readBody(request.raw, reply.raw, { ...limits, holder: holderOf(request) })
     if (isRefusal(body)) return replyError(request, reply, body)
     request.bodyBytes = body
   }
