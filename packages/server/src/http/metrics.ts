@@ -42,8 +42,16 @@ export function createMetrics(sources: MetricsSources) {
     labelNames: ['code'],
     registers: [registry],
   })
-  storeMetrics(registry, sources.storage)
-  processMetrics(registry, sources)
+  const meters = metersIn(registry)
+  storeMetrics(meters, sources.storage)
+  processMetrics(meters, sources)
+  new Gauge({
+    name: 'tacho_build_info',
+    help: 'Always 1; labels name the version',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+    aggregator: 'first',
+  }).set({ version: sources.version, node: process.versions.node }, 1)
   workMetrics(registry, sources.storage)
 
   return {
@@ -82,46 +90,26 @@ function methodLabel({ method }: FastifyRequest): string {
   return ['GET', 'HEAD', 'POST'].includes(method) ? method : 'other'
 }
 
-function storeMetrics(registry: Registry, storage: Storage): void {
-  gauge(
-    registry,
-    'tacho_store_queued_bytes',
-    'Bytes of events waiting for a commit',
-    () => storage.gauges().queuedBytes,
-  )
-  gauge(
-    registry,
-    'tacho_store_size_bytes',
-    'Size of the store including its log',
-    () => storage.gauges().storeBytes,
-    'max',
-  )
-  gauge(
-    registry,
-    'tacho_store_disk_free_bytes',
-    'Free disk space at the store',
-    () => storage.gauges().diskFreeBytes,
-    'min',
-  )
+function storeMetrics({ gauge, counter }: Meters, storage: Storage): void {
+  gauge('tacho_store_queued_bytes', 'Bytes of events waiting for a commit', () => storage.gauges().queuedBytes)
+  gauge('tacho_store_size_bytes', 'Size of the store including its log', () => storage.gauges().storeBytes, 'max')
+  gauge('tacho_store_disk_free_bytes', 'Free disk space at the store', () => storage.gauges().diskFreeBytes, 'min')
   counter(
-    registry,
     'tacho_store_damaged_payloads_total',
     'Reads of payloads that do not match their checksums',
     () => storage.gauges().damagedPayloads,
   )
   gauge(
-    registry,
     'tacho_store_damaged',
     '1 if the store has found its own structures damaged, otherwise 0',
     () => (storage.damage() === null ? 0 : 1),
     'max',
   )
   const writable = () => (storage.writesRefused() === null ? 1 : 0)
-  gauge(registry, 'tacho_store_writable', '1 if every worker accepts writes, otherwise 0', writable, 'min')
-  gauge(registry, 'tacho_nodes', 'Processes serving the store, on all machines', () => storage.nodes(), 'max')
-  counter(registry, 'tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
+  gauge('tacho_store_writable', '1 if every worker accepts writes, otherwise 0', writable, 'min')
+  gauge('tacho_nodes', 'Processes serving the store, on all machines', () => storage.nodes(), 'max')
+  counter('tacho_store_commits_total', 'Commits of events', () => storage.gauges().commits)
   counter(
-    registry,
     'tacho_store_committed_events_total',
     'Committed events, including duplicates',
     () => storage.gauges().committedEvents,
@@ -170,90 +158,68 @@ function workMetrics(registry: Registry, storage: Storage): void {
   )
 }
 
-function processMetrics(registry: Registry, { version, memory, replies }: MetricsSources): void {
+function processMetrics({ gauge, counter }: Meters, { memory, replies }: MetricsSources): void {
   const delay = monitorEventLoopDelay({ resolution: LOOK_MS })
   delay.enable()
-  gauge(registry, 'tacho_body_memory_bytes', 'Bytes of request bodies in memory', () => memory.bytes)
-  gauge(registry, 'tacho_body_memory_limit_bytes', 'Limit for request bodies in memory', () => memory.maxBytes)
-  gauge(
-    registry,
-    'tacho_reply_memory_bytes',
-    'Bytes of replies that are being built or are unread',
-    () => replies.bytes,
-  )
-  gauge(registry, 'tacho_reply_memory_limit_bytes', 'Limit for replies in memory', () => replies.maxBytes)
-  delayGauges(registry, delay)
+  gauge('tacho_body_memory_bytes', 'Bytes of request bodies in memory', () => memory.bytes)
+  gauge('tacho_body_memory_limit_bytes', 'Limit for request bodies in memory', () => memory.maxBytes)
+  gauge('tacho_reply_memory_bytes', 'Bytes of replies that are being built or are unread', () => replies.bytes)
+  gauge('tacho_reply_memory_limit_bytes', 'Limit for replies in memory', () => replies.maxBytes)
+  delayGauges(gauge, delay)
   // The standard names of Prometheus clients.
-  gauge(registry, 'process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
+  gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
   const startedAt = () => Date.now() / 1000 - process.uptime()
-  gauge(
-    registry,
-    'process_start_time_seconds',
-    'Start time of the oldest worker, in seconds since 1970',
-    startedAt,
-    'min',
-  )
-  counter(registry, 'process_cpu_seconds_total', 'User and system CPU time', () => {
+  gauge('process_start_time_seconds', 'Start time of the oldest worker, in seconds since 1970', startedAt, 'min')
+  counter('process_cpu_seconds_total', 'User and system CPU time', () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1e6
   })
-  new Gauge({
-    name: 'tacho_build_info',
-    help: 'Always 1; labels name the version',
-    labelNames: ['version', 'node'],
-    registers: [registry],
-    aggregator: 'first',
-  }).set({ version, node: process.versions.node }, 1)
 }
 
 /** The histogram records sample intervals; the excess is the delay. */
-function delayGauges(registry: Registry, delay: ELDHistogram): void {
+function delayGauges(gauge: Meters['gauge'], delay: ELDHistogram): void {
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - LOOK_MS / 1000) || 0
   const p99 = () => seconds(delay.percentile(99))
-  gauge(
-    registry,
-    'nodejs_eventloop_lag_p99_seconds',
-    '99th percentile of event loop delay since the last scrape',
-    p99,
-    'max',
-  )
+  gauge('nodejs_eventloop_lag_p99_seconds', '99th percentile of event loop delay since the last scrape', p99, 'max')
   const longest = () => {
     const found = seconds(delay.max)
     delay.reset()
     return found
   }
-  gauge(registry, 'nodejs_eventloop_lag_max_seconds', 'Longest event loop delay since the last scrape', longest, 'max')
+  gauge('nodejs_eventloop_lag_max_seconds', 'Longest event loop delay since the last scrape', longest, 'max')
 }
 
-function gauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  read: () => number | null,
-  aggregator: 'sum' | 'min' | 'max' = 'sum',
-): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    aggregator,
-    collect() {
-      this.reset()
-      const value = read()
-      if (value === null) this.remove()
-      else this.set(value)
-    },
-  })
-}
+type Meters = ReturnType<typeof metersIn>
 
-function counter(registry: Registry, name: string, help: string, read: () => number): void {
-  new Counter({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset()
-      this.inc(read())
+/** Metrics with one value, which is read at scrape time. */
+function metersIn(registry: Registry) {
+  const registers = [registry]
+  return {
+    /** Null: there is no value. */
+    gauge(name: string, help: string, read: () => number | null, aggregator: 'sum' | 'min' | 'max' = 'sum'): void {
+      new Gauge({
+        name,
+        help,
+        registers,
+        aggregator,
+        collect() {
+          this.reset()
+          const value = read()
+          if (value === null) this.remove()
+          else this.set(value)
+        },
+      })
     },
-  })
+    counter(name: string, help: string, read: () => number): void {
+      new Counter({
+        name,
+        help,
+        registers,
+        collect() {
+          this.reset()
+          this.inc(read())
+        },
+      })
+    },
+  }
 }
