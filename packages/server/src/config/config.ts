@@ -141,7 +141,7 @@ export const SETTINGS = {
   ),
   oidcClientId: optional({ placeholder: 'id', help: 'Client id at the identity provider' }, anyText, 'a text'),
   oidcClientSecret: secretText(
-    { placeholder: 'secret', help: 'Client secret at the identity provider', fromFile: true },
+    { placeholder: 'secret', help: 'Client secret at the identity provider' },
     (given) => anyText(given) !== null,
     'a text of up to 1024 characters',
   ),
@@ -171,16 +171,12 @@ export const SETTINGS = {
     LIMITS.nameChars,
   ),
   initApiKey: secretText(
-    { placeholder: 'key', help: 'API key of a new store; if omitted, one is created and printed once', fromFile: true },
+    { placeholder: 'key', help: 'API key of a new store; if omitted, one is created and printed once' },
     (given) => parseApiKey(given) !== null,
     API_KEY_FORM,
   ),
   initOperatorToken: secretText(
-    {
-      placeholder: 'token',
-      help: 'Operator token of a new store; if omitted, one is created and printed once',
-      fromFile: true,
-    },
+    { placeholder: 'token', help: 'Operator token of a new store; if omitted, one is created and printed once' },
     (given) => parseOperatorToken(given) !== null,
     OPERATOR_TOKEN_FORM,
   ),

@@ -99,7 +99,7 @@ export function networks(about: About): Setting<string[]> {
 
 /** `mustBe` must not repeat the given value. */
 export function secretText(
-  about: Omit<About, 'byDefault'>,
+  about: Pick<About, 'placeholder' | 'help'>,
   isValid: (text: string) => boolean,
   mustBe: string,
 ): Setting<string | null> {
