@@ -9,8 +9,8 @@ import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { serveRoute } from '../serve-route.ts'
 import { sessionCredential } from '../../domain/credential.ts'
-import { cookieHeader, SESSION_COOKIE, sessionTokenIn } from './sign-in/session-cookie.ts'
-import { codeRefusal, libraryHeaders, passCookies, readAnswer } from './sign-in/answer.ts'
+import { cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './sign-in/session-cookie.ts'
+import { codeRefusal, libraryHeaders, readAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
 import { refreshCredentials } from './refresh-credentials.ts'
@@ -58,7 +58,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
       return refuse('forbidden', 'The code is wrong')
     }
     attempts.succeeded(operator.email, request.ip)
-    passCookies(request, reply, answer, config)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
     const target = { kind: 'operator', id: operator.id }
     await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])
     // Other sessions began without the second factor. The library may have replaced the own one.

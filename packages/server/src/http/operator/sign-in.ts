@@ -20,18 +20,12 @@ import { serveRoute } from '../serve-route.ts'
 import {
   COOKIE_PREFIX,
   cookieHeader,
+  setCookies,
   SECOND_FACTOR_COOKIE,
   SESSION_COOKIE,
   sessionTokenIn,
 } from './sign-in/session-cookie.ts'
-import {
-  codeRefusal,
-  libraryHeaders,
-  passCookies,
-  readAnswer,
-  WRONG_CODE,
-  type LibraryAnswer,
-} from './sign-in/answer.ts'
+import { codeRefusal, libraryHeaders, readAnswer, WRONG_CODE, type LibraryAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { PROVIDER_ID } from './sign-in/identity-provider.ts'
 import { personalEntry } from './sign-in/personal-entry.ts'
@@ -61,7 +55,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
       if (!isWrongPassword(answer)) throw new Error(`The sign-in library answered ${answer.code}`)
       return refusedPassword(request, account)
     }
-    passCookies(request, reply, answer, config)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
     // Reset the counters only after the second factor.
     if (answer.body['twoFactorRedirect'] === true) return NEEDS_CODE
     return signedIn(request, answer, 'password')
@@ -93,7 +87,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     })
     const answer = await readAnswer(response)
     if (!answer.ok) throw new Error(`The sign-in library answered ${answer.code}`)
-    passCookies(request, reply, answer, config)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
     return { url: String(answer.body['url']) }
   })
 
@@ -110,7 +104,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
       asResponse: true,
     })
     const answer = await readAnswer(response)
-    passCookies(request, reply, answer, config)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
     const begun = sessionTokenIn(answer.setCookies) !== null
     if (begun) await signedIn(request, answer, 'oidc')
     // Always our own console, even if the provider's answer names another address.
@@ -133,7 +127,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     const cookies = cookieHeader(request, (name) => name === SECOND_FACTOR_COOKIE)
     const answer = await readAnswer(await ask(libraryHeaders(request, cookies)))
     if (answer.ok && onceCode !== null && !(await isFirstUse(answer, onceCode))) return WRONG_CODE
-    passCookies(request, reply, answer, config)
+    setCookies(request, reply, answer.setCookies, config.publicUrl)
     if (answer.ok) return signedIn(request, answer, method)
     const wrong = codeRefusal(answer)
     if (wrong === null) throw new Error(`The sign-in library answered ${answer.code}`)

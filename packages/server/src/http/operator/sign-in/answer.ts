@@ -1,7 +1,6 @@
-/** Passes the sign-in library's cookies on, but not its bodies. */
-import type { FastifyReply, FastifyRequest } from 'fastify'
+/** Only cookies of the sign-in library's answers are passed on, also those of errors, which can delete cookies. */
+import type { FastifyRequest } from 'fastify'
 import { refuse, type Refusal } from '../../reply-error.ts'
-import { setCookies } from './session-cookie.ts'
 import { ADDRESS_HEADER } from './library.ts'
 
 export function libraryHeaders(request: FastifyRequest, cookie: string): Headers {
@@ -12,15 +11,9 @@ export function libraryHeaders(request: FastifyRequest, cookie: string): Headers
   return headers
 }
 
-export interface LibraryAnswer {
-  ok: boolean
-  code: string | null
-  body: Record<string, unknown>
-  setCookies: string[]
-  location: string | null
-}
+export type LibraryAnswer = Awaited<ReturnType<typeof readAnswer>>
 
-export async function readAnswer(response: Response): Promise<LibraryAnswer> {
+export async function readAnswer(response: Response) {
   const text = await response.text()
   let body: Record<string, unknown> = {}
   try {
@@ -33,18 +26,7 @@ export async function readAnswer(response: Response): Promise<LibraryAnswer> {
     code: response.status < 400 ? null : typeof body['code'] === 'string' ? body['code'] : `status ${response.status}`,
     body,
     setCookies: response.headers.getSetCookie(),
-    location: response.headers.get('location'),
   }
-}
-
-/** Error answers can delete cookies. */
-export function passCookies(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  answer: LibraryAnswer,
-  { publicUrl }: { publicUrl: string | null },
-): void {
-  setCookies(request, reply, answer.setCookies, publicUrl)
 }
 
 export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong, was already used, or the sign-in has expired')
