@@ -17,7 +17,6 @@ import type { RateLimit } from './rate-limit.ts'
 import type { SignInLibrary } from './operator/sign-in/library.ts'
 import type { BodyMemory } from './read-body.ts'
 import type { ReplyMemory } from './reply-memory.ts'
-import type { RouteOptions } from './serve-route.ts'
 
 export interface Deps {
   config: Config
@@ -35,7 +34,6 @@ export interface Deps {
   judge: Judge
   memory: BodyMemory
   replies: ReplyMemory
-  once?: RouteOptions['once']
   /** With which browsers subscribe to this server's notifications (VAPID). */
   pushPublicKey: string
   metrics: Metrics

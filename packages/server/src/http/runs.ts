@@ -5,10 +5,13 @@ import type { Deps } from './deps.ts'
 import { eventPageJson, runDetailJson, toRun } from '../domain/run.ts'
 import type { EventPage, Timeline } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
+import type { Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
 import { refuse } from './reply-error.ts'
 import { RawJson, serveRoute } from './serve-route.ts'
 import { listPage, placeAt } from './paging.ts'
+
+export const NO_RUN = refuse('not_found', 'The run does not exist')
 
 type EventPosition = NonNullable<EventPage['after']>
 
@@ -30,7 +33,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   serveRoute(app, ROUTES.readRun, deps, async ({ params, request }) => {
     const { environmentId } = tenantOf(request)
     const timeline = await readTimeline(environmentId, params.runId, LIMITS.runDetailEvents)
-    if (!timeline) return noSuchRun()
+    if (!timeline) return NO_RUN
     return new RawJson(runDetailJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)))
   })
 
@@ -41,7 +44,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
       cursor === undefined
         ? await readTimeline(environmentId, params.runId, limit)
         : await continueTimeline(environmentId, params.runId, limit, cursor)
-    if (!timeline) return noSuchRun()
+    if (!timeline) return NO_RUN
     return new RawJson(eventPageJson(timeline.run, timeline.rows, nextCursor(environmentId, timeline)))
   })
 
@@ -54,9 +57,8 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     runId: string,
     limit: number,
     cursor: string,
-  ): Promise<Timeline | null> {
-    const run = await storage.findRun(environmentId, runId)
-    if (!run) return null
+  ): Promise<Timeline> {
+    const run = await runOf(storage, environmentId, runId)
     const after = placeAt<EventPosition>(cursors, eventsWalk(environmentId, run), cursor)
     const page = { limit, pageBytes: LIMITS.pageBytes, after }
     return { run, ...(await storage.listEvents(environmentId, run.id, page)) }
@@ -68,7 +70,12 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-const noSuchRun = () => refuse('not_found', 'The run does not exist')
+/** A lookup by the id that a path names. */
+export async function runOf(storage: Pick<Storage, 'findRun'>, environmentId: string, runId: string): Promise<RunRow> {
+  const run = await storage.findRun(environmentId, runId)
+  if (run === null) throw NO_RUN
+  return run
+}
 
 /** The same however the path spelled the run. */
 function eventsWalk(environmentId: string, run: RunRow): readonly unknown[] {

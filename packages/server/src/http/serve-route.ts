@@ -41,7 +41,7 @@ export class RawJson {
   }
 }
 
-type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
+export type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal | FastifyReply
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
@@ -61,8 +61,8 @@ export interface RouteOptions {
   admit?: () => Refusal | null
   /** The body is neither parsed nor checked. */
   rawBody?: boolean
-  once?: ((route: Route) => AnswerOnce | null) | undefined
-  refused?: (request: FastifyRequest, refusal: Refusal) => Promise<void>
+  once?: AnswerOnce | null
+  refused?: ((request: FastifyRequest, refusal: Refusal) => Promise<void>) | undefined
 }
 
 /** Refuses in the order 401, 403, 429 (hooks of the enclosing scope), 413, 415, 400. */
@@ -72,7 +72,7 @@ export function serveRoute<R extends Route>(
   options: RouteOptions,
   handler: (request: RouteRequest<R>) => Promise<RouteReply<R>> | RouteReply<R>,
 ): void {
-  const once = options.once?.(route) ?? null
+  const { once } = options
   const pageBytes = pageBytesOf(route)
   const checkParams = route.params && queryChecker(route.params)
   const checkQuery = route.query && queryChecker(route.query)

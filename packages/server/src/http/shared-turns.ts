@@ -3,7 +3,9 @@
  * client that has left.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { LEFT, type Refusal } from './reply-error.ts'
+import type { FastifyReply } from 'fastify'
+import { holderOf } from './holder.ts'
+import { LEFT, refuse, type Refusal } from './reply-error.ts'
 import { Shares, type Holder, type ShareBounds } from '../domain/shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
@@ -73,13 +75,15 @@ export function createSharedTurns(bounds: { running: ShareBounds; waiting: Share
 }
 
 /** Half of what waits in a workspace may be of one key or operator. */
-export function createTurnsOfWorkspaces(atOnce: number, tooMany: Refusal) {
+export function createTurnsOfWorkspaces(atOnce: number, what: string) {
   const [most, ofWorkspace] = [5 * LIMITS.turnsWaiting, LIMITS.turnsWaiting]
-  return createSharedTurns({
+  const takeTurn = createSharedTurns({
     running: { most: atOnce, ofWorkspace: 1, ofCredential: 1 },
     waiting: { most, ofWorkspace, ofCredential: ofWorkspace / 2 },
-    tooMany,
+    tooMany: refuse('overloaded', `Too many ${what} of this workspace are waiting`),
   })
+  return <Result>(reply: FastifyReply, run: Turn<Result>['run']): Promise<Result> =>
+    takeTurn({ holder: holderOf(reply.request), isOver: () => reply.raw.destroyed, run })
 }
 
 const sumOf = (one: ShareBounds, other: ShareBounds): ShareBounds => ({

@@ -2,13 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import fc from 'fast-check'
+import type { FastifyReply } from 'fastify'
 import { LEFT, refuse } from '../../src/http/reply-error.ts'
-import { createSharedTurns, createTurnsOfWorkspaces } from '../../src/http/shared-turns.ts'
+import { createSharedTurns, createTurnsOfWorkspaces, type Turn } from '../../src/http/shared-turns.ts'
 
 const isOver = () => false
 const WAITING = LIMITS.turnsWaiting
-const TOO_MANY = refuse('overloaded', 'Too many')
-const turns = (atOnce: number) => createTurnsOfWorkspaces(atOnce, TOO_MANY)
+const TOO_MANY = refuse('overloaded', 'Too many searches of this workspace are waiting')
+
+function turns(atOnce: number) {
+  const takeTurn = createTurnsOfWorkspaces(atOnce, 'searches')
+  return <Result>({ holder, isOver: hasLeft, run }: Turn<Result>): Promise<Result> => {
+    const request = { apiKey: { workspaceId: holder.workspace, id: holder.credential } }
+    return takeTurn({ request, raw: { destroyed: hasLeft() } } as FastifyReply, run)
+  }
+}
+
 /** Of a workspace, with one of its tokens. */
 const by = (workspace: string, credential = 'token') => ({ workspace, credential })
 

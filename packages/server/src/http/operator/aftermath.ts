@@ -1,18 +1,15 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import { judgeCalls, toJudgedCall, type CallJudgement } from '../../domain/aftermath.ts'
 import { isUuid } from '../../storage/uuid.ts'
-import type { ApprovalRow, ToolEventRow } from '../../storage/approvals.ts'
+import type { ToolEventRow } from '../../storage/approvals.ts'
 import type { TimelinePlace } from '../../storage/events.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { namedApprovals } from './named-approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
+import { runOf } from '../runs.ts'
 import { mapInTurns } from '../turns.ts'
-import { environmentOf } from './access.ts'
+import type { OperatorDeps } from './serve.ts'
 
 /** Each page takes a reader about ten milliseconds. */
 const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
@@ -22,17 +19,8 @@ const MOST_OTHERS = 200
 /** In one turn of the event loop. */
 const CALLS_IN_TURN = 250
 
-interface Looked {
-  judged: CallJudgement[]
-  approvals: ApprovalRow[]
-  truncated: boolean
-}
-
-export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
-  const { storage } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.readApprovalAftermath, deps, async ({ params, request }) => {
-    const environment = environmentOf(request)
+export function aftermathRoutes({ serve, storage }: OperatorDeps, { current }: ApprovalReader): void {
+  serve('readApprovalAftermath', async ({ params, environment }) => {
     const row = await current.find(environment.id, params.approvalId.toLowerCase())
     if (!row) return refuse('not_found', 'The approval does not exist')
     const [approval] = await namedApprovals(storage, environment.id, [row])
@@ -45,10 +33,8 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     return { approval, calls: await writtenOut(run, own), run: run.id, truncated }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listRunApprovals, deps, async ({ params, request }) => {
-    const environment = environmentOf(request)
-    const run = await storage.findRun(environment.id, params.runId)
-    if (!run) return refuse('not_found', 'The run does not exist')
+  serve('listRunApprovals', async ({ params, environment }) => {
+    const run = await runOf(storage, environment.id, params.runId)
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
       approvals: await namedApprovals(storage, environment.id, approvals),
@@ -58,7 +44,7 @@ export function aftermathRoutes(app: FastifyInstance, deps: Deps, { current }: A
     }
   })
 
-  async function look(environmentId: string, run: RunRow): Promise<Looked> {
+  async function look(environmentId: string, run: RunRow) {
     const read = () => storage.listApprovalsOfRun(environmentId, run.runId, MOST_APPROVALS)
     const { rows: approvals, more } = await current.read(environmentId, read)
     const { events, truncated } = await toolEvents(environmentId, run)

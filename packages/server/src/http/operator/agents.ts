@@ -1,26 +1,21 @@
 import type { Agent } from '@tacho/contract/operator/agent.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AgentChange, AgentRow } from '../../storage/agents.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { listPage, byId } from '../paging.ts'
+import { listPage, byId, NOTHING } from '../paging.ts'
 import { checkTexts } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_ID = refuse('conflict', 'Events identify the agent by its name; send an agentId to rename it')
 
-export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listAgents, deps, ({ query, request }) => {
-    const { id } = environmentOf(request)
+export function agentsRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
+  serve('listAgents', ({ query, environment: { id } }) => {
     const withArchived = query.archived === 'true'
-    if (query.q !== undefined && !isStorableText(query.q)) return { items: [], nextCursor: null }
+    if (query.q !== undefined && !isStorableText(query.q)) return NOTHING
     return listPage(cursors, query, {
       of: ['agents', id, withArchived, query.q],
       read: (page) => storage.listAgents(id, page, { withArchived, search: query.q }),
@@ -29,13 +24,13 @@ export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.renameAgent, deps, ({ params, body: { name }, request }) => {
+  serve('renameAgent', ({ params, body: { name }, request }) => {
     checkTexts({ name })
     return change(request, params.agentId, 'rename', now(), { displayName: name }, { name })
   })
 
   for (const verb of ['archive', 'restore'] as const) {
-    serveRoute(app, OPERATOR_ROUTES[`${verb}Agent`], deps, ({ params, request }) => {
+    serve(`${verb}Agent`, ({ params, request }) => {
       const at = now()
       return change(request, params.agentId, verb, at, { archivedAt: verb === 'archive' ? at : null })
     })
@@ -47,7 +42,7 @@ export function agentsRoutes(app: FastifyInstance, deps: Deps): void {
     verb: string,
     at: number,
     to: AgentChange,
-    detail: Record<string, unknown> = {},
+    detail: object = {},
   ) {
     const id = agentId.toLowerCase()
     const audit = [auditOf(request, at, `agent.${verb}`, { kind: 'agent', id }, detail)]

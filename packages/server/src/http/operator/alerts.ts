@@ -1,29 +1,23 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/alert.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { alertNews, firstState } from '../../domain/alert.ts'
 import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import type { AlertRow } from '../../storage/alerts.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_ALERT = refuse('not_found', 'The alert does not exist')
 const TOO_MANY = refuse('conflict', `The environment has reached its limit of ${LIMITS.alerts} alerts`)
 
-export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now, work } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listAlerts, deps, async ({ request }) => {
-    return { items: (await storage.listAlerts(environmentOf(request).id)).map(toAlert) }
+export function alertsRoutes({ serve, storage, now, work }: OperatorDeps): void {
+  serve('listAlerts', async ({ environment }) => {
+    return { items: (await storage.listAlerts(environment.id)).map(toAlert) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createAlert, deps, async ({ body, request }) => {
+  serve('createAlert', async ({ body, request, environment: { id: environmentId } }) => {
     const { name, kind, threshold, agentId = null, windowMinutes = 60, holdMinutes = 5, period = 'month' } = body
     checkRule(kind, body)
     const createdAt = now()
@@ -37,7 +31,6 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
       holdMinutes,
       period,
     }
-    const environmentId = environmentOf(request).id
     const row: AlertRow = { id, environmentId, rule, state: firstState(createdAt), checkedAt: null, createdAt }
     const audit = [auditOf(request, createdAt, 'alert.create', { kind: 'alert', id }, rule)]
     if ((await storage.createAlert(row, audit)) === 'too_many') return TOO_MANY
@@ -45,10 +38,9 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
     return toAlert(row)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changeAlert, deps, async ({ params, body, request }) => {
-    const { id, environmentId, found } = await find(request, params.alertId)
-    if (found === null) return NO_ALERT
-    checkRule(found.rule.kind, body)
+  serve('changeAlert', async ({ params, body, request, environment: { id: environmentId } }) => {
+    const { id, rule } = await find(environmentId, params.alertId)
+    checkRule(rule.kind, body)
     const at = now()
     const change = body.agentId ? { ...body, agentId: body.agentId.toLowerCase() } : body
     const audit = [auditOf(request, at, 'alert.change', { kind: 'alert', id }, change)]
@@ -58,12 +50,12 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
     return toAlert(row)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.testAlert, deps, async ({ params, request }) => {
-    const { id, environmentId, found } = await find(request, params.alertId)
-    if (found === null) return NO_ALERT
+  serve('testAlert', async ({ params, request, environment: { id: environmentId } }) => {
+    const alert = await find(environmentId, params.alertId)
+    const { id } = alert
     const at = now()
-    const news = alertNews(found, found.state)
-    const type = found.rule.kind === 'budget' ? 'budget.reached' : 'alert.firing'
+    const news = alertNews(alert, alert.state)
+    const type = alert.rule.kind === 'budget' ? 'budget.reached' : 'alert.firing'
     const data = { ...news, title: `Test: ${news.title}`, isTest: true }
     const audit = [auditOf(request, at, 'alert.test', { kind: 'alert', id })]
     const webhooks = await storage.testAlert({ environmentId, id, at }, { type, data }, audit)
@@ -71,15 +63,16 @@ export function alertsRoutes(app: FastifyInstance, deps: Deps): void {
     return { webhooks }
   })
 
-  async function find(request: FastifyRequest, alertId: string) {
-    const [environmentId, id] = [environmentOf(request).id, alertId.toLowerCase()]
-    return { id, environmentId, found: await storage.findAlert(environmentId, id) }
+  async function find(environmentId: string, alertId: string): Promise<AlertRow> {
+    const alert = await storage.findAlert(environmentId, alertId.toLowerCase())
+    if (alert === null) throw NO_ALERT
+    return alert
   }
 
-  serveRoute(app, OPERATOR_ROUTES.removeAlert, deps, async ({ params, request }) => {
+  serve('removeAlert', async ({ params, request, environment }) => {
     const id = params.alertId.toLowerCase()
     const audit = [auditOf(request, now(), 'alert.remove', { kind: 'alert', id })]
-    const row = await storage.removeAlert(environmentOf(request).id, id, audit)
+    const row = await storage.removeAlert(environment.id, id, audit)
     return row === null ? NO_ALERT : toAlert(row)
   })
 }

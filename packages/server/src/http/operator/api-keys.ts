@@ -1,27 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import type { ApiKey, CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import { newApiKey } from '../../domain/credential.ts'
 import type { ApiKeyRow } from '../../storage/api-keys.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refreshCredentials } from './refresh-credentials.ts'
 import { checkTexts, timeOf, futureTimeOf } from '../field.ts'
 import { listPage, byId } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_KEY = refuse('not_found', 'The environment does not have this key')
 const ENDED = refuse('conflict', 'The key is revoked, expired or already replaced')
 
-export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listApiKeys, deps, ({ query, request }) => {
-    const { id } = environmentOf(request)
+export function apiKeysRoutes({ serve, storage, cursors, now, refreshCredentials }: OperatorDeps): void {
+  serve('listApiKeys', ({ query, environment: { id } }) => {
     return listPage(cursors, query, {
       of: ['keys', id],
       read: (page) => storage.listApiKeys(id, page),
@@ -30,14 +22,14 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createApiKey, deps, async ({ body, request }) => {
+  serve('createApiKey', async ({ body, request, environment }) => {
     const createdAt = now()
     checkTexts({ name: body.name })
     const expiresAt = expiryOf(body.expiresAt, createdAt) ?? null
     const { id, hash, text } = newApiKey(randomBytes)
     const row: ApiKeyRow = {
       id,
-      environmentId: environmentOf(request).id,
+      environmentId: environment.id,
       name: body.name,
       hash,
       scopes: body.scopes,
@@ -56,7 +48,7 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changeApiKey, deps, async ({ params: { keyId }, body, request }) => {
+  serve('changeApiKey', async ({ params: { keyId }, body, request, environment }) => {
     const at = now()
     const { name, scopes, requestsPerSecond } = body
     const expiresAt = expiryOf(body.expiresAt, at)
@@ -64,15 +56,15 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     const detail = { name, scopes, requestsPerSecond, expiresAt: body.expiresAt }
     const audit = auditOf(request, at, 'api_key.change', { kind: 'api_key', id: keyId }, detail)
     const change = { name, scopes, expiresAt, requestsPerSecond }
-    const row = await storage.changeApiKey(environmentOf(request).id, keyId, change, at, [audit])
+    const row = await storage.changeApiKey(environment.id, keyId, change, at, [audit])
     if (row === null) return NO_KEY
     if (row === 'ended') return ENDED
     if (row === 'widened') return refuse('conflict', 'A key cannot get more scopes. Create another key')
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return toApiKey(row)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.rotateApiKey, deps, async ({ params: { keyId }, body, request }) => {
+  serve('rotateApiKey', async ({ params: { keyId }, body, request, environment }) => {
     const at = now()
     const oldValidUntil = timeOf('oldValidUntil', body.oldValidUntil)
     const expiresAt = expiryOf(body.expiresAt, at)
@@ -80,19 +72,19 @@ export function apiKeysRoutes(app: FastifyInstance, deps: Deps): void {
     const detail = { ...body, newKey: id }
     const audit = auditOf(request, at, 'api_key.rotate', { kind: 'api_key', id: keyId }, detail)
     const rotation = { id, hash, now: at, oldValidUntil, expiresAt }
-    const row = await storage.rotateApiKey(environmentOf(request).id, keyId, rotation, [audit])
+    const row = await storage.rotateApiKey(environment.id, keyId, rotation, [audit])
     if (row === null) return NO_KEY
     if (row === 'ended') return ENDED
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return { ...toApiKey(row), key: text } satisfies CreatedApiKey
   })
 
-  serveRoute(app, OPERATOR_ROUTES.revokeApiKey, deps, async ({ params: { keyId }, request }) => {
+  serve('revokeApiKey', async ({ params: { keyId }, request, environment }) => {
     const at = now()
     const audit = auditOf(request, at, 'api_key.revoke', { kind: 'api_key', id: keyId })
-    const row = await storage.revokeApiKey(environmentOf(request).id, keyId, at, [audit])
+    const row = await storage.revokeApiKey(environment.id, keyId, at, [audit])
     if (!row) return NO_KEY
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return toApiKey(row)
   })
 }

@@ -1,18 +1,15 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DecisionOutcome, NewDecisions } from '@tacho/contract/operator/approval.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approval.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { actingIn, auditOf } from './audit.ts'
 import { createDecide, type NamedDecided } from './decide.ts'
 import { checkTexts } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
 interface Chosen {
   rows: ApprovalRow[]
@@ -20,32 +17,39 @@ interface Chosen {
   more: boolean
 }
 
-export function approvalDecisionsRoutes(app: FastifyInstance, deps: Deps, { feed }: ApprovalReader): void {
-  const { storage, now } = deps
+export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalReader): void {
+  const { serve, storage, now } = deps
   const decide = createDecide(deps, feed)
-  const options = { ...deps, refused: auditRefused }
 
-  serveRoute(app, OPERATOR_ROUTES.decideApproval, options, async ({ params, body, request }) => {
-    checkTexts({ reason: body.reason })
-    const id = params.approvalId.toLowerCase()
-    const row = await storage.findApproval(environmentOf(request).id, id)
-    if (!row) return refuse('not_found', 'The approval does not exist')
-    const [decided] = await decide(actingIn(request), [row], body)
-    if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
-    const approval = toOperatorApproval(decided.approval, decided.agentName)
-    if (decided.outcome === 'decided') return approval
-    const reason =
-      approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
-    return refuse('conflict', `The approval ${reason}`, { current: { ...approval } })
-  })
+  serve(
+    'decideApproval',
+    async ({ params, body, request, environment }) => {
+      checkTexts({ reason: body.reason })
+      const id = params.approvalId.toLowerCase()
+      const row = await storage.findApproval(environment.id, id)
+      if (!row) return refuse('not_found', 'The approval does not exist')
+      const [decided] = await decide(actingIn(request), [row], body)
+      if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
+      const approval = toOperatorApproval(decided.approval, decided.agentName)
+      if (decided.outcome === 'decided') return approval
+      const reason =
+        approval.importedAt === null ? `is already ${approval.status}` : 'was imported: no client waits for it'
+      return refuse('conflict', `The approval ${reason}`, { current: { ...approval } })
+    },
+    auditRefused,
+  )
 
-  serveRoute(app, OPERATOR_ROUTES.decideApprovals, options, async ({ body, request }) => {
-    checkTexts({ reason: body.reason })
-    const chosen = await choose(environmentOf(request).id, body)
-    const decided = await decide(actingIn(request), chosen.rows, body)
-    const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
-    return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
-  })
+  serve(
+    'decideApprovals',
+    async ({ body, request, environment }) => {
+      checkTexts({ reason: body.reason })
+      const chosen = await choose(environment.id, body)
+      const decided = await decide(actingIn(request), chosen.rows, body)
+      const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
+      return { items: [...decided.map(toOutcome), ...unknown], more: chosen.more }
+    },
+    auditRefused,
+  )
 
   /** Logs invalid attempts, such as deciding in another person's name, without values of the body. */
   async function auditRefused(request: FastifyRequest, { more: { errors = [] } }: Refusal): Promise<void> {

@@ -1,27 +1,23 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalCard, Deciders, InputPreview } from '@tacho/contract/operator/approval.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/approval.ts'
 import { inputInShort, inputOfRequest, INPUTS_BOUNDS, soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { namedApprovals } from './named-approvals.ts'
 import { readPage, NOTHING } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 /** The requests with the earliest deadlines. */
 const GROUPED_REQUESTS = 10_000
 
-export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
-  const { storage, cursors, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listApprovals, deps, async ({ query, request }) => {
-    const environment = environmentOf(request)
+export function operatorApprovalsRoutes(
+  { serve, storage, cursors, now }: OperatorDeps,
+  { current }: ApprovalReader,
+): void {
+  serve('listApprovals', async ({ query, environment }) => {
     const { status, toolName, agentId, policyId, runId } = query
     const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId }
     if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
@@ -33,8 +29,7 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     return { items: await toCards(environment.id, rows), nextCursor }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listApprovalGroups, deps, async ({ request }) => {
-    const environment = environmentOf(request)
+  serve('listApprovalGroups', async ({ environment }) => {
     const most = LIMITS.operatorPageMax
     const bounds = { requests: GROUPED_REQUESTS, groups: most + 1 }
     const groups = await storage.groupApprovals(environment.id, now(), bounds)
@@ -45,8 +40,7 @@ export function operatorApprovalsRoutes(app: FastifyInstance, deps: Deps, { curr
     }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readApproval, deps, async ({ params, request }) => {
-    const environment = environmentOf(request)
+  serve('readApproval', async ({ params, environment }) => {
     const row = await current.find(environment.id, params.approvalId.toLowerCase())
     const [card] = row ? await toCards(environment.id, [row]) : []
     if (!row || !card) return refuse('not_found', 'The approval does not exist')

@@ -1,61 +1,50 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { toPolicy } from '../../domain/policy.ts'
 import { toPrompt } from '../../domain/prompt.ts'
 import { isoTime } from '../../domain/run.ts'
-import type { AuditEntry } from '../../storage/audit.ts'
 import type { TenantChange } from '../../storage/workspaces.ts'
-import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
-import { refreshCredentials } from './refresh-credentials.ts'
 import { toEnvironment } from './environments.ts'
 import { checkTenantName, checkTexts } from '../field.ts'
 import { toWorkspace } from './workspaces.ts'
+import type { OperatorDeps } from './serve.ts'
 
-const VERBS = { rename: 'Rename', archive: 'Archive', restore: 'Restore' } as const
-type Verb = keyof typeof VERBS
+const VERBS = ['rename', 'archive', 'restore'] as const
 
-export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now } = deps
-
-  for (const verb of Object.keys(VERBS) as Verb[]) {
-    serveRoute(app, OPERATOR_ROUTES[`${verb}Workspace`], deps, async ({ request, ...given }) => {
-      const { id } = workspaceOf(request)
+export function archivesRoutes({ serve, storage, now, refreshCredentials }: OperatorDeps): void {
+  for (const verb of VERBS) {
+    serve(`${verb}Workspace`, async ({ request, workspace: { id }, ...given }) => {
       const change = changeOf(request, verb, given, checkTenantName)
       const row = await storage.changeWorkspace(id, change.to, change.audit('workspace', id))
       if (row === null) return refuse('not_found', 'The workspace does not exist')
       if (row === 'name_taken') return refuse('conflict', 'A workspace with this name already exists')
-      await refreshCredentials(deps)
+      await refreshCredentials()
       return toWorkspace(row)
     })
 
-    serveRoute(app, OPERATOR_ROUTES[`${verb}Environment`], deps, async ({ request, ...given }) => {
-      const { id } = environmentOf(request)
+    serve(`${verb}Environment`, async ({ request, environment: { id }, ...given }) => {
       const change = changeOf(request, verb, given, checkTenantName)
       const row = await storage.changeEnvironment(id, change.to, change.audit('environment', id))
       if (row === null) return refuse('not_found', 'The environment does not exist')
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
-      await refreshCredentials(deps)
+      await refreshCredentials()
       return toEnvironment(row)
     })
 
-    serveRoute(app, OPERATOR_ROUTES[`${verb}Prompt`], deps, async ({ params, request, ...given }) => {
+    serve(`${verb}Prompt`, async ({ params, request, workspace, ...given }) => {
       const id = params.promptId.toLowerCase()
       const change = changeOf(request, verb, given, (name) => checkTexts({ name }))
-      const row = await storage.changePrompt(workspaceOf(request).id, id, change.to, change.audit('prompt', id))
+      const row = await storage.changePrompt(workspace.id, id, change.to, change.audit('prompt', id))
       if (row === null) return refuse('not_found', 'The workspace does not have this prompt')
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
       return 'deployedIn' in row ? deployed('prompt', row.deployedIn) : toPrompt(row)
     })
   }
 
-  serveRoute(app, OPERATOR_ROUTES.deleteEnvironment, deps, async ({ request }) => {
-    const { id, name } = environmentOf(request)
+  serve('deleteEnvironment', async ({ request, environment: { id, name } }) => {
     const at = now()
     const deleteAt = at + LIMITS.environmentDeletionDays * DAY_MS
     const detail = { name, deleteAt: isoTime(deleteAt) }
@@ -67,10 +56,10 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
   })
 
   for (const verb of ['archive', 'restore'] as const) {
-    serveRoute(app, OPERATOR_ROUTES[`${verb}Policy`], deps, async ({ params: { policyId: id }, request }) => {
+    serve(`${verb}Policy`, async ({ params: { policyId: id }, request, workspace }) => {
       const at = now()
       const audit = [auditOf(request, at, `policy.${verb}`, { kind: 'policy', id })]
-      const row = await storage.archivePolicy(workspaceOf(request).id, id, verb === 'archive' ? at : null, audit)
+      const row = await storage.archivePolicy(workspace.id, id, verb === 'archive' ? at : null, audit)
       if (row === null) return refuse('not_found', 'The workspace does not have this policy')
       return 'deployedIn' in row ? deployed('policy', row.deployedIn) : toPolicy(row)
     })
@@ -78,14 +67,14 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
 
   function changeOf(
     request: FastifyRequest,
-    verb: Verb,
+    verb: (typeof VERBS)[number],
     given: { body?: unknown },
     checkName: (name: string) => void,
-  ): Changing {
+  ) {
     const at = now()
-    const changing = (to: TenantChange, detail = {}): Changing => ({
+    const changing = (to: TenantChange, detail = {}) => ({
       to,
-      audit: (kind, id) => [auditOf(request, at, `${kind}.${verb}`, { kind, id }, detail)],
+      audit: (kind: string, id: string) => [auditOf(request, at, `${kind}.${verb}`, { kind, id }, detail)],
     })
     if (verb !== 'rename') return changing({ archivedAt: verb === 'archive' ? at : null })
     // The schema of a rename requires it.
@@ -93,11 +82,6 @@ export function archivesRoutes(app: FastifyInstance, deps: Deps): void {
     checkName(name)
     return changing({ name }, { name })
   }
-}
-
-interface Changing {
-  to: TenantChange
-  audit(kind: string, id: string): AuditEntry[]
 }
 
 function deployed(kind: 'prompt' | 'policy', environment: string): Refusal {

@@ -1,27 +1,18 @@
-import type { AuditEntry, AuditPage, AuditQuery } from '@tacho/contract/operator/audit.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { AuditEntry } from '@tacho/contract/operator/audit.ts'
 import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AuditEntry as AuditRow } from '../../storage/audit.ts'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
-import { workspaceInPath } from './tokens.ts'
 import { listPage, byId, NOTHING } from '../paging.ts'
 import { optionalTimeOf } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listAudit, deps, ({ request, query }) => list(request, query))
-  serveRoute(app, OPERATOR_ROUTES.listInstallationAudit, deps, ({ request, query }) => list(request, query))
-
-  async function list(request: FastifyRequest, query: AuditQuery): Promise<AuditPage> {
+export function auditLogRoutes({ serve, storage, cursors }: OperatorDeps): void {
+  serve(['listAudit', 'listInstallationAudit'], ({ query, workspace }) => {
     const { action, actorId, targetKind, targetId } = query
     const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
     const texts = { action, actorId, targetKind, targetId }
     if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
-    const workspaceId = workspaceInPath(request)
+    const workspaceId = workspace?.id ?? null
     const filter = { ...texts, ...times }
     return listPage(cursors, query, {
       of: ['audit', workspaceId, filter],
@@ -29,7 +20,7 @@ export function auditLogRoutes(app: FastifyInstance, deps: Deps): void {
       toItem: toAuditEntry,
       placeOf: byId,
     })
-  }
+  })
 }
 
 function toAuditEntry(row: AuditRow): AuditEntry {

@@ -3,7 +3,11 @@ import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 
 export interface Acting {
-  scope: NonNullable<FastifyRequest['operator']>
+  scope: {
+    actor: { kind: AuditEntry['actorKind']; id: string; name: string }
+    workspace: { id: string } | null
+    environment: { id: string } | null
+  }
   requestId: string
 }
 
@@ -21,7 +25,7 @@ export function auditOf(
   now: number,
   action: string,
   target: { kind: string; id: string },
-  detail: Record<string, unknown> = {},
+  detail: object = {},
 ): AuditEntry {
   return entryOf(actingIn(request), now, action, target, detail)
 }
@@ -31,7 +35,7 @@ export function entryOf(
   now: number,
   action: string,
   target: { kind: string; id: string },
-  detail: Record<string, unknown>,
+  detail: object,
 ): AuditEntry {
   return {
     id: uuidv7(now),
@@ -47,4 +51,18 @@ export function entryOf(
     detail: JSON.stringify(detail),
     requestId,
   }
+}
+
+/** Before a credential identifies the person. */
+export function personalEntry(
+  { id, email }: { id: string; email: string },
+  now: number,
+  action: string,
+  workspaceId: string | null,
+  detail: object,
+  requestId = '',
+): AuditEntry {
+  const actor = { kind: 'operator', id, name: email } as const
+  const scope = { actor, workspace: workspaceId === null ? null : { id: workspaceId }, environment: null }
+  return entryOf({ scope, requestId }, now, action, { kind: 'operator', id }, detail)
 }

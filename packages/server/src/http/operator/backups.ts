@@ -2,12 +2,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { auditOf } from './audit.ts'
+import type { OperatorDeps } from './serve.ts'
 
 /** Startup deletes snapshots left by a crash. */
 export const SNAPSHOT_PREFIX = 'snapshot-'
@@ -28,11 +27,10 @@ interface Snapshot {
   sha256: string
 }
 
-export function backupsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, config, now } = deps
+export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): void {
   let busy = false
 
-  serveRoute(app, OPERATOR_ROUTES.createBackup, deps, async ({ request, reply }) => {
+  serve('createBackup', async ({ request, reply }) => {
     if (busy) return refuse('conflict', 'Another backup is in progress')
     busy = true
     try {

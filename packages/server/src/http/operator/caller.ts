@@ -2,12 +2,11 @@ import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, preHandlerAsyncHookHandler } from 'fastify'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { OperatorTokenRow } from '../../storage/operator-tokens.ts'
-import type { CredentialCache } from '../credential-cache.ts'
-import { bearerOf, tokenActor } from './operator-token.ts'
+import type { Deps } from '../deps.ts'
 import { refuse, replyError, type Refusal } from '../reply-error.ts'
 import { foreignOrigin } from './same-origin.ts'
 import { sessionTokenOf } from './sign-in/session-cookie.ts'
-import { admitAgain, personActor, type Actor } from './access.ts'
+import { actorWith, admitAgain, personActor, type Actor } from './access.ts'
 import type { OperatorLimits } from './limits.ts'
 
 declare module 'fastify' {
@@ -17,12 +16,7 @@ declare module 'fastify' {
   }
 }
 
-export interface CallerDeps {
-  operatorTokens: CredentialCache<OperatorTokenRow>
-  sessions: CredentialCache<SessionRow>
-  config: { publicUrl: string | null }
-  now: () => number
-}
+export type CallerDeps = Pick<Deps, 'operatorTokens' | 'sessions' | 'config' | 'now'>
 
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 
@@ -91,8 +85,14 @@ async function findCaller(
 }
 
 function actorOfCaller(caller: Caller): Actor {
-  if ('token' in caller) return tokenActor(caller.token)
-  return personActor(caller.session.operator, caller.session)
+  if ('session' in caller) return personActor(caller.session.operator, caller.session)
+  const { id, name, workspaceId, role } = caller.token
+  const who = { kind: 'token', id, name } as const
+  return workspaceId === null ? actorWith(who, role, new Map()) : actorWith(who, null, new Map([[workspaceId, role]]))
+}
+
+export function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
 }
 
 function unauthenticated(request: FastifyRequest, reply: FastifyReply): Refusal {

@@ -1,27 +1,20 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import { completenessSums, placeOf, toSum, type Sum } from '../../domain/completeness-sums.ts'
 import { nullableIsoTime } from '../../domain/run.ts'
 import type { GapFilter, RunPlace } from '../../storage/runs.ts'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
 import { waitForTurn } from '../turns.ts'
-import { environmentOf } from './access.ts'
 import { windowOf } from './window.ts'
 import { readPage } from '../paging.ts'
 import { firstRows } from '../../storage/page.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const RUNS_AT_ONCE = 100
 /** In one turn of the event loop: a run may have many. */
 const RECORDERS_IN_TURN = 250
 
-export function completenessRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.readCompleteness, deps, async ({ query, request }) => {
+export function completenessRoutes({ serve, storage, cursors }: OperatorDeps): void {
+  serve('readCompleteness', async ({ query, environment: { id } }) => {
     const window = windowOf(query)
-    const { id } = environmentOf(request)
     const { by } = query
     const agentId = query.agentId?.toLowerCase()
     const sums = completenessSums(by)

@@ -1,19 +1,12 @@
 import type { ConfigurationClient } from '@tacho/contract/operator/configuration-client.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/words.ts'
-import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import type { ConfigurationClientRow } from '../../storage/configuration-clients.ts'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { readPage } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function configurationClientsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listConfigurationClients, deps, async ({ query, request }) => {
-    const { id } = environmentOf(request)
+export function configurationClientsRoutes({ serve, storage, cursors }: OperatorDeps): void {
+  serve('listConfigurationClients', async ({ query, environment: { id } }) => {
     const { standing } = query
     const { revision, counts, rows, nextCursor } = await readPage(cursors, query, {
       of: ['configuration clients', id, standing],

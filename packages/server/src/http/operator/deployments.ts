@@ -1,23 +1,18 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/operator/deployment.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { isoTime, nullableIsoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { Change, DeploymentChangeRow, DeploymentRow, Intent, Item, Published } from '../../storage/deployments.ts'
-import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
 import { listPage, NOTHING } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, configurations, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listDeployments, deps, async ({ query, request }) => {
-    const { id } = environmentOf(request)
+export function deploymentsRoutes({ serve, storage, cursors, configurations, now }: OperatorDeps): void {
+  serve('listDeployments', async ({ query, environment: { id } }) => {
     // Read first: a publication in between then shows in the rows or not at all.
     const { revision } = await storage.readConfiguration(id, null)
     const page = await listPage(cursors, query, {
@@ -29,7 +24,7 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
     return { revision, ...page }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.deploy, deps, ({ body: { items, note }, request }) => {
+  serve('deploy', ({ body: { items, note }, request }) => {
     const versions = items.map(({ kind, id, version }) => ({
       ...toItem({ kind, id }),
       version: version === null ? null : Number(version),
@@ -37,19 +32,18 @@ export function deploymentsRoutes(app: FastifyInstance, deps: Deps): void {
     return publish(request, { action: 'DEPLOY', items: versions }, note)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.promote, deps, ({ body: { from, items, note }, request }) => {
+  serve('promote', ({ body: { from, items, note }, request, environment }) => {
     const sourceEnvironmentId = from.toLowerCase()
-    if (sourceEnvironmentId === environmentOf(request).id) return refuseField('from', 'must be another environment')
+    if (sourceEnvironmentId === environment.id) return refuseField('from', 'must be another environment')
     const chosen = items?.map(toItem) ?? null
     return publish(request, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.rollBack, deps, ({ body: { items, note }, request }) =>
+  serve('rollBack', ({ body: { items, note }, request }) =>
     publish(request, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
   )
 
-  serveRoute(app, OPERATOR_ROUTES.listDeploymentChanges, deps, async ({ query, request }) => {
-    const { id: environmentId } = environmentOf(request)
+  serve('listDeploymentChanges', async ({ query, environment: { id: environmentId } }) => {
     const { kind, id } = query
     if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
     if (id !== undefined && !isStorableText(id)) return NOTHING

@@ -1,13 +1,10 @@
 import { isIP, BlockList } from 'node:net'
 import type { Check } from '@tacho/contract/operator/doctor.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/config.ts'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
 import { shareLoads } from '../shared-loads.ts'
 import { workCheck } from './work-check.ts'
+import type { OperatorDeps } from './serve.ts'
 
 /** A larger difference of wall clock and running time means that someone has set the clock. */
 const CLOCK_DRIFT_MS = 60_000
@@ -19,14 +16,13 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
 /** Advice about settings does not make a check fail. */
-export function doctorRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, config, version, now } = deps
+export function doctorRoutes({ serve, storage, config, version, now }: OperatorDeps): void {
   // An inspection can read the whole store, so concurrent requests share one.
   const inspections = shareLoads(
     () => storage.inspect(),
     () => undefined,
   )
-  serveRoute(app, OPERATOR_ROUTES.readDoctor, deps, async () => {
+  serve('readDoctor', async () => {
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
       ...(await inspections.load('store')),

@@ -1,8 +1,6 @@
 import { REJECTIONS } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { EventTrace } from '@tacho/contract/operator/run.ts'
-import type { FastifyInstance } from 'fastify'
 import { eventJson, isoTime, operatorEventJson, toEventRow } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import { payloadWarnings } from '../../domain/payload-warnings.ts'
@@ -10,27 +8,25 @@ import { usageOf } from '../../domain/usage.ts'
 import { pricingOf } from '../../prices/pricing.ts'
 import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/events.ts'
 import type { UncostedCalls } from '../../storage/uncosted.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { RawJson, serveRoute } from '../serve-route.ts'
+import { runOf } from '../runs.ts'
+import { RawJson } from '../serve-route.ts'
 import { refuseField } from '../field.ts'
-import { environmentOf } from './access.ts'
 import { placeAt } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
 /** Sorts before the first row of any run. */
 const BEGINNING: Position = { time: 0, seq: 0 }
 
-export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
+export function operatorEventsRoutes(deps: OperatorDeps): void {
+  const { serve, storage, cursors } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listEventRows, deps, async ({ params, query, request }) => {
+  serve('listEventRows', async ({ params, query, environment }) => {
     const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, before, eventType, q } = query
     if (before !== undefined && order !== 'latest') throw refuseField('before', 'needs the order latest')
-    const environment = environmentOf(request)
-    const run = await storage.findRun(environment.id, params.runId)
-    if (!run) return refuse('not_found', 'The run does not exist')
+    const run = await runOf(storage, environment.id, params.runId)
     const of = [environment.id, 'event rows', run.id, order, before, eventType, q]
     const isFindable = before !== undefined && isStorableText(before)
     const named = isFindable ? await storage.findEvent(environment.id, params.runId, before) : null
@@ -46,8 +42,7 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readEvent, deps, async ({ params, request }) => {
-    const environment = environmentOf(request)
+  serve('readEvent', async ({ params, environment }) => {
     const found = await storage.findEvent(environment.id, params.runId, params.eventId)
     if (!found) return refuse('not_found', 'The event does not exist')
     const calls = uncostedOf(found.event)
@@ -55,8 +50,7 @@ export function operatorEventsRoutes(app: FastifyInstance, deps: Deps): void {
     return new RawJson(operatorEventJson(found.run, found.event, pricing.ofCalls(calls, found.event.time)))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.traceEvent, deps, async ({ params, request }) => {
-    const environment = environmentOf(request)
+  serve('traceEvent', async ({ params, environment }) => {
     const found = await storage.findEvent(environment.id, params.runId, params.eventId)
     return found ? new RawJson(storedTraceJson(found)) : traceOfMissing(environment.id, params.runId, params.eventId)
   })

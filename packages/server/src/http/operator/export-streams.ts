@@ -4,7 +4,6 @@
  */
 import { Readable } from 'node:stream'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Route } from '@tacho/contract/route.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Deps } from '../deps.ts'
 import { holderOf } from '../holder.ts'
@@ -18,22 +17,14 @@ import { currentActor, type CallerDeps } from './caller.ts'
 interface Export {
   request: FastifyRequest
   reply: FastifyReply
-  route: Route
   name: string
   begin: () => Promise<AsyncIterable<string | Uint8Array>>
 }
 
-export type SendExport = (sent: Export) => Promise<FastifyReply | Refusal>
-
-export interface ExportBounds {
-  atOnce: number
-  ofWorkspace: number
-}
-
 export function createExportStreams(
   deps: Pick<Deps, 'draining'> & CallerDeps,
-  { atOnce, ofWorkspace }: ExportBounds,
-): SendExport {
+  { atOnce, ofWorkspace }: { atOnce: number; ofWorkspace: number },
+) {
   const { draining } = deps
   /** A token or person gets half of its workspace's streams, but at least two. */
   const open = new Shares({ most: atOnce, ofWorkspace, ofCredential: Math.max(2, ofWorkspace / 2) })
@@ -47,9 +38,9 @@ export function createExportStreams(
     }
   }
 
-  return async (sent) => {
-    const { request, reply, route, name, begin } = sent
-    const { replyType = 'application/octet-stream' } = route
+  return async (sent: Export): Promise<FastifyReply | Refusal> => {
+    const { request, reply, name, begin } = sent
+    const { replyType = 'application/octet-stream' } = request.routeOptions.config.route ?? {}
     const type = replyType.startsWith('text/') ? `${replyType}; charset=utf-8` : replyType
     // For HEAD, the framework would read the stream to its end.
     if (request.method === 'HEAD') return reply.type(type).send()

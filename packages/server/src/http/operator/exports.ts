@@ -1,5 +1,4 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { FastifyInstance } from 'fastify'
 import { exportText } from '../../domain/export.ts'
 import { readMark } from '../../domain/export-lines.ts'
@@ -11,19 +10,18 @@ import { UNSTORABLE } from '../../domain/text.ts'
 import { pricingOf } from '../../prices/pricing.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
+import { runOf } from '../runs.ts'
 import { namedApprovals } from './named-approvals.ts'
-import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { createExportStreams } from './export-streams.ts'
 import { parquetFile } from './parquet/parquet-file.ts'
 import { createParquetFiles } from './parquet/parquet-files.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: ApprovalReader): void {
-  const { storage, now } = deps
+export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { current }: ApprovalReader): void {
+  const { serve, storage, now } = deps
   const sendExport = createExportStreams(deps, {
     atOnce: LIMITS.exportsAtOnce,
     ofWorkspace: LIMITS.exportsOfWorkspaceAtOnce,
@@ -36,14 +34,12 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     ofWorkspace: LIMITS.runFilesOfWorkspaceAtOnce,
   })
 
-  serveRoute(app, OPERATOR_ROUTES.exportEnvironment, deps, async ({ query, request, reply }) => {
+  serve('exportEnvironment', async ({ query, request, reply, environment, workspace }) => {
     const { after, ...given } = query
-    const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given, now())
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
-    const route = OPERATOR_ROUTES.exportEnvironment
     const name = `tacho-${fileTime(now())}.jsonl`
     const begin = async () => {
       const target = { kind: 'environment', id: environment.id }
@@ -53,12 +49,11 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
       const names = { workspace: workspace.name, environment: environment.name }
       return exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
     }
-    return sendExport({ request, reply, route, name, begin })
+    return sendExport({ request, reply, name, begin })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.exportParquet, deps, async ({ query, request, reply }) => {
+  serve('exportParquet', async ({ query, request, reply, environment, workspace }) => {
     const { table, ...given } = query
-    const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
     const filter = runFilterOf(given, now())
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
@@ -72,14 +67,12 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
         filter,
       })
     }
-    const [route, name] = [OPERATOR_ROUTES.exportParquet, `tacho-${table}-${fileTime(now())}.parquet`]
-    return sendExport({ request, reply, route, name, begin })
+    const name = `tacho-${table}-${fileTime(now())}.parquet`
+    return sendExport({ request, reply, name, begin })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.exportRun, deps, async ({ params, query, request, reply }) => {
-    const [workspace, environment] = [workspaceOf(request), environmentOf(request)]
-    const row = await storage.findRun(environment.id, params.runId)
-    if (!row) return refuse('not_found', 'The run does not exist')
+  serve('exportRun', async ({ params, query, request, reply, environment, workspace }) => {
+    const row = await runOf(storage, environment.id, params.runId)
     const begin = async () => {
       const pricing = await pricingOf(deps, workspace.id, readUncosted(row.uncosted))
       const limit = LIMITS.runFileRows
@@ -99,8 +92,7 @@ export function exportsRoutes(app: FastifyInstance, deps: Deps, { current }: App
     }
     // Needed if a browser shows the page instead of saving it.
     void reply.header('content-security-policy', `${RUN_PAGE_POLICY}; sandbox`)
-    const [route, name] = [OPERATOR_ROUTES.exportRun, `tacho-run-${row.id}.html`]
-    return sendRunFile({ request, reply, route, name, begin })
+    return sendRunFile({ request, reply, name: `tacho-run-${row.id}.html`, begin })
   })
 }
 

@@ -1,14 +1,11 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { readImport, RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts'
 import type { EventVerdict } from '../../storage/events.ts'
 import type { ExportedTable } from '../../storage/tables.ts'
 import type { RunRow } from '../../storage/runs.ts'
-import type { Deps } from '../deps.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
+import type { OperatorDeps } from './serve.ts'
 
 type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
 
@@ -23,9 +20,8 @@ interface Done {
 /** Written at the same time, so that they share commits. */
 const RUNS_AT_ONCE = 32
 
-export function importsRoutes(app: FastifyInstance, { storage, now, ...deps }: Deps): void {
-  serveRoute(app, OPERATOR_ROUTES.importEnvironment, { ...deps }, async ({ body, request }) => {
-    const [environment, workspace] = [environmentOf(request), workspaceOf(request)]
+export function importsRoutes({ serve, storage, now }: OperatorDeps): void {
+  serve('importEnvironment', async ({ body, request, environment, workspace }) => {
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
     const read = readImport(body.lines, workspaceId)

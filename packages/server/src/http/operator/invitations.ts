@@ -7,51 +7,77 @@
 import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type {
-  Acceptance,
-  CreatedInvitation,
-  Invitation,
-  NewInvitation,
-  OpenedInvitation,
-} from '@tacho/contract/operator/operator.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Acceptance, Invitation, OpenedInvitation } from '@tacho/contract/operator/operator.ts'
+import type { FastifyRequest } from 'fastify'
 import { newInvitation, parseInvitation, sameHash } from '../../domain/credential.ts'
 import { isEmail, lowerCase } from '../../domain/email.ts'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
 import { isoTime } from '../../domain/run.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../storage/operators.ts'
-import type { Deps } from '../deps.ts'
 import { invitationLink } from '../../domain/invitation.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { newRecordId } from './sign-in/records.ts'
-import { personalEntry } from './sign-in/personal-entry.ts'
-import { actorOf } from './access.ts'
-import { auditOf } from './audit.ts'
+import { auditOf, personalEntry } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
-import { refreshCredentials } from './refresh-credentials.ts'
-import { workspaceInPath } from './tokens.ts'
 import { listPage, byId } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
-export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
-  const { storage, cursors, now, publicUrl } = deps
+export function invitationsRoutes(
+  { serve, storage, cursors, now, publicUrl, refreshCredentials }: OperatorDeps,
+  attempts: Attempts,
+): void {
+  serve(['listInvitations', 'listInstallationInvitations'], ({ query, workspace }) => {
+    const workspaceId = workspace?.id ?? null
+    return listPage(cursors, query, {
+      of: ['invitations', workspaceId],
+      read: (page) => storage.listInvitations(workspaceId, page),
+      toItem: toInvitation,
+      placeOf: byId,
+    })
+  })
 
-  serveRoute(app, OPERATOR_ROUTES.listInvitations, deps, ({ request, query }) => list(request, query))
-  serveRoute(app, OPERATOR_ROUTES.listInstallationInvitations, deps, ({ request, query }) => list(request, query))
-  serveRoute(app, OPERATOR_ROUTES.invite, deps, ({ request, body }) => invite(request, body))
-  serveRoute(app, OPERATOR_ROUTES.inviteEverywhere, deps, ({ request, body }) => invite(request, body))
-  serveRoute(app, OPERATOR_ROUTES.revokeInvitation, deps, ({ request, params }) => revoke(request, params.invitationId))
-  serveRoute(app, OPERATOR_ROUTES.revokeInstallationInvitation, deps, ({ request, params }) =>
-    revoke(request, params.invitationId),
-  )
+  serve(['invite', 'inviteEverywhere'], async ({ body, request, workspace, actor }) => {
+    if (!isEmail(body.email)) return refuseField('email', 'must be an e-mail address')
+    const workspaceId = workspace?.id ?? null
+    if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', body.role)) {
+      return refuse('forbidden', 'You cannot grant a role above your own')
+    }
+    const createdAt = now()
+    const { id, hash, text } = newInvitation(randomBytes)
+    const row: InvitationRow = {
+      id,
+      hash,
+      email: lowerCase(body.email),
+      workspaceId,
+      role: body.role,
+      invitedBy: actor.name,
+      inviter: { kind: actor.kind, id: actor.id },
+      createdAt,
+      expiresAt: createdAt + LIMITS.invitationMs,
+      endedAt: null,
+    }
+    const detail = { email: row.email, role: row.role, expiresAt: isoTime(row.expiresAt) }
+    const audit = auditOf(request, createdAt, 'operator.invite', { kind: 'invitation', id }, detail)
+    if ((await storage.createInvitation(row, [audit])) === 'member') {
+      return refuse('conflict', `${row.email} already has a role there`)
+    }
+    return { ...toInvitation(row), link: invitationLink(publicUrl(), text) }
+  })
 
-  serveRoute(app, OPERATOR_ROUTES.openInvitation, deps, async ({ request, body }) => {
+  serve(['revokeInvitation', 'revokeInstallationInvitation'], async ({ params, request, workspace }) => {
+    const id = params.invitationId
+    const at = now()
+    const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
+    const row = await storage.revokeInvitation(workspace?.id ?? null, id, at, [audit])
+    return row ? toInvitation(row) : refuse('not_found', 'The invitation does not exist')
+  })
+
+  serve('openInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
     const found = await find(body.token)
     if (!found) return NO_INVITATION
@@ -68,7 +94,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
     }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.acceptInvitation, deps, async ({ request, body }) => {
+  serve('acceptInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
     checkTexts({ name: body.name, password: body.password })
     const found = await find(body.token)
@@ -87,7 +113,7 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
       return refuse('conflict', `${email} has a role there, which an invitation does not change`)
     if (outcome === 'changed') return refuse('conflict', 'An account with this address was just created: try again')
     if (found.operator === null) attempts.succeeded(email, request.ip)
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return { email, role: found.role, created: found.operator === null }
   })
 
@@ -131,52 +157,6 @@ export function invitationsRoutes(app: FastifyInstance, deps: Deps, attempts: At
       createdAt,
       password: { accountId: newRecordId(), hash },
     }
-  }
-
-  function list(request: FastifyRequest, query: { limit?: number; cursor?: string }) {
-    const workspaceId = workspaceInPath(request)
-    return listPage(cursors, query, {
-      of: ['invitations', workspaceId],
-      read: (page) => storage.listInvitations(workspaceId, page),
-      toItem: toInvitation,
-      placeOf: byId,
-    })
-  }
-
-  async function invite(request: FastifyRequest, body: NewInvitation): Promise<CreatedInvitation | Refusal> {
-    if (!isEmail(body.email)) return refuseField('email', 'must be an e-mail address')
-    const workspaceId = workspaceInPath(request)
-    const actor = actorOf(request)
-    if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', body.role)) {
-      return refuse('forbidden', 'You cannot grant a role above your own')
-    }
-    const createdAt = now()
-    const { id, hash, text } = newInvitation(randomBytes)
-    const row: InvitationRow = {
-      id,
-      hash,
-      email: lowerCase(body.email),
-      workspaceId,
-      role: body.role,
-      invitedBy: actor.name,
-      inviter: { kind: actor.kind, id: actor.id },
-      createdAt,
-      expiresAt: createdAt + LIMITS.invitationMs,
-      endedAt: null,
-    }
-    const detail = { email: row.email, role: row.role, expiresAt: isoTime(row.expiresAt) }
-    const audit = auditOf(request, createdAt, 'operator.invite', { kind: 'invitation', id }, detail)
-    if ((await storage.createInvitation(row, [audit])) === 'member') {
-      return refuse('conflict', `${row.email} already has a role there`)
-    }
-    return { ...toInvitation(row), link: invitationLink(publicUrl(), text) }
-  }
-
-  async function revoke(request: FastifyRequest, id: string): Promise<Invitation | Refusal> {
-    const at = now()
-    const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
-    const row = await storage.revokeInvitation(workspaceInPath(request), id, at, [audit])
-    return row ? toInvitation(row) : refuse('not_found', 'The invitation does not exist')
   }
 }
 

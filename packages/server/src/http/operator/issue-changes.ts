@@ -1,30 +1,19 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toActivity, toIssue } from '../../domain/issue-view.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
-import type { AuditEntry } from '../../storage/audit.ts'
-import type { ChangedIssue, IssueActivityRow, IssueChange, IssueRef, IssueWhole } from '../../storage/issues.ts'
-import type { Deps } from '../deps.ts'
+import type { ChangedIssue, IssueActivityRow, IssueWhole } from '../../storage/issues.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts, futureTimeOf } from '../field.ts'
 import { NO_ISSUE } from './issues.ts'
+import type { OperatorDeps } from './serve.ts'
 
-interface Asked {
-  issue: IssueRef
-  change: IssueChange
-  audit: AuditEntry[]
-}
-
-export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now } = deps
-
-  function ask(request: FastifyRequest, issueId: string, verb: string, detail: Record<string, unknown> = {}): Asked {
+export function issueChangesRoutes({ serve, storage, now }: OperatorDeps): void {
+  function ask(request: FastifyRequest, issueId: string, verb: string, detail: object = {}) {
     const at = now()
     const id = issueId.toLowerCase()
     const entry = auditOf(request, at, `issue.${verb}`, { kind: 'issue', id }, detail)
@@ -33,7 +22,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     return { issue: { environmentId: environmentOf(request).id, id }, change, audit: [entry] }
   }
 
-  serveRoute(app, OPERATOR_ROUTES.commentIssue, deps, async ({ params, body: { text }, request }) => {
+  serve('commentIssue', async ({ params, body: { text }, request }) => {
     checkTexts({ text })
     // Only the issue keeps the text of a comment.
     const { issue, change, audit } = ask(request, params.issueId, 'comment')
@@ -54,24 +43,20 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     return changedReply(await storage.changeIssueState(issue, state, change, audit, ignoredUntil))
   }
 
-  serveRoute(app, OPERATOR_ROUTES.resolveIssue, deps, ({ params, request }) =>
-    changeState(request, params.issueId, 'resolve', 'RESOLVED'),
-  )
-  serveRoute(app, OPERATOR_ROUTES.ignoreIssue, deps, ({ params, query, request }) => {
+  serve('resolveIssue', ({ params, request }) => changeState(request, params.issueId, 'resolve', 'RESOLVED'))
+  serve('ignoreIssue', ({ params, query, request }) => {
     const until = query.until === undefined ? null : futureTimeOf('until', query.until, now())
     return changeState(request, params.issueId, 'ignore', 'IGNORED', until)
   })
-  serveRoute(app, OPERATOR_ROUTES.reopenIssue, deps, ({ params, request }) =>
-    changeState(request, params.issueId, 'reopen', 'OPEN'),
-  )
+  serve('reopenIssue', ({ params, request }) => changeState(request, params.issueId, 'reopen', 'OPEN'))
 
-  serveRoute(app, OPERATOR_ROUTES.assignIssue, deps, async ({ params, body: { assignee }, request }) => {
+  serve('assignIssue', async ({ params, body: { assignee }, request }) => {
     checkTexts({ assignee })
     const { issue, change, audit } = ask(request, params.issueId, 'assign', { assignee })
     return changedReply(await storage.assignIssue(issue, assignee, change, audit))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.mergeIssue, deps, async ({ params, body, request }) => {
+  serve('mergeIssue', async ({ params, body, request }) => {
     const into = body.into.toLowerCase()
     const { issue, change, audit } = ask(request, params.issueId, 'merge', { into })
     const result = await storage.mergeIssues(issue, into, change, audit)
@@ -91,7 +76,7 @@ export function issueChangesRoutes(app: FastifyInstance, deps: Deps): void {
     }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.splitIssue, deps, async ({ params, body: { fingerprints }, request }) => {
+  serve('splitIssue', async ({ params, body: { fingerprints }, request }) => {
     const { issue, change, audit } = ask(request, params.issueId, 'split', { fingerprints })
     const split = { fingerprints, newIssueId: uuidv7(change.at) }
     const result = await storage.splitIssue(issue, split, change, audit)

@@ -1,7 +1,5 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { normalised } from '../../domain/issue.ts'
 import {
   toActivity,
@@ -15,12 +13,10 @@ import { isoTime } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { IssueFilter, PageBySeen, IssueRow } from '../../storage/issues.ts'
 import type { Page } from '../../storage/page.ts'
-import type { Deps } from '../deps.ts'
 import { optionalTimeOf } from '../field.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { listPage, readPage, NOTHING } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 export const NO_ISSUE = refuse('not_found', 'The issue does not exist')
 
@@ -36,15 +32,14 @@ interface Part<Row, Item> {
 interface PartRequest {
   params: { issueId: string }
   query: { limit?: number; cursor?: string }
-  request: FastifyRequest
+  environment: { id: string }
 }
 
-export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
+export function issuesRoutes(deps: OperatorDeps): void {
+  const { serve, storage, cursors } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listIssues, deps, async ({ query, request }) => {
+  serve('listIssues', async ({ query, environment: { id: environmentId } }) => {
     const { limit: _, cursor: __, assigned, seenFrom, seenTo, ...rest } = query
-    const environmentId = environmentOf(request).id
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
       ...rest,
@@ -61,8 +56,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listIssueTrends, deps, async ({ query, request }) => {
-    const environmentId = environmentOf(request).id
+  serve('listIssueTrends', async ({ query, environment: { id: environmentId } }) => {
     const ids = [...new Set(query.ids.toLowerCase().split(','))]
     const slots = {
       // The present moment falls into the last slot.
@@ -79,12 +73,12 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     return { from: isoTime(slots.from), items }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readIssue, deps, async ({ params, request }) => {
-    const issue = await storage.findIssue(environmentOf(request).id, params.issueId.toLowerCase())
+  serve('readIssue', async ({ params, environment }) => {
+    const issue = await storage.findIssue(environment.id, params.issueId.toLowerCase())
     return issue ? toIssue(issue) : NO_ISSUE
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listOccurrences, deps, (given) =>
+  serve('listOccurrences', (given) =>
     listPart(given, {
       name: 'occurrences',
       read: (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, 'DETECTION', page),
@@ -93,7 +87,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     }),
   )
 
-  serveRoute(app, OPERATOR_ROUTES.listRecoveries, deps, (given) =>
+  serve('listRecoveries', (given) =>
     listPart(given, {
       name: 'recoveries',
       read: (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, 'RECOVERY', page),
@@ -102,7 +96,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     }),
   )
 
-  serveRoute(app, OPERATOR_ROUTES.listAffectedRuns, deps, (given) =>
+  serve('listAffectedRuns', (given) =>
     listPart(given, {
       name: 'affected runs',
       read: (environmentId, id, page) => storage.listAffectedRuns(environmentId, id, page),
@@ -111,7 +105,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     }),
   )
 
-  serveRoute(app, OPERATOR_ROUTES.listAffectedAgents, deps, (given) =>
+  serve('listAffectedAgents', (given) =>
     listPart(given, {
       name: 'affected agents',
       read: (environmentId, id, page) => storage.listAffectedAgents(environmentId, id, page),
@@ -120,7 +114,7 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
     }),
   )
 
-  serveRoute(app, OPERATOR_ROUTES.listIssueActivity, deps, (given) =>
+  serve('listIssueActivity', (given) =>
     listPart(given, {
       name: 'issue activity',
       read: (environmentId, id, page) => storage.listIssueActivity(environmentId, id, page),
@@ -130,10 +124,9 @@ export function issuesRoutes(app: FastifyInstance, deps: Deps): void {
   )
 
   async function listPart<Row, Item>(
-    { params, query, request }: PartRequest,
+    { params, query, environment: { id: environmentId } }: PartRequest,
     { name, read, toItem, placeOf }: Part<Row, Item>,
   ): Promise<{ items: Item[]; nextCursor: string | null }> {
-    const environmentId = environmentOf(request).id
     const issueId = params.issueId.toLowerCase()
     const { rows, nextCursor } = await readPage(cursors, query, {
       of: [environmentId, name, issueId],

@@ -19,17 +19,11 @@ export interface McpMessage {
   pause: (milliseconds: number) => Promise<unknown>
 }
 
-export interface McpAnswer {
-  status: number
-  type: string | null
-  text: string
-}
-
 export async function answerMcp(
   app: FastifyInstance,
   request: FastifyRequest,
   { message, token, version, end, pause }: McpMessage,
-): Promise<McpAnswer> {
+) {
   const { id, method } = message as { id?: unknown; method?: unknown }
   if (method === SUBSCRIBE && (typeof id === 'string' || typeof id === 'number')) {
     const text = JSON.stringify({ jsonrpc: '2.0', id, error: METHOD_NOT_FOUND })

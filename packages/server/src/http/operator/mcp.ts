@@ -11,7 +11,7 @@ import { serveRoute } from '../serve-route.ts'
 import { createSharedTurns } from '../shared-turns.ts'
 import { sendInPieces } from '../stalled-readers.ts'
 import { waitForTurn } from '../turns.ts'
-import { bearerOf } from './operator-token.ts'
+import { bearerOf } from './caller.ts'
 import { foreignOrigin } from './same-origin.ts'
 
 /** For all reads of one message. Official clients give up after as long. */

@@ -1,14 +1,8 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
-import { actorOf } from './access.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function meRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.readMe, deps, async ({ request }) => {
-    const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actorOf(request)
+export function meRoutes({ serve, storage }: OperatorDeps): void {
+  serve('readMe', async ({ request, actor }) => {
+    const { kind, id, name, installation, everywhere, ownWorkspaces, roleIn } = actor
     const person = request.session?.operator
     const page = { limit: ownWorkspaces.length, after: null }
     const { rows } = ownWorkspaces.length > 0 ? await storage.listWorkspaces(page, ownWorkspaces) : { rows: [] }

@@ -4,8 +4,7 @@ import type {
   NotificationSettings,
   NotificationSettingsChange,
 } from '@tacho/contract/operator/notification.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import {
   endpointFault,
   endpointHash,
@@ -18,25 +17,22 @@ import {
 import type { BrowserRow } from '../../storage/notifications.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
-import type { Deps } from '../deps.ts'
 import { checkTexts, refuseField } from '../field.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { actorOf, environmentOf } from './access.ts'
+import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { sessionOf } from './sessions.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_BROWSER = refuse('not_found', 'The account has no such browser')
 const NO_ACCOUNT = refuse('not_found', 'The account does not exist')
 const NO_SUBJECT = refuse('not_found', 'The approval, alert or issue does not exist')
 const COUNTED = 100
 
-export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now, checkWebhookUrl, pushPublicKey } = deps
+export function notificationsRoutes({ serve, storage, now, checkWebhookUrl, pushPublicKey }: OperatorDeps): void {
+  serve('readNotificationSettings', ({ request }) => settingsOf(request))
 
-  serveRoute(app, OPERATOR_ROUTES.readNotificationSettings, deps, ({ request }) => settingsOf(request))
-
-  serveRoute(app, OPERATOR_ROUTES.changeNotificationSettings, deps, async ({ body, request }) => {
+  serve('changeNotificationSettings', async ({ body, request }) => {
     const { operator } = sessionOf(request)
     const { quietHours } = body
     if (quietHours) checkQuietHours(quietHours)
@@ -47,7 +43,7 @@ export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
     return isChanged ? settingsOf(request) : NO_ACCOUNT
   })
 
-  serveRoute(app, OPERATOR_ROUTES.addNotifiedBrowser, deps, async ({ body, request }) => {
+  serve('addNotifiedBrowser', async ({ body, request }) => {
     const session = sessionOf(request)
     const { endpoint, keys, renew = false } = body
     const at = now()
@@ -79,7 +75,7 @@ export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
     return toNotifiedBrowser(row, session.sessionId)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.removeNotifiedBrowser, deps, async ({ params, request }) => {
+  serve('removeNotifiedBrowser', async ({ params, request }) => {
     const { operator, sessionId } = sessionOf(request)
     const id = params.browserId.toLowerCase()
     const audit = [auditOf(request, now(), 'browser.remove', { kind: 'browser', id })]
@@ -87,8 +83,7 @@ export function notificationsRoutes(app: FastifyInstance, deps: Deps): void {
     return row ? toNotifiedBrowser(row, sessionId) : NO_BROWSER
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readNotification, deps, async ({ params, request }) => {
-    const { id: environmentId, name: environment, workspaceId } = environmentOf(request)
+  serve('readNotification', async ({ params, environment: { id: environmentId, name: environment, workspaceId } }) => {
     const { event } = params
     const at = now()
     const [notice] = await storage.findNotices(environmentId, event, [params.subjectId.toLowerCase()], at)

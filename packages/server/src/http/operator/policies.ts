@@ -1,28 +1,21 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { newerVersion } from './versions.ts'
 import { listPage, byId, byNumber } from '../paging.ts'
 import { checkTexts } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
-export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listPolicies, deps, async ({ query, request }) => {
-    const workspaceId = workspaceOf(request).id
+export function policiesRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
+  serve('listPolicies', async ({ query, workspace: { id: workspaceId } }) => {
     const withArchived = query.archived === 'true'
     return listPage(cursors, query, {
       of: ['policies', workspaceId, withArchived],
@@ -32,8 +25,7 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createPolicy, deps, async ({ body, request }) => {
-    const workspace = workspaceOf(request)
+  serve('createPolicy', async ({ body, request, workspace }) => {
     checkVersion(body)
     const audit = auditOf(request, now(), 'policy.create', target(body.policyId), auditDetail(body))
     const first = newVersion(body.policyId, body, audit)
@@ -45,15 +37,12 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     return toPolicy({ ...policy, archivedAt: null, newest })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readPolicy, deps, async ({ params, request }) => {
-    const policy = await findPolicy(request, params.policyId)
-    return policy ? toPolicy(policy) : NO_POLICY
+  serve('readPolicy', async ({ params, workspace }) => {
+    return toPolicy(await find(workspace.id, params.policyId))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listPolicyVersions, deps, async ({ params, query, request }) => {
-    const policy = await findPolicy(request, params.policyId)
-    if (!policy) return NO_POLICY
-    const { workspaceId, id } = policy
+  serve('listPolicyVersions', async ({ params, query, workspace }) => {
+    const { workspaceId, id } = await find(workspace.id, params.policyId)
     return listPage(cursors, query, {
       of: ['policy versions', workspaceId, id],
       read: (page) => storage.listPolicyVersions(workspaceId, id, page),
@@ -62,36 +51,36 @@ export function policiesRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createPolicyVersion, deps, async ({ params, body, request }) => {
+  serve('createPolicyVersion', async ({ params, body, request, workspace }) => {
     const { policyId } = params
     checkVersion(body)
     const audit = auditOf(request, now(), 'policy.write_version', target(policyId), auditDetail(body))
     const version = newVersion(policyId, body, audit)
     const follows = body.follows === undefined ? null : Number(body.follows)
-    const saved = await storage.createPolicyVersion(workspaceOf(request).id, policyId, version, follows, [audit])
+    const saved = await storage.createPolicyVersion(workspace.id, policyId, version, follows, [audit])
     if (saved === null) return NO_POLICY
     if (saved.outcome === 'conflict') return newerVersion(toPolicyVersion(saved.version))
     return { ...toPolicyVersion(saved.version), isNew: saved.outcome === 'created' }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readPolicyVersion, deps, async ({ params, request }) => {
-    const version = await findVersion(request, params.policyId, params.version)
-    return toPolicyVersion(version)
+  serve('readPolicyVersion', async ({ params, workspace }) => {
+    return toPolicyVersion(await findVersion(workspace.id, params.policyId, params.version))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.diffPolicyVersions, deps, async ({ params, query, request }) => {
-    const from = await findVersion(request, params.policyId, query.from)
-    const to = await findVersion(request, params.policyId, query.to)
+  serve('diffPolicyVersions', async ({ params, query, workspace }) => {
+    const from = await findVersion(workspace.id, params.policyId, query.from)
+    const to = await findVersion(workspace.id, params.policyId, query.to)
     return { ...query, fields: await diffFields(contentOf(from), contentOf(to)) }
   })
 
-  async function findPolicy(request: FastifyRequest, policyId: string) {
-    return storage.findPolicy(workspaceOf(request).id, policyId)
+  async function find(workspaceId: string, policyId: string) {
+    const found = await storage.findPolicy(workspaceId, policyId)
+    if (found === null) throw NO_POLICY
+    return found
   }
 
-  async function findVersion(request: FastifyRequest, policyId: string, version: string) {
-    const { id } = workspaceOf(request)
-    const found = await storage.findPolicyVersion(id, policyId, Number(version))
+  async function findVersion(workspaceId: string, policyId: string, version: string) {
+    const found = await storage.findPolicyVersion(workspaceId, policyId, Number(version))
     if (found === null) throw NO_VERSION
     return found
   }

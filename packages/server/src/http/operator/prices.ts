@@ -1,31 +1,27 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Price } from '@tacho/contract/operator/price.ts'
-import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { pricingOf, tableName } from '../../prices/pricing.ts'
 import type { PriceRow } from '../../storage/prices.ts'
 import { TOKEN_PARTS } from '../../storage/uncosted.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
 import { windowOf } from './window.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)
 
-export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, prices, now } = deps
+export function pricesRoutes(deps: OperatorDeps): void {
+  const { serve, storage, prices, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listPrices, deps, async ({ request }) => {
-    const rows = await storage.listPrices(workspaceOf(request).id)
+  serve('listPrices', async ({ workspace }) => {
+    const rows = await storage.listPrices(workspace.id)
     return { priceTable: tableName(prices, rows), items: rows.map(toPrice) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.setPrice, deps, async ({ body, request }) => {
+  serve('setPrice', async ({ body, request, workspace }) => {
     // By name: a body can contain extra fields.
     const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
     checkTexts({ model })
@@ -35,23 +31,22 @@ export function pricesRoutes(app: FastifyInstance, deps: Deps): void {
     const row: PriceRow = { model, rates: given as PriceRow['rates'], changedAt }
     const target = { kind: 'price', id: model }
     const audit = [auditOf(request, changedAt, 'price.set', target, { ...given })]
-    if ((await storage.setPrice(workspaceOf(request).id, row, audit)) === 'too_many') return TOO_MANY
+    if ((await storage.setPrice(workspace.id, row, audit)) === 'too_many') return TOO_MANY
     return toPrice(row)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.removePrice, deps, async ({ body: { model }, request }) => {
+  serve('removePrice', async ({ body: { model }, request, workspace }) => {
     checkTexts({ model })
     const audit = [auditOf(request, now(), 'price.remove', { kind: 'price', id: model })]
-    const row = await storage.removePrice(workspaceOf(request).id, model, audit)
+    const row = await storage.removePrice(workspace.id, model, audit)
     return row === null ? refuse('not_found', 'The workspace has no price for this model') : toPrice(row)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listUnpricedModels, deps, async ({ query, request }) => {
+  serve('listUnpricedModels', async ({ query, environment }) => {
     const window = windowOf(query)
     if (window.to - window.from > LIMITS.unpricedDays * DAY_MS) {
       return refuseField('to', `must be at most ${LIMITS.unpricedDays} days after from`)
     }
-    const environment = environmentOf(request)
     const sums = await storage.sumUncosted(environment.id, { ...window, agentId: null })
     const pricing = await pricingOf(deps, environment.workspaceId, sums)
     const models = new Map<string, { model: string; calls: number; tokens: number; lastHour: number }>()

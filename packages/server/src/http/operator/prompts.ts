@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { diffFields } from '../../domain/diff.ts'
 import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
 import { isStorableText } from '../../domain/text.ts'
@@ -9,23 +7,20 @@ import { pricingOf } from '../../prices/pricing.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPromptVersionRow } from '../../storage/prompts.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf, workspaceOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
 import { newerVersion } from './versions.ts'
 import { listPage, byId, byNumber, NOTHING } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
 const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
 
-export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
+export function promptsRoutes(deps: OperatorDeps): void {
+  const { serve, storage, cursors, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listPrompts, deps, ({ query, request }) => {
-    const { id } = workspaceOf(request)
+  serve('listPrompts', ({ query, workspace: { id } }) => {
     const name = query.name ?? null
     if (name !== null && !isStorableText(name)) return NOTHING
     const withArchived = query.archived === 'true'
@@ -37,8 +32,7 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createPrompt, deps, async ({ body, request }) => {
-    const workspace = workspaceOf(request)
+  serve('createPrompt', async ({ body, request, workspace }) => {
     checkTexts({ name: body.name })
     checkVersion(body)
     const createdAt = now()
@@ -47,16 +41,13 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     const outcome = await storage.createPrompt(prompt, newVersion(body, audit), [audit])
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
-    return reread(workspace.id, prompt.id)
+    return toPrompt(await find(workspace.id, prompt.id))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readPrompt, deps, ({ params, request }) =>
-    reread(workspaceOf(request).id, params.promptId.toLowerCase()),
-  )
+  serve('readPrompt', async ({ params, workspace }) => toPrompt(await find(workspace.id, params.promptId)))
 
-  serveRoute(app, OPERATOR_ROUTES.listPromptVersions, deps, async ({ params, query, request }) => {
-    const prompt = await storage.findPrompt(workspaceOf(request).id, params.promptId.toLowerCase())
-    if (!prompt) return NO_PROMPT
+  serve('listPromptVersions', async ({ params, query, workspace }) => {
+    const prompt = await find(workspace.id, params.promptId)
     return listPage(cursors, query, {
       of: ['prompt versions', prompt.id],
       read: (page) => storage.listPromptVersions(prompt.workspaceId, prompt.id, page),
@@ -65,33 +56,30 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createPromptVersion, deps, async ({ params, body, request }) => {
+  serve('createPromptVersion', async ({ params, body, request, workspace }) => {
     checkVersion(body)
     const id = params.promptId.toLowerCase()
     const audit = auditOf(request, now(), 'prompt.write_version', target(id))
     const version = newVersion(body, audit)
     const follows = body.follows === undefined ? null : Number(body.follows)
-    const saved = await storage.createPromptVersion(workspaceOf(request).id, id, version, follows, [audit])
+    const saved = await storage.createPromptVersion(workspace.id, id, version, follows, [audit])
     if (saved === null) return NO_PROMPT
     if (saved.outcome === 'conflict') return newerVersion(toPromptVersionRow(saved.version))
     return { ...toPromptVersionRow(saved.version), isNew: saved.outcome === 'created' }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readPromptVersion, deps, async ({ params, request }) => {
-    const version = await findVersion(request, params.promptId, params.version)
-    return toPromptVersion(version)
+  serve('readPromptVersion', async ({ params, workspace }) => {
+    return toPromptVersion(await findVersion(workspace.id, params.promptId, params.version))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.diffPromptVersions, deps, async ({ params, query, request }) => {
-    const from = await findVersion(request, params.promptId, query.from)
-    const to = await findVersion(request, params.promptId, query.to)
+  serve('diffPromptVersions', async ({ params, query, workspace }) => {
+    const from = await findVersion(workspace.id, params.promptId, query.from)
+    const to = await findVersion(workspace.id, params.promptId, query.to)
     return { ...query, fields: await diffFields({ content: from.content }, { content: to.content }) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readPromptResults, deps, async ({ params, request }) => {
-    const { id: environmentId, workspaceId } = environmentOf(request)
-    const prompt = await storage.findPrompt(workspaceId, params.promptId.toLowerCase())
-    if (!prompt) return NO_PROMPT
+  serve('readPromptResults', async ({ params, environment: { id: environmentId, workspaceId } }) => {
+    const prompt = await find(workspaceId, params.promptId)
     const newest = { limit: LIMITS.promptResultVersions, after: null }
     const { rows } = await storage.listPromptVersions(workspaceId, prompt.id, newest)
     const ids = rows.map(({ id }) => id)
@@ -102,14 +90,14 @@ export function promptsRoutes(app: FastifyInstance, deps: Deps): void {
     return { promptId: prompt.id, name: prompt.name, items }
   })
 
-  async function reread(workspaceId: string, promptId: string) {
-    const prompt = await storage.findPrompt(workspaceId, promptId)
-    return prompt ? toPrompt(prompt) : NO_PROMPT
+  async function find(workspaceId: string, promptId: string) {
+    const found = await storage.findPrompt(workspaceId, promptId.toLowerCase())
+    if (found === null) throw NO_PROMPT
+    return found
   }
 
-  async function findVersion(request: FastifyRequest, promptId: string, version: string) {
-    const workspace = workspaceOf(request)
-    const found = await storage.findPromptVersion(workspace.id, promptId.toLowerCase(), Number(version))
+  async function findVersion(workspaceId: string, promptId: string, version: string) {
+    const found = await storage.findPromptVersion(workspaceId, promptId.toLowerCase(), Number(version))
     if (found === null) throw NO_VERSION
     return found
   }

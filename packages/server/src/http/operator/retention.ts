@@ -1,4 +1,3 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type {
   PinnedRun,
   Retention,
@@ -7,59 +6,52 @@ import type {
   RetentionPreviewQuery,
   RetentionSettings,
 } from '@tacho/contract/operator/retention.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { nullableIsoTime } from '../../domain/run.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../storage/retention.ts'
-import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow, Tenant } from '../../storage/retention.ts'
-import type { Deps } from '../deps.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf, workspaceOf } from './access.ts'
+import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow } from '../../storage/retention.ts'
+import type { Refusal } from '../reply-error.ts'
+import { NO_RUN, runOf } from '../runs.ts'
+import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField } from '../field.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
+import type { OperatorDeps } from './serve.ts'
 
-const NO_RUN = refuse('not_found', 'The run does not exist')
-
-export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now, work } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.readRetention, deps, async ({ request }) => {
-    return toRetention(await storage.readRetention(retainedTenant(request)))
+export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): void {
+  serve('readRetention', async ({ environment: { id: environmentId, workspaceId } }) => {
+    return toRetention(await storage.readRetention({ workspaceId, environmentId }))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changeRetention, deps, async ({ body, request }) => {
-    const tenant = retainedTenant(request)
-    const { workspaceId, environmentId } = tenant
+  serve('changeRetention', async ({ body, request, environment: { id: environmentId, workspaceId } }) => {
+    const target = { kind: 'environment', id: environmentId }
     for (;;) {
-      const before = await storage.readRetention(tenant)
+      const before = await storage.readRetention({ workspaceId, environmentId })
       const settings = changed(before.settings, body)
       checkSettings(settings)
       const change = { before: before.settings, settings }
-      const audit = [auditOf(request, now(), 'retention.change', environmentTarget(request), detailOf(change))]
+      const audit = [auditOf(request, now(), 'retention.change', target, detailOf(change))]
       if (!(await storage.changeRetention(workspaceId, environmentId, change, now(), audit))) continue
       work.wake('retain')
       return toRetention({ ...before, settings, source: 'environment' })
     }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.inheritRetention, deps, async ({ request }) => {
-    const tenant = retainedTenant(request)
-    const { workspaceId, environmentId } = tenant
+  serve('inheritRetention', async ({ request, environment: { id: environmentId, workspaceId } }) => {
+    const target = { kind: 'environment', id: environmentId }
     for (;;) {
-      const row = await storage.readRetention(tenant)
+      const row = await storage.readRetention({ workspaceId, environmentId })
       if (row.source !== 'environment') return toRetention(row)
       const [before, settings] = [row.settings, (await storage.readWorkspaceRetention(workspaceId)) ?? KEEP_ALL]
-      const detail = detailOf({ before, settings })
-      const audit = [auditOf(request, now(), 'retention.inherit', environmentTarget(request), detail)]
+      const audit = [auditOf(request, now(), 'retention.inherit', target, detailOf({ before, settings }))]
       if (await storage.changeRetention(workspaceId, environmentId, { before, settings: null }, now(), audit)) {
         work.wake('retain')
       }
     }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.previewRetention, deps, async ({ query, request }) => {
-    const tenant = retainedTenant(request)
+  serve('previewRetention', async ({ query, environment: { id: environmentId, workspaceId } }) => {
+    const tenant = { workspaceId, environmentId }
     const settings = previewed(query) ?? (await storage.readRetention(tenant)).settings
     checkSettings(settings)
     const counted = await storage.previewRetention(tenant, settings, now())
@@ -74,12 +66,11 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
     return preview
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readWorkspaceRetention, deps, async ({ request }) => {
-    return ofWorkspace(await storage.readWorkspaceRetention(workspaceOf(request).id))
+  serve('readWorkspaceRetention', async ({ workspace }) => {
+    return ofWorkspace(await storage.readWorkspaceRetention(workspace.id))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changeWorkspaceRetention, deps, async ({ body, request }) => {
-    const { id } = workspaceOf(request)
+  serve('changeWorkspaceRetention', async ({ body, request, workspace: { id } }) => {
     const target = { kind: 'workspace', id }
     for (;;) {
       const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
@@ -92,28 +83,18 @@ export function retentionRoutes(app: FastifyInstance, deps: Deps): void {
     }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.pinRun, deps, ({ params, request }) => pin(request, params.runId, now()))
-  serveRoute(app, OPERATOR_ROUTES.unpinRun, deps, ({ params, request }) => pin(request, params.runId, null))
+  serve('pinRun', ({ params, request }) => pin(request, params.runId, now()))
+  serve('unpinRun', ({ params, request }) => pin(request, params.runId, null))
 
   async function pin(request: FastifyRequest, runId: string, at: number | null): Promise<PinnedRun | Refusal> {
     const environmentId = environmentOf(request).id
-    const run = await storage.findRun(environmentId, runId)
-    if (run === null) return NO_RUN
+    const run = await runOf(storage, environmentId, runId)
     const target = { kind: 'run', id: run.id }
     const audit = [auditOf(request, now(), at === null ? 'run.unpin' : 'run.pin', target, { runId: run.runId })]
     const pinned = await storage.pinRun(environmentId, run.id, at, audit)
     if (pinned === null) return NO_RUN
     return { ...pinned, pinnedAt: nullableIsoTime(pinned.pinnedAt) }
   }
-}
-
-function retainedTenant(request: FastifyRequest): Tenant {
-  const { id, workspaceId } = environmentOf(request)
-  return { workspaceId, environmentId: id }
-}
-
-function environmentTarget(request: FastifyRequest) {
-  return { kind: 'environment', id: environmentOf(request).id }
 }
 
 /** By name: a body can contain extra fields. */

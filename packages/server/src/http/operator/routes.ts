@@ -16,7 +16,6 @@ import { deploymentsRoutes } from './deployments.ts'
 import { doctorRoutes } from './doctor.ts'
 import { environmentsRoutes } from './environments.ts'
 import { erasuresRoutes } from './erasures.ts'
-import { onceByKey } from './idempotency.ts'
 import { operatorEventsRoutes } from './events.ts'
 import { problemsRoutes } from './problems.ts'
 import { exportsRoutes } from './exports.ts'
@@ -39,6 +38,7 @@ import { stalledRuleRoutes } from './stalled-rule.ts'
 import { scoresRoutes } from './scores.ts'
 import { runSearchRoutes } from './run-search.ts'
 import { searchRoutes } from './search.ts'
+import { operatorDeps } from './serve.ts'
 import { simulationsRoutes } from './simulations.ts'
 import { createAttempts } from './sign-in/attempts.ts'
 import { secondFactorRoutes } from './second-factor.ts'
@@ -51,52 +51,52 @@ import { webhooksRoutes } from './webhooks.ts'
 import { workspacesRoutes } from './workspaces.ts'
 
 export function operatorRoutes(app: FastifyInstance, given: Deps, approvals: ApprovalReader): void {
-  const deps: Deps = { ...given, once: (route) => onceByKey(route, given.storage, given.now) }
-  workspacesRoutes(app, deps)
-  environmentsRoutes(app, deps)
-  apiKeysRoutes(app, deps)
-  archivesRoutes(app, deps)
-  tokensRoutes(app, deps)
-  auditLogRoutes(app, deps)
-  meRoutes(app, deps)
-  operatorsRoutes(app, deps)
+  const deps = operatorDeps(app, given)
+  workspacesRoutes(deps)
+  environmentsRoutes(deps)
+  apiKeysRoutes(deps)
+  archivesRoutes(deps)
+  tokensRoutes(deps)
+  auditLogRoutes(deps)
+  meRoutes(deps)
+  operatorsRoutes(deps)
   const attempts = createAttempts()
-  invitationsRoutes(app, deps, attempts)
-  signInRoutes(app, deps, attempts)
-  sessionsRoutes(app, deps, attempts)
-  secondFactorRoutes(app, deps, attempts)
-  operatorRunsRoutes(app, deps)
-  agentsRoutes(app, deps)
-  runViewsRoutes(app, deps)
-  retentionRoutes(app, deps)
-  scoresRoutes(app, deps)
-  searchRoutes(app, deps)
-  runSearchRoutes(app, deps)
-  stalledRuleRoutes(app, deps)
-  pricesRoutes(app, deps)
-  erasuresRoutes(app, deps)
-  alertsRoutes(app, deps)
-  operatorEventsRoutes(app, deps)
-  problemsRoutes(app, deps)
-  usageRoutes(app, deps)
-  completenessRoutes(app, deps)
-  operatorApprovalsRoutes(app, deps, approvals)
-  approvalDecisionsRoutes(app, deps, approvals)
+  invitationsRoutes(deps, attempts)
+  signInRoutes(deps, attempts)
+  sessionsRoutes(deps, attempts)
+  secondFactorRoutes(deps, attempts)
+  operatorRunsRoutes(deps)
+  agentsRoutes(deps)
+  runViewsRoutes(deps)
+  retentionRoutes(deps)
+  scoresRoutes(deps)
+  searchRoutes(deps)
+  runSearchRoutes(deps)
+  stalledRuleRoutes(deps)
+  pricesRoutes(deps)
+  erasuresRoutes(deps)
+  alertsRoutes(deps)
+  operatorEventsRoutes(deps)
+  problemsRoutes(deps)
+  usageRoutes(deps)
+  completenessRoutes(deps)
+  operatorApprovalsRoutes(deps, approvals)
+  approvalDecisionsRoutes(deps, approvals)
   approvalStreamRoutes(app, deps, approvals)
-  aftermathRoutes(app, deps, approvals)
-  promptsRoutes(app, deps)
-  policiesRoutes(app, deps)
-  deploymentsRoutes(app, deps)
-  configurationClientsRoutes(app, deps)
-  simulationsRoutes(app, deps)
-  issuesRoutes(app, deps)
-  issueChangesRoutes(app, deps)
-  operatorIssueRecordsRoutes(app, deps)
-  webhooksRoutes(app, deps)
-  slackLinksRoutes(app, deps)
-  notificationsRoutes(app, deps)
-  backupsRoutes(app, deps)
+  aftermathRoutes(deps, approvals)
+  promptsRoutes(deps)
+  policiesRoutes(deps)
+  deploymentsRoutes(deps)
+  configurationClientsRoutes(deps)
+  simulationsRoutes(deps)
+  issuesRoutes(deps)
+  issueChangesRoutes(deps)
+  operatorIssueRecordsRoutes(deps)
+  webhooksRoutes(deps)
+  slackLinksRoutes(deps)
+  notificationsRoutes(deps)
+  backupsRoutes(deps)
   exportsRoutes(app, deps, approvals)
-  importsRoutes(app, deps)
-  doctorRoutes(app, deps)
+  importsRoutes(deps)
+  doctorRoutes(deps)
 }

@@ -1,27 +1,23 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import { toOperatorRun } from '../../domain/run.ts'
 import { pricingOf } from '../../prices/pricing.ts'
 import type { RunPlace, RunRow, RunsRead } from '../../storage/runs.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
-import type { Deps } from '../deps.ts'
 import { refuseField } from '../field.ts'
-import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
+import { runOf } from '../runs.ts'
 import { activitiesOf } from './stalled-rule.ts'
 import { isFindable, runFilterOf } from './run-filter.ts'
 import { readPage, NOTHING } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 /** About what a score takes in a reply, without its texts. */
 const SCORE_CHARS = 120
 const MOST_BYTES_OF_CHAR = 3
 
-export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
+export function operatorRunsRoutes(deps: OperatorDeps): void {
+  const { serve, storage, cursors, now } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listOperatorRuns, deps, async ({ query, request }) => {
+  serve('listOperatorRuns', async ({ query, environment }) => {
     const { scoreOrder, sort = 'newest' } = query
     const chosen = runFilterOf(query, now())
     if (scoreOrder !== undefined && chosen.score === undefined) return refuseField('scoreOrder', 'needs score')
@@ -30,7 +26,6 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     const rankedBy = sort === 'newest' ? undefined : { by: sort, runsLookedAt: LIMITS.runsLookedAt }
     const filter = { ...chosen, scoreOrder, rankedBy }
     if (!isFindable(filter)) return NOTHING
-    const environment = environmentOf(request)
     const { rows, nextCursor, scores } = await readPage(cursors, query, {
       // The time at which a run counts as stalled moves on from page to page.
       of: [environment.id, 'operator runs', { ...filter, stalledAt: query.activity }],
@@ -50,10 +45,8 @@ export function operatorRunsRoutes(app: FastifyInstance, deps: Deps): void {
     return { items, nextCursor }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readOperatorRun, deps, async ({ params, request }) => {
-    const environment = environmentOf(request)
-    const run = await storage.findRun(environment.id, params.runId)
-    if (!run) return refuse('not_found', 'The run does not exist')
+  serve('readOperatorRun', async ({ params, environment }) => {
+    const run = await runOf(storage, environment.id, params.runId)
     const activities = await activitiesOf(storage, environment.id, [run], now())
     const pricing = await pricingOf(deps, environment.workspaceId, readUncosted(run.uncosted))
     const scores = await storage.readRunScores(environment.id, [run.id])

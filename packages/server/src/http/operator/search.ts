@@ -1,57 +1,44 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.ts'
-import type { FastifyInstance } from 'fastify'
 import { isoTime, toEventRow, toRun } from '../../domain/run.ts'
 import { parseSearchQuery } from '../../domain/search-query.ts'
 import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/search.ts'
-import type { Deps } from '../deps.ts'
-import { holderOf } from '../holder.ts'
 import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, timeOf } from '../field.ts'
 import { placeAt } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
-const TOO_MANY = refuse('overloaded', 'Too many searches of this workspace are waiting')
 
-export function searchRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now, work } = deps
+export function searchRoutes({ serve, storage, cursors, now, work }: OperatorDeps): void {
   // A search reads for seconds.
-  const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, TOO_MANY)
+  const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
 
-  serveRoute(app, OPERATOR_ROUTES.searchEvents, deps, async ({ query, request, reply }) => {
+  serve('searchEvents', async ({ query, reply, environment }) => {
     const { q, limit = LIMITS.searchPageDefault, cursor } = query
     const parsed = parseSearchQuery(q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
     const range = rangeOf(query, now())
-    const environment = environmentOf(request)
     // Without `to`, the first page says where the range ends.
     const of = [environment.id, 'search', parsed.clauses, query.from, query.to]
     const after = placeAt<SearchPlace & { from: number }>(cursors, of, cursor)
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
     const { from, to } = { ...range, ...(after && { from: after.from }) }
-    const { rows, more, lookedTo } = await takeTurn({
-      holder: holderOf(request),
-      isOver: () => reply.raw.destroyed,
-      run: () => storage.searchEvents(environment.id, { clauses: parsed.clauses, from, to, limit, after }),
-    })
+    const { rows, more, lookedTo } = await takeTurn(reply, () =>
+      storage.searchEvents(environment.id, { clauses: parsed.clauses, from, to, limit, after }),
+    )
     const last = lookedTo ?? rows.at(-1)?.place
     return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(of, { ...last, from }) : null }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readSearchSettings, deps, async ({ request }) =>
-    toSettings(await storage.readSearchSettings(environmentOf(request).id)),
-  )
+  serve('readSearchSettings', async ({ environment }) => toSettings(await storage.readSearchSettings(environment.id)))
 
-  serveRoute(app, OPERATOR_ROUTES.switchSearch, deps, async ({ body: { enabled }, request }) => {
-    const { id } = environmentOf(request)
+  serve('switchSearch', async ({ body: { enabled }, request, environment: { id } }) => {
     const at = now()
     const audit = auditOf(request, at, `search.switch_${enabled ? 'on' : 'off'}`, { kind: 'environment', id })
     const outcome = await storage.switchSearch(id, enabled, at, [audit])

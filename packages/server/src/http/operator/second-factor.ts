@@ -3,24 +3,20 @@
  *
  *   none --added--> unconfirmed --valid code--> confirmed (required to sign in) --removed--> none
  */
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { sessionCredential } from '../../domain/credential.ts'
 import { cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './sign-in/session-cookie.ts'
 import { codeRefusal, libraryHeaders, readAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
-import { refreshCredentials } from './refresh-credentials.ts'
 import { DONE, checkPassword, sessionOf } from './sessions.ts'
 import { checkTexts } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
-  const { storage, signIn, config, now } = deps
+export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void {
+  const { serve, storage, signIn, config, now, refreshCredentials } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.addSecondFactor, deps, async ({ request, body: { password } }) => {
+  serve('addSecondFactor', async ({ request, body: { password } }) => {
     const session = sessionOf(request)
     checkTexts({ password })
     await checkPassword(deps, attempts, request, session, password)
@@ -39,7 +35,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     return { uri: totpURI, recoveryCodes: backupCodes.map(String) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.confirmSecondFactor, deps, async ({ request, reply, body }) => {
+  serve('confirmSecondFactor', async ({ request, reply, body }) => {
     const session = sessionOf(request)
     const { operator } = session
     if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is already confirmed')
@@ -65,11 +61,11 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     const token = sessionTokenIn(answer.setCookies)
     const own = token === null ? session : await storage.findSession(sessionCredential(token).hash)
     await storage.endSessions(operator.id, { exceptId: own?.sessionId ?? session.sessionId }, [])
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return DONE
   })
 
-  serveRoute(app, OPERATOR_ROUTES.removeSecondFactor, deps, async ({ request, body: { password } }) => {
+  serve('removeSecondFactor', async ({ request, body: { password } }) => {
     const session = sessionOf(request)
     checkTexts({ password })
     await checkPassword(deps, attempts, request, session, password)
@@ -77,7 +73,7 @@ export function secondFactorRoutes(app: FastifyInstance, deps: Deps, attempts: A
     const at = now()
     const audit = auditOf(request, at, 'operator.remove_second_factor', { kind: 'operator', id })
     await storage.removeSecondFactor(id, at, [audit])
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return DONE
   })
 }

@@ -1,32 +1,30 @@
 /** Tokens have neither sessions nor a password. */
 import type { Done } from '@tacho/contract/operator/sign-in.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { expireSessionCookie } from './sign-in/session-cookie.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { auditOf } from './audit.ts'
-import { refreshCredentials } from './refresh-credentials.ts'
 import { checkTexts } from '../field.ts'
 import { isoOf } from '../../domain/shown.ts'
+import type { OperatorDeps } from './serve.ts'
 
 export const DONE: Done = { done: true }
 
-export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
-  const { storage, now } = deps
+export function sessionsRoutes(deps: OperatorDeps, attempts: Attempts): void {
+  const { serve, storage, now, refreshCredentials } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.signOut, deps, async ({ request, reply }) => {
+  serve('signOut', async ({ request, reply }) => {
     const session = sessionOf(request)
     await end(request, session, session.sessionId, 'operator.sign_out')
     expireSessionCookie(request, reply, deps.config.publicUrl)
     return DONE
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listSessions, deps, async ({ request }) => {
+  serve('listSessions', async ({ request }) => {
     const session = sessionOf(request)
     const rows = await storage.listSessions(session.operator.id, now())
     const items = rows.map((row) => ({
@@ -39,13 +37,13 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
     return { items }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.endSession, deps, async ({ request, params }) => {
+  serve('endSession', async ({ request, params }) => {
     const session = sessionOf(request)
     const ended = await end(request, session, params.sessionId.toLowerCase(), 'operator.end_session')
     return ended > 0 ? DONE : refuse('not_found', 'The session does not exist')
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changePassword, deps, async ({ request, body }) => {
+  serve('changePassword', async ({ request, body }) => {
     const { password, newPassword } = body
     const session = sessionOf(request)
     checkTexts({ password, newPassword })
@@ -55,14 +53,14 @@ export function sessionsRoutes(app: FastifyInstance, deps: Deps, attempts: Attem
     const audit = auditOf(request, at, 'operator.change_password', { kind: 'operator', id })
     const hash = await attempts.inTurn(request, () => hashPassword(newPassword))
     await storage.setPassword(id, hash, at, session.sessionId, [audit])
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return DONE
   })
 
   async function end(request: FastifyRequest, session: SessionRow, id: string, action: string): Promise<number> {
     const audit = auditOf(request, now(), action, { kind: 'session', id })
     const ended = await storage.endSessions(session.operator.id, { id }, [audit])
-    await refreshCredentials(deps)
+    await refreshCredentials()
     return ended
   }
 }

@@ -9,40 +9,36 @@
  * minutes, across all challenges and nodes.
  */
 import type { SignInResult } from '@tacho/contract/operator/sign-in.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sessionCredential } from '../../domain/credential.ts'
 import { lowerCase } from '../../domain/email.ts'
 import type { SessionRow } from '../../storage/operators.ts'
-import type { Deps } from '../deps.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import {
   COOKIE_PREFIX,
   cookieHeader,
-  setCookies,
   SECOND_FACTOR_COOKIE,
   SESSION_COOKIE,
   sessionTokenIn,
+  setCookies,
 } from './sign-in/session-cookie.ts'
 import { codeRefusal, libraryHeaders, readAnswer, WRONG_CODE, type LibraryAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { PROVIDER_ID } from './sign-in/identity-provider.ts'
-import { personalEntry } from './sign-in/personal-entry.ts'
+import { personalEntry } from './audit.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const WRONG = refuse('unauthenticated', 'The e-mail address or password is wrong')
 const NEEDS_CODE: SignInResult = { status: 'second_factor_needed' }
 const NO_PROVIDER = refuse('not_found', 'No identity provider is configured')
 
-export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempts): void {
-  const { storage, signIn, config, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.readSignInMethods, deps, () => ({
+export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDeps, attempts: Attempts): void {
+  serve('readSignInMethods', () => ({
     password: true,
     oidc: signIn.hasOidc ? { name: config.oidcName } : null,
   }))
 
-  serveRoute(app, OPERATOR_ROUTES.signIn, deps, async ({ request, reply, body: { email, password } }) => {
+  serve('signIn', async ({ request, reply, body: { email, password } }) => {
     const account = lowerCase(email)
     attempts.from(request.ip)
     attempts.on(account)
@@ -61,21 +57,21 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return signedIn(request, answer, 'password')
   })
 
-  serveRoute(app, OPERATOR_ROUTES.signInWithCode, deps, async ({ request, reply, body }) => {
+  serve('signInWithCode', async ({ request, reply, body }) => {
     const library = await signIn.passwords()
     const code = body.code.replaceAll(' ', '')
     const ask = (headers: Headers) => library.api.verifyTOTP({ body: { code }, headers, asResponse: true })
     return answerChallenge(request, reply, 'totp', ask, code)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.signInWithRecoveryCode, deps, async ({ request, reply, body }) => {
+  serve('signInWithRecoveryCode', async ({ request, reply, body }) => {
     const library = await signIn.passwords()
     return answerChallenge(request, reply, 'recovery_code', (headers) =>
       library.api.verifyBackupCode({ body: { code: body.code.trim() }, headers, asResponse: true }),
     )
   })
 
-  serveRoute(app, OPERATOR_ROUTES.startOidc, deps, async ({ request, reply }) => {
+  serve('startOidc', async ({ request, reply }) => {
     if (!signIn.hasOidc) return NO_PROVIDER
     attempts.from(request.ip)
     const library = await signIn.oidc()
@@ -91,7 +87,7 @@ export function signInRoutes(app: FastifyInstance, deps: Deps, attempts: Attempt
     return { url: String(answer.body['url']) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.finishOidc, deps, async ({ request, reply, query }) => {
+  serve('finishOidc', async ({ request, reply, query }) => {
     if (!signIn.hasOidc) return NO_PROVIDER
     attempts.from(request.ip)
     const library = await signIn.oidc()

@@ -1,24 +1,18 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyInstance } from 'fastify'
 import { toSimulation } from '../../domain/simulation.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { NewSimulationRow } from '../../storage/simulations.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { checkCondition } from './policies.ts'
 import { listPage, byId } from '../paging.ts'
 import { checkTexts } from '../field.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_SIMULATION = refuse('not_found', 'The environment does not have this simulation')
 
-export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, work, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.createSimulation, deps, async ({ body, request }) => {
+export function simulationsRoutes({ serve, storage, cursors, work, now }: OperatorDeps): void {
+  serve('createSimulation', async ({ body, request, environment }) => {
     const { condition, action, severity = 'MEDIUM', days } = body
     checkTexts({ condition })
     checkCondition(condition)
@@ -28,7 +22,7 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     const audit = auditOf(request, createdAt, 'policy.simulate', target, { severity, action, days })
     const row: NewSimulationRow = {
       id,
-      environmentId: environmentOf(request).id,
+      environmentId: environment.id,
       condition,
       severity,
       action,
@@ -55,8 +49,7 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listSimulations, deps, async ({ query, request }) => {
-    const { id } = environmentOf(request)
+  serve('listSimulations', async ({ query, environment: { id } }) => {
     return listPage(cursors, query, {
       of: ['simulations', id],
       read: (page) => storage.listSimulations(id, page),
@@ -65,17 +58,16 @@ export function simulationsRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readSimulation, deps, async ({ params, request }) => {
-    const { id } = environmentOf(request)
+  serve('readSimulation', async ({ params, environment: { id } }) => {
     const row = await storage.findSimulation(id, params.simulationId.toLowerCase())
     return row ? toSimulation(row) : NO_SIMULATION
   })
 
-  serveRoute(app, OPERATOR_ROUTES.cancelSimulation, deps, async ({ params, request }) => {
+  serve('cancelSimulation', async ({ params, request, environment }) => {
     const at = now()
     const id = params.simulationId.toLowerCase()
     const audit = auditOf(request, at, 'policy.cancel_simulation', { kind: 'simulation', id }, {})
-    const row = await storage.cancelSimulation(environmentOf(request).id, id, at, [audit])
+    const row = await storage.cancelSimulation(environment.id, id, at, [audit])
     return row ? toSimulation(row) : NO_SIMULATION
   })
 }

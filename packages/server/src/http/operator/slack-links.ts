@@ -1,29 +1,25 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { hash } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { toAskedSlackLink, toSlackLink } from '../../domain/slack.ts'
-import type { Deps } from '../deps.ts'
 import { byId, listPage } from '../paging.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
 import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { sessionOf } from './sessions.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_CODE = refuse('not_found', 'The code is unknown, used or expired. Press the button in Slack again')
 const NO_LINK = refuse('not_found', 'The link does not exist')
 const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
 
-export function slackLinksRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.openSlackLink, deps, async ({ params, body, request }) => {
+export function slackLinksRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
+  serve('openSlackLink', async ({ params, body, request }) => {
     const { asked } = await findCode(request, params.webhookId, body.code)
     sessionOf(request)
     return toAskedSlackLink(asked)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.confirmSlackLink, deps, async ({ params, body, request }) => {
+  serve('confirmSlackLink', async ({ params, body, request }) => {
     const { of, asked } = await findCode(request, params.webhookId, body.code)
     const { operator } = sessionOf(request)
     const { teamId, userId, userName } = asked
@@ -33,8 +29,8 @@ export function slackLinksRoutes(app: FastifyInstance, deps: Deps): void {
     return row ? toSlackLink(row) : NO_CODE
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listSlackLinks, deps, async ({ params, query, request }) => {
-    const webhook = await storage.findWebhook(environmentOf(request).id, params.webhookId.toLowerCase())
+  serve('listSlackLinks', async ({ params, query, environment }) => {
+    const webhook = await storage.findWebhook(environment.id, params.webhookId.toLowerCase())
     if (webhook === null) return NO_WEBHOOK
     return listPage(cursors, query, {
       of: ['slack-links', webhook.id],
@@ -44,19 +40,19 @@ export function slackLinksRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.removeSlackLink, deps, async ({ params, request }) => {
+  serve('removeSlackLink', async ({ params, request, environment }) => {
     const [webhookId, id] = [params.webhookId.toLowerCase(), params.linkId.toLowerCase()]
     const audit = [auditOf(request, now(), 'slack_link.remove', { kind: 'slack_link', id }, { webhookId })]
-    const row = await storage.removeSlackLink(environmentOf(request).id, webhookId, id, audit)
+    const row = await storage.removeSlackLink(environment.id, webhookId, id, audit)
     return row ? toSlackLink(row) : NO_LINK
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listOwnSlackLinks, deps, async ({ request }) => {
+  serve('listOwnSlackLinks', async ({ request }) => {
     const rows = await storage.listSlackLinksOf(sessionOf(request).operator.id)
     return { items: rows.map(toSlackLink) }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.removeOwnSlackLink, deps, async ({ params, request }) => {
+  serve('removeOwnSlackLink', async ({ params, request }) => {
     const { operator } = sessionOf(request)
     const id = params.linkId.toLowerCase()
     const audit = [auditOf(request, now(), 'slack_link.remove', { kind: 'slack_link', id })]

@@ -19,6 +19,7 @@ import {
   slackSignatureOf,
   type SlackPress,
 } from '../../domain/slack.ts'
+import { pick } from '../../domain/shown.ts'
 import { isUuid, uuidv7 } from '../../storage/uuid.ts'
 import type { EnvironmentRow } from '../../storage/environments.ts'
 import type { WebhookRow } from '../../storage/webhooks.ts'
@@ -113,8 +114,9 @@ export function slackRoutes(
     const person = await storage.findLinkedPerson(environmentId, webhookId, press)
     if (person === null) return [onlyForThem(await askForLink(press, webhook, environment))]
     const { scope, refusal } = await admitActor(storage, personActor(person, person), access, { environmentId })
-    const { teamId, teamName, userId, userName, approvalId, decision } = press
-    const by = { scope, requestId: request.id, slack: { webhookId, teamId, teamName, userId, userName } }
+    const { approvalId, decision } = press
+    const user = pick(press, 'teamId', 'teamName', 'userId', 'userName')
+    const by = { scope, requestId: request.id, slack: { webhookId, ...user } }
     if (refusal) {
       const tooMany = operatorLimits.ofRefusedChanges(person.id)
       const target = { kind: 'approval', id: isUuid(approvalId) ? approvalId : '' }
@@ -134,7 +136,7 @@ export function slackRoutes(
   const placeOf = ({ workspaceId, id }: EnvironmentRow) => `${publicUrl()}/w/${workspaceId}/${id}`
 
   async function askForLink(
-    { teamId, teamName, userId, userName }: SlackPress,
+    press: SlackPress,
     { environmentId, id: webhookId }: WebhookRow,
     environment: EnvironmentRow,
   ): Promise<string> {
@@ -144,10 +146,7 @@ export function slackRoutes(
       id: uuidv7(changedAt),
       environmentId,
       webhookId,
-      teamId,
-      teamName,
-      userId,
-      userName,
+      ...pick(press, 'teamId', 'teamName', 'userId', 'userName'),
       codeHash,
       codeExpiresAt: changedAt + LIMITS.slackCodeMs,
       changedAt,

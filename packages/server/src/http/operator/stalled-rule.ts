@@ -1,24 +1,17 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
 import type { RunActivity } from '@tacho/contract/words.ts'
-import type { FastifyInstance } from 'fastify'
 import type { RunRow } from '../../storage/runs.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../storage/stalled.ts'
 import type { Storage } from '../../storage/storage.ts'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function stalledRuleRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, now, work } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.readStalledRule, deps, async ({ request }) => {
-    return toRule(await storage.readStalledRule(environmentOf(request).id))
+export function stalledRuleRoutes({ serve, storage, now, work }: OperatorDeps): void {
+  serve('readStalledRule', async ({ environment }) => {
+    return toRule(await storage.readStalledRule(environment.id))
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changeStalledRule, deps, async ({ body, request }) => {
-    const { id } = environmentOf(request)
+  serve('changeStalledRule', async ({ body, request, environment: { id } }) => {
     const before = (await storage.readStalledRule(id)) ?? DEFAULT_STALLED_RULE
     const { idleMinutes = before.idleMinutes, closeAs = before.closeAs } = body
     const rule = { idleMinutes, closeAs }

@@ -1,20 +1,17 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/operator/usage.ts'
-import type { FastifyInstance } from 'fastify'
 import { isoTime } from '../../domain/run.ts'
 import { toLatency, toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow } from '../../storage/runs.ts'
 import { pricingOf, type Pricing } from '../../prices/pricing.ts'
 import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/usage.ts'
 import type { UncostedSum } from '../../storage/uncosted.ts'
-import type { Deps } from '../deps.ts'
-import { serveRoute } from '../serve-route.ts'
-import { environmentOf } from './access.ts'
 import { refuseField } from '../field.ts'
 import { DAY_MS, HOUR_MS } from '../../storage/hours.ts'
 import { windowOf, type HourWindow } from './window.ts'
 import { readPage } from '../paging.ts'
+import { pick } from '../../domain/shown.ts'
+import type { OperatorDeps } from './serve.ts'
 
 interface PartRow {
   row: UsagePointRow
@@ -24,16 +21,16 @@ type PartPlace = NonNullable<UsagePointPage['after']> & { part: number }
 
 const WINDOW_MS = 31 * DAY_MS
 
-export function usageRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors } = deps
-  serveRoute(app, OPERATOR_ROUTES.readUsage, deps, async ({ query, request }) => {
+export function usageRoutes(deps: OperatorDeps): void {
+  const { serve, storage, cursors } = deps
+
+  serve('readUsage', async ({ query, environment }) => {
     const window = windowOf(query)
     const { from } = window
     const to = window.to - HOUR_MS
     if (Date.parse(query.to) - Date.parse(query.from) > WINDOW_MS) {
       return refuseField('to', 'must be at most 31 days after from')
     }
-    const environment = environmentOf(request)
     const { rows, nextCursor } = await readPage(cursors, query, {
       of: [environment.id, 'usage', from, to],
       read: (page) => storage.readUsage(environment.id, from, to, page),
@@ -43,9 +40,8 @@ export function usageRoutes(app: FastifyInstance, deps: Deps): void {
     return { items: rows.map((row) => toUsageHour(row, pricing)), nextCursor }
   })
 
-  serveRoute(app, OPERATOR_ROUTES.readUsagePoints, deps, async ({ query, request }) => {
+  serve('readUsagePoints', async ({ query, environment }) => {
     const hours = windowOf(query)
-    const environment = environmentOf(request)
     const { by, step, sort } = query
     if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
     const parts = partsOf(hours, step)
@@ -121,16 +117,10 @@ function toUsageHour(row: UsageHourRow, pricing: Pricing): UsageHour {
 }
 
 function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }, pricing: Pricing): UsagePoint {
-  const { step, key, name, events, runs, completed, failed, cancelled, calls } = row
+  const { step, calls } = row
   return {
     from: isoTime(window.from + step * window.stepMs),
-    key,
-    name,
-    events,
-    runs,
-    completed,
-    failed,
-    cancelled,
+    ...pick(row, 'key', 'name', 'events', 'runs', 'completed', 'failed', 'cancelled'),
     usage: toUsage(row),
     ...pricing.ofSums(row.uncosted),
     llmLatency: toLatency(row.llm),

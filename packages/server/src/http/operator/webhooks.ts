@@ -1,34 +1,31 @@
 import { randomBytes } from 'node:crypto'
 import { includesRole } from '@tacho/contract/operator/access.ts'
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { CreatedWebhook, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { newWebhookSecret, toDelivery, toWebhook } from '../../domain/webhook.ts'
 import { mailAddressOf } from '../../domain/mail.ts'
 import { addressFault } from '../../domain/webhook-formats.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { WebhookPatch, WebhookRow } from '../../storage/webhooks.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { actorOf, environmentOf, workspaceOf } from './access.ts'
+import { environmentOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, checkTexts } from '../field.ts'
 import { INPUT_FORMATS, WEBHOOK_EVENTS } from '@tacho/contract/words.ts'
 import { listPage, byId } from '../paging.ts'
+import type { OperatorDeps } from './serve.ts'
 
 const NO_WEBHOOK = refuse('not_found', 'The webhook does not exist')
 const NO_DELIVERY = refuse('not_found', 'The delivery does not exist')
 /** The previous secret also signs for this long, so that receivers can switch. */
 const ROTATION_MS = 24 * 60 * 60 * 1000
 
-export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now, work, checkWebhookUrl, publicUrl } = deps
+export function webhooksRoutes(deps: OperatorDeps): void {
+  const { serve, storage, cursors, now, work, checkWebhookUrl, publicUrl } = deps
 
-  serveRoute(app, OPERATOR_ROUTES.listWebhooks, deps, ({ query, request }) => {
-    const { id } = environmentOf(request)
-    const role = actorOf(request).roleIn(workspaceOf(request).id)
+  serve('listWebhooks', ({ query, environment: { id }, workspace, actor }) => {
+    const role = actor.roleIn(workspace.id)
     const toItem = (row: WebhookRow) => toWebhook(row, publicUrl(), role !== null && includesRole(role, 'admin'))
     return listPage(cursors, query, {
       of: ['webhooks', id],
@@ -38,7 +35,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createWebhook, deps, async ({ body, request }) => {
+  serve('createWebhook', async ({ body, request, environment: { id: environmentId } }) => {
     const createdAt = now()
     const { url, description = '', format = 'standard', events = [...WEBHOOK_EVENTS], signingSecret = null } = body
     const { showsInput = false } = body
@@ -47,7 +44,6 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     await checkUrl(request, 'create', id, url, format)
     checkSigningSecret(format, signingSecret)
     checkShowsInput(format, showsInput)
-    const environmentId = environmentOf(request).id
     const secret = newWebhookSecret(randomBytes)
     const unused = {
       previousSecret: null,
@@ -71,7 +67,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return withSecret(row, publicUrl())
   })
 
-  serveRoute(app, OPERATOR_ROUTES.changeWebhook, deps, async ({ params, body, request }) => {
+  serve('changeWebhook', async ({ params, body, request, environment }) => {
     // By name: extra fields of a body must not reach the row or the audit log.
     const { url, description, events, enabled, signingSecret, showsInput } = body
     const id = params.webhookId.toLowerCase()
@@ -85,10 +81,11 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     const host = url === undefined ? undefined : hostOf(url)
     const detail = { description, events, enabled, host, showsInput, ...secretDetail(body) }
     const change = { url, description, events, signingSecret, showsInput, ...switched(enabled, now()) }
-    return changed(request, id, change, audited(request, 'change', id, detail))
+    const row = await storage.changeWebhook(environment.id, id, change, audited(request, 'change', id, detail))
+    return row ? toWebhook(row, publicUrl()) : NO_WEBHOOK
   })
 
-  serveRoute(app, OPERATOR_ROUTES.rotateWebhookSecret, deps, async ({ params, request }) => {
+  serve('rotateWebhookSecret', async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
     const secret = newWebhookSecret(randomBytes)
     const change = { secret, previousSecret: webhook.secret, previousUntil: now() + ROTATION_MS }
@@ -97,13 +94,13 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return row ? withSecret(row, publicUrl()) : NO_WEBHOOK
   })
 
-  serveRoute(app, OPERATOR_ROUTES.removeWebhook, deps, async ({ params, request }) => {
+  serve('removeWebhook', async ({ params, request, environment }) => {
     const id = params.webhookId.toLowerCase()
-    const row = await storage.removeWebhook(environmentOf(request).id, id, audited(request, 'remove', id))
+    const row = await storage.removeWebhook(environment.id, id, audited(request, 'remove', id))
     return row ? toWebhook(row, publicUrl()) : NO_WEBHOOK
   })
 
-  serveRoute(app, OPERATOR_ROUTES.testWebhook, deps, async ({ params, request }) => {
+  serve('testWebhook', async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
     if (webhook.disabledAt !== null) return refuse('conflict', 'The webhook is disabled')
     const createdAt = now()
@@ -122,7 +119,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return toDelivery(row)
   })
 
-  serveRoute(app, OPERATOR_ROUTES.listDeliveries, deps, async ({ params, query, request }) => {
+  serve('listDeliveries', async ({ params, query, request }) => {
     const webhook = await find(request, params.webhookId)
     const { status } = query
     return listPage(cursors, query, {
@@ -133,7 +130,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.redeliver, deps, async ({ params, request }) => {
+  serve('redeliver', async ({ params, request }) => {
     const webhook = await find(request, params.webhookId)
     const id = params.deliveryId.toLowerCase()
     const audit = audited(request, 'redeliver', webhook.id, { deliveryId: id })
@@ -150,17 +147,7 @@ export function webhooksRoutes(app: FastifyInstance, deps: Deps): void {
     return webhook
   }
 
-  async function changed(request: FastifyRequest, id: string, change: WebhookPatch, audit: AuditEntry[]) {
-    const row = await storage.changeWebhook(environmentOf(request).id, id, change, audit)
-    return row ? toWebhook(row, publicUrl()) : NO_WEBHOOK
-  }
-
-  function audited(
-    request: FastifyRequest,
-    verb: string,
-    id: string,
-    detail: Record<string, unknown> = {},
-  ): AuditEntry[] {
+  function audited(request: FastifyRequest, verb: string, id: string, detail: object = {}): AuditEntry[] {
     return [auditOf(request, now(), `webhook.${verb}`, { kind: 'webhook', id }, detail)]
   }
 

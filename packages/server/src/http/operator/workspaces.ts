@@ -1,22 +1,16 @@
-import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import type { Workspace } from '@tacho/contract/operator/workspace.ts'
-import type { FastifyInstance } from 'fastify'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { WorkspaceRow } from '../../storage/workspaces.ts'
-import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
-import { serveRoute } from '../serve-route.ts'
-import { actorOf } from './access.ts'
 import { auditOf } from './audit.ts'
 import { listPage, byId } from '../paging.ts'
 import { checkTenantName } from '../field.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
+import type { OperatorDeps } from './serve.ts'
 
-export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
-  const { storage, cursors, now } = deps
-
-  serveRoute(app, OPERATOR_ROUTES.listWorkspaces, deps, ({ query, request }) => {
-    const { everywhere, ownWorkspaces } = actorOf(request)
+export function workspacesRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
+  serve('listWorkspaces', ({ query, actor }) => {
+    const { everywhere, ownWorkspaces } = actor
     const within = everywhere === null ? ownWorkspaces : null
     const withArchived = query.archived === 'true'
     return listPage(cursors, query, {
@@ -27,7 +21,7 @@ export function workspacesRoutes(app: FastifyInstance, deps: Deps): void {
     })
   })
 
-  serveRoute(app, OPERATOR_ROUTES.createWorkspace, deps, async ({ body: { name }, request }) => {
+  serve('createWorkspace', async ({ body: { name }, request }) => {
     checkTenantName(name)
     const createdAt = now()
     const row = { id: uuidv7(createdAt), name, createdAt, archivedAt: null }

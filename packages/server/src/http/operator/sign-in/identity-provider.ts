@@ -5,7 +5,7 @@ import { isStorableText } from '../../../domain/text.ts'
 import { uuidv7 } from '../../../storage/uuid.ts'
 import type { NewOperator } from '../../../storage/operators.ts'
 import type { Storage } from '../../../storage/storage.ts'
-import { personalEntry } from './personal-entry.ts'
+import { personalEntry } from '../audit.ts'
 
 export const PROVIDER_ID = 'oidc'
 
