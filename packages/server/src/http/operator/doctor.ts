@@ -1,8 +1,8 @@
-import { isIP, BlockList } from 'node:net'
+import { isIP } from 'node:net'
 import type { Check } from '@tacho/contract/operator/doctor.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import ipaddr from 'ipaddr.js'
 import type { Config } from '../../config/config.ts'
-import { shareLoads } from '../shared-loads.ts'
 import { workCheck } from './work-check.ts'
 import type { OperatorDeps } from './serve.ts'
 
@@ -11,21 +11,14 @@ const CLOCK_DRIFT_MS = 60_000
 /** An earlier time means that the clock is wrong. */
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8, 'ipv4')
-loopback.addAddress('::1', 'ipv6')
-
 /** Advice about settings does not make a check fail. */
 export function doctorRoutes({ serve, storage, config, version, now }: OperatorDeps): void {
   // An inspection can read the whole store, so concurrent requests share one.
-  const inspections = shareLoads(
-    () => storage.inspect(),
-    () => undefined,
-  )
+  let inspecting: ReturnType<typeof storage.inspect> | null = null
   serve('readDoctor', async () => {
     const checks: Check[] = [
       { name: 'version', ok: true, detail: `Tacho ${version}, Node ${process.versions.node}, ${process.platform}` },
-      ...(await inspections.load('store')),
+      ...(await (inspecting ??= storage.inspect().finally(() => (inspecting = null)))),
       workCheck(await storage.workBacklog(now()), now()),
       clockCheck(now(), performance.timeOrigin + performance.now()),
       addressCheck(config),
@@ -64,7 +57,5 @@ function rateLimitCheck({ rateLimit }: Config): Check {
 }
 
 function isLoopback(host: string): boolean {
-  const family = isIP(host)
-  if (family === 0) return host === 'localhost'
-  return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6')
+  return isIP(host) === 0 ? host === 'localhost' : ipaddr.process(host).range() === 'loopback'
 }
