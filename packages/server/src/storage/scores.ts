@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { ScoreKind } from '@tacho/contract/words.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { addExactly, meanOf, type ExactSum } from './exact-sum.ts'
 import type { RowOf } from './tables.ts'
 
 export type ScoreGroup = 'agent' | 'promptVersion'
@@ -33,6 +34,13 @@ export interface RunScoreRow extends ScoreValue {
   /** Scores of this name. `number` is their mean; kind and category are those of the latest. */
   count: number
   scoredAt: number
+}
+
+/** What a further score changes. `numbers`: how many are no categories, and `sum` is theirs. */
+export interface RunScoreSums extends RunScoreRow {
+  sentAs: string | null
+  numbers: number
+  sum: ExactSum
 }
 
 export interface ScoreNameRow {
@@ -78,16 +86,34 @@ export function scoreId(of: Pick<ScoreRow, 'run' | 'eventId' | 'name' | 'authorK
 }
 
 /** By name. The same on every engine, whatever the order of arrival. */
-export function runScores(scores: readonly SummedScore[]): RunScoreRow[] {
-  const byName = Map.groupBy(
-    scores.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
-    ({ name }) => name,
-  )
-  return [...byName].map(([name, some]) => {
-    const latest = some.reduce((last, one) => (isLater(one, last) ? one : last))
-    const numbers = some.flatMap(({ number }) => number ?? [])
-    const number = numbers.length === 0 ? null : numbers.reduce((sum, one) => sum + one, 0) / numbers.length
-    const { kind, category, scoredAt } = latest
-    return { name, kind: kind as ScoreKind, number, category, count: some.length, scoredAt }
-  })
+export function runScores(scores: readonly SummedScore[]): RunScoreSums[] {
+  const sums = new Map<string, RunScoreSums>()
+  for (const score of scores.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+    sums.set(score.name, addScore(sums.get(score.name), score))
+  }
+  return [...sums.values()]
+}
+
+/** `replaced`: the score whose place it takes. It must be the earlier one. */
+export function addScore(
+  sums: RunScoreSums | undefined,
+  score: SummedScore,
+  replaced: SummedScore | null = null,
+): RunScoreSums {
+  const before = sums ?? { count: 0, numbers: 0, sum: [] }
+  let { numbers, sum } = before
+  if (score.number !== null) [numbers, sum] = [numbers + 1, addExactly(sum, score.number)]
+  if (replaced !== null && replaced.number !== null) [numbers, sum] = [numbers - 1, addExactly(sum, -replaced.number)]
+  const { kind, category, scoredAt, sentAs } = sums !== undefined && !isLater(score, sums) ? sums : score
+  return {
+    name: score.name,
+    kind: kind as ScoreKind,
+    number: numbers === 0 ? null : meanOf(sum, numbers),
+    category,
+    count: before.count + (replaced === null ? 1 : 0),
+    scoredAt,
+    sentAs,
+    numbers,
+    sum,
+  }
 }

@@ -20,7 +20,7 @@ import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from
 import { growRevision } from './revision.ts'
 import type { Sql, SqlValue } from './sql.ts'
 import type { ExportedTable } from '../tables.ts'
-import { holdRuns, sumAgain, type HeldRun } from './scores.ts'
+import { holdRuns, sumHeldRuns, type HeldRun } from './scores.ts'
 import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
@@ -142,7 +142,7 @@ async function importRows(
   // An export of some runs has the scores of all.
   const held = table === 'score' ? await holdRuns(sql, environmentId, runs) : null
   const { written, fault } = await insertNew(sql, environmentId, workspaceId, table, added, rows, held)
-  if (held !== null) await sumAgain(sql, environmentId, held)
+  if (held !== null) await sumHeldRuns(sql, environmentId, held)
   if (written > 0 && DEPLOYS.has(table)) {
     await keepConfiguration(sql, environmentId, await lastPublication(sql, environmentId))
     await growRevision(sql)

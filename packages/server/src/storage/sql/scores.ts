@@ -1,12 +1,15 @@
 /** A writer of scores locks the row of the run first, so the sums of a run are of one moment. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../events.ts'
+import type { ExactSum } from '../exact-sum.ts'
 import {
+  addScore,
   isLater,
   runScores,
   scoreId,
   takeRoom,
   type RunScoreRow,
+  type RunScoreSums,
   type ScoreGroup,
   type ScoreNameRow,
   type ScoreRoom,
@@ -63,27 +66,34 @@ function sentScore(run: string, { score, time, eventId }: NewEvent): ScoreRow | 
 /** Keeps those that are later than the stored ones, if there is room. */
 async function keepScores(sql: Sql, environmentId: string, run: string, given: readonly ScoreRow[]): Promise<void> {
   if (given.length === 0) return
-  const room = await roomOf(sql, environmentId, run)
-  const named = await scoresNamed(sql, environmentId, run, room, new Set(given.map(({ name }) => name)))
-  const kept = new Map(named.map((row) => [row.id, row]))
+  const sums = await sumsOf(sql, environmentId, run)
+  const room = roomIn(sums)
+  const stored = await scoresWithIds(sql, environmentId, run, [...new Set(given.map(({ id }) => id))])
+  const kept = new Map(stored.map((row) => [row.id, row]))
   const changed = new Map<string, ScoreRow>()
   for (const row of given) {
-    const before = kept.get(row.id)
-    if (before === undefined ? !takeRoom(room, row.name) : !isLater(row, before)) continue
+    const before = kept.get(row.id) ?? null
+    if (before === null ? !takeRoom(room, row.name) : !isLater(row, before)) continue
+    sums.set(row.name, addScore(sums.get(row.name), row, before))
     kept.set(row.id, row)
     changed.set(row.id, row)
   }
   if (changed.size === 0) return
+  const names = new Set(changed.values().map(({ name }) => name))
+  const changedSums = [...sums.values()].filter(({ name }) => names.has(name))
   await writeScores(sql, environmentId, [...changed.values()])
-  await writeSums(sql, environmentId, run, kept.values(), new Set(Array.from(changed.values(), ({ name }) => name)))
+  await writeSums(sql, environmentId, run, changedSums)
 }
 
-async function roomOf(sql: Sql, environmentId: string, run: string): Promise<ScoreRoom> {
-  const text = `SELECT name, scores FROM run_scores WHERE ${OF_RUN}
+async function sumsOf(sql: Sql, environmentId: string, run: string): Promise<Map<string, RunScoreSums>> {
+  const text = `SELECT ${selectList(SUM_NAMES)} FROM run_scores WHERE ${OF_RUN}
     ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}`
-  const rows = await sql.all<{ name: string; scores: number }>(text, { env: environmentId, run })
-  return new Map(rows.map(({ name, scores }) => [name, scores]))
+  const rows = await sql.all<Omit<RunScoreSums, 'sum'> & { sum: string }>(text, { env: environmentId, run })
+  return new Map(rows.map((row) => [row.name, { ...row, sum: JSON.parse(row.sum) as ExactSum }]))
 }
+
+const roomIn = (sums: ReadonlyMap<string, RunScoreRow>): ScoreRoom =>
+  new Map(sums.values().map(({ name, count }) => [name, count]))
 
 const SUMMED_COLUMNS = selectList({
   id: 'id',
@@ -95,17 +105,9 @@ const SUMMED_COLUMNS = selectList({
   sentAs: 'sent_as',
 } satisfies Record<keyof SummedScore, string>)
 
-/** A run may have megabytes of comments, and a writer waits here: read the scores of these names only, without them. */
-async function scoresNamed(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  room: ScoreRoom,
-  names: ReadonlySet<string>,
-): Promise<SummedScore[]> {
-  const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND name IN (:names) ORDER BY id`
-  const known = [...names].filter((name) => room.has(name))
-  return inChunks(known, (chunk) => sql.all<SummedScore>(text, { env: environmentId, run, names: chunk }))
+function scoresWithIds(sql: Sql, environmentId: string, run: string, ids: readonly string[]): Promise<SummedScore[]> {
+  const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND id IN (:ids)`
+  return inChunks([...ids], (chunk) => sql.all<SummedScore>(text, { env: environmentId, run, ids: chunk }))
 }
 
 const CHANGED = Object.values(NAMES).filter((column) => column !== 'run' && column !== 'id')
@@ -119,7 +121,7 @@ async function writeScores(sql: Sql, environmentId: string, rows: readonly Score
   )
 }
 
-const SUM_NAMES = {
+const RUN_SCORE_NAMES = {
   name: 'name',
   kind: 'kind',
   number: 'number',
@@ -127,18 +129,18 @@ const SUM_NAMES = {
   count: 'scores',
   scoredAt: 'scored_at',
 } satisfies Record<keyof RunScoreRow, string>
+const SUM_NAMES = {
+  ...RUN_SCORE_NAMES,
+  sentAs: 'sent_as',
+  numbers: 'numbers',
+  sum: 'sum',
+} satisfies Record<keyof RunScoreSums, string>
 const SUMMED = Object.values(SUM_NAMES).filter((column) => column !== 'name')
 
-async function writeSums(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  kept: Iterable<SummedScore>,
-  names: ReadonlySet<string>,
-): Promise<void> {
-  const sums = runScores([...kept].filter(({ name }) => names.has(name)))
-  const rows = sums.map(({ name, kind, number, category, count, scoredAt }) => {
-    return { environment_id: environmentId, run, name, kind, number, category, scores: count, scored_at: scoredAt }
+async function writeSums(sql: Sql, environmentId: string, run: string, sums: readonly RunScoreSums[]): Promise<void> {
+  const rows = sums.map(({ count, scoredAt, sentAs, sum, ...row }) => {
+    const exact = { sent_as: sentAs, sum: JSON.stringify(sum) }
+    return { environment_id: environmentId, run, ...row, scores: count, scored_at: scoredAt, ...exact }
   })
   await insertRows(
     sql,
@@ -146,6 +148,16 @@ async function writeSums(
     rows,
     `ON CONFLICT (environment_id, name, run) DO UPDATE SET ${SUMMED.map((column) => `${column} = excluded.${column}`).join(', ')}`,
   )
+}
+
+/** Computes them from all scores of these names. A run may have megabytes of comments, which it does not read. */
+async function sumAgain(sql: Sql, environmentId: string, run: string, names: ReadonlySet<string>): Promise<void> {
+  const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND name IN (:names) ORDER BY id`
+  const scores = await inChunks([...names], (chunk) => {
+    return sql.all<SummedScore>(text, { env: environmentId, run, names: chunk })
+  })
+  const sums = runScores(scores)
+  await writeSums(sql, environmentId, run, sums)
   const remove = `DELETE FROM run_scores WHERE ${OF_RUN} AND name = :name`
   for (const name of names) {
     if (sums.every((sum) => sum.name !== name)) await sql.run(remove, { env: environmentId, run, name })
@@ -168,16 +180,15 @@ export async function holdRuns(
   const held = new Map<string, HeldRun>()
   for (const run of [...new Set(runs)].toSorted()) {
     if (!(await holdRun(sql, environmentId, run))) continue
-    held.set(run, { room: await roomOf(sql, environmentId, run), written: new Set() })
+    held.set(run, { room: roomIn(await sumsOf(sql, environmentId, run)), written: new Set() })
   }
   return held
 }
 
 /** After an import has written their scores. */
-export async function sumAgain(sql: Sql, environmentId: string, held: ReadonlyMap<string, HeldRun>): Promise<void> {
-  for (const [run, { room, written }] of held) {
-    if (written.size === 0) continue
-    await writeSums(sql, environmentId, run, await scoresNamed(sql, environmentId, run, room, written), written)
+export async function sumHeldRuns(sql: Sql, environmentId: string, held: ReadonlyMap<string, HeldRun>): Promise<void> {
+  for (const [run, { written }] of held) {
+    if (written.size > 0) await sumAgain(sql, environmentId, run, written)
   }
 }
 
@@ -197,12 +208,11 @@ async function giveScore(
 ): Promise<'given' | 'no_run' | 'too_many'> {
   const { run, id, name } = score
   if (!(await holdRun(sql, environmentId, run))) return 'no_run'
-  const room = await roomOf(sql, environmentId, run)
-  const named = await scoresNamed(sql, environmentId, run, room, new Set([name]))
-  const others = named.filter((one) => one.id !== id)
-  if (others.length === named.length && !takeRoom(room, name)) return 'too_many'
+  const room = roomIn(await sumsOf(sql, environmentId, run))
+  const [before] = await scoresWithIds(sql, environmentId, run, [id])
+  if (before === undefined && !takeRoom(room, name)) return 'too_many'
   await writeScores(sql, environmentId, [score])
-  await writeSums(sql, environmentId, run, [...others, score], new Set([name]))
+  await sumAgain(sql, environmentId, run, new Set([name]))
   await insertAudit(sql, audit)
   return 'given'
 }
@@ -224,9 +234,7 @@ async function withdrawScore(
   if (score.sentAs !== null) return 'sent'
   if (by !== null && score.authorId !== by) return 'foreign'
   await sql.run(`DELETE FROM scores WHERE ${one}`, of)
-  const names = new Set([score.name])
-  const left = await scoresNamed(sql, environmentId, run, await roomOf(sql, environmentId, run), names)
-  await writeSums(sql, environmentId, run, left, names)
+  await sumAgain(sql, environmentId, run, new Set([score.name]))
   await insertAudit(sql, audit)
   return score
 }
@@ -253,7 +261,7 @@ function listScores(
   return sql.page(text, { env: environmentId, run, after: after ?? '' }, limit)
 }
 
-const SUM_COLUMNS = selectList(SUM_NAMES, 's.')
+const RUN_SCORE_COLUMNS = selectList(RUN_SCORE_NAMES, 's.')
 const NO_RUN = '00000000-0000-0000-0000-000000000000'
 
 /** Runs without scores are missing. */
@@ -265,9 +273,9 @@ async function readRunScores(
   // PostgreSQL searches the index once for each run, as in runs-by-key.ts.
   const text =
     sql.dialect === 'sqlite'
-      ? `SELECT s.run, ${SUM_COLUMNS} FROM run_scores s
+      ? `SELECT s.run, ${RUN_SCORE_COLUMNS} FROM run_scores s
           WHERE s.environment_id = :env AND s.run IN (:runs) ORDER BY s.run, s.name`
-      : `SELECT s.run, ${SUM_COLUMNS} FROM (VALUES :runs) AS wanted CROSS JOIN LATERAL
+      : `SELECT s.run, ${RUN_SCORE_COLUMNS} FROM (VALUES :runs) AS wanted CROSS JOIN LATERAL
           (SELECT * FROM run_scores WHERE environment_id = :env AND run >= CAST(wanted.column1 AS UUID)
             AND run <= CAST(wanted.column1 AS UUID) ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}) AS s`
   const query = (chunk: string[]) => {

@@ -117,8 +117,8 @@ async function fillOperators({ client, env, workspace, webhook }: LargeTenant) {
       0, 0 FROM runs`,
   )
   await client.query(
-    `INSERT INTO run_scores (environment_id, name, run, kind, number, scores, scored_at)
-      SELECT environment_id, CASE WHEN number % 2 = 0 THEN 'accuracy' ELSE 'helpful' END, id, 'NUMBER', (number % 1000) / 1000.0, 1, started_at FROM runs`,
+    `INSERT INTO run_scores (environment_id, name, run, kind, number, scores, scored_at, numbers, sum)
+      SELECT environment_id, CASE WHEN number % 2 = 0 THEN 'accuracy' ELSE 'helpful' END, id, 'NUMBER', (number % 1000) / 1000.0, 1, started_at, 1, '[]' FROM runs`,
   )
   await client.query(
     `INSERT INTO scores (environment_id, run, id, name, kind, number, author_kind, author_id, author_name, scored_at, sent_as)

@@ -732,6 +732,9 @@ CREATE TABLE run_scores (
   category TEXT, -- the latest
   scores INTEGER NOT NULL,
   scored_at INTEGER NOT NULL, -- when the latest was given
+  sent_as TEXT, -- of the latest: the event id of the SCORE event; NULL: an operator gave it
+  numbers INTEGER NOT NULL, -- how many scores are no categories
+  sum TEXT NOT NULL, -- theirs, exactly: a JSON list of numbers to add
   PRIMARY KEY (environment_id, name, run)
 ) STRICT, WITHOUT ROWID;
 

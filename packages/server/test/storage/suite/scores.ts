@@ -91,6 +91,35 @@ export function scoresSuite(open: OpenStorage) {
       }
     })
 
+    test('changes the sums of its run as if they were computed again from all scores', async () => {
+      const numbers = [0.1, 0.2, 1e16, 0.3, -1e16, 1 / 3, 1e-300]
+      const sent = numbers.map((value, n) => scored('helpful', value, { author: `${n}`, time: NOON + n }))
+      const later = sent.map((_, n) =>
+        scored('helpful', n === 2 ? 'good' : n / 7, { author: `${n}`, time: NOON + 10 + n }),
+      )
+      const seen: unknown[] = []
+      for (const events of [
+        [...sent, ...later],
+        [...later, ...sent],
+        [...later.toReversed(), ...sent],
+      ]) {
+        const env = newId()
+        for (let at = 0; at < events.length; at += 3) await append(storage(), env, ...events.slice(at, at + 3))
+        const { id } = await runOf(storage(), env)
+        const changed = await storage().readRunScores(env, [id])
+        // An operator's score, and its withdrawal, compute them again.
+        const given = operatorScore(id, 'helpful', 0.7)
+        assert.equal(await storage().giveScore(env, given, []), 'given')
+        assert.notDeepEqual(await storage().readRunScores(env, [id]), changed)
+        await storage().withdrawScore(env, id, given.id, null, [])
+        assert.deepEqual(await storage().readRunScores(env, [id]), changed)
+        seen.push(...(changed.get(id) ?? []))
+      }
+      const mean = numbers.reduce((sum, _, n) => (n === 2 ? sum : sum + n), 0) / 7 / 6
+      const row = { name: 'helpful', kind: 'NUMBER', number: mean, category: null, count: 7, scoredAt: NOON + 16 }
+      assert.deepEqual(seen, [row, row, row])
+    })
+
     test('that is sent again counts once', async () => {
       const env = newId()
       const one = scored('helpful', 1)

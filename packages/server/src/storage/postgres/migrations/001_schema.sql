@@ -824,6 +824,9 @@ CREATE TABLE run_scores (
   category text COLLATE "C", -- the latest
   scores bigint NOT NULL,
   scored_at bigint NOT NULL, -- when the latest was given
+  sent_as text COLLATE "C", -- of the latest: the event id of the SCORE event; NULL: an operator gave it
+  numbers bigint NOT NULL, -- how many scores are no categories
+  sum text NOT NULL, -- theirs, exactly: a JSON list of numbers to add
   PRIMARY KEY (environment_id, name, run)
 );
 CREATE INDEX run_scores_by_run ON run_scores (environment_id, run, name);
