@@ -6,20 +6,20 @@ import type { Sql } from './sql.ts'
  */
 export type ActKind = 'look' | 'read' | 'write'
 
-interface Act<Args extends unknown[], Result> {
-  readonly kind: ActKind
-  readonly run: (sql: Sql, ...args: Args) => Promise<Result>
-}
+type Run = (sql: Sql, ...args: never[]) => Promise<unknown>
 
 export type MethodsOf<Acts> = {
-  readonly [Name in keyof Acts]: Acts[Name] extends Act<infer Args, infer Result>
-    ? (...args: Args) => Promise<Result>
+  readonly [Name in keyof Acts]: Acts[Name] extends { run: (sql: Sql, ...args: infer Args) => infer Result }
+    ? (...args: Args) => Result
     : never
 }
 
 const declare =
   (kind: ActKind) =>
-  <Args extends unknown[], Result>(run: Act<Args, Result>['run']): Act<Args, Result> => ({ kind, run })
+  <Runs extends Record<string, Run>>(runs: Runs) =>
+    Object.fromEntries(Object.entries(runs).map(([name, run]) => [name, { kind, run }])) as {
+      readonly [Name in keyof Runs]: { readonly kind: ActKind; readonly run: Runs[Name] }
+    }
 
 export const look = declare('look')
 export const read = declare('read')

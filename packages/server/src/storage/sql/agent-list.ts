@@ -17,9 +17,9 @@ import type { Sql } from './sql.ts'
 import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
-  findAgentNames: look(findAgentNames),
-  listAgents: read(listAgents),
-  changeAgent: write(changeAgent),
+  ...look({ findAgentNames }),
+  ...read({ listAgents }),
+  ...write({ changeAgent }),
 }
 
 const LAST_RUN = 'SELECT MAX(r.started_at) FROM runs r WHERE r.environment_id = :env AND r.agent_id = a.id'

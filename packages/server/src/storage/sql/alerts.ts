@@ -23,15 +23,8 @@ import { enqueueWork, postponeWork, RESTARTS } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
 
 export const alertsActs = {
-  listAlerts: read(listAlerts),
-  createAlert: write(createAlert),
-  findAlert: read(findAlert),
-  changeAlert: write(changeAlert),
-  testAlert: write(testAlert),
-  removeAlert: write(removeAlert),
-  startAlertCheck: read(startAlertCheck),
-  measureAlert: read(measureAlert),
-  recordAlertCheck: write(recordAlertCheck),
+  ...read({ listAlerts, findAlert, startAlertCheck, measureAlert }),
+  ...write({ createAlert, changeAlert, testAlert, removeAlert, recordAlertCheck }),
 }
 
 const COLUMNS = `id, environment_id AS "environmentId", rule, state, checked_at AS "checkedAt", created_at AS "createdAt"`

@@ -10,12 +10,9 @@ import { insertRows } from './rows/insert-rows.ts'
 import type { Sql } from './sql.ts'
 
 export const apiKeysActs = {
-  createApiKey: write(createApiKey),
-  listApiKeys: read(listApiKeys),
-  findApiKey: look(findApiKey),
-  revokeApiKey: write(revokeApiKey),
-  changeApiKey: write(changeApiKey),
-  rotateApiKey: write(rotateApiKey),
+  ...look({ findApiKey }),
+  ...read({ listApiKeys }),
+  ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey }),
 }
 
 const columns = (revokedAt: string) => `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,

@@ -7,8 +7,8 @@ import { insertRows } from './rows/insert-rows.ts'
 import { given, selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const auditActs = {
-  appendAudit: write(appendAudit),
-  listAudit: read(listAudit),
+  ...read({ listAudit }),
+  ...write({ appendAudit }),
 }
 
 const NAMES = {

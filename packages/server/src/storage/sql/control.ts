@@ -9,11 +9,7 @@ import { insertRows } from './rows/insert-rows.ts'
 import type { Sql } from './sql.ts'
 import { insertWorkspace } from './workspaces.ts'
 
-export const controlActs = {
-  initialise: write(initialise),
-  secret: write(secret),
-  touchCredentials: write(touchCredentials),
-}
+export const controlActs = write({ initialise, secret, touchCredentials })
 
 /** Does nothing unless the store is empty. */
 async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {

@@ -12,11 +12,9 @@ import { enqueueWork } from './work.ts'
 import { COLUMNS as WORKSPACE_COLUMNS, findWorkspace } from './workspaces.ts'
 
 export const environmentsActs = {
-  createEnvironment: write(createEnvironment),
-  listEnvironments: read(listEnvironments),
-  findEnvironment: read(findEnvironment),
-  findTenant: look(findTenant),
-  changeEnvironment: write(changeEnvironment),
+  ...look({ findTenant }),
+  ...read({ listEnvironments, findEnvironment }),
+  ...write({ createEnvironment, changeEnvironment }),
 }
 
 const COLUMNS = `id, workspace_id AS "workspaceId", name, created_at AS "createdAt", archived_at AS "archivedAt",

@@ -18,11 +18,8 @@ import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/run
 import { selectList, type NamedParams, type Sql } from './sql.ts'
 
 export const eventsActs = {
-  findEvent: read(findEvent),
-  readTimeline: read(readTimeline),
-  listEvents: look(listEvents),
-  listEventRows: read(listEventRows),
-  listProblems: look(listProblems),
+  ...look({ listEvents, listProblems }),
+  ...read({ findEvent, readTimeline, listEventRows }),
 }
 
 export const eventSession = (run: string) =>

@@ -25,11 +25,9 @@ import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
 export const exportsActs = {
-  readExported: read(readExported),
-  readArrived: look(readArrived),
-  beginImport: write(beginImport),
-  importRows: write(importRows),
-  importRun: write(importRun),
+  ...look({ readArrived }),
+  ...read({ readExported }),
+  ...write({ beginImport, importRows, importRun }),
 }
 
 /** Without those whose runs were all erased. */

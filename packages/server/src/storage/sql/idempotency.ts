@@ -9,12 +9,12 @@ import { write } from './act.ts'
 import type { IdempotencyClaim, IdempotencyKey, IdempotencyOutcome, KeptReply } from '../idempotency.ts'
 import type { Sql } from './sql.ts'
 
-export const idempotencyActs = {
-  claimIdempotencyKey: write(claimIdempotencyKey),
-  keepIdempotentReply: write(keepIdempotentReply),
-  releaseIdempotencyKey: write(releaseIdempotencyKey),
-  deleteOldIdempotencyKeys: write(deleteOldIdempotencyKeys),
-}
+export const idempotencyActs = write({
+  claimIdempotencyKey,
+  keepIdempotentReply,
+  releaseIdempotencyKey,
+  deleteOldIdempotencyKeys,
+})
 
 const ONE = 'actor_kind = :actorKind AND actor_id = :actorId AND idempotency_key = :key'
 /** The time distinguishes a claim from its takeover, which is at least a minute later. */

@@ -19,9 +19,9 @@ import { insertRows } from './rows/insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 export const packingActs = {
-  listUnpackedRuns: look(listUnpackedRuns),
-  readUnpacked: read(readUnpacked),
-  storeBlocks: write(storeBlocks),
+  ...look({ listUnpackedRuns }),
+  ...read({ readUnpacked }),
+  ...write({ storeBlocks }),
 }
 
 const SLICE_ROWS = 500

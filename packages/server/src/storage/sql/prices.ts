@@ -8,10 +8,8 @@ import type { Sql } from './sql.ts'
 import { readUncostedSums } from './usage/uncosted-sums.ts'
 
 export const pricesActs = {
-  listPrices: read(listPrices),
-  setPrice: write(setPrice),
-  removePrice: write(removePrice),
-  sumUncosted: read(sumUncosted),
+  ...read({ listPrices, sumUncosted }),
+  ...write({ setPrice, removePrice }),
 }
 
 const COLUMNS = 'model, rates, changed_at AS "changedAt"'

@@ -1,9 +1,7 @@
 import { look } from './act.ts'
 import type { Sql } from './sql.ts'
 
-export const revisionActs = {
-  controlRevision: look(controlRevision),
-}
+export const revisionActs = look({ controlRevision })
 
 async function controlRevision(sql: Sql): Promise<number> {
   const row = await sql.get<{ revision: number }>('SELECT revision FROM control WHERE id = 1')

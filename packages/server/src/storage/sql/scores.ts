@@ -28,12 +28,9 @@ import { OF_UUID } from './runs/runs.ts'
 import { selectList, type Sql } from './sql.ts'
 
 export const scoresActs = {
-  listScores: look(listScores),
-  readRunScores: look(readRunScores),
-  giveScore: write(giveScore),
-  withdrawScore: write(withdrawScore),
-  listScoreNames: look(listScoreNames),
-  sumScores: read(sumScores),
+  ...look({ listScores, readRunScores, listScoreNames }),
+  ...read({ sumScores }),
+  ...write({ giveScore, withdrawScore }),
 }
 
 const NAMES = namesOfRow('scores')

@@ -24,13 +24,8 @@ import { insertRows } from './rows/insert-rows.ts'
 import type { Sql, SqlValue } from './sql.ts'
 
 export const workActs = {
-  dueWork: look(dueWork),
-  claimWork: write(claimWork),
-  claimWorkInTurn: write(claimWorkInTurn),
-  extendWork: write(extendWork),
-  postponeWork: write(postponeWork),
-  finishWork: write(finishWork),
-  workBacklog: look(workBacklog),
+  ...look({ dueWork, workBacklog }),
+  ...write({ claimWork, claimWorkInTurn, extendWork, postponeWork, finishWork }),
 }
 
 const STAYS = 'DO NOTHING'

@@ -10,10 +10,8 @@ import type { Sql } from './sql.ts'
 import { changeTenant } from './tenant-change.ts'
 
 export const workspacesActs = {
-  createWorkspace: write(createWorkspace),
-  listWorkspaces: read(listWorkspaces),
-  findWorkspace: read(findWorkspace),
-  changeWorkspace: write(changeWorkspace),
+  ...read({ listWorkspaces, findWorkspace }),
+  ...write({ createWorkspace, changeWorkspace }),
 }
 
 export const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'

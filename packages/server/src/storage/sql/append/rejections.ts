@@ -8,9 +8,7 @@ import type { RunState } from './run-state.ts'
 import { rejectionKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
-export const rejectionsActs = {
-  findRejection: read(findRejection),
-}
+export const rejectionsActs = read({ findRejection })
 
 /** Per environment, plus those since the last trim. */
 const REJECTIONS_KEPT = 10_000

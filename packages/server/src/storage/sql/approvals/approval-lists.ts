@@ -16,13 +16,15 @@ import { textKey } from '../keys.ts'
 import { given, type Sql } from '../sql.ts'
 
 export const approvalListsActs = {
-  listApprovals: read(listApprovals),
-  listApprovalsOfRun: read(listApprovalsOfRun),
-  groupApprovals: read(groupApprovals),
-  countRequests: read(countRequests),
-  listOverdueEnvironments: read(listOverdueEnvironments),
-  approvalRevisions: look(approvalRevisions),
-  listChangedApprovals: read(listChangedApprovals),
+  ...look({ approvalRevisions }),
+  ...read({
+    listApprovals,
+    listApprovalsOfRun,
+    groupApprovals,
+    countRequests,
+    listOverdueEnvironments,
+    listChangedApprovals,
+  }),
 }
 
 /** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */

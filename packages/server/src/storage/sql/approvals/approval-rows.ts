@@ -6,8 +6,8 @@ import { namesOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql } from '../sql.ts'
 
 export const approvalRowsActs = {
-  findApproval: look(findApproval),
-  findApprovals: read(findApprovals),
+  ...look({ findApproval }),
+  ...read({ findApprovals }),
 }
 
 export const COLUMNS = selectList({ environmentId: 'environment_id', ...namesOfRow('approvals') })

@@ -25,11 +25,7 @@ import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-row
 import { requestKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
-export const approvalsActs = {
-  createApproval: write(createApproval),
-  decideApprovals: write(decideApprovals),
-  expireApprovals: write(expireApprovals),
-}
+export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals })
 
 /**
  * The same client and clientRequestId return the stored request. `conflict`: it is for another tool or input.

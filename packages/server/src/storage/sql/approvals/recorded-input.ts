@@ -5,10 +5,7 @@ import { mayContain, PAYLOAD, PAYLOAD_BYTES, withPayloads, rowsThatFit } from '.
 import { OF_RUN_ID } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 
-export const recordedInputActs = {
-  findRecordedInput: read(findRecordedInput),
-  findRecordedInputs: read(findRecordedInputs),
-}
+export const recordedInputActs = read({ findRecordedInput, findRecordedInputs })
 
 /**
  * From the first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries

@@ -15,8 +15,8 @@ import type { Sql } from '../sql.ts'
 import { readRevision } from './configurations.ts'
 
 export const configurationClientsActs = {
-  writeConfigurationClients: write(writeConfigurationClients),
-  listConfigurationClients: read(listConfigurationClients),
+  ...read({ listConfigurationClients }),
+  ...write({ writeConfigurationClients }),
 }
 
 const LATEST_WINS = `ON CONFLICT (environment_id, identified_by, client_id)

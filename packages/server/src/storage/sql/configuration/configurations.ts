@@ -6,9 +6,7 @@ import canonicalize from 'canonicalize'
 import type { Configuration } from '../../deployments.ts'
 import type { Sql } from '../sql.ts'
 
-export const configurationsActs = {
-  readConfiguration: read(readConfiguration),
-}
+export const configurationsActs = read({ readConfiguration })
 
 /**
  * The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the text, so clients can compute it too.

@@ -10,10 +10,7 @@ import type {
 import { given, type Sql } from '../sql.ts'
 import { keyOf, readEarlier } from './targets.ts'
 
-export const deploymentsActs = {
-  listDeployments: read(listDeployments),
-  listDeploymentChanges: read(listDeploymentChanges),
-}
+export const deploymentsActs = read({ listDeployments, listDeploymentChanges })
 
 const NAME = `COALESCE(p.name, d.item_id) AS name`
 const NAMED = `JOIN environments e ON e.id = d.environment_id

@@ -11,13 +11,8 @@ import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
 
 export const policiesActs = {
-  createPolicy: write(createPolicy),
-  createPolicyVersion: write(createPolicyVersion),
-  listPolicies: read(listPolicies),
-  findPolicy: read(findPolicy),
-  listPolicyVersions: read(listPolicyVersions),
-  findPolicyVersion: read(findPolicyVersion),
-  archivePolicy: write(archivePolicy),
+  ...read({ listPolicies, findPolicy, listPolicyVersions, findPolicyVersion }),
+  ...write({ createPolicy, createPolicyVersion, archivePolicy }),
 }
 
 const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,

@@ -20,13 +20,8 @@ import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
 
 export const promptsActs = {
-  createPrompt: write(createPrompt),
-  createPromptVersion: write(createPromptVersion),
-  listPrompts: read(listPrompts),
-  findPrompt: read(findPrompt),
-  listPromptVersions: read(listPromptVersions),
-  findPromptVersion: read(findPromptVersion),
-  changePrompt: write(changePrompt),
+  ...read({ listPrompts, findPrompt, listPromptVersions, findPromptVersion }),
+  ...write({ createPrompt, createPromptVersion, changePrompt }),
 }
 
 const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",

@@ -31,9 +31,7 @@ import {
   type Target,
 } from './targets.ts'
 
-export const publishActs = {
-  publish: write(publish),
-}
+export const publishActs = write({ publish })
 
 interface Planned extends Change {
   bytes: number

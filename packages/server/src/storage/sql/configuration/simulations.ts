@@ -21,15 +21,8 @@ import type { Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const simulationsActs = {
-  createSimulation: write(createSimulation),
-  findSimulation: read(findSimulation),
-  listSimulations: read(listSimulations),
-  cancelSimulation: write(cancelSimulation),
-  reportSimulation: write(reportSimulation),
-  endSimulation: write(endSimulation),
-  countToolCalls: read(countToolCalls),
-  listToolCalls: read(listToolCalls),
-  listRunSteps: read(listRunSteps),
+  ...read({ findSimulation, listSimulations, countToolCalls, listToolCalls, listRunSteps }),
+  ...write({ createSimulation, cancelSimulation, reportSimulation, endSimulation }),
 }
 
 const COLUMNS = `id, environment_id AS "environmentId", status, condition, severity, action, days,

@@ -7,9 +7,7 @@ import type { Sql } from '../sql.ts'
 import { readPayloadPage } from '../payloads.ts'
 import { mapPage, type Page } from '../../page.ts'
 
-export const toolEventsActs = {
-  listToolEvents: read(listToolEvents),
-}
+export const toolEventsActs = read({ listToolEvents })
 
 type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
 

@@ -19,10 +19,7 @@ import type { Sql } from '../sql.ts'
 import { TABLES } from '../../tables.ts'
 import { enqueueWork } from '../work.ts'
 
-export const environmentDeletionActs = {
-  orderDeletion: write(orderDeletion),
-  deleteFromEnvironment: write(deleteFromEnvironment),
-}
+export const environmentDeletionActs = write({ orderDeletion, deleteFromEnvironment })
 
 interface Deletion {
   /** The audit entry of the request. */

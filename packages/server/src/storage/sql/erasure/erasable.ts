@@ -10,10 +10,8 @@ import type { Sql, SqlValue } from '../sql.ts'
 import { hourOf } from '../../hours.ts'
 
 export const erasableActs = {
-  listErasable: read(listErasable),
-  previewErasure: look(previewErasure),
-  countToSearch: look(countToSearch),
-  listCountedNames: look(listCountedNames),
+  ...look({ previewErasure, countToSearch, listCountedNames }),
+  ...read({ listErasable }),
 }
 
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */

@@ -24,13 +24,9 @@ import { enqueueWork } from '../work.ts'
 
 export const erasuresActs = {
   ...erasableActs,
-  createErasure: write(createErasure),
-  findErasure: look(findErasure),
-  listErasures: read(listErasures),
-  removeErased: write(removeErased),
-  concludeErasure: write(concludeErasure),
-  deleteErased: write(deleteErased),
-  deferErasure: write(deferErasure),
+  ...look({ findErasure }),
+  ...read({ listErasures }),
+  ...write({ createErasure, removeErased, concludeErasure, deleteErased, deferErasure }),
 }
 
 /** The job takes over if the request that created it has not finished by then. */

@@ -20,9 +20,8 @@ import type { Sql } from '../sql.ts'
 import { decideIssueRecords } from './review.ts'
 
 export const failuresActs = {
-  readFailures: read(readFailures),
-  recordFailures: write(recordFailures),
-  nameReported: write(nameReported),
+  ...read({ readFailures }),
+  ...write({ recordFailures, nameReported }),
 }
 
 /** The failure that an outcome repeats is among the newest events before it. */

@@ -4,9 +4,7 @@ import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen } from '../../i
 import type { Page } from '../../page.ts'
 import type { Sql } from '../sql.ts'
 
-export const issueActivityActs = {
-  listIssueActivity: read(listIssueActivity),
-}
+export const issueActivityActs = read({ listIssueActivity })
 
 export interface NewActivity {
   id: string

@@ -8,10 +8,7 @@ import type { DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
-export const issueAffectedActs = {
-  listAffectedRuns: read(listAffectedRuns),
-  listAffectedAgents: read(listAffectedAgents),
-}
+export const issueAffectedActs = read({ listAffectedRuns, listAffectedAgents })
 
 type Kind = 'run' | 'agent'
 

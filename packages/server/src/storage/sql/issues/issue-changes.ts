@@ -19,12 +19,7 @@ import { insertActivity } from './issue-activity.ts'
 import { findIssue } from './issues.ts'
 import type { Sql } from '../sql.ts'
 
-export const issueChangesActs = {
-  changeIssueState: write(changeIssueState),
-  endIgnoring: write(endIgnoring),
-  assignIssue: write(assignIssue),
-  commentIssue: write(commentIssue),
-}
+export const issueChangesActs = write({ changeIssueState, endIgnoring, assignIssue, commentIssue })
 
 /** `from`: states from which a person can reach this one. */
 const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {

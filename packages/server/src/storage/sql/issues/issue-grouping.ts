@@ -17,10 +17,7 @@ import { recountIssue } from './issue-recount.ts'
 import { findIssue } from './issues.ts'
 import type { Sql } from '../sql.ts'
 
-export const issueGroupingActs = {
-  mergeIssues: write(mergeIssues),
-  splitIssue: write(splitIssue),
-}
+export const issueGroupingActs = write({ mergeIssues, splitIssue })
 
 const ATTEMPTS = 5
 

@@ -29,12 +29,8 @@ import { given, selectList, type Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const issueRecordsActs = {
-  receiveIssueRecord: write(receiveIssueRecord),
-  findIssueRecord: read(findIssueRecord),
-  listIssueRecords: read(listIssueRecords),
-  startReview: write(startReview),
-  failIssueRecord: write(failIssueRecord),
-  retryIssueRecord: write(retryIssueRecord),
+  ...read({ findIssueRecord, listIssueRecords }),
+  ...write({ receiveIssueRecord, startReview, failIssueRecord, retryIssueRecord }),
 }
 
 const { payload: _payload, evidence: _evidence, ...NAMES } = namesOfRow('issue_records')

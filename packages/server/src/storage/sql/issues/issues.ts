@@ -20,12 +20,7 @@ import { textKey } from '../keys.ts'
 import { namesOfRow } from '../rows/row-names.ts'
 import { given, selectList, type Sql } from '../sql.ts'
 
-export const issuesActs = {
-  listIssues: read(listIssues),
-  findIssue: read(findIssue),
-  listIssueOccurrences: read(listIssueOccurrences),
-  readIssueTrend: read(readIssueTrend),
-}
+export const issuesActs = read({ listIssues, findIssue, listIssueOccurrences, readIssueTrend })
 
 const COLUMNS = selectList(namesOfRow('issues'), 'i.')
 

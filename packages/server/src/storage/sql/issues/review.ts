@@ -23,9 +23,7 @@ import { serviceRecordKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 import { holdFailures } from './failure-lock.ts'
 
-export const reviewActs = {
-  decideIssueRecords: write(decideIssueRecords),
-}
+export const reviewActs = write({ decideIssueRecords })
 
 interface Group {
   decision: IssueDecision

@@ -11,12 +11,8 @@ import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
 
 export const invitationsActs = {
-  createInvitation: write(createInvitation),
-  listInvitations: read(listInvitations),
-  revokeInvitation: write(revokeInvitation),
-  findInvitation: read(findInvitation),
-  findInvitationsFor: read(findInvitationsFor),
-  acceptInvitation: write(acceptInvitation),
+  ...read({ listInvitations, findInvitation, findInvitationsFor }),
+  ...write({ createInvitation, revokeInvitation, acceptInvitation }),
 }
 
 const COLUMNS = `id, hash, email, ${WORKSPACE_OF_SCOPE} AS "workspaceId", role, invited_by AS "invitedBy",

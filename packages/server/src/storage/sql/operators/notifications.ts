@@ -24,12 +24,8 @@ import { selectList, type Sql } from '../sql.ts'
 import { INSTALLATION } from './operators.ts'
 
 export const notificationsActs = {
-  readNotificationSettings: read(readNotificationSettings),
-  changeNotificationSettings: write(changeNotificationSettings),
-  addBrowser: write(addBrowser),
-  renewBrowser: write(renewBrowser),
-  removeBrowser: write(removeBrowser),
-  listToldBrowsers: read(listToldBrowsers),
+  ...read({ readNotificationSettings, listToldBrowsers }),
+  ...write({ changeNotificationSettings, addBrowser, renewBrowser, removeBrowser }),
 }
 
 const NAMES = {

@@ -7,11 +7,8 @@ import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 
 export const operatorTokensActs = {
-  createOperatorToken: write(createOperatorToken),
-  listOperatorTokens: read(listOperatorTokens),
-  revokeOperatorToken: write(revokeOperatorToken),
-  revokeOtherOperatorTokens: write(revokeOtherOperatorTokens),
-  findOperatorToken: read(findOperatorToken),
+  ...read({ listOperatorTokens, findOperatorToken }),
+  ...write({ createOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
 }
 
 const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt",

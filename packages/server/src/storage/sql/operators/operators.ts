@@ -10,15 +10,9 @@ import { growRevision, lockControl } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 
 export const operatorsActs = {
-  listOperators: read(listOperators),
-  findOperator: read(findOperator),
-  listDeciders: read(listDeciders),
-  isMemberAt: look(isMemberAt),
-  findOperatorByEmail: read(findOperatorByEmail),
-  changeOperatorRole: write(changeOperatorRole),
-  deleteOperator: write(deleteOperator),
-  createOperator: write(createOperator),
-  verifyOperatorEmail: write(verifyOperatorEmail),
+  ...look({ isMemberAt }),
+  ...read({ listOperators, findOperator, listDeciders, findOperatorByEmail }),
+  ...write({ changeOperatorRole, deleteOperator, createOperator, verifyOperatorEmail }),
 }
 
 /** No workspace has this id. */

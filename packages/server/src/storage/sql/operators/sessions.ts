@@ -10,14 +10,8 @@ import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 
 export const sessionsActs = {
-  findSession: read(findSession),
-  listSessions: read(listSessions),
-  endSessions: write(endSessions),
-  readPassword: read(readPassword),
-  setPassword: write(setPassword),
-  useCode: write(useCode),
-  removeSecondFactor: write(removeSecondFactor),
-  deleteExpiredSignIns: write(deleteExpiredSignIns),
+  ...read({ findSession, listSessions, readPassword }),
+  ...write({ endSessions, setPassword, useCode, removeSecondFactor, deleteExpiredSignIns }),
 }
 
 interface FoundSession {

@@ -5,10 +5,8 @@ import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
 export const signInActs = {
-  findSignIn: read(findSignIn),
-  createSignIn: write(createSignIn),
-  updateSignIn: write(updateSignIn),
-  deleteSignIn: write(deleteSignIn),
+  ...read({ findSignIn }),
+  ...write({ createSignIn, updateSignIn, deleteSignIn }),
 }
 
 interface Table {

@@ -16,14 +16,8 @@ import { findWebhook } from '../webhooks/webhooks.ts'
 import { rolesOf } from './operators.ts'
 
 export const slackLinksActs = {
-  askSlackLink: write(askSlackLink),
-  findSlackCode: read(findSlackCode),
-  confirmSlackLink: write(confirmSlackLink),
-  findLinkedPerson: read(findLinkedPerson),
-  listSlackLinks: read(listSlackLinks),
-  listSlackLinksOf: read(listSlackLinksOf),
-  removeSlackLink: write(removeSlackLink),
-  removeSlackLinkOf: write(removeSlackLinkOf),
+  ...read({ findSlackCode, findLinkedPerson, listSlackLinks, listSlackLinksOf }),
+  ...write({ askSlackLink, confirmSlackLink, removeSlackLink, removeSlackLinkOf }),
 }
 
 const MINUTE_MS = 60_000

@@ -7,9 +7,7 @@ import { findEnvironment } from '../environments.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
-export const expiredRowsActs = {
-  removeExpiredRows: write(removeExpiredRows),
-}
+export const expiredRowsActs = write({ removeExpiredRows })
 
 export interface RowsScope {
   workspaceId: string

@@ -26,10 +26,8 @@ import { dropPayloads, indexAgain } from './expired-payloads.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRunsActs = {
-  listExpiredRuns: read(listExpiredRuns),
-  removeExpiredRuns: write(removeExpiredRuns),
-  deleteExpiredEvents: write(deleteExpiredEvents),
-  removeExpiredPayloads: write(removeExpiredPayloads),
+  ...read({ listExpiredRuns }),
+  ...write({ removeExpiredRuns, deleteExpiredEvents, removeExpiredPayloads }),
 }
 
 const EXAMINED = 1_000

@@ -18,9 +18,7 @@ import { cutoffOf, expiredOf, oldestRuns, type ExaminedRun } from './expired-run
 import { oldRows } from './expired-rows.ts'
 import { settingsOf } from './retention.ts'
 
-export const previewActs = {
-  previewRetention: read(previewRetention),
-}
+export const previewActs = read({ previewRetention })
 
 /** Runs whose payloads are measured, spread over those that were counted. */
 const MEASURED_RUNS = 20

@@ -11,13 +11,8 @@ import { findRun } from '../runs/runs.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 
 export const retentionActs = {
-  readRetention: read(readRetention),
-  readWorkspaceRetention: read(readWorkspaceRetention),
-  changeRetention: write(changeRetention),
-  pinRun: write(pinRun),
-  queueRetention: write(queueRetention),
-  startRetention: write(startRetention),
-  endRetention: write(endRetention),
+  ...read({ readRetention, readWorkspaceRetention }),
+  ...write({ changeRetention, pinRun, queueRetention, startRetention, endRetention }),
 }
 
 const SETTINGS = `environment_id AS "environmentId", run_days AS "runDays", payload_days AS "payloadDays",

@@ -10,10 +10,8 @@ import { lockEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
 
 export const runViewsActs = {
-  createRunView: write(createRunView),
-  listRunViews: read(listRunViews),
-  changeRunView: write(changeRunView),
-  removeRunView: write(removeRunView),
+  ...read({ listRunViews }),
+  ...write({ createRunView, changeRunView, removeRunView }),
 }
 
 const COLUMNS = `id, environment_id AS "environmentId", name, query, last_hours AS "lastHours", columns,

@@ -12,11 +12,7 @@ import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
 import { firstRows } from '../../page.ts'
 
-export const runsActs = {
-  findRun: look(findRun),
-  listRuns: look(listRuns),
-  listGaps: look(listGaps),
-}
+export const runsActs = look({ findRun, listRuns, listGaps })
 
 const GAP_COLUMNS = `r.id, r.run_id AS "runId", r.started_at AS "startedAt", r.agent_id AS "agentId",
   a.name AS "agentName", a.display_name AS "agentDisplayName", r.recorders`

@@ -21,10 +21,9 @@ import { failureSubject } from '../../failures.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 
 export const stalledActs = {
-  readStalledRule: read(readStalledRule),
-  changeStalledRule: write(changeStalledRule),
-  readActivityRule: look(readActivityRule),
-  closeStalledRuns: write(closeStalledRuns),
+  ...look({ readActivityRule }),
+  ...read({ readStalledRule }),
+  ...write({ changeStalledRule, closeStalledRuns }),
 }
 
 async function changeStalledRule(

@@ -5,10 +5,8 @@ import { look } from '../act.ts'
 import { listEvents } from '../events.ts'
 import type { Sql } from '../sql.ts'
 
-export const runSearchActs = {
-  // Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
-  searchRun: look(searchRun),
-}
+// Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
+export const runSearchActs = look({ searchRun })
 
 /** `run` is the internal id. */
 async function searchRun(

@@ -16,10 +16,8 @@ import { endWork, readSearchSettings, SEARCHED } from './search-settings.ts'
 import { placeFrom, seedOf, wordOf } from './terms.ts'
 
 export const searchIndexActs = {
-  markOlderRuns: write(markOlderRuns),
-  readUnindexed: look(readUnindexed),
-  indexEvents: write(indexEvents),
-  removeIndexed: write(removeIndexed),
+  ...look({ readUnindexed }),
+  ...write({ markOlderRuns, indexEvents, removeIndexed }),
 }
 
 const MARKED: InsertedTable = {

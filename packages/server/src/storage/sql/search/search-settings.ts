@@ -11,9 +11,8 @@ import type { Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const searchSettingsActs = {
-  readSearchSettings: look(readSearchSettings),
-  switchSearch: write(switchSearch),
-  failIndexing: write(failIndexing),
+  ...look({ readSearchSettings }),
+  ...write({ switchSearch, failIndexing }),
 }
 
 /**

@@ -15,9 +15,7 @@ import type { Sql } from '../sql.ts'
 import { HOUR_MS } from '../../hours.ts'
 import { placeFrom, seedOf, TIES, wordOf } from './terms.ts'
 
-export const searchActs = {
-  searchEvents: read(searchEvents),
-}
+export const searchActs = read({ searchEvents })
 
 interface Candidate extends SearchPlace {
   seq: number

@@ -10,9 +10,7 @@ import { sum, SUMS } from './sums.ts'
 import { readUncostedRuns, readUncostedSums } from './uncosted-sums.ts'
 import { BEFORE_ALL } from './usage.ts'
 
-export const usagePointsActs = {
-  readUsagePoints: read(readUsagePoints),
-}
+export const usagePointsActs = read({ readUsagePoints })
 
 type Point = Omit<UsagePointRow, 'name' | 'uncosted' | 'calls' | 'llm' | 'tool'> & Partial<Named>
 

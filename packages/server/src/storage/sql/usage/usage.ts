@@ -7,9 +7,7 @@ import type { Sql } from '../sql.ts'
 import { sum, SUMS } from './sums.ts'
 import { readUncostedSums } from './uncosted-sums.ts'
 
-export const usageActs = {
-  readUsage: read(readUsage),
-}
+export const usageActs = read({ readUsage })
 
 /** Sorts before the id of every agent. */
 export const BEFORE_ALL = '00000000-0000-0000-0000-000000000000'

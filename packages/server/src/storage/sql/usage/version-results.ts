@@ -6,9 +6,7 @@ import { scoresOfVersion } from '../scores.ts'
 import { sum, SUM_COLUMNS } from './sums.ts'
 import { readUncostedRuns } from './uncosted-sums.ts'
 
-export const versionResultsActs = {
-  readVersionResults: read(readVersionResults),
-}
+export const versionResultsActs = read({ readVersionResults })
 
 const COUNTS = ['events', 'errors', 'blocked', 'approvals']
 

@@ -27,12 +27,8 @@ import { findWebhook } from './webhooks.ts'
 import { enqueueWork, finishWork, postponeWork } from '../work.ts'
 
 export const deliveriesActs = {
-  sendToWebhook: write(sendToWebhook),
-  tellOfRun: write(tellOfRun),
-  listDeliveries: read(listDeliveries),
-  redeliver: write(redeliver),
-  startDelivery: read(startDelivery),
-  recordAttempt: write(recordAttempt),
+  ...read({ listDeliveries, startDelivery }),
+  ...write({ sendToWebhook, tellOfRun, redeliver, recordAttempt }),
 }
 
 /** A literal: a plan for any status would scan all deliveries for a rare one. */

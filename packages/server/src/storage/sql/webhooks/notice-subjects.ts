@@ -12,8 +12,8 @@ import type { Sql } from '../sql.ts'
 import { findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
 
 export const noticeSubjectsActs = {
-  findNotices: read(findNotices),
-  countWaitingApprovals: look(countWaitingApprovals),
+  ...look({ countWaitingApprovals }),
+  ...read({ findNotices }),
 }
 
 /** Those of `ids` that exist. */

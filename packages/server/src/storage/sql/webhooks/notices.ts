@@ -12,8 +12,8 @@ import type { Sql } from '../sql.ts'
 import { enqueueWork, finishWork } from '../work.ts'
 
 export const noticesActs = {
-  listNotices: look(listNotices),
-  recordNoticesTold: write(recordNoticesTold),
+  ...look({ listNotices }),
+  ...write({ recordNoticesTold }),
 }
 
 /** Items of an environment that wait. Beyond them, nothing more is put off. */

@@ -9,11 +9,8 @@ import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql, type SqlValue } from '../sql.ts'
 
 export const webhooksActs = {
-  createWebhook: write(createWebhook),
-  listWebhooks: read(listWebhooks),
-  findWebhook: read(findWebhook),
-  changeWebhook: write(changeWebhook),
-  removeWebhook: write(removeWebhook),
+  ...read({ listWebhooks, findWebhook }),
+  ...write({ createWebhook, changeWebhook, removeWebhook }),
 }
 
 const PER_ENVIRONMENT = 20
