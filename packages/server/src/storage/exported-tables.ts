@@ -44,6 +44,12 @@ export function columnsOf({ exported = '', kept = '', computed = '' }: Table) {
   return { read: wordsOf(`${exported} ${kept}`).map(bare), computed: wordsOf(computed) }
 }
 
-/** `created_at` is `createdAt` in an export. */
+/** `created_at` is `createdAt` in the program and in an export. */
 export const memberOf = (column: string): string =>
   column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** The other way. It goes into statements, so it must be a name. */
+export function columnOf(member: string): string {
+  if (!/^\w+$/.test(member)) throw new Error('A member of a row names no column')
+  return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}

@@ -17,7 +17,8 @@ import { agentKeyOf } from './approvals/approval-rows.ts'
 import { announceAlert } from './webhooks/announcements.ts'
 import { queueNotices } from './webhooks/notices.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
-import type { Sql } from './sql.ts'
+import { insertRows, withJson } from './rows/insert-rows.ts'
+import { selectList, type Sql } from './sql.ts'
 import { stalledBefore } from './runs/stalled-rule.ts'
 import { enqueueWork, postponeWork, RESTARTS } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
@@ -27,39 +28,30 @@ export const alertsActs = {
   ...write({ createAlert, changeAlert, testAlert, removeAlert, recordAlertCheck }),
 }
 
-const COLUMNS = `id, environment_id AS "environmentId", rule, state, checked_at AS "checkedAt", created_at AS "createdAt"`
+const COLUMNS = selectList('id environment_id rule state checked_at created_at')
 const NANOS = 1e9
 const RUNS_LOOKED_AT = 1_000
 
-type Stored = Omit<AlertRow, 'rule' | 'state'> & { rule: string; state: string }
-
-function toRow(stored: Stored): AlertRow {
-  const { rule, state } = stored
-  return { ...stored, rule: JSON.parse(rule) as AlertRow['rule'], state: JSON.parse(state) as AlertRow['state'] }
-}
+const toRow = withJson<AlertRow>('rule', 'state')
 
 async function listAlerts(sql: Sql, environmentId: string): Promise<AlertRow[]> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env ORDER BY id LIMIT :limit`
-  return (await sql.all<Stored>(text, { env: environmentId, limit: LIMITS.alerts })).map(toRow)
+  return (await sql.all<object>(text, { env: environmentId, limit: LIMITS.alerts })).map(toRow)
 }
 
 export async function findAlert(sql: Sql, environmentId: string, id: string): Promise<AlertRow | null> {
   const text = `SELECT ${COLUMNS} FROM alerts WHERE environment_id = :env AND id = :id`
-  const stored = await sql.get<Stored>(text, { env: environmentId, id })
-  return stored && toRow(stored)
+  const row = await sql.get<object>(text, { env: environmentId, id })
+  return row && toRow(row)
 }
 
 async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
-  const { id, environmentId, rule, state, checkedAt, createdAt } = alert
-  const env = environmentId
+  const { id, environmentId, createdAt } = alert
   await lockEnvironment(sql, environmentId)
   const count = 'SELECT COUNT(*) AS count FROM alerts WHERE environment_id = :env'
-  const found = await sql.get<{ count: number }>(count, { env })
+  const found = await sql.get<{ count: number }>(count, { env: environmentId })
   if ((found?.count ?? 0) >= LIMITS.alerts) return 'too_many'
-  const text = `INSERT INTO alerts (id, environment_id, rule, state, checked_at, created_at)
-    VALUES (:id, :env, :rule, :state, :checkedAt, :createdAt)`
-  const texts = { rule: JSON.stringify(rule), state: JSON.stringify(state) }
-  await sql.run(text, { id, env, ...texts, checkedAt, createdAt })
+  await insertRows(sql, 'alerts', [alert])
   await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: createdAt }])
   await insertAudit(sql, audit)
   return 'created'

@@ -1,13 +1,12 @@
 import { look, read, write } from './act.ts'
-import type { Scope } from '@tacho/contract/route.ts'
 import type { AuditEntry } from '../audit.ts'
 import { mapPage, type Page, type PageById } from '../page.ts'
 import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, NewApiKeyRow } from '../api-keys.ts'
 import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
 import { growRevision } from './revision.ts'
-import { insertRows } from './rows/insert-rows.ts'
-import type { Sql } from './sql.ts'
+import { insertRows, withJson } from './rows/insert-rows.ts'
+import { selectList, type Sql } from './sql.ts'
 
 export const apiKeysActs = {
   ...look({ findApiKey }),
@@ -15,20 +14,16 @@ export const apiKeysActs = {
   ...write({ createApiKey, revokeApiKey, changeApiKey, rotateApiKey }),
 }
 
-const columns = (revokedAt: string) => `k.id, k.environment_id AS "environmentId", k.name, k.hash, k.scopes,
-  k.requests_per_second AS "requestsPerSecond", k.created_at AS "createdAt", k.expires_at AS "expiresAt",
-  ${revokedAt} AS "revokedAt", k.replaced_by AS "replacedBy", k.last_used_at AS "lastUsedAt"`
-const COLUMNS = columns('k.revoked_at')
+const OTHERS = selectList(
+  'id environment_id name hash scopes requests_per_second created_at expires_at replaced_by last_used_at',
+  'k.',
+)
+const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
 
-type Kept<Row> = Omit<Row, 'scopes'> & { scopes: string }
-
-const parsed = <Row>(row: Kept<Row>) => ({ ...row, scopes: JSON.parse(row.scopes) as Scope[] })
+const parsed = withJson<ApiKeyRow>('scopes')
 
 export async function insertApiKey(sql: Sql, key: NewApiKeyRow): Promise<void> {
-  const { id, environmentId, name, hash, requestsPerSecond, createdAt, expiresAt, revokedAt, lastUsedAt } = key
-  const times = { created_at: createdAt, expires_at: expiresAt, revoked_at: revokedAt, last_used_at: lastUsedAt }
-  const rights = { scopes: JSON.stringify(key.scopes), requests_per_second: requestsPerSecond }
-  await insertRows(sql, 'api_keys', [{ id, environment_id: environmentId, name, hash, ...rights, ...times }])
+  await insertRows(sql, 'api_keys', [key])
 }
 
 async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
@@ -42,16 +37,17 @@ async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): P
 async function listApiKeys(sql: Sql, environmentId: string, page: PageById): Promise<Page<ApiKeyRow>> {
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = :env AND k.id > :after ORDER BY k.id`
   const params = { env: environmentId, after: page.after ?? '' }
-  return mapPage(await sql.page<Kept<ApiKeyRow>>(text, params, page.limit), parsed)
+  return mapPage(await sql.page(text, params, page.limit), parsed)
 }
 
 /** Searches all environments: the tenant is not yet known. An archived environment or workspace revokes its keys. */
 async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspaceId: string }) | null> {
-  const text = `SELECT ${columns('COALESCE(k.revoked_at, e.archived_at, w.archived_at)')}, e.workspace_id AS "workspaceId"
+  const text = `SELECT ${OTHERS}, COALESCE(k.revoked_at, e.archived_at, w.archived_at) AS "revokedAt",
+      e.workspace_id AS "workspaceId"
     FROM api_keys k JOIN environments e ON e.id = k.environment_id JOIN workspaces w ON w.id = e.workspace_id
     WHERE k.id = :id`
-  const row = await sql.get<Kept<ApiKeyRow & { workspaceId: string }>>(text, { id })
-  return row && parsed(row)
+  const row = await sql.get<{ workspaceId: string }>(text, { id })
+  return row && { ...parsed(row), workspaceId: row.workspaceId }
 }
 
 /** A second revocation keeps the first time and is not audited again. */
@@ -72,7 +68,7 @@ async function revokeApiKey(
 
 async function readApiKey(sql: Sql, environmentId: string, id: string): Promise<ApiKeyRow | null> {
   const text = `SELECT ${COLUMNS} FROM api_keys k WHERE k.environment_id = :env AND k.id = :id`
-  const row = await sql.get<Kept<ApiKeyRow>>(text, { env: environmentId, id })
+  const row = await sql.get<object>(text, { env: environmentId, id })
   return row && parsed(row)
 }
 

@@ -5,7 +5,8 @@ import type { TenantChange, WorkspaceRow } from '../workspaces.ts'
 import type { EnvironmentRow, NewEnvironmentRow } from '../environments.ts'
 import { insertAudit } from './audit.ts'
 import { growRevision, lockControl } from './revision.ts'
-import type { Sql } from './sql.ts'
+import { insertRows } from './rows/insert-rows.ts'
+import { selectList, type Sql } from './sql.ts'
 import { closeAfterMinutes } from '../stalled.ts'
 import { changeTenant } from './tenant-change.ts'
 import { enqueueWork } from './work.ts'
@@ -17,16 +18,14 @@ export const environmentsActs = {
   ...write({ createEnvironment, changeEnvironment }),
 }
 
-const COLUMNS = `id, workspace_id AS "workspaceId", name, created_at AS "createdAt", archived_at AS "archivedAt",
-  delete_at AS "deleteAt"`
+const COLUMNS = selectList('id workspace_id name created_at archived_at delete_at')
 /** No reader finds an environment whose deletion has begun. */
 const IS_THERE = 'removed_at IS NULL'
 
 export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow): Promise<boolean> {
-  const { id, workspaceId, name, createdAt } = environment
-  const text = `INSERT INTO environments (id, workspace_id, name, created_at) VALUES (:id, :workspaceId, :name, :createdAt)
-    ON CONFLICT (workspace_id, name) DO NOTHING`
-  if ((await sql.run(text, { id, workspaceId, name, createdAt })) === 0) return false
+  const unlessTaken = 'ON CONFLICT (workspace_id, name) DO NOTHING'
+  if ((await insertRows(sql, 'environments', [environment], unlessTaken)) === 0) return false
+  const { id, createdAt } = environment
   const dueAt = createdAt + closeAfterMinutes(null) * 60_000
   await enqueueWork(sql, [{ kind: 'close_stalled', environmentId: id, subjectId: id, dueAt }])
   return true

@@ -15,7 +15,7 @@ import type { Page } from '../page.ts'
 import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
-import { selectList, type NamedParams, type Sql } from './sql.ts'
+import type { NamedParams, Sql } from './sql.ts'
 
 export const eventsActs = {
   ...look({ listEvents, listProblems }),
@@ -44,7 +44,9 @@ const COLUMNS = {
   costNanos: 'e.cost_nanos',
   payloadBytes: PAYLOAD_BYTES,
 } satisfies Record<keyof EventRowRead, string>
-export const ROW = selectList(COLUMNS)
+export const ROW = Object.entries(COLUMNS)
+  .map(([name, column]) => `${column} AS "${name}"`)
+  .join(', ')
 const NAMES = Object.keys(COLUMNS)
   .map((name) => `"${name}"`)
   .join(', ')

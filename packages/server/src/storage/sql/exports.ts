@@ -18,7 +18,7 @@ import { arrivedEvents } from './events.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
 import type { ExportedTable } from '../tables.ts'
 import { holdRuns, sumHeldRuns, type HeldRun } from './scores.ts'
 import { SUM_COLUMNS } from './usage/sums.ts'
@@ -42,9 +42,6 @@ const EVER_DEPLOYED: ReadonlyMap<ExportedTable, { kind: DeployableKind; item: st
   ['policyVersion', { kind: 'policy', item: 'policy_id' }],
 ])
 
-const columnsOf = ({ columns }: TableParts): string =>
-  columns.map((column) => `${column} AS "${memberOf(column)}"`).join(', ')
-
 /** A page ends at `limit` rows or LIMITS.listBytes. */
 async function readExported(
   sql: Sql,
@@ -61,7 +58,7 @@ async function readExported(
   const deployed =
     kind && `AND ${item} IN (SELECT item_id FROM deployment_changes WHERE environment_id = :env AND kind = '${kind}')`
   const owner = await ownerOf(sql, environmentId, parts)
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name}
+  const text = `SELECT ${selectList(parts.columns)} FROM ${parts.name}
     WHERE ${parts.of}_id = :owner ${used} ${deployed ?? ''} ${further} ORDER BY ${key}`
   return sql.page(text, { owner, ...(deployed && { env: environmentId }), after }, limit)
 }
@@ -323,7 +320,7 @@ async function findRow(
   row: ExportedRow,
 ): Promise<ExportedRow | null> {
   const key = parts.key.map((column) => `${column} = :${memberOf(column)}`).join(' AND ')
-  const text = `SELECT ${columnsOf(parts)} FROM ${parts.name} WHERE ${parts.of}_id = :owner AND ${key}`
+  const text = `SELECT ${selectList(parts.columns)} FROM ${parts.name} WHERE ${parts.of}_id = :owner AND ${key}`
   return sql.get(text, { ...membersOf(parts.key, row), owner: await ownerOf(sql, environmentId, parts) })
 }
 

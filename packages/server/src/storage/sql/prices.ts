@@ -4,7 +4,8 @@ import type { PriceRow, UncostedWindow } from '../prices.ts'
 import type { UncostedSum } from '../uncosted.ts'
 import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
-import type { Sql } from './sql.ts'
+import { insertRows, withJson } from './rows/insert-rows.ts'
+import { selectList, type Sql } from './sql.ts'
 import { readUncostedSums } from './usage/uncosted-sums.ts'
 
 export const pricesActs = {
@@ -12,17 +13,13 @@ export const pricesActs = {
   ...write({ setPrice, removePrice }),
 }
 
-const COLUMNS = 'model, rates, changed_at AS "changedAt"'
+const COLUMNS = selectList('model rates changed_at')
 
-type Stored = Omit<PriceRow, 'rates'> & { rates: string }
-
-function toRow(stored: Stored): PriceRow {
-  return { ...stored, rates: JSON.parse(stored.rates) as PriceRow['rates'] }
-}
+const toRow = withJson<PriceRow>('rates')
 
 async function listPrices(sql: Sql, workspaceId: string): Promise<PriceRow[]> {
   const text = `SELECT ${COLUMNS} FROM prices WHERE workspace_id = :workspaceId ORDER BY model LIMIT :limit`
-  return (await sql.all<Stored>(text, { workspaceId, limit: LIMITS.prices })).map(toRow)
+  return (await sql.all<object>(text, { workspaceId, limit: LIMITS.prices })).map(toRow)
 }
 
 async function setPrice(
@@ -38,10 +35,9 @@ async function setPrice(
   const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = :workspaceId AND model <> :model'
   const found = await sql.get<{ count: number }>(others, { workspaceId, model })
   if ((found?.count ?? 0) >= LIMITS.prices) return 'too_many'
-  const text = `INSERT INTO prices (workspace_id, model, rates, changed_at)
-      VALUES (:workspaceId, :model, :rates, :changedAt)
-    ON CONFLICT (workspace_id, model) DO UPDATE SET rates = excluded.rates, changed_at = excluded.changed_at`
-  await sql.run(text, { workspaceId, model, rates: JSON.stringify(rates), changedAt })
+  const replaced = `ON CONFLICT (workspace_id, model)
+    DO UPDATE SET rates = excluded.rates, changed_at = excluded.changed_at`
+  await insertRows(sql, 'prices', [{ workspaceId, model, rates, changedAt }], replaced)
   await insertAudit(sql, audit)
   return 'set'
 }
@@ -53,10 +49,10 @@ async function removePrice(
   audit: AuditEntry[],
 ): Promise<PriceRow | null> {
   const text = `DELETE FROM prices WHERE workspace_id = :workspaceId AND model = :model RETURNING ${COLUMNS}`
-  const stored = await sql.get<Stored>(text, { workspaceId, model })
-  if (stored === null) return null
+  const row = await sql.get<object>(text, { workspaceId, model })
+  if (row === null) return null
   await insertAudit(sql, audit)
-  return toRow(stored)
+  return toRow(row)
 }
 
 /** In a window of whole hours. `agentId`: internal. `stepMs`: the longest time that one sum covers. */

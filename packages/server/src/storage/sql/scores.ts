@@ -1,7 +1,6 @@
 /** A writer of scores locks the row of the run first, so the sums of a run are of one moment. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewEvent } from '../events.ts'
-import type { ExactSum } from '../exact-sum.ts'
 import {
   addScore,
   isLater,
@@ -22,8 +21,8 @@ import type { Page } from '../page.ts'
 import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { inChunks } from './rows/chunks.ts'
-import { insertRows } from './rows/insert-rows.ts'
-import { columnsOfRow, namesOfRow } from './rows/row-names.ts'
+import { insertRows, withJson } from './rows/insert-rows.ts'
+import { columnsOfRow, rowFor } from './rows/row-names.ts'
 import { OF_UUID } from './runs/runs.ts'
 import { selectList, type Sql } from './sql.ts'
 
@@ -33,8 +32,7 @@ export const scoresActs = {
   ...write({ giveScore, withdrawScore }),
 }
 
-const NAMES = namesOfRow('scores')
-const COLUMNS = selectList(NAMES)
+const COLUMNS = selectList(columnsOfRow('scores'))
 const OF_RUN = 'environment_id = :env AND run = :run'
 
 /** An event with a score that was just stored, and its run. */
@@ -83,68 +81,40 @@ async function keepScores(sql: Sql, environmentId: string, run: string, given: r
 }
 
 async function sumsOf(sql: Sql, environmentId: string, run: string): Promise<Map<string, RunScoreSums>> {
-  const text = `SELECT ${selectList(SUM_NAMES)} FROM run_scores WHERE ${OF_RUN}
+  const text = `SELECT ${SUMS}, scores AS count FROM run_scores WHERE ${OF_RUN}
     ORDER BY run, name LIMIT ${LIMITS.scoreNamesOfRun}`
-  const rows = await sql.all<Omit<RunScoreSums, 'sum'> & { sum: string }>(text, { env: environmentId, run })
-  return new Map(rows.map((row) => [row.name, { ...row, sum: JSON.parse(row.sum) as ExactSum }]))
+  const rows = (await sql.all<object>(text, { env: environmentId, run })).map(toSums)
+  return new Map(rows.map((row) => [row.name, row]))
 }
 
 const roomIn = (sums: ReadonlyMap<string, RunScoreRow>): ScoreRoom =>
   new Map(sums.values().map(({ name, count }) => [name, count]))
 
-const SUMMED_COLUMNS = selectList({
-  id: 'id',
-  name: 'name',
-  kind: 'kind',
-  number: 'number',
-  category: 'category',
-  scoredAt: 'scored_at',
-  sentAs: 'sent_as',
-} satisfies Record<keyof SummedScore, string>)
+const SUMMED_COLUMNS = selectList('id name kind number category scored_at sent_as')
 
 function scoresWithIds(sql: Sql, environmentId: string, run: string, ids: readonly string[]): Promise<SummedScore[]> {
   const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND id IN (:ids)`
   return inChunks([...ids], (chunk) => sql.all<SummedScore>(text, { env: environmentId, run, ids: chunk }))
 }
 
-const CHANGED = Object.values(NAMES).filter((column) => column !== 'run' && column !== 'id')
+const replacing = (columns: readonly string[]) =>
+  `DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
+
+const CHANGED = columnsOfRow('scores').filter((column) => column !== 'run' && column !== 'id')
 
 async function writeScores(sql: Sql, environmentId: string, rows: readonly ScoreRow[]): Promise<void> {
-  await insertRows(
-    sql,
-    'scores',
-    rows.map((row) => ({ environment_id: environmentId, ...columnsOfRow('scores', row) })),
-    `ON CONFLICT (environment_id, run, id) DO UPDATE SET ${CHANGED.map((column) => `${column} = excluded.${column}`).join(', ')}`,
-  )
+  const stored = rows.map((row) => ({ environmentId, ...rowFor('scores', row) }))
+  await insertRows(sql, 'scores', stored, `ON CONFLICT (environment_id, run, id) ${replacing(CHANGED)}`)
 }
 
-const RUN_SCORE_NAMES = {
-  name: 'name',
-  kind: 'kind',
-  number: 'number',
-  category: 'category',
-  count: 'scores',
-  scoredAt: 'scored_at',
-} satisfies Record<keyof RunScoreRow, string>
-const SUM_NAMES = {
-  ...RUN_SCORE_NAMES,
-  sentAs: 'sent_as',
-  numbers: 'numbers',
-  sum: 'sum',
-} satisfies Record<keyof RunScoreSums, string>
-const SUMMED = Object.values(SUM_NAMES).filter((column) => column !== 'name')
+const RUN_SCORE = 'name kind number category scored_at'
+const SUMS = selectList(`${RUN_SCORE} sent_as numbers sum`)
+const toSums = withJson<RunScoreSums>('sum')
+const SUMMED = ['kind', 'number', 'category', 'scores', 'scored_at', 'sent_as', 'numbers', 'sum']
 
 async function writeSums(sql: Sql, environmentId: string, run: string, sums: readonly RunScoreSums[]): Promise<void> {
-  const rows = sums.map(({ count, scoredAt, sentAs, sum, ...row }) => {
-    const exact = { sent_as: sentAs, sum: JSON.stringify(sum) }
-    return { environment_id: environmentId, run, ...row, scores: count, scored_at: scoredAt, ...exact }
-  })
-  await insertRows(
-    sql,
-    'run_scores',
-    rows,
-    `ON CONFLICT (environment_id, name, run) DO UPDATE SET ${SUMMED.map((column) => `${column} = excluded.${column}`).join(', ')}`,
-  )
+  const rows = sums.map(({ count, ...row }) => ({ environmentId, run, ...row, scores: count }))
+  await insertRows(sql, 'run_scores', rows, `ON CONFLICT (environment_id, name, run) ${replacing(SUMMED)}`)
 }
 
 /** Computes them from all scores of these names. A run may have megabytes of comments, which it does not read. */
@@ -258,7 +228,7 @@ function listScores(
   return sql.page(text, { env: environmentId, run, after: after ?? '' }, limit)
 }
 
-const RUN_SCORE_COLUMNS = selectList(RUN_SCORE_NAMES, 's.')
+const RUN_SCORE_COLUMNS = `${selectList(RUN_SCORE, 's.')}, s.scores AS count`
 const NO_RUN = '00000000-0000-0000-0000-000000000000'
 
 /** Runs without scores are missing. */

@@ -2,6 +2,7 @@
  * Each engine implements this on one connection inside a transaction. Statements use quoted camelCase aliases, so that
  * rows have the shape of the interface.
  */
+import { memberOf } from '../exported-tables.ts'
 import type { Page } from '../page.ts'
 
 export interface Sql {
@@ -81,9 +82,8 @@ export function given(conditions: readonly string[], params: NamedParams): strin
   return kept.length === 0 ? 'true' : kept.join(' AND ')
 }
 
-/** `columns`: the column of each member. `prefix`: `r.` of a table r. */
-export function selectList(columns: Readonly<Record<string, string>>, prefix = ''): string {
-  return Object.entries(columns)
-    .map(([name, column]) => `${prefix}${column} AS "${name}"`)
-    .join(', ')
+/** Columns, each as the member of a row. A text has them in words. `prefix`: `r.` of a table r. */
+export function selectList(columns: string | readonly string[], prefix = ''): string {
+  const names = typeof columns === 'string' ? columns.trim().split(/\s+/) : columns
+  return names.map((column) => `${prefix}${column} AS "${memberOf(column)}"`).join(', ')
 }

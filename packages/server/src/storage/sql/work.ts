@@ -41,7 +41,7 @@ export async function enqueueWork(
   whenQueued: typeof STAYS | typeof RESTARTS = STAYS,
 ): Promise<void> {
   const rows = work.map(({ kind, environmentId, subjectId, dueAt }) => {
-    return { kind, subject_id: subjectId, environment_id: environmentId, due_at: dueAt, attempts: 0 }
+    return { environmentId, kind, subjectId, dueAt, attempts: 0 }
   })
   await insertRows(sql, 'work', rows, `ON CONFLICT (environment_id, kind, subject_id) ${whenQueued}`)
 }

@@ -6,7 +6,7 @@ import { insertAudit } from './audit.ts'
 import { chunksOf } from './rows/chunks.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import { growRevision } from './revision.ts'
-import type { Sql } from './sql.ts'
+import { selectList, type Sql } from './sql.ts'
 import { changeTenant } from './tenant-change.ts'
 
 export const workspacesActs = {
@@ -14,11 +14,10 @@ export const workspacesActs = {
   ...write({ createWorkspace, changeWorkspace }),
 }
 
-export const COLUMNS = 'id, name, created_at AS "createdAt", archived_at AS "archivedAt"'
+export const COLUMNS = selectList('id name created_at archived_at')
 
-export async function insertWorkspace(sql: Sql, { id, name, createdAt }: NewWorkspaceRow): Promise<boolean> {
-  const row = { id, name, created_at: createdAt }
-  return (await insertRows(sql, 'workspaces', [row], 'ON CONFLICT (name) DO NOTHING')) === 1
+export async function insertWorkspace(sql: Sql, workspace: NewWorkspaceRow): Promise<boolean> {
+  return (await insertRows(sql, 'workspaces', [workspace], 'ON CONFLICT (name) DO NOTHING')) === 1
 }
 
 async function createWorkspace(

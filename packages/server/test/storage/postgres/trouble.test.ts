@@ -106,9 +106,9 @@ describe('a database in trouble', () => {
   test('is not blamed for a bug: the bug keeps its error, and the node continues', async () => {
     await withStorage({}, async (storage) => {
       // A value that the driver cannot send makes it throw a plain Error, like a broken invariant in our code.
-      const name = { toPostgres: () => name } as unknown as string
-      const creating = storage.createWorkspace({ id: newId(), name, createdAt: NOON }, [])
-      await assert.rejects(creating, (error: unknown) => !(error instanceof StorageError) && error instanceof Error)
+      const actorId = { toPostgres: () => actorId } as unknown as string
+      const releasing = storage.releaseIdempotencyKey({ actorKind: 'token', actorId, key: '' }, NOON)
+      await assert.rejects(releasing, (error: unknown) => !(error instanceof StorageError) && error instanceof Error)
       await whileFailing('webhooks', 'internal_error', async () => {
         const [workspaceId, environmentId] = [newId(), newId()]
         await storage.createWorkspace({ id: workspaceId, name: workspaceId, createdAt: NOON }, [])

@@ -2,7 +2,7 @@ import { look, read } from '../act.ts'
 import type { ApprovalRow, Requester } from '../../approvals.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { textKey } from '../keys.ts'
-import { namesOfRow } from '../rows/row-names.ts'
+import { columnsOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql } from '../sql.ts'
 
 export const approvalRowsActs = {
@@ -10,7 +10,7 @@ export const approvalRowsActs = {
   ...read({ findApprovals }),
 }
 
-export const COLUMNS = selectList({ environmentId: 'environment_id', ...namesOfRow('approvals') })
+export const COLUMNS = selectList(['environment_id', ...columnsOfRow('approvals')])
 
 export function findApproval(sql: Sql, environmentId: string, id: string): Promise<ApprovalRow | null> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND id = :id`

@@ -20,7 +20,7 @@ import { insertAudit } from '../audit.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { erasedKey, FOR_EVER, isErased } from '../erasure/erased-keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { columnsOfRow } from '../rows/row-names.ts'
+import { rowFor } from '../rows/row-names.ts'
 import { agentKeyOf, COLUMNS, findApproval, findApprovals } from './approval-rows.ts'
 import { requestKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
@@ -195,12 +195,11 @@ function findRequest(sql: Sql, { environmentId, clientId, clientRequestId }: New
 async function insert(sql: Sql, approval: ApprovalRow): Promise<void> {
   const { environmentId, clientId, clientRequestId, toolName, policyId, runId } = approval
   const keys = {
-    environment_id: environmentId,
-    request_key: requestKey(clientId, clientRequestId),
-    tool_key: textKey(toolName),
-    agent_key: agentKeyOf(approval),
-    policy_key: policyId === null ? null : textKey(policyId),
-    run_key: runId === null ? null : textKey(runId),
+    requestKey: requestKey(clientId, clientRequestId),
+    toolKey: textKey(toolName),
+    agentKey: agentKeyOf(approval),
+    policyKey: policyId === null ? null : textKey(policyId),
+    runKey: runId === null ? null : textKey(runId),
   }
-  await insertRows(sql, 'approvals', [{ ...keys, ...columnsOfRow('approvals', approval) }])
+  await insertRows(sql, 'approvals', [{ environmentId, ...keys, ...rowFor('approvals', approval) }])
 }

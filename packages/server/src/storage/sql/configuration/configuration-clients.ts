@@ -11,7 +11,7 @@ import {
 import { read, write } from '../act.ts'
 import { withoutErasedClients } from '../erasure/erased-keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { readRevision } from './configurations.ts'
 
 export const configurationClientsActs = {
@@ -33,24 +33,16 @@ async function writeConfigurationClients(
   clients: readonly ConfigurationClientSeen[],
   deleteBefore: number,
 ): Promise<void> {
-  const rows = (await withoutErasedClients(sql, environmentId, clients)).map(
-    ({ identifiedBy, clientId, keyId, revision, seenAt }) => ({
-      environment_id: environmentId,
-      identified_by: identifiedBy,
-      client_id: clientId,
-      key_id: keyId,
-      revision,
-      seen_at: seenAt,
-    }),
-  )
+  const kept = await withoutErasedClients(sql, environmentId, clients)
+  const rows = kept.map(({ identifiedBy, clientId, keyId, revision, seenAt }) => {
+    return { environmentId, identifiedBy, clientId, keyId, revision, seenAt }
+  })
   // Every process locks the rows in this order.
-  rows.sort((a, b) => compare(a.identified_by, b.identified_by) || compare(a.client_id, b.client_id))
+  rows.sort((a, b) => compare(a.identifiedBy, b.identifiedBy) || compare(a.clientId, b.clientId))
   await insertRows(sql, 'configuration_clients AS c', rows, LATEST_WINS)
   const env = environmentId
-  await sql.run('DELETE FROM configuration_clients WHERE environment_id = :env AND seen_at < :deleteBefore', {
-    env,
-    deleteBefore,
-  })
+  const silent = 'DELETE FROM configuration_clients WHERE environment_id = :env AND seen_at < :deleteBefore'
+  await sql.run(silent, { env, deleteBefore })
   const oldest = `DELETE FROM configuration_clients WHERE environment_id = :env AND
     (seen_at, identified_by, client_id) < (SELECT k.seen_at, k.identified_by, k.client_id
       FROM configuration_clients k WHERE k.environment_id = :env
@@ -62,6 +54,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b)
 }
 
+const COLUMNS = selectList('identified_by client_id key_id revision seen_at')
 const STANDING = `CASE WHEN seen_at < :silent THEN 'SILENT' WHEN revision = :revision THEN 'CURRENT'
   WHEN seen_at > :behind THEN 'BEHIND' ELSE 'UPDATING' END`
 
@@ -88,8 +81,7 @@ async function listConfigurationClients(
   const further = after ? ' AND (identified_by, client_id) > (:identifiedBy, :clientId)' : ''
   const chosen = standing === undefined ? '' : 'WHERE standing = :standing'
   const page = await sql.page<ConfigurationClientRow>(
-    `SELECT * FROM (SELECT identified_by AS "identifiedBy", client_id AS "clientId", key_id AS "keyId", revision,
-        seen_at AS "seenAt", ${STANDING} AS standing
+    `SELECT * FROM (SELECT ${COLUMNS}, ${STANDING} AS standing
       FROM configuration_clients WHERE environment_id = :env${further}) page ${chosen}
       ORDER BY "identifiedBy", "clientId"`,
     { ...of, identifiedBy: after?.identifiedBy, clientId: after?.clientId, standing },

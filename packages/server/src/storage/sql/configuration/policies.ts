@@ -5,8 +5,8 @@ import type { SavedVersion, VersionPage } from '../../prompts.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { columnsOfRow } from '../rows/row-names.ts'
-import type { Sql } from '../sql.ts'
+import { columnsOfRow, rowFor } from '../rows/row-names.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
 
@@ -15,8 +15,7 @@ export const policiesActs = {
   ...write({ createPolicy, createPolicyVersion, archivePolicy }),
 }
 
-const VERSION = `v.policy_id AS "policyId", v.number, v.name, v.description, v.condition, v.severity, v.action,
-  v.author, v.note, v.created_at AS "createdAt", v.imported_at AS "importedAt"`
+const VERSION = selectList(columnsOfRow('policy_versions'), 'v.')
 
 const SELECT_POLICY = `SELECT p.workspace_id AS "workspaceId", p.created_at AS "policyCreatedAt",
   p.archived_at AS "archivedAt", ${VERSION}
@@ -39,9 +38,9 @@ async function createPolicy(
   audit: AuditEntry[],
 ): Promise<'created' | 'id_taken' | 'no_workspace'> {
   if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
-  const text = `INSERT INTO policies (workspace_id, id, created_at, newest) VALUES (:workspaceId, :id, :createdAt, 1)
-    ON CONFLICT (workspace_id, id) DO NOTHING`
-  if ((await sql.run(text, { workspaceId, id, createdAt })) === 0) return 'id_taken'
+  const unlessTaken = 'ON CONFLICT (workspace_id, id) DO NOTHING'
+  const policy = { workspaceId, id, createdAt, newest: 1 }
+  if ((await insertRows(sql, 'policies', [policy], unlessTaken)) === 0) return 'id_taken'
   await insertVersion(sql, workspaceId, { policyId: id, number: 1, importedAt: null, ...first })
   await insertAudit(sql, audit)
   return 'created'
@@ -76,7 +75,7 @@ function saysTheSame(one: NewPolicyVersionRow, other: NewPolicyVersionRow): bool
 }
 
 async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): Promise<void> {
-  await insertRows(sql, 'policy_versions', [{ workspace_id: workspaceId, ...columnsOfRow('policy_versions', version) }])
+  await insertRows(sql, 'policy_versions', [{ workspaceId, ...rowFor('policy_versions', version) }])
 }
 
 async function listPolicies(

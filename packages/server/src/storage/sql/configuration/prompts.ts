@@ -14,8 +14,7 @@ import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import type { TenantChange } from '../../workspaces.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { columnsOfRow } from '../rows/row-names.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
 
@@ -24,8 +23,7 @@ export const promptsActs = {
   ...write({ createPrompt, createPromptVersion, changePrompt }),
 }
 
-const INFO = `v.id, v.prompt_id AS "promptId", v.number, v.content_hash AS "contentHash",
-  v.content_bytes AS "contentBytes", v.author, v.note, v.created_at AS "createdAt", v.imported_at AS "importedAt"`
+const INFO = selectList('id prompt_id number content_hash content_bytes author note created_at imported_at', 'v.')
 
 const SELECT_PROMPT = `SELECT p.workspace_id AS "workspaceId", p.name, p.created_at AS "promptCreatedAt",
   p.archived_at AS "archivedAt", ${INFO}
@@ -51,9 +49,9 @@ async function createPrompt(
 ): Promise<'created' | 'name_taken' | 'no_workspace'> {
   const { id, workspaceId, name, createdAt } = prompt
   if ((await findWorkspace(sql, workspaceId)) === null) return 'no_workspace'
-  const text = `INSERT INTO prompts (id, workspace_id, name, created_at, newest)
-    VALUES (:id, :workspaceId, :name, :createdAt, 1) ON CONFLICT (workspace_id, name) DO NOTHING`
-  if ((await sql.run(text, { id, workspaceId, name, createdAt })) === 0) return 'name_taken'
+  const unlessTaken = 'ON CONFLICT (workspace_id, name) DO NOTHING'
+  const row = { id, workspaceId, name, createdAt, newest: 1 }
+  if ((await insertRows(sql, 'prompts', [row], unlessTaken)) === 0) return 'name_taken'
   await insertVersion(sql, workspaceId, id, 1, first)
   await insertAudit(sql, audit)
   return 'created'
@@ -91,8 +89,7 @@ async function insertVersion(
   { id, content, author, note, createdAt }: NewPromptVersionRow,
 ): Promise<PromptVersionInfo> {
   const info = { id, promptId, number, ...measureContent(content), author, note, createdAt, importedAt: null }
-  const columns = columnsOfRow('prompt_versions', { ...info, content })
-  await insertRows(sql, 'prompt_versions', [{ workspace_id: workspaceId, ...columns }])
+  await insertRows(sql, 'prompt_versions', [{ workspaceId, ...info, content }])
   return info
 }
 

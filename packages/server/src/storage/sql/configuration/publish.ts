@@ -187,23 +187,18 @@ async function writePublication(
   const put = planned
     .filter(({ to }) => to !== null)
     .map(({ kind, id, to }) => {
-      const item = { environment_id: environmentId, kind, item_id: id, version: to }
-      return { ...item, publication, deployed_at: now, deployed_by: by }
+      return { environmentId, kind, itemId: id, version: to, publication, deployedAt: now, deployedBy: by }
     })
-  await insertRows(
-    sql,
-    'deployments',
-    put,
-    `ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
-      publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
-      imported_at = NULL`,
-  )
+  const replaced = `ON CONFLICT (environment_id, kind, item_id) DO UPDATE SET version = excluded.version,
+    publication = excluded.publication, deployed_at = excluded.deployed_at, deployed_by = excluded.deployed_by,
+    imported_at = NULL`
+  await insertRows(sql, 'deployments', put, replaced)
   const revision = await keepConfiguration(sql, environmentId, publication)
   const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : null
   const records = planned.map(({ kind, id, from, to, restores }) => {
-    const item = { environment_id: environmentId, publication, kind, item_id: id, action: intent.action }
-    const versions = { from_version: from, to_version: to, restores }
-    return { ...item, ...versions, at: now, by_name: by, note, source_environment_id: source, revision }
+    const item = { environmentId, publication, kind, itemId: id, action: intent.action }
+    const versions = { fromVersion: from, toVersion: to, restores }
+    return { ...item, ...versions, at: now, byName: by, note, sourceEnvironmentId: source, revision }
   })
   await insertRows(sql, 'deployment_changes', records)
   const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))

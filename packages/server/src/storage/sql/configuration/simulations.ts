@@ -1,5 +1,4 @@
 import { read, write } from '../act.ts'
-import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
   NewSimulationRow,
@@ -17,7 +16,8 @@ import { lockEnvironment } from '../environments.ts'
 import { withEnvelope } from '../append/envelopes.ts'
 import { eventEnvironment, ofRun, eventSession, WITH_RUN, AFTER } from '../events.ts'
 import { PAYLOAD_BYTES, payloadIf, readPayloadPage } from '../payloads.ts'
-import type { Sql } from '../sql.ts'
+import { insertRows, withJson } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
 export const simulationsActs = {
@@ -25,16 +25,12 @@ export const simulationsActs = {
   ...write({ createSimulation, cancelSimulation, reportSimulation, endSimulation }),
 }
 
-const COLUMNS = `id, environment_id AS "environmentId", status, condition, severity, action, days,
-  created_at AS "createdAt", created_by AS "createdBy", ended_at AS "endedAt", scanned, total, error, result`
+const COLUMNS = selectList(`id environment_id status condition severity action days created_at created_by ended_at
+  scanned total error result`)
 
 const WAITING = `status IN ('QUEUED', 'RUNNING')`
 
-type Kept = Omit<SimulationRow, 'result'> & { result: string | null }
-
-function parsed({ result, ...row }: Kept): SimulationRow {
-  return { ...row, result: result === null ? null : (JSON.parse(result) as SimulationResult) }
-}
+const toRow = withJson<SimulationRow>('result')
 
 /** Also queues its work, and deletes the oldest ended ones beyond `bounds.kept`. */
 async function createSimulation(
@@ -43,14 +39,12 @@ async function createSimulation(
   bounds: { waiting: number; kept: number },
   audit: AuditEntry[],
 ): Promise<'created' | 'too_many'> {
-  const { id, environmentId, condition, severity, action, days, createdAt, createdBy } = simulation
+  const { id, environmentId, createdAt } = simulation
   await lockEnvironment(sql, environmentId)
   const counted = `SELECT COUNT(*) AS count FROM simulations WHERE environment_id = :env AND ${WAITING}`
   const waiting = await sql.get<{ count: number }>(counted, { env: environmentId })
   if ((waiting?.count ?? 0) >= bounds.waiting) return 'too_many'
-  const text = `INSERT INTO simulations (id, environment_id, status, condition, severity, action, days, created_at,
-    created_by, scanned) VALUES (:id, :env, 'QUEUED', :condition, :severity, :action, :days, :createdAt, :createdBy, 0)`
-  await sql.run(text, { id, env: environmentId, condition, severity, action, days, createdAt, createdBy })
+  await insertRows(sql, 'simulations', [{ ...simulation, status: 'QUEUED', scanned: 0 }])
   const forget = `DELETE FROM simulations WHERE environment_id = :env AND NOT ${WAITING} AND id <= (
     SELECT id FROM simulations WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :kept)`
   await sql.run(forget, { env: environmentId, kept: bounds.kept })
@@ -61,8 +55,8 @@ async function createSimulation(
 
 async function findSimulation(sql: Sql, environmentId: string, id: string): Promise<SimulationRow | null> {
   const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = :env AND id = :id`
-  const row = await sql.get<Kept>(text, { env: environmentId, id })
-  return row && parsed(row)
+  const row = await sql.get<object>(text, { env: environmentId, id })
+  return row && toRow(row)
 }
 
 async function listSimulations(
@@ -72,7 +66,7 @@ async function listSimulations(
 ): Promise<Page<SimulationRow>> {
   const older = after === null ? '' : ' AND id < :after'
   const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = :env${older} ORDER BY id DESC`
-  return mapPage(await sql.page<Kept>(text, { env: environmentId, after }, limit), parsed)
+  return mapPage(await sql.page(text, { env: environmentId, after }, limit), toRow)
 }
 
 /** An ended simulation stays unchanged, and nothing is audited. */

@@ -53,14 +53,11 @@ export async function addErasedKeys(
   environmentId: string,
   keys: readonly { key: string; until: number }[],
 ): Promise<void> {
-  const rows = keys.map(({ key, until }) => ({ environment_id: environmentId, erased_key: key, until }))
-  await insertRows(
-    sql,
-    'erased_keys AS k',
-    rows.toSorted((a, b) => (a.erased_key < b.erased_key ? -1 : 1)),
-    `ON CONFLICT (environment_id, erased_key) DO UPDATE
-      SET until = CASE WHEN k.until = ${HELD} OR excluded.until > k.until THEN excluded.until ELSE k.until END`,
-  )
+  const rows = keys.map(({ key, until }) => ({ environmentId, erasedKey: key, until }))
+  rows.sort((a, b) => (a.erasedKey < b.erasedKey ? -1 : 1))
+  const later = `ON CONFLICT (environment_id, erased_key) DO UPDATE
+    SET until = CASE WHEN k.until = ${HELD} OR excluded.until > k.until THEN excluded.until ELSE k.until END`
+  await insertRows(sql, 'erased_keys AS k', rows, later)
 }
 
 export type Named = Pick<NewEvent, 'runId' | 'sessionId' | 'agentId' | 'agentName' | 'clientId' | 'time'>

@@ -1,12 +1,10 @@
 import type { ErasureRow } from '../../erasures.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
-import type { Sql } from '../sql.ts'
+import { withJson } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 
-const COLUMNS = `id, environment_id AS "environmentId", kind, subject,
-  subject_hash AS "subjectHash", field, status, requested_by AS "requestedBy", reason, created_at AS "createdAt",
-  effective_at AS "effectiveAt", finished_at AS "finishedAt", searched, to_search AS "toSearch", runs, events,
-  events_deleted AS "eventsDeleted", approvals, issue_records AS "issueRecords", issues, checksum,
-  searched_to AS "searchedTo"`
+const COLUMNS = selectList(`id environment_id kind subject subject_hash field status requested_by reason created_at
+  effective_at finished_at searched to_search runs events events_deleted approvals issue_records issues checksum searched_to`)
 export const ONE = 'environment_id = :env AND id = :id'
 
 /** Runs up to this number have been searched. */
@@ -14,21 +12,15 @@ export interface Searched {
   searchedTo: number
 }
 
-type Stored = Omit<ErasureRow, 'field' | 'requestedBy'> & Searched & { field: string | null; requestedBy: string }
-
-const parsed = ({ field, requestedBy, ...row }: Stored): ErasureRow & Searched => ({
-  ...row,
-  field: field === null ? null : (JSON.parse(field) as string[]),
-  requestedBy: JSON.parse(requestedBy) as ErasureRow['requestedBy'],
-})
+const toRow = withJson<ErasureRow & Searched>('field', 'requestedBy')
 
 export async function findErasure(
   sql: Sql,
   environmentId: string,
   id: string,
 ): Promise<(ErasureRow & Searched) | null> {
-  const row = await sql.get<Stored>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, { env: environmentId, id })
-  return row && parsed(row)
+  const row = await sql.get<object>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, { env: environmentId, id })
+  return row && toRow(row)
 }
 
 /** Newest first. */
@@ -39,5 +31,5 @@ export async function listErasures(
 ): Promise<Page<ErasureRow>> {
   const older = after === null ? '' : 'AND id < :after'
   const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = :env ${older} ORDER BY id DESC`
-  return mapPage(await sql.page<Stored>(text, { env: environmentId, after }, limit), parsed)
+  return mapPage(await sql.page(text, { env: environmentId, after }, limit), toRow)
 }

@@ -19,6 +19,7 @@ import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } f
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
 import { agentKey } from '../keys.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -34,16 +35,19 @@ const REQUEST_MS = 30_000
 
 /** After its commit, late retries of erased data are refused. The same transaction queues its work. */
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
-  const { id, environmentId, kind, subject, field, createdAt, toSearch } = erasure
+  const { id, environmentId, kind, subject, createdAt } = erasure
   await holdEnvironment(sql, environmentId)
-  const text = `INSERT INTO erasures (id, environment_id, kind, subject, subject_hash, field, status,
-      requested_by, reason, created_at, searched_to, searched, to_search, runs, events, events_deleted, approvals,
-      issue_records, issues, checksum)
-    VALUES (:id, :env, :kind, :subject, :subjectHash, :field, 'SEARCHING', :by, :reason, :createdAt, -1, 0, :toSearch,
-      0, 0, 0, 0, 0, 0, '')`
-  const { subjectHash, requestedBy, reason } = erasure
-  const texts = { field: field && JSON.stringify(field), by: JSON.stringify(requestedBy) }
-  await sql.run(text, { id, env: environmentId, kind, subject, subjectHash, ...texts, reason, createdAt, toSearch })
+  const none = {
+    searched: 0,
+    runs: 0,
+    events: 0,
+    eventsDeleted: 0,
+    approvals: 0,
+    issueRecords: 0,
+    issues: 0,
+    checksum: '',
+  }
+  await insertRows(sql, 'erasures', [{ ...erasure, status: 'SEARCHING', searchedTo: -1, ...none }])
   await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
   if (kind === 'agent' || kind === 'client') await renewEnvelopes(sql, environmentId, kind, subject)
   await enqueueWork(sql, [{ kind: 'erase', environmentId, subjectId: id, dueAt: createdAt + REQUEST_MS }])

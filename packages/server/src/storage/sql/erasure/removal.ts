@@ -20,7 +20,7 @@ import { deleteBlocks } from '../payloads.ts'
 import { runsByNumber } from '../runs/runs-by-key.ts'
 import { removeScores } from '../scores.ts'
 import { removeFromSearch, removeRunsFromSearch } from '../search/search-removal.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export interface Removal {
   environmentId: string
@@ -49,8 +49,7 @@ interface RemovedRun {
   events: number
 }
 
-const RUN = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
-  last_event_at AS "lastEventAt", event_count AS events`
+const RUN = `${selectList('id number run_id agent_id status started_at last_event_at')}, event_count AS events`
 
 /**
  * A run that got events since it was counted stays, to be counted again. It gets no new events: an agent at full speed
@@ -66,9 +65,7 @@ export async function removeRuns(
   const complete = found.filter(({ number, events }) => (counted.get(number)?.runEvents ?? events) === events)
   // In a damaged store, these may differ from what the run says.
   const runs = complete.map((run) => ({ ...run, events: counted.get(run.number)?.events ?? run.events }))
-  const rows = runs.map(({ id, number, events }) => {
-    return { environment_id: environmentId, number, id, erasure_id: erasureId, events, removed_at: now }
-  })
+  const rows = runs.map(({ id, number, events }) => ({ environmentId, number, id, erasureId, events, removedAt: now }))
   await insertRows(sql, 'removed_runs', rows)
   // One by one: for a list, PostgreSQL may read all rows of the environment.
   for (const text of [

@@ -162,27 +162,20 @@ async function insertFailure(
   const key = serviceRecordKey(runId, eventId)
   const named = { runId, sessionId, agentId, clientId, time }
   if (await isErased(sql, environmentId, erasedKey('record', key), named)) return false
-  const columns = {
-    environment_id: environmentId,
+  const detected = { runId, sessionId, eventId, agentId, promptVersionId, detectionType, payload }
+  const times = { detectedAt: time, seenAt: Math.min(time, now), receivedAt: now, statusAt: now }
+  const record = {
+    environmentId,
     id,
-    record_key: key,
+    recordKey: key,
     origin: 'SERVICE',
-    sdk_instance_id: clientId,
-    client_record_id: eventId ?? 'stalled',
-    record_kind: 'DETECTION',
-    detection_type: detectionType,
-    run_id: runId,
-    session_id: sessionId,
-    event_id: eventId,
-    agent_id: agentId,
-    prompt_version_id: promptVersionId,
-    detected_at: time,
-    seen_at: Math.min(time, now),
-    received_at: now,
+    recordKind: 'DETECTION',
     status: 'EVALUATING',
-    status_at: now,
-    payload,
+    sdkInstanceId: clientId,
+    clientRecordId: eventId ?? 'stalled',
+    ...detected,
+    ...times,
     evidence: '{}',
   }
-  return (await insertRows(sql, 'issue_records', [columns], UNLESS_KNOWN)) === 1
+  return (await insertRows(sql, 'issue_records', [record], UNLESS_KNOWN)) === 1
 }

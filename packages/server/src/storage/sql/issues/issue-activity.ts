@@ -1,8 +1,9 @@
 import { read } from '../act.ts'
 import type { ActivityKind } from '@tacho/contract/operator/issue.ts'
 import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen } from '../../issues.ts'
-import type { Page } from '../../page.ts'
-import type { Sql } from '../sql.ts'
+import { mapPage, type Page } from '../../page.ts'
+import { insertRows, withJson } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export const issueActivityActs = read({ listIssueActivity })
 
@@ -16,13 +17,12 @@ export interface NewActivity {
 }
 
 export async function insertActivity(sql: Sql, issue: IssueRef, entry: NewActivity): Promise<void> {
-  const { id, at, kind, actor, text, detail } = entry
-  const insert = `INSERT INTO issue_activity (environment_id, issue_id, at, id, kind, actor, text, detail)
-    VALUES (:env, :issueId, :at, :id, :kind, :by, :text, :detail)`
-  const by = actor === null ? null : JSON.stringify(actor)
-  const of = { env: issue.environmentId, issueId: issue.id }
-  await sql.run(insert, { ...of, at, id, kind, by, text, detail: JSON.stringify(detail) })
+  await insertRows(sql, 'issue_activity', [{ environmentId: issue.environmentId, issueId: issue.id, ...entry }])
 }
+
+const COLUMNS = selectList('id at kind actor imported_at text detail')
+
+const toRow = withJson<IssueActivityRow>('actor')
 
 async function listIssueActivity(
   sql: Sql,
@@ -30,12 +30,9 @@ async function listIssueActivity(
   issueId: string,
   { limit, after }: PageBySeen,
 ): Promise<Page<IssueActivityRow>> {
-  const text = `SELECT id, at, kind, actor, imported_at AS "importedAt", text, detail FROM issue_activity
+  const text = `SELECT ${COLUMNS} FROM issue_activity
     WHERE environment_id = :env AND issue_id = :issueId ${after ? 'AND (at, id) < (:at, :key)' : ''}
     ORDER BY at DESC, id DESC`
-  type Kept = Omit<IssueActivityRow, 'actor'> & { actor: string | null }
   const params = { env: environmentId, issueId, at: after?.at, key: after?.key }
-  const { rows, more } = await sql.page<Kept>(text, params, limit)
-  const parsed = ({ actor }: Kept) => (actor === null ? null : (JSON.parse(actor) as IssueActor))
-  return { rows: rows.map((row) => ({ ...row, actor: parsed(row) })), more }
+  return mapPage(await sql.page(text, params, limit), toRow)
 }

@@ -24,7 +24,7 @@ import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
 import { clientRecordKey } from '../keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { columnsOfRow, namesOfRow } from '../rows/row-names.ts'
+import { columnsOfRow, rowFor } from '../rows/row-names.ts'
 import { given, selectList, type Sql } from '../sql.ts'
 import { enqueueWork } from '../work.ts'
 
@@ -33,9 +33,9 @@ export const issueRecordsActs = {
   ...write({ receiveIssueRecord, startReview, failIssueRecord, retryIssueRecord }),
 }
 
-const { payload: _payload, evidence: _evidence, ...NAMES } = namesOfRow('issue_records')
+const LISTED = columnsOfRow('issue_records').filter((column) => column !== 'payload' && column !== 'evidence')
 
-const COLUMNS = `${selectList(NAMES, 'r.')}, f.issue_id AS "issueId", n.id AS run,
+const COLUMNS = `${selectList(LISTED, 'r.')}, f.issue_id AS "issueId", n.id AS run,
   CASE WHEN e.event_id IS NULL THEN 0 ELSE 1 END AS "eventIsStored"`
 
 const joins = (sql: Sql) => `LEFT JOIN issue_records s ON s.environment_id = r.environment_id AND s.id = r.same_as
@@ -69,8 +69,8 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
     origin: 'CLIENT',
     sameAs: null,
   }
-  const columns = { environment_id: environmentId, record_key: key, ...columnsOfRow('issue_records', row) }
-  if ((await insertRows(sql, 'issue_records', [columns], UNLESS_KNOWN)) === 1) {
+  const stored = { environmentId, recordKey: key, ...rowFor('issue_records', row) }
+  if ((await insertRows(sql, 'issue_records', [stored], UNLESS_KNOWN)) === 1) {
     await enqueueWork(sql, [{ kind: 'review_issue_record', environmentId, subjectId: id, dueAt: receivedAt }])
     return { id, status: 'RECEIVED', isNew: true }
   }

@@ -1,5 +1,5 @@
 /** After a merge, a split or an erasure. */
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 interface Group {
   homeIssueId: string
@@ -13,11 +13,12 @@ interface Group {
   agents: number
 }
 
+const COLUMNS = selectList('home_issue_id title detection_type first_seen last_seen occurrences recoveries runs agents')
+
 export async function recountIssue(sql: Sql, environmentId: string, issueId: string): Promise<void> {
   const of = { env: environmentId, issueId }
   const groups = await sql.all<Group>(
-    `SELECT home_issue_id AS "homeIssueId", title, detection_type AS "detectionType", first_seen AS "firstSeen",
-      last_seen AS "lastSeen", occurrences, recoveries, runs, agents FROM issue_fingerprints
+    `SELECT ${COLUMNS} FROM issue_fingerprints
       WHERE environment_id = :env AND issue_id = :issueId ORDER BY first_seen, fingerprint`,
     of,
   )

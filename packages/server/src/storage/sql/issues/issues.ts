@@ -2,7 +2,6 @@ import { read } from '../act.ts'
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordRow } from '../../issue-records.ts'
 import type {
-  IssueActor,
   IssueFilter,
   IssueGroupRow,
   IssuePage,
@@ -12,24 +11,23 @@ import type {
   PageBySeen,
   TrendSlots,
 } from '../../issues.ts'
-import { type Page, firstRows } from '../../page.ts'
+import { firstRows, mapPage, type Page } from '../../page.ts'
 import { idKey } from './issue-affected.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
 import { recordsOf } from './issue-records.ts'
 import { textKey } from '../keys.ts'
-import { namesOfRow } from '../rows/row-names.ts'
+import { withJson } from '../rows/insert-rows.ts'
+import { columnsOfRow } from '../rows/row-names.ts'
 import { given, selectList, type Sql } from '../sql.ts'
 
 export const issuesActs = read({ listIssues, findIssue, listIssueOccurrences, readIssueTrend })
 
-const COLUMNS = selectList(namesOfRow('issues'), 'i.')
+const COLUMNS = selectList(columnsOfRow('issues'), 'i.')
+const GROUP_COLUMNS = selectList(
+  'fingerprint facts first_seen last_seen occurrences recoveries runs agents home_issue_id',
+)
 
-type Kept = Omit<IssueRow, 'stateBy'> & { stateBy: string | null }
-
-const parsed = (row: Kept): IssueRow => ({
-  ...row,
-  stateBy: row.stateBy === null ? null : (JSON.parse(row.stateBy) as IssueActor),
-})
+const toRow = withJson<IssueRow>('stateBy')
 
 const affects = (kind: 'run' | 'agent') => `i.id IN (SELECT f.issue_id FROM issue_affected a JOIN issue_fingerprints f
     ON f.environment_id = a.environment_id AND f.fingerprint = a.fingerprint
@@ -63,20 +61,19 @@ async function listIssues(
   ]
   const text = `SELECT ${COLUMNS} FROM issues i WHERE ${given(conditions, params)}
     ORDER BY i.last_seen DESC, i.id DESC`
-  const { rows, more } = await sql.page<Kept>(text, params, limit)
+  const { rows, more } = mapPage(await sql.page(text, params, limit), toRow)
   // In this order, the older ones are the end. As a condition, it would make SQLite choose another index than that of the filter.
   const wanted = rows.filter(({ lastSeen }) => lastSeen >= (seenFrom ?? -Infinity))
-  return { rows: wanted.map(parsed), more: more && wanted.length === rows.length }
+  return { rows: wanted, more: more && wanted.length === rows.length }
 }
 
 export async function findIssue(sql: Sql, environmentId: string, id: string): Promise<IssueWhole | null> {
   const text = `SELECT ${COLUMNS} FROM issues i WHERE i.environment_id = :env AND i.id = :id`
   const of = { env: environmentId, id }
-  const row = await sql.get<Kept>(text, of)
+  const row = await sql.get<object>(text, of)
   if (row === null) return null
   const groups = await sql.all<IssueGroupRow>(
-    `SELECT fingerprint, facts, first_seen AS "firstSeen", last_seen AS "lastSeen", occurrences, recoveries, runs,
-      agents, home_issue_id AS "homeIssueId" FROM issue_fingerprints
+    `SELECT ${GROUP_COLUMNS} FROM issue_fingerprints
       WHERE environment_id = :env AND issue_id = :id ORDER BY fingerprint`,
     of,
   )
@@ -84,7 +81,7 @@ export async function findIssue(sql: Sql, environmentId: string, id: string): Pr
   const merged = await sql.all<{ id: string }>(from, of)
   const fingerprints = groups.map(({ fingerprint }) => fingerprint)
   return {
-    ...parsed(row),
+    ...toRow(row),
     groups,
     mergedFrom: merged.map((issue) => issue.id),
     firstPayload: await outermost(sql, environmentId, fingerprints, 'ASC'),

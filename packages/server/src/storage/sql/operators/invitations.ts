@@ -8,16 +8,15 @@ import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, INSTALLATION, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { growRevision, lockControl } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export const invitationsActs = {
   ...read({ listInvitations, findInvitation, findInvitationsFor }),
   ...write({ createInvitation, revokeInvitation, acceptInvitation }),
 }
 
-const COLUMNS = `id, hash, email, ${WORKSPACE_OF_SCOPE} AS "workspaceId", role, invited_by AS "invitedBy",
-  inviter_kind AS "inviterKind", inviter_id AS "inviterId",
-  created_at AS "createdAt", expires_at AS "expiresAt", ended_at AS "endedAt"`
+const COLUMNS = `${WORKSPACE_OF_SCOPE} AS "workspaceId",
+  ${selectList('id hash email role invited_by inviter_kind inviter_id created_at expires_at ended_at')}`
 
 /** Replaces a pending one of the same person to the same scope. `member`: the person already has a role there. */
 async function createInvitation(
@@ -40,12 +39,9 @@ async function createInvitation(
 }
 
 export async function insertInvitation(sql: Sql, invitation: InvitationRow): Promise<void> {
-  const { id, hash, email, workspaceId, role, invitedBy, inviter, createdAt, expiresAt, endedAt } = invitation
-  const by = { invited_by: invitedBy, inviter_kind: inviter?.kind ?? null, inviter_id: inviter?.id ?? null }
-  const times = { created_at: createdAt, expires_at: expiresAt, ended_at: endedAt }
-  await insertRows(sql, 'operator_invitations', [
-    { id, hash, email, scope: scopeOf(workspaceId), role, ...by, ...times },
-  ])
+  const { workspaceId, inviter, ...row } = invitation
+  const by = { inviterKind: inviter?.kind, inviterId: inviter?.id }
+  await insertRows(sql, 'operator_invitations', [{ ...row, scope: scopeOf(workspaceId), ...by }])
 }
 
 type Stored = Omit<InvitationRow, 'inviter'> & { inviterKind: 'operator' | 'token' | null; inviterId: string | null }

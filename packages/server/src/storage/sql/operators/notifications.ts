@@ -28,25 +28,12 @@ export const notificationsActs = {
   ...write({ changeNotificationSettings, addBrowser, renewBrowser, removeBrowser }),
 }
 
-const NAMES = {
-  id: 'id',
-  operatorId: 'operator_id',
-  sessionId: 'session_id',
-  endpoint: 'endpoint',
-  endpointHash: 'endpoint_hash',
-  publicKey: 'public_key',
-  authSecret: 'auth_secret',
-  userAgent: 'user_agent',
-  addedAt: 'added_at',
-  openedAt: 'opened_at',
-  notifiedAt: 'notified_at',
-} as const satisfies Record<keyof BrowserRow, string>
-const COLUMNS = selectList(NAMES)
+const COLUMNS = selectList(`id operator_id session_id endpoint endpoint_hash public_key auth_secret user_agent added_at
+  opened_at notified_at`)
 
 type StoredChoice = Omit<NotificationChoice, 'kinds'> & { kinds: string }
 type StoredQuietHours = Omit<QuietHours, 'exceptCritical'> & { exceptCritical: number }
-const QUIET = `q.from_minute AS "fromMinute", q.to_minute AS "toMinute", q.time_zone AS "timeZone",
-  q.except_critical AS "exceptCritical"`
+const QUIET = selectList('from_minute to_minute time_zone except_critical', 'q.')
 
 const kindsOf = (text: string) => JSON.parse(text) as NotificationKind[]
 const toQuietHours = (row: StoredQuietHours): QuietHours => ({ ...row, exceptCritical: row.exceptCritical === 1 })
@@ -77,17 +64,13 @@ async function changeNotificationSettings(
   if (!(await lockOperator(sql, operatorId))) return false
   if (choices !== undefined) {
     await sql.run('DELETE FROM notification_choices WHERE operator_id = :operatorId', { operatorId })
-    const rows = choices.map(({ environmentId, kinds, severity }) => {
-      return { environment_id: environmentId, operator_id: operatorId, kinds: JSON.stringify(kinds), severity }
-    })
+    const rows = choices.map(({ environmentId, kinds, severity }) => ({ environmentId, operatorId, kinds, severity }))
     await insertRows(sql, 'notification_choices', rows)
   }
   if (quietHours !== undefined) await sql.run('DELETE FROM quiet_hours WHERE operator_id = :operatorId', { operatorId })
   if (quietHours) {
     const { fromMinute, toMinute, timeZone, exceptCritical } = quietHours
-    const text = `INSERT INTO quiet_hours (operator_id, from_minute, to_minute, time_zone, except_critical)
-      VALUES (:operatorId, :fromMinute, :toMinute, :timeZone, :except)`
-    await sql.run(text, { operatorId, fromMinute, toMinute, timeZone, except: exceptCritical ? 1 : 0 })
+    await insertRows(sql, 'quiet_hours', [{ operatorId, fromMinute, toMinute, timeZone, exceptCritical }])
   }
   await insertAudit(sql, audit)
   return true
@@ -108,8 +91,7 @@ async function addBrowser(sql: Sql, browser: BrowserRow, audit: AuditEntry[]): P
   const found = await sql.get<{ count: number }>(others, { operatorId, endpointHash })
   if ((found?.count ?? 0) >= LIMITS.notifiedBrowsers) return 'too_many'
   await sql.run('DELETE FROM notified_browsers WHERE endpoint_hash = :endpointHash', { endpointHash })
-  const names = Object.keys(NAMES) as (keyof BrowserRow)[]
-  await insertRows(sql, 'notified_browsers', [Object.fromEntries(names.map((name) => [NAMES[name], browser[name]]))])
+  await insertRows(sql, 'notified_browsers', [browser])
   await insertAudit(sql, audit)
   return 'added'
 }

@@ -4,22 +4,18 @@ import type { Page, PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision } from '../revision.ts'
-import type { Sql } from '../sql.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export const operatorTokensActs = {
   ...read({ listOperatorTokens, findOperatorToken }),
   ...write({ createOperatorToken, revokeOperatorToken, revokeOtherOperatorTokens }),
 }
 
-const COLUMNS = `id, name, hash, workspace_id AS "workspaceId", role, created_at AS "createdAt",
-  expires_at AS "expiresAt", revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"`
+const COLUMNS = selectList('id name hash workspace_id role created_at expires_at revoked_at last_used_at')
 
 export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Promise<void> {
-  const text = `INSERT INTO operator_tokens (id, name, hash, workspace_id, role, created_at, expires_at, revoked_at,
-      last_used_at)
-    VALUES (:id, :name, :hash, :workspaceId, :role, :createdAt, :expiresAt, :revokedAt, :lastUsedAt)`
-  const { id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt } = token
-  await sql.run(text, { id, name, hash, workspaceId, role, createdAt, expiresAt, revokedAt, lastUsedAt })
+  await insertRows(sql, 'operator_tokens', [token])
 }
 
 async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {

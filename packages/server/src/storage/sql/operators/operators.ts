@@ -7,6 +7,7 @@ import type { MemberRow, NewOperator, OperatorRow, PersonRoles, RoleChange } fro
 import type { Page, PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { growRevision, lockControl } from '../revision.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
 
 export const operatorsActs = {
@@ -138,15 +139,13 @@ async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: Aud
 
 export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {
   const { id, name, email, emailVerified, createdAt, password } = operator
-  const insert = `INSERT INTO operators (id, name, email, email_verified, created_at, updated_at)
-    VALUES (:id, :name, :email, :emailVerified, :createdAt, :createdAt) ON CONFLICT (email) DO NOTHING`
-  if ((await sql.run(insert, { id, name, email, emailVerified, createdAt })) === 0) return false
-  if (password !== null) {
-    // The library looks up a password under this provider, with the person's id as the account's.
-    const text = `INSERT INTO operator_accounts (id, operator_id, provider_id, account_id, password, created_at, updated_at)
-      VALUES (:accountId, :id, 'credential', :id, :hash, :createdAt, :createdAt)`
-    await sql.run(text, { accountId: password.accountId, id, hash: password.hash, createdAt })
-  }
+  const times = { createdAt, updatedAt: createdAt }
+  const row = { id, name, email, emailVerified, ...times }
+  if ((await insertRows(sql, 'operators', [row], 'ON CONFLICT (email) DO NOTHING')) === 0) return false
+  if (password === null) return true
+  // The library looks up a password under this provider, with the person's id as the account's.
+  const account = { id: password.accountId, operatorId: id, providerId: 'credential', accountId: id, ...times }
+  await insertRows(sql, 'operator_accounts', [{ ...account, password: password.hash }])
   return true
 }
 

@@ -7,7 +7,7 @@ import { removeBrowsersOf } from './notifications.ts'
 import { rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { growRevision } from '../revision.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export const sessionsActs = {
   ...read({ findSession, listSessions, readPassword }),
@@ -36,8 +36,7 @@ async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | nu
 }
 
 function listSessions(sql: Sql, operatorId: string, now: number): Promise<SessionListRow[]> {
-  const text = `SELECT id, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
-      ip_address AS "ipAddress", user_agent AS "userAgent"
+  const text = `SELECT ${selectList('id created_at expires_at last_used_at ip_address user_agent')}
     FROM operator_sessions WHERE operator_id = :operatorId AND expires_at > :now ORDER BY id DESC LIMIT 1000`
   return sql.all(text, { operatorId, now })
 }

@@ -11,7 +11,8 @@ import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
-import type { Sql } from '../sql.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { findWebhook } from '../webhooks/webhooks.ts'
 import { rolesOf } from './operators.ts'
 
@@ -22,10 +23,9 @@ export const slackLinksActs = {
 
 const MINUTE_MS = 60_000
 
-const USER = `team_id AS "teamId", team_name AS "teamName", user_id AS "userId", user_name AS "userName"`
-const LINKS = `SELECT l.id, l.environment_id AS "environmentId", l.webhook_id AS "webhookId", ${USER},
-    l.operator_id AS "operatorId", o.email, l.changed_at AS "changedAt"
-  FROM slack_links l JOIN operators o ON o.id = l.operator_id`
+const USER = 'team_id team_name user_id user_name'
+const COLUMNS = selectList(`id environment_id webhook_id ${USER} operator_id changed_at`, 'l.')
+const LINKS = `SELECT ${COLUMNS}, o.email FROM slack_links l JOIN operators o ON o.id = l.operator_id`
 
 /** Replaces an older code. `linked`: they are linked meanwhile. `gone`: the webhook was removed. */
 async function askSlackLink(
@@ -43,15 +43,11 @@ async function askSlackLink(
   const counts = await sql.get<{ links: number; lately: number }>(counted, { ...of, recent })
   if ((counts?.links ?? 0) >= LIMITS.slackLinks) return 'too_many'
   if ((counts?.lately ?? 0) >= LIMITS.slackCodesPerMinute) return 'too_often'
-  const text = `INSERT INTO slack_links (id, environment_id, webhook_id, team_id, team_name, user_id, user_name, code_hash,
-      code_expires_at, changed_at)
-    VALUES (:id, :env, :webhookId, :teamId, :teamName, :userId, :userName, :codeHash, :codeExpiresAt, :changedAt)
-    ON CONFLICT (environment_id, webhook_id, team_id, user_id) DO UPDATE SET team_name = excluded.team_name,
+  const replaced = `ON CONFLICT (environment_id, webhook_id, team_id, user_id) DO UPDATE SET team_name = excluded.team_name,
       user_name = excluded.user_name, code_hash = excluded.code_hash, code_expires_at = excluded.code_expires_at,
       changed_at = excluded.changed_at
     WHERE slack_links.operator_id IS NULL`
-  const { id, teamName, userName, codeHash } = code
-  return (await sql.run(text, { ...of, id, teamName, userName, codeHash, codeExpiresAt })) === 1 ? 'asked' : 'linked'
+  return (await insertRows(sql, 'slack_links', [code], replaced)) === 1 ? 'asked' : 'linked'
 }
 
 const OF_CODE = 'environment_id = :env AND webhook_id = :webhookId AND code_hash = :codeHash AND code_expires_at > :now'
@@ -63,7 +59,7 @@ function findSlackCode(
   codeHash: string,
   now: number,
 ): Promise<(SlackUser & { codeExpiresAt: number }) | null> {
-  const text = `SELECT ${USER}, code_expires_at AS "codeExpiresAt" FROM slack_links WHERE ${OF_CODE}`
+  const text = `SELECT ${selectList(`${USER} code_expires_at`)} FROM slack_links WHERE ${OF_CODE}`
   return sql.get(text, { env: environmentId, webhookId, codeHash, now })
 }
 

@@ -20,7 +20,7 @@ import { inChunks } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from '../runs/runs-by-key.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { deleteEvents, removeRuns } from '../erasure/removal.ts'
 import { dropPayloads, indexAgain } from './expired-payloads.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
@@ -42,9 +42,9 @@ export interface ExaminedRun extends RunPlace {
   pinnedAt: number | null
 }
 
-const COLUMNS = `id, number, run_id AS "runId", started_at AS "startedAt", event_count AS "eventCount",
-  payloads_removed AS "payloadsRemoved", last_event_at AS "lastEventAt", received_at AS "receivedAt",
-  pinned_at AS "pinnedAt"`
+const COLUMNS = selectList(
+  'id number run_id started_at event_count payloads_removed last_event_at received_at pinned_at',
+)
 
 /** Runs, or payloads of runs, whose last event is before this time are to be removed; null: none. */
 export function cutoffOf({ runDays, payloadDays }: RetentionSettings, what: RetainedRuns, now: number): number | null {

@@ -6,7 +6,8 @@ import type { NewWork } from '../../work.ts'
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
-import type { Sql } from '../sql.ts'
+import { insertRows, withJson } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { findRun } from '../runs/runs.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
 
@@ -15,9 +16,9 @@ export const retentionActs = {
   ...write({ changeRetention, pinRun, queueRetention, startRetention, endRetention }),
 }
 
-const SETTINGS = `environment_id AS "environmentId", run_days AS "runDays", payload_days AS "payloadDays",
-  issue_days AS "issueDays", approval_days AS "approvalDays", audit_days AS "auditDays",
-  keep_open_issue_runs AS "keepOpenIssueRuns"`
+const SETTINGS = selectList(
+  'environment_id run_days payload_days issue_days approval_days audit_days keep_open_issue_runs',
+)
 
 /** Stands for the workspace, where an environment's id would be. */
 const DEFAULT = ''
@@ -74,12 +75,8 @@ async function changeRetention(
   const of = { workspaceId, env: environmentId ?? DEFAULT }
   await sql.run('DELETE FROM retention_settings WHERE workspace_id = :workspaceId AND environment_id = :env', of)
   if (settings !== null) {
-    const { runDays, payloadDays, issueDays, approvalDays, auditDays, keepOpenIssueRuns } = settings
-    const text = `INSERT INTO retention_settings (workspace_id, environment_id, run_days, payload_days, issue_days,
-        approval_days, audit_days, keep_open_issue_runs)
-      VALUES (:workspaceId, :env, :runDays, :payloadDays, :issueDays, :approvalDays, :auditDays, :keep)`
-    const days = { runDays, payloadDays, issueDays, approvalDays, auditDays }
-    await sql.run(text, { ...of, ...days, keep: keepOpenIssueRuns ? 1 : 0 })
+    const given = Object.fromEntries(SETTING_NAMES.map((name) => [name, settings[name]]))
+    await insertRows(sql, 'retention_settings', [{ workspaceId, environmentId: of.env, ...given }])
   }
   await insertAudit(sql, audit)
   const concerned =
@@ -135,15 +132,13 @@ async function queueRetention(sql: Sql, now: number, endedBefore: number): Promi
 
 const NOTHING: RetentionCounts = { runs: 0, events: 0, payloads: 0, issues: 0, approvals: 0, auditEntries: 0 }
 
-const PROGRESS = `pass_started_at AS "passStartedAt", pass_ended_at AS "passEndedAt", last_slice_at AS "lastSliceAt",
-  reached_at AS "reachedAt", pass, total`
+const PROGRESS = selectList('pass_started_at pass_ended_at last_slice_at reached_at pass total')
+const toProgress = withJson<RetentionProgressRow>('pass', 'total')
 
 async function findProgress(sql: Sql, environmentId: string): Promise<RetentionProgressRow | null> {
   const text = `SELECT ${PROGRESS} FROM retention_progress WHERE environment_id = :env`
-  const row = await sql.get<RetentionProgressRow & { pass: string; total: string }>(text, { env: environmentId })
-  return (
-    row && { ...row, pass: JSON.parse(row.pass) as RetentionCounts, total: JSON.parse(row.total) as RetentionCounts }
-  )
+  const row = await sql.get<object>(text, { env: environmentId })
+  return row && toProgress(row)
 }
 
 /** Null: the environment has nothing to remove. */

@@ -1,57 +1,46 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { RunFilter } from '@tacho/contract/operator/run.ts'
-import type { RunColumn } from '@tacho/contract/operator/run-view.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import type { RunViewPatch, RunViewRow } from '../../run-views.ts'
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
-import type { Sql } from '../sql.ts'
+import { insertRows, withJson } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export const runViewsActs = {
   ...read({ listRunViews }),
   ...write({ createRunView, changeRunView, removeRunView }),
 }
 
-const COLUMNS = `id, environment_id AS "environmentId", name, query, last_hours AS "lastHours", columns,
-  created_at AS "createdAt"`
+const COLUMNS = selectList('id environment_id name query last_hours columns created_at')
 
-type Stored = Omit<RunViewRow, 'query' | 'columns'> & { query: string; columns: string }
-
-function toRow(stored: Stored): RunViewRow {
-  const query = JSON.parse(stored.query) as RunFilter
-  return { ...stored, query, columns: JSON.parse(stored.columns) as RunColumn[] }
-}
+const toRow = withJson<RunViewRow>('query', 'columns')
 
 async function createRunView(
   sql: Sql,
   view: RunViewRow,
   audit: AuditEntry[],
 ): Promise<'created' | 'too_many' | 'name_taken'> {
-  const { id, environmentId, name, query, lastHours, columns, createdAt } = view
-  await lockEnvironment(sql, environmentId)
-  const env = environmentId
+  await lockEnvironment(sql, view.environmentId)
   const count = 'SELECT COUNT(*) AS count FROM run_views WHERE environment_id = :env'
-  const found = await sql.get<{ count: number }>(count, { env })
+  const found = await sql.get<{ count: number }>(count, { env: view.environmentId })
   if ((found?.count ?? 0) >= LIMITS.runViews) return 'too_many'
-  const text = `INSERT INTO run_views (id, environment_id, name, query, last_hours, columns, created_at)
-    VALUES (:id, :env, :name, :query, :lastHours, :columns, :createdAt) ON CONFLICT (environment_id, name) DO NOTHING`
-  const texts = { query: JSON.stringify(query), columns: JSON.stringify(columns) }
-  if ((await sql.run(text, { id, env, name, ...texts, lastHours, createdAt })) === 0) return 'name_taken'
+  const unlessTaken = 'ON CONFLICT (environment_id, name) DO NOTHING'
+  if ((await insertRows(sql, 'run_views', [view], unlessTaken)) === 0) return 'name_taken'
   await insertAudit(sql, audit)
   return 'created'
 }
 
 async function listRunViews(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<RunViewRow>> {
   const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = :env AND id > :after ORDER BY id`
-  return mapPage(await sql.page<Stored>(text, { env: environmentId, after: after ?? '' }, limit), toRow)
+  return mapPage(await sql.page(text, { env: environmentId, after: after ?? '' }, limit), toRow)
 }
 
 async function findRunView(sql: Sql, environmentId: string, id: string): Promise<RunViewRow | null> {
   const text = `SELECT ${COLUMNS} FROM run_views WHERE environment_id = :env AND id = :id`
-  const stored = await sql.get<Stored>(text, { env: environmentId, id })
-  return stored && toRow(stored)
+  const row = await sql.get<object>(text, { env: environmentId, id })
+  return row && toRow(row)
 }
 
 async function changeRunView(

@@ -5,7 +5,7 @@ import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, 
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
-import { given, type NamedParams, type Sql } from '../sql.ts'
+import { given, selectList, type NamedParams, type Sql } from '../sql.ts'
 import { rankedWalk } from './ranked-runs.ts'
 import { byRank, type Part, type RunWalk } from './run-walk.ts'
 import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
@@ -14,13 +14,14 @@ import { firstRows } from '../../page.ts'
 
 export const runsActs = look({ findRun, listRuns, listGaps })
 
-const GAP_COLUMNS = `r.id, r.run_id AS "runId", r.started_at AS "startedAt", r.agent_id AS "agentId",
-  a.name AS "agentName", a.display_name AS "agentDisplayName", r.recorders`
-const COLUMNS = `${GAP_COLUMNS}, r.session_id AS "sessionId", r.status,
-  r.ended_at AS "endedAt", a.external_id AS "agentExternalId", r.prompt_tokens AS "promptTokens",
-  r.completion_tokens AS "completionTokens", r.total_tokens AS "totalTokens", r.cost_nanos AS "costNanos",
-  r.event_count AS "eventCount", r.differing_retries AS "differingRetries", r.error_count AS "errorCount", r.traits, r.uncosted, r.failure, r.failure_message AS "failureMessage", r.said, r.last_event_at AS "lastEventAt",
-  r.received_at AS "receivedAt", r.pinned_at AS "pinnedAt", r.rule_closed_at AS "ruleClosedAt", r.payloads_removed AS "payloadsRemoved"`
+const GAP_COLUMNS = `${selectList('id run_id started_at agent_id recorders', 'r.')},
+  a.name AS "agentName", a.display_name AS "agentDisplayName"`
+const COLUMNS = `${GAP_COLUMNS}, a.external_id AS "agentExternalId", ${selectList(
+  `session_id status ended_at prompt_tokens completion_tokens total_tokens cost_nanos event_count differing_retries
+    error_count traits uncosted failure failure_message said last_event_at received_at pinned_at rule_closed_at
+    payloads_removed`,
+  'r.',
+)}`
 const WITH_AGENT = 'JOIN agents a ON a.environment_id = r.environment_id AND a.id = r.agent_id'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

@@ -14,7 +14,7 @@ import { inChunks } from '../rows/chunks.ts'
 import { eventEnvironment } from '../events.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from './runs-by-key.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { readStalledRule, stalledBefore } from './stalled-rule.ts'
 import { countRun, noCounts, slotOf, writeCounts } from '../usage/counts.ts'
 import { failureSubject } from '../../failures.ts'
@@ -75,8 +75,7 @@ interface Idle extends RunPlace {
   lastEventAt: number
 }
 
-const COLUMNS = `id, number, run_id AS "runId", agent_id AS "agentId", status, started_at AS "startedAt",
-  last_event_at AS "lastEventAt"`
+const COLUMNS = selectList('id number run_id agent_id status started_at last_event_at')
 
 /** Oldest start first, a bounded number at a time. */
 async function closeStalledRuns(

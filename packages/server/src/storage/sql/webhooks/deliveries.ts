@@ -22,7 +22,7 @@ import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import { chunksOf, inChunks } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { OF_UUID } from '../runs/runs.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { findWebhook } from './webhooks.ts'
 import { enqueueWork, finishWork, postponeWork } from '../work.ts'
 
@@ -40,8 +40,7 @@ const WITH_STATUS: Record<DeliveryStatus, string> = {
 const DELIVERIES_KEPT = 500
 const DROPPED_AT_ONCE = 10_000
 
-const DELIVERY = `id, type, status, attempts, created_at AS "createdAt", last_attempt_at AS "lastAttemptAt",
-  next_attempt_at AS "nextAttemptAt", response_status AS "responseStatus", error`
+const DELIVERY = selectList('id type status attempts created_at last_attempt_at next_attempt_at response_status error')
 
 interface Listening {
   id: string
@@ -109,17 +108,9 @@ async function sendToWebhook(sql: Sql, delivery: NewDelivery, audit: AuditEntry[
 }
 
 async function insertDeliveries(sql: Sql, deliveries: NewDelivery[]): Promise<void> {
-  const rows = deliveries.map(({ webhookId, id, environmentId, type, createdAt, data }) => ({
-    environment_id: environmentId,
-    webhook_id: webhookId,
-    id,
-    type,
-    status: 'PENDING',
-    attempts: 0,
-    created_at: createdAt,
-    next_attempt_at: createdAt,
-    data,
-  }))
+  const rows = deliveries.map((delivery) => {
+    return { ...delivery, status: 'PENDING', attempts: 0, nextAttemptAt: delivery.createdAt }
+  })
   await insertRows(sql, 'webhook_deliveries', rows)
   const work = deliveries.map(({ environmentId, id, createdAt }): NewWork => {
     return { kind: 'deliver_webhook', environmentId, subjectId: id, dueAt: createdAt }

@@ -1,12 +1,12 @@
 import { read, write } from '../act.ts'
-import type { WebhookEvent } from '@tacho/contract/operator/webhook.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import type { WebhookPatch, WebhookRow } from '../../webhooks.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
-import { insertRows } from '../rows/insert-rows.ts'
-import { selectList, type Sql, type SqlValue } from '../sql.ts'
+import { columnOf } from '../../exported-tables.ts'
+import { insertRows, stored, withJson } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 
 export const webhooksActs = {
   ...read({ listWebhooks, findWebhook }),
@@ -15,31 +15,16 @@ export const webhooksActs = {
 
 const PER_ENVIRONMENT = 20
 
-const NAMES = {
-  id: 'id',
-  environmentId: 'environment_id',
-  url: 'url',
-  description: 'description',
-  format: 'format',
-  events: 'events',
-  secret: 'secret',
-  previousSecret: 'previous_secret',
-  previousUntil: 'previous_until',
-  signingSecret: 'signing_secret',
-  showsInput: 'shows_input',
-  createdAt: 'created_at',
-  disabledAt: 'disabled_at',
-  disabledReason: 'disabled_reason',
-  droppedDeliveries: 'dropped_deliveries',
-} as const satisfies Record<keyof WebhookRow, string>
-const COLUMNS = selectList(NAMES)
+const COLUMNS = selectList(`id environment_id url description format events secret previous_secret previous_until
+  signing_secret shows_input created_at disabled_at disabled_reason dropped_deliveries`)
 
 const UNLINK = 'DELETE FROM slack_links WHERE environment_id = :env AND webhook_id = :id'
 
-type Stored = Omit<WebhookRow, 'events' | 'showsInput'> & { events: string; showsInput: number }
+const parsed = withJson<Omit<WebhookRow, 'showsInput'> & { showsInput: 0 | 1 }>('events')
 
-function toRow(stored: Stored): WebhookRow {
-  return { ...stored, events: JSON.parse(stored.events) as WebhookEvent[], showsInput: stored.showsInput === 1 }
+function toRow(row: object): WebhookRow {
+  const webhook = parsed(row)
+  return { ...webhook, showsInput: webhook.showsInput === 1 }
 }
 
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
@@ -47,26 +32,20 @@ async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[])
   const text = 'SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = :env'
   const found = await sql.get<{ count: number }>(text, { env: webhook.environmentId })
   if ((found?.count ?? 0) >= PER_ENVIRONMENT) return 'too_many'
-  const names = Object.keys(NAMES) as (keyof WebhookRow)[]
-  await insertRows(sql, 'webhooks', [Object.fromEntries(names.map((name) => [NAMES[name], valueOf(webhook[name])]))])
+  await insertRows(sql, 'webhooks', [webhook])
   await insertAudit(sql, audit)
   return 'created'
 }
 
-function valueOf(value: WebhookRow[keyof WebhookRow]): SqlValue {
-  if (typeof value === 'boolean') return value ? 1 : 0
-  return Array.isArray(value) ? JSON.stringify(value) : value
-}
-
 async function listWebhooks(sql: Sql, environmentId: string, { limit, after }: PageById): Promise<Page<WebhookRow>> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id > :after ORDER BY id`
-  return mapPage(await sql.page<Stored>(text, { env: environmentId, after: after ?? '' }, limit), toRow)
+  return mapPage(await sql.page(text, { env: environmentId, after: after ?? '' }, limit), toRow)
 }
 
 export async function findWebhook(sql: Sql, environmentId: string, id: string): Promise<WebhookRow | null> {
   const text = `SELECT ${COLUMNS} FROM webhooks WHERE environment_id = :env AND id = :id`
-  const stored = await sql.get<Stored>(text, { env: environmentId, id })
-  return stored && toRow(stored)
+  const row = await sql.get<object>(text, { env: environmentId, id })
+  return row && toRow(row)
 }
 
 async function changeWebhook(
@@ -78,8 +57,8 @@ async function changeWebhook(
 ): Promise<WebhookRow | null> {
   const names = (Object.keys(change) as (keyof WebhookPatch)[]).filter((name) => change[name] !== undefined)
   if (names.length > 0) {
-    const set = names.map((name) => `${NAMES[name]} = :${name}`).join(', ')
-    const values = Object.fromEntries(names.map((name) => [name, valueOf(change[name] ?? null)]))
+    const set = names.map((name) => `${columnOf(name)} = :${name}`).join(', ')
+    const values = Object.fromEntries(names.map((name) => [name, stored(change[name])]))
     const text = `UPDATE webhooks SET ${set} WHERE environment_id = :env AND id = :id`
     if ((await sql.run(text, { ...values, env: environmentId, id })) === 0) return null
     // People confirmed their links for the Slack app of the old secret.
