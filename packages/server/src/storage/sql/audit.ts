@@ -36,7 +36,7 @@ export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: 
   const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
     WHERE environment_id = :env AND target_kind = 'approval' AND ${runId} IN (:runIds)`
-  for (const chunk of chunksOf([...runIds])) await sql.run(text, { env: environmentId, runIds: chunk })
+  for (const chunk of chunksOf(runIds)) await sql.run(text, { env: environmentId, runIds: chunk })
 }
 
 /** The same for decisions, scores of runs and changes of saved views that quote this text, whatever became of them. */

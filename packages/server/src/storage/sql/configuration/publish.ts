@@ -20,16 +20,7 @@ import { findEnvironment } from '../environments.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql } from '../sql.ts'
-import {
-  idsOf,
-  keyOf,
-  readDeployed,
-  rowChunksOf,
-  targetsOf,
-  type Deployed,
-  type Refused,
-  type Target,
-} from './targets.ts'
+import { idsOf, keyOf, readDeployed, targetsOf, type Deployed, type Refused, type Target } from './targets.ts'
 
 export const publishActs = write({ publish })
 
@@ -113,7 +104,7 @@ async function readSizes(sql: Sql, workspaceId: string, targets: Target[]): Prom
   const sizes = new Map<string, number>()
   for (const kind of DEPLOYABLE_KINDS) {
     const asked = targets.flatMap((one) => (one.kind === kind && one.version !== null ? [[one.id, one.version]] : []))
-    for (const chunk of rowChunksOf(asked)) {
+    for (const chunk of chunksOf(asked)) {
       const params = { asked: chunk, workspaceId }
       const rows = await sql.all<{ id: string; version: number; bytes: number }>(SIZES_OF[kind], params)
       for (const { id, version, bytes } of rows) sizes.set(versionKeyOf({ kind, id, version }), bytes)

@@ -1,9 +1,9 @@
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { DEPLOYABLE_KINDS } from '@tacho/contract/words.ts'
 import type { Intent, Item, ItemVersion, Published } from '../../deployments.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { chunksOf, inChunks } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Sql } from '../sql.ts'
 
 /** `restores`: for a rollback, the publication that first deployed the version. */
 export type Target = ItemVersion & { restores?: number | null }
@@ -84,20 +84,8 @@ const newestChange = (condition: string) => `SELECT c.item_id AS id, c.publicati
       WHERE n.environment_id = :env AND n.kind = :kind AND n.item_id = asked.column1${condition}
       ORDER BY n.publication DESC LIMIT 1)`
 
-/** Rows of `VALUES` for one statement. PostgreSQL takes numbers in them for texts. */
-const ROWS_AT_ONCE = 50
-
-/** The last chunk is padded by repeating a row. */
-export function rowChunksOf(rows: SqlValue[][]): SqlValue[][][] {
-  const chunks: SqlValue[][][] = []
-  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE) {
-    const chunk = rows.slice(start, start + ROWS_AT_ONCE)
-    chunks.push(Array.from({ length: ROWS_AT_ONCE }, (_, index) => chunk[index] ?? chunk[0] ?? []))
-  }
-  return chunks
-}
-
 const PRESENT = newestChange('')
+/** PostgreSQL takes numbers in `VALUES` for texts. */
 const EARLIER = newestChange(` AND n.publication < CAST(asked.column2 AS BIGINT) AND n.to_version IS NOT NULL
       AND n.to_version <> CAST(asked.column3 AS BIGINT)`)
 
@@ -126,7 +114,7 @@ async function readEarlierOf(sql: Sql, environmentId: string, kind: DeployableKi
   // No version has the number 0, so nothing is left out if none is deployed.
   const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
   const targets = new Map<string, Target>()
-  for (const chunk of rowChunksOf(before)) {
+  for (const chunk of chunksOf(before)) {
     for (const found of await sql.all<PastChange>(EARLIER, { ...of, asked: chunk })) {
       const { id, publication, version, restores } = found
       targets.set(id, { kind, id, version, restores: restores ?? publication })

@@ -20,9 +20,6 @@ const CLOCKS_MS = 10_000
 /** By the clock of any node. */
 export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
 
-/** An agent's usage before this hour is deleted as a whole. */
-export const hourBefore = hourOf
-
 const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
   r.last_event_at AS "lastEventAt", CASE WHEN EXISTS (SELECT 1 FROM version_runs v
     WHERE v.environment_id = r.environment_id AND v.run = r.id) THEN 1 ELSE 0 END AS "usesPrompts"`
@@ -42,7 +39,7 @@ export async function listErasable(
 ): Promise<Erasable | null> {
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure === null) return null
-  const usageFrom = erasure.kind === 'agent' ? hourBefore(erasure.createdAt) : null
+  const usageFrom = erasure.kind === 'agent' ? hourOf(erasure.createdAt) : null
   const nothing = { erasure, runs: [], searchedTo: erasure.searchedTo, searched: 0, usageFrom }
   const { kind, subject, field, createdAt } = erasure
   if (erasure.status !== 'SEARCHING' || subject === null) return nothing
@@ -111,9 +108,10 @@ async function walk(
   if (kind !== 'client') return { ...slice, runs: next.map((run) => ({ ...run, isFound: false })) }
   const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)
     AND envelope IN (SELECT number FROM envelopes WHERE environment_id = :env AND client_id = :subject)`
+  const query = (runs: number[]) => sql.all<{ run: number }>(bySender, { env: environmentId, runs, subject })
   const sent = await inChunks(
-    next.map(({ number }) => String(number)),
-    (chunk) => sql.all<{ run: number }>(bySender, { env: environmentId, runs: chunk.map(Number), subject }),
+    next.map(({ number }) => number),
+    query,
   )
   const numbers = new Set(sent.map(({ run }) => run))
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }

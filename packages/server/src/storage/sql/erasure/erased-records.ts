@@ -89,7 +89,7 @@ async function removeIssueRecords(
   names: readonly string[],
 ): Promise<{ records: number; issues: string[] }> {
   const text = `SELECT id FROM issue_records WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
-  const found = await inChunks([...names], (chunk) =>
+  const found = await inChunks(names, (chunk) =>
     sql.all<{ id: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
   )
   const ids = found.map(({ id }) => id).toSorted()

@@ -10,10 +10,11 @@ import type { RunFilter } from '@tacho/contract/operator/run.ts'
 import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { ErasureRow, ErasureSlice, NewErasure } from '../../erasures.ts'
+import { hourOf } from '../../hours.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { look, read, write } from '../act.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../audit.ts'
-import { erasableActs, hourBefore, listErasable, namedAgents, takenUntil } from './erasable.ts'
+import { erasableActs, listErasable, namedAgents, takenUntil } from './erasable.ts'
 import { findErasure, listErasures, ONE } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
@@ -153,7 +154,8 @@ const ERASED = 'erased'
 
 /** The agent's usage, its row, and its names in what is left of other agents' runs. */
 async function forgetAgent(sql: Sql, environmentId: string, subject: string, createdAt: number): Promise<void> {
-  const hour = hourBefore(createdAt)
+  // Usage before this hour is deleted as a whole.
+  const hour = hourOf(createdAt)
   for (const agentId of await namedAgents(sql, environmentId, subject)) {
     const of = { env: environmentId, agentId }
     for (const counted of ['usage_hours', 'latency_hours', 'tool_hours', 'uncosted_hours']) {

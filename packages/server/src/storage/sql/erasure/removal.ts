@@ -152,9 +152,7 @@ export async function deleteEvents(
   await removeRunsFromSearch(sql, environmentId, whole)
   let events = 0
   const remove = `DELETE FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)`
-  for (const chunk of chunksOf(whole.map(String))) {
-    events += await sql.run(remove, { env: environmentId, runs: chunk.map(Number) })
-  }
+  for (const chunk of chunksOf(whole)) events += await sql.run(remove, { env: environmentId, runs: chunk })
   await forget(sql, environmentId, whole)
   return { events, runsLeft: found.length > whole.length }
 }
@@ -173,8 +171,8 @@ async function removeSimulations(sql: Sql, environmentId: string, runs: readonly
 }
 
 async function forget(sql: Sql, environmentId: string, numbers: readonly number[]): Promise<void> {
-  for (const chunk of chunksOf(numbers.map(String))) {
-    const params = { env: environmentId, numbers: chunk.map(Number) }
+  for (const chunk of chunksOf(numbers)) {
+    const params = { env: environmentId, numbers: chunk }
     await sql.run('DELETE FROM payload_blocks WHERE environment_id = :env AND run IN (:numbers)', params)
     await sql.run('DELETE FROM removed_runs WHERE environment_id = :env AND number IN (:numbers)', params)
   }

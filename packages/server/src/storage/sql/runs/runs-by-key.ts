@@ -6,7 +6,7 @@ import { inChunks } from '../rows/chunks.ts'
 import type { NamedParams, Sql } from '../sql.ts'
 
 /** No run has this number or this id. They fill the last chunk: a key given twice would return its run twice. */
-const NO_NUMBER = '-1'
+const NO_NUMBER = -1
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 export function runsByNumber<Row>(
@@ -16,8 +16,7 @@ export function runsByNumber<Row>(
   columns: string,
 ): Promise<Row[]> {
   const text = textOf(sql, { key: 'number', type: 'BIGINT', columns })
-  const query = (chunk: string[]) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk.map(Number)))
-  return inChunks(numbers.map(String), query, NO_NUMBER)
+  return inChunks(numbers, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_NUMBER)
 }
 
 /** Locks the runs `r` of these ids. Runs that a client writes to now are left out. */
@@ -28,7 +27,7 @@ export function lockRuns<Row>(
   columns: string,
 ): Promise<Row[]> {
   const text = textOf(sql, { key: 'id', type: 'UUID', columns, lock: 'FOR UPDATE SKIP LOCKED' })
-  return inChunks([...ids], (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_ID)
+  return inChunks(ids, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_ID)
 }
 
 interface Listed {

@@ -20,8 +20,8 @@ export async function removeFromSearch(sql: Sql, environmentId: string, run: num
 const LARGEST = '9223372036854775807'
 
 export async function removeRunsFromSearch(sql: Sql, environmentId: string, runs: readonly number[]): Promise<void> {
-  for (const chunk of chunksOf(runs.map(String))) {
-    const params = { env: environmentId, runs: chunk.map(Number) }
+  for (const chunk of chunksOf(runs)) {
+    const params = { env: environmentId, runs: chunk }
     await sql.run('DELETE FROM search_entries WHERE environment_id = :env AND run IN (:runs)', params)
     await sql.run('DELETE FROM search_runs WHERE environment_id = :env AND run IN (:runs)', params)
   }
