@@ -13,7 +13,7 @@ import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { agentKey } from './keys.ts'
 import { inChunks } from './rows/chunks.ts'
-import type { Sql } from './sql.ts'
+import { containsFolded, folded, type Sql } from './sql.ts'
 import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
@@ -57,17 +57,12 @@ function listAgents(
   return sql.page(text, { env: environmentId, after: after ?? BEFORE_ALL, ...found?.params }, limit)
 }
 
-/** Both engines fold only A to Z. */
-function namedLike({ dialect }: Sql, search: string) {
-  const contains = (column: string) =>
-    dialect === 'postgres'
-      ? `strpos(lower(${column} COLLATE "C"), :search) > 0`
-      : `instr(lower(${column}), :search) > 0`
+function namedLike(sql: Sql, search: string) {
   const columns = ['a.name', "COALESCE(a.display_name, '')", "COALESCE(a.external_id, '')"]
+  const named = columns.map((column) => containsFolded(sql, column, ':search'))
   const newest = 'SELECT id FROM agents WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :past'
-  const text = ` AND a.id >= COALESCE((${newest}), :first) AND (${columns.map(contains).join(' OR ')})`
-  const lower = search.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
-  return { text, params: { search: lower, past: LIMITS.searchedAgentNames - 1, first: BEFORE_ALL } }
+  const text = ` AND a.id >= COALESCE((${newest}), :first) AND (${named.join(' OR ')})`
+  return { text, params: { search: folded(search), past: LIMITS.searchedAgentNames - 1, first: BEFORE_ALL } }
 }
 
 /** `no_id`: its name is what identifies it. */

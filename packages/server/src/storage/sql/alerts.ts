@@ -18,9 +18,9 @@ import { announceAlert } from './webhooks/announcements.ts'
 import { queueNotices } from './webhooks/notices.ts'
 import { findEnvironment, lockEnvironment } from './environments.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
-import { selectList, type Sql } from './sql.ts'
+import { countOf, selectList, type Sql } from './sql.ts'
 import { stalledBefore } from './runs/stalled-rule.ts'
-import { enqueueWork, postponeWork, RESTARTS } from './work.ts'
+import { enqueueWork, postponeWork, removeWork, RESTARTS } from './work.ts'
 import { findWorkspace } from './workspaces.ts'
 
 export const alertsActs = {
@@ -49,8 +49,7 @@ async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Prom
   const { id, environmentId, createdAt } = alert
   await lockEnvironment(sql, environmentId)
   const count = 'SELECT COUNT(*) AS count FROM alerts WHERE environment_id = :env'
-  const found = await sql.get<{ count: number }>(count, { env: environmentId })
-  if ((found?.count ?? 0) >= LIMITS.alerts) return 'too_many'
+  if ((await countOf(sql, count, { env: environmentId })) >= LIMITS.alerts) return 'too_many'
   await insertRows(sql, 'alerts', [alert])
   await enqueueWork(sql, [{ kind: 'check_alert', environmentId, subjectId: id, dueAt: createdAt }])
   await insertAudit(sql, audit)
@@ -94,9 +93,8 @@ async function testAlert(
 async function removeAlert(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]): Promise<AlertRow | null> {
   const alert = await findAlert(sql, environmentId, id)
   if (alert === null) return null
-  const of = { env: environmentId, id }
-  await sql.run(`DELETE FROM work WHERE environment_id = :env AND kind = 'check_alert' AND subject_id = :id`, of)
-  await sql.run('DELETE FROM alerts WHERE environment_id = :env AND id = :id', of)
+  await removeWork(sql, { kind: 'check_alert', environmentId, subjectId: id })
+  await sql.run('DELETE FROM alerts WHERE environment_id = :env AND id = :id', { env: environmentId, id })
   await insertAudit(sql, audit)
   return alert
 }
@@ -150,14 +148,13 @@ async function measureAlert(
     const before = await stalledBefore(sql, environmentId, now)
     const closed = `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE environment_id = :env${ofAgent}
       AND rule_closed_at IS NOT NULL AND started_at >= :since ORDER BY started_at DESC LIMIT :limit) newest`
-    const silent = await sql.get<{ count: number }>(closed, newest)
-    return ((await sql.get<{ count: number }>(text, { ...newest, before }))?.count ?? 0) + (silent?.count ?? 0)
+    return (await countOf(sql, closed, newest)) + (await countOf(sql, text, { ...newest, before }))
   }
   if (kind === 'incomplete_runs') {
     const incomplete = `SELECT id FROM runs WHERE environment_id = :env${ofAgent} AND has_gaps = 1 AND started_at >= :since
       ORDER BY started_at DESC LIMIT :limit`
     const text = `SELECT COUNT(*) AS count FROM (${incomplete}) newest`
-    return (await sql.get<{ count: number }>(text, { ...of, since, limit: RUNS_LOOKED_AT }))?.count ?? 0
+    return countOf(sql, text, { ...of, since, limit: RUNS_LOOKED_AT })
   }
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended

@@ -4,7 +4,7 @@ import type { Page, PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
 import { chunksOf } from './rows/chunks.ts'
 import { insertRows } from './rows/insert-rows.ts'
-import { given, selectList, type Sql } from './sql.ts'
+import { contains, given, selectList, type Sql } from './sql.ts'
 
 export const auditActs = {
   ...read({ listAudit }),
@@ -41,9 +41,8 @@ export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: 
 
 /** The same for decisions, scores of runs and changes of saved views that quote this text, whatever became of them. */
 export async function eraseQuotes(sql: Sql, environmentId: string, quoted: string): Promise<void> {
-  const quotes = sql.dialect === 'postgres' ? 'strpos(detail, :quoted) > 0' : 'instr(detail, :quoted) > 0'
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
-    WHERE environment_id = :env AND target_kind IN ('approval', 'run', 'run_view') AND ${quotes}`
+    WHERE environment_id = :env AND target_kind IN ('approval', 'run', 'run_view') AND ${contains(sql, 'detail', ':quoted')}`
   await sql.run(text, { env: environmentId, quoted: JSON.stringify(quoted) })
 }
 

@@ -9,7 +9,7 @@ import { insertRows } from './rows/insert-rows.ts'
 import { selectList, type Sql } from './sql.ts'
 import { closeAfterMinutes } from '../stalled.ts'
 import { changeTenant } from './tenant-change.ts'
-import { enqueueWork } from './work.ts'
+import { enqueueWork, removeWork } from './work.ts'
 import { COLUMNS as WORKSPACE_COLUMNS, findWorkspace } from './workspaces.ts'
 
 export const environmentsActs = {
@@ -90,11 +90,7 @@ async function changeEnvironment(
   if (row === null) return null
   const changed = await changeTenant(sql, 'environments', row, row.workspaceId, change, audit)
   if (changed === 'name_taken' || changed.archivedAt !== null || row.deleteAt === null) return changed
-  await cancelDeletion(sql, id)
-  return { ...changed, deleteAt: null }
-}
-
-async function cancelDeletion(sql: Sql, id: string): Promise<void> {
   await sql.run('UPDATE environments SET delete_at = NULL, deletion = NULL WHERE id = :id', { id })
-  await sql.run(`DELETE FROM work WHERE environment_id = :id AND kind = 'delete_environment'`, { id })
+  await removeWork(sql, { kind: 'delete_environment', environmentId: id, subjectId: id })
+  return { ...changed, deleteAt: null }
 }

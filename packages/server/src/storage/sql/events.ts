@@ -1,6 +1,5 @@
 import { look, read } from './act.ts'
 import type {
-  EventFilter,
   EventPage,
   EventRowRead,
   EventRowsPage,
@@ -15,7 +14,7 @@ import type { Page } from '../page.ts'
 import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
-import type { NamedParams, Sql } from './sql.ts'
+import { containsFolded, folded, given, type NamedParams, type Sql } from './sql.ts'
 
 export const eventsActs = {
   ...look({ listEvents, listProblems }),
@@ -151,7 +150,8 @@ export async function listEventRows(
     return { rows: rows.slice(0, limit), more: rows.length > limit }
   }
   const looked = rowsOf(sql, environmentId, run, page, filter.rowsLookedAt)
-  const { conditions, values } = matching(sql, filter)
+  const values = { eventType: filter.eventType, label: filter.label === undefined ? null : folded(filter.label) }
+  const conditions = given(['"eventType" = :eventType', containsFolded(sql, 'label', ':label')], values)
   const byOrder = { time: 'time, seq', latest: 'time DESC, seq DESC', arrival: 'seq' }[order]
   const rows = await sql.all<EventRowRead>(
     `${WITH_RUN} SELECT * FROM (${looked.text}) page WHERE ${conditions} ORDER BY ${byOrder} LIMIT :most`,
@@ -164,23 +164,6 @@ export async function listEventRows(
     { ...looked.params, past: filter.rowsLookedAt - 1 },
   )
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
-}
-
-function matching(sql: Sql, { eventType, label }: EventFilter): { conditions: string; values: Record<string, string> } {
-  const conditions: string[] = []
-  const values: Record<string, string> = {}
-  if (eventType !== undefined) {
-    conditions.push('"eventType" = :eventType')
-    values['eventType'] = eventType
-  }
-  if (label !== undefined) {
-    // Both engines fold only A to Z.
-    conditions.push(
-      sql.dialect === 'postgres' ? 'strpos(lower(label COLLATE "C"), :label) > 0' : 'instr(lower(label), :label) > 0',
-    )
-    values['label'] = label.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
-  }
-  return { conditions: conditions.join(' AND '), values }
 }
 
 interface Rows {

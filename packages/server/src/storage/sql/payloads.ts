@@ -14,7 +14,7 @@
 import { brotliDecompressSync, crc32 } from 'node:zlib'
 import { StorageError } from '../store.ts'
 import type { Page } from '../page.ts'
-import type { DamagedPayload, NamedParams, Sql } from './sql.ts'
+import { contains, type DamagedPayload, type NamedParams, type Sql } from './sql.ts'
 
 /** A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
@@ -51,8 +51,7 @@ export const payloadIf = (condition: string | null) =>
 export const PAYLOAD = payloadIf(null)
 
 /** True of every packed payload, so the reader has to look again. */
-export const mayContain = ({ dialect }: Pick<Sql, 'dialect'>) =>
-  `(e.block IS NOT NULL OR ${dialect === 'postgres' ? 'strpos(e.payload, :text)' : 'instr(e.payload, :text)'} > 0)`
+export const mayContain = (sql: Sql) => `(e.block IS NOT NULL OR ${contains(sql, 'e.payload', ':text')})`
 
 /** True of every packed or removed payload, because SQL cannot compare those. */
 export const unlessPacked = (column: string, condition: string) =>

@@ -5,8 +5,9 @@ import type { UncostedSum } from '../uncosted.ts'
 import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
-import { selectList, type Sql } from './sql.ts'
+import { countOf, selectList, type Sql } from './sql.ts'
 import { readUncostedSums } from './usage/uncosted-sums.ts'
+import { lockWorkspace } from './workspaces.ts'
 
 export const pricesActs = {
   ...read({ listPrices, sumUncosted }),
@@ -28,13 +29,10 @@ async function setPrice(
   { model, rates, changedAt }: PriceRow,
   audit: AuditEntry[],
 ): Promise<'set' | 'too_many'> {
-  // Serialises the count. SQLite has one writer.
-  if (sql.dialect === 'postgres') {
-    await sql.get('SELECT id FROM workspaces WHERE id = :workspaceId FOR NO KEY UPDATE', { workspaceId })
-  }
+  // Serialises the count.
+  await lockWorkspace(sql, workspaceId)
   const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = :workspaceId AND model <> :model'
-  const found = await sql.get<{ count: number }>(others, { workspaceId, model })
-  if ((found?.count ?? 0) >= LIMITS.prices) return 'too_many'
+  if ((await countOf(sql, others, { workspaceId, model })) >= LIMITS.prices) return 'too_many'
   const replaced = `ON CONFLICT (workspace_id, model)
     DO UPDATE SET rates = excluded.rates, changed_at = excluded.changed_at`
   await insertRows(sql, 'prices', [{ workspaceId, model, rates, changedAt }], replaced)

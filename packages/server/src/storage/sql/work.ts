@@ -174,6 +174,12 @@ export function finishWork(sql: Sql, hold: WorkHold): Promise<number> {
   return forEachHeld(sql, hold, `DELETE FROM work WHERE ${HELD}`)
 }
 
+/** Its holder, if there is one, notices when it next reports. */
+export async function removeWork(sql: Sql, { kind, environmentId, subjectId }: Omit<NewWork, 'dueAt'>): Promise<void> {
+  const text = 'DELETE FROM work WHERE environment_id = :env AND kind = :kind AND subject_id = :subjectId'
+  await sql.run(text, { env: environmentId, kind, subjectId })
+}
+
 /** Counted up to WORK_COUNTED of each kind. */
 async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
   const counted = (condition: string) => `(SELECT COUNT(*) FROM

@@ -31,6 +31,12 @@ async function createWorkspace(
   return 'created'
 }
 
+/** Until the transaction ends, also across processes. */
+export async function lockWorkspace(sql: Sql, id: string): Promise<void> {
+  // SQLite has one writer.
+  if (sql.dialect === 'postgres') await sql.get('SELECT id FROM workspaces WHERE id = :id FOR NO KEY UPDATE', { id })
+}
+
 async function listWorkspaces(
   sql: Sql,
   { limit, after }: PageById,

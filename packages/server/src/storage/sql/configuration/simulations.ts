@@ -17,8 +17,8 @@ import { withEnvelope } from '../append/envelopes.ts'
 import { eventEnvironment, ofRun, eventSession, WITH_RUN, AFTER } from '../events.ts'
 import { PAYLOAD_BYTES, payloadIf, readPayloadPage } from '../payloads.ts'
 import { insertRows, withJson } from '../rows/insert-rows.ts'
-import { selectList, type Sql } from '../sql.ts'
-import { enqueueWork } from '../work.ts'
+import { countOf, selectList, type Sql } from '../sql.ts'
+import { enqueueWork, removeWork } from '../work.ts'
 
 export const simulationsActs = {
   ...read({ findSimulation, listSimulations, countToolCalls, listToolCalls, listRunSteps }),
@@ -42,8 +42,7 @@ async function createSimulation(
   const { id, environmentId, createdAt } = simulation
   await lockEnvironment(sql, environmentId)
   const counted = `SELECT COUNT(*) AS count FROM simulations WHERE environment_id = :env AND ${WAITING}`
-  const waiting = await sql.get<{ count: number }>(counted, { env: environmentId })
-  if ((waiting?.count ?? 0) >= bounds.waiting) return 'too_many'
+  if ((await countOf(sql, counted, { env: environmentId })) >= bounds.waiting) return 'too_many'
   await insertRows(sql, 'simulations', [{ ...simulation, status: 'QUEUED', scanned: 0 }])
   const forget = `DELETE FROM simulations WHERE environment_id = :env AND NOT ${WAITING} AND id <= (
     SELECT id FROM simulations WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :kept)`
@@ -81,7 +80,7 @@ async function cancelSimulation(
     WHERE environment_id = :env AND id = :id AND ${WAITING}`
   if ((await sql.run(text, { now, env: environmentId, id })) === 1) {
     await insertAudit(sql, audit)
-    await removeWork(sql, environmentId, id)
+    await removeWork(sql, { kind: 'simulate', environmentId, subjectId: id })
   }
   return findSimulation(sql, environmentId, id)
 }
@@ -105,13 +104,7 @@ async function endSimulation(sql: Sql, environmentId: string, id: string, end: S
   const text = `UPDATE simulations SET status = :status, ended_at = :at, ${set}
     WHERE environment_id = :env AND id = :id AND ${WAITING}`
   await sql.run(text, { status: end.status, at: end.at, ...values, env: environmentId, id })
-  await removeWork(sql, environmentId, id)
-}
-
-/** Its worker notices when it next reports progress. */
-async function removeWork(sql: Sql, environmentId: string, id: string): Promise<void> {
-  const text = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = :id AND environment_id = :env`
-  await sql.run(text, { id, env: environmentId })
+  await removeWork(sql, { kind: 'simulate', environmentId, subjectId: id })
 }
 
 // --- recorded calls. `event_type` is a literal, so that the planner finds the index of tool calls.
@@ -126,8 +119,7 @@ async function countToolCalls(sql: Sql, environmentId: string, from: number, to:
   // Without removed runs, the index alone has the count.
   const text = `SELECT CASE WHEN EXISTS (SELECT 1 FROM removed_runs WHERE environment_id = :env)
     THEN (${stored} AND ${NOT_REMOVED}) ELSE (${stored}) END AS count`
-  const row = await sql.get<{ count: number }>(text, { env: environmentId, from, to })
-  return row?.count ?? 0
+  return countOf(sql, text, { env: environmentId, from, to })
 }
 
 /** By time. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */

@@ -17,7 +17,7 @@ import { deleteEvents, removeRuns } from './removal.ts'
 import { growRevision, lockControl } from '../revision.ts'
 import type { Sql } from '../sql.ts'
 import { TABLES } from '../../tables.ts'
-import { enqueueWork } from '../work.ts'
+import { enqueueWork, removeWork } from '../work.ts'
 
 export const environmentDeletionActs = write({ orderDeletion, deleteFromEnvironment })
 
@@ -137,7 +137,7 @@ function deleteRows(sql: Sql, id: string, { name, key }: (typeof REST)[number], 
 }
 
 async function finish(sql: Sql, id: string, { asked, rows }: Deletion, now: number): Promise<void> {
-  await sql.run(`DELETE FROM work WHERE environment_id = :id AND kind = 'delete_environment'`, { id })
+  await removeWork(sql, { kind: 'delete_environment', environmentId: id, subjectId: id })
   await sql.run('DELETE FROM environments WHERE id = :id', { id })
   const some = Object.entries(rows).filter(([, count]) => count > 0)
   const detail = { ...(JSON.parse(asked.detail) as object), askedAt: new Date(asked.at).toISOString() }

@@ -6,7 +6,7 @@ import { inChunks } from '../rows/chunks.ts'
 import { findErasure, type Searched } from './erasure-rows.ts'
 import { eventEnvironment } from '../events.ts'
 import { agentKey, textKey } from '../keys.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import { countOf, type Sql, type SqlValue } from '../sql.ts'
 import { hourOf } from '../../hours.ts'
 
 export const erasableActs = {
@@ -124,7 +124,7 @@ async function countToSearch(
 ): Promise<number> {
   if (!needsSearch(subject)) return 0
   const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = :env'
-  return (await sql.get<{ count: number }>(text, { env: environmentId }))?.count ?? 0
+  return countOf(sql, text, { env: environmentId })
 }
 
 /** Usage is summed up by these names; all others are summed up as one. */
@@ -145,6 +145,6 @@ async function previewErasure(
   const counted = found.slice(0, most)
   const events = counted.reduce((sum, run) => sum + run.events, 0)
   const text = 'SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs WHERE environment_id = :env LIMIT :most) AS searched'
-  const all = needsSearch(subject) ? await sql.get<{ count: number }>(text, { env: environmentId, most }) : null
-  return { runs: counted.length, events, more: found.length > most, toSearch: all?.count ?? 0 }
+  const toSearch = needsSearch(subject) ? await countOf(sql, text, { env: environmentId, most }) : 0
+  return { runs: counted.length, events, more: found.length > most, toSearch }
 }

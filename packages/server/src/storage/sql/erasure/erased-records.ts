@@ -9,6 +9,7 @@ import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { recountIssue } from '../issues/issue-recount.ts'
 import type { Sql } from '../sql.ts'
+import { removeWork } from '../work.ts'
 
 export interface RemovedRecords {
   approvals: number
@@ -197,7 +198,7 @@ async function settle(sql: Sql, environmentId: string, issueId: string): Promise
     const of = { env: environmentId, id }
     await sql.run('DELETE FROM issue_activity WHERE environment_id = :env AND issue_id = :id', of)
     await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', of)
-    await sql.run(`DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = :id AND environment_id = :env`, of)
+    await removeWork(sql, { kind: 'reopen_issue', environmentId, subjectId: id })
   }
   return true
 }

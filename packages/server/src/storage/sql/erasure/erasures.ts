@@ -21,8 +21,8 @@ import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.t
 import { agentKey } from '../keys.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import type { Sql } from '../sql.ts'
-import { enqueueWork } from '../work.ts'
+import { contains, type Sql } from '../sql.ts'
+import { enqueueWork, removeWork } from '../work.ts'
 
 export const erasuresActs = {
   ...erasableActs,
@@ -191,9 +191,8 @@ async function forgetClient(sql: Sql, environmentId: string, subject: string): P
 async function stopSimulations(sql: Sql, environmentId: string, now: number): Promise<void> {
   const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = :now
     WHERE environment_id = :env AND status = 'RUNNING' RETURNING id`
-  const work = `DELETE FROM work WHERE kind = 'simulate' AND subject_id = :id AND environment_id = :env`
   for (const { id } of await sql.all<{ id: string }>(text, { now, env: environmentId })) {
-    await sql.run(work, { id, env: environmentId })
+    await removeWork(sql, { kind: 'simulate', environmentId, subjectId: id })
   }
 }
 
@@ -211,9 +210,8 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
 
 /** Removes stored replies that quote the erased subject. The table is small: it keeps one day. */
 async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
-  const find = sql.dialect === 'sqlite' ? 'instr' : 'strpos'
   const text = `DELETE FROM idempotency_keys
-    WHERE state = 'answered' AND ${find}(reply, :env) > 0 AND ${find}(reply, :subject) > 0`
+    WHERE state = 'answered' AND ${contains(sql, 'reply', ':env')} AND ${contains(sql, 'reply', ':subject')}`
   await sql.run(text, { env: JSON.stringify(environmentId), subject: JSON.stringify(subject) })
 }
 
@@ -237,7 +235,7 @@ async function deleteErased(
   const isDone = (await sql.run(done, { now, ...of })) > 0
   const row = await findErasure(sql, environmentId, id)
   if (isDone && row !== null) await insertAudit(sql, [receiptOf(row, now)])
-  await sql.run(`DELETE FROM work WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id`, of)
+  await removeWork(sql, { kind: 'erase', environmentId, subjectId: id })
   return row
 }
 

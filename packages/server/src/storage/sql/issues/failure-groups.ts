@@ -5,7 +5,7 @@
  */
 import type { FailureGroup, NewFailure } from '../../failures.ts'
 import { uuidv7At } from '../../uuid.ts'
-import type { Sql } from '../sql.ts'
+import { countOf, type Sql } from '../sql.ts'
 
 /** Different messages of one place that have issues of their own: those seen in this time. */
 const MESSAGES = 50
@@ -34,14 +34,15 @@ export function failureGroups(
   async function hasRoom(): Promise<boolean> {
     const text = `SELECT COUNT(*) AS count FROM
       (SELECT 1 FROM issues WHERE environment_id = :env AND id >= :first LIMIT ${OPENED}) AS opened`
-    opened ??= await countOf(text, { first: uuidv7At(now - OPENED_MS) })
+    opened ??= await countOf(sql, text, { env: environmentId, first: uuidv7At(now - OPENED_MS) })
     return opened + added.size < OPENED
   }
 
   async function hasRoomIn(family: string): Promise<boolean> {
     const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM issue_fingerprints
       WHERE environment_id = :env AND fingerprint >= :family AND fingerprint < :end AND last_seen > :since LIMIT ${MESSAGES}) AS seen`
-    const seen = await countOf(text, { family, end: `${family}~`, since: now - MESSAGES_MS })
+    const range = { env: environmentId, family, end: `${family}~`, since: now - MESSAGES_MS }
+    const seen = await countOf(sql, text, range)
     return seen + [...added].filter((fingerprint) => fingerprint.startsWith(family)).length < MESSAGES
   }
 
@@ -49,10 +50,6 @@ export function failureGroups(
     if (await isKnown(decision)) return decision
     if (await hasRoom()) return (await hasRoomIn(family)) ? decision : place
     return (await isKnown(place)) ? place : kind
-  }
-
-  async function countOf(text: string, params: Record<string, string | number>): Promise<number> {
-    return (await sql.get<{ count: number }>(text, { env: environmentId, ...params }))?.count ?? 0
   }
 
   return async (failure) => {

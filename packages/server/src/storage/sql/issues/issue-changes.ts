@@ -13,7 +13,7 @@ import { write } from '../act.ts'
 import type { ActivityKind, IssueState } from '@tacho/contract/operator/issue.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { ChangedIssue, IssueChange, IssueRef } from '../../issues.ts'
-import { enqueueWork } from '../work.ts'
+import { enqueueWork, removeWork } from '../work.ts'
 import { insertAudit } from '../audit.ts'
 import { insertActivity } from './issue-activity.ts'
 import { findIssue } from './issues.ts'
@@ -45,18 +45,14 @@ async function changeIssueState(
     const detail = ignoredUntil === null ? {} : { until: new Date(ignoredUntil).toISOString() }
     await insertActivity(sql, issue, { id, at, kind, actor, text: null, detail })
     await insertAudit(sql, audit)
-    await forgetDue(sql, issue)
-    if (ignoredUntil !== null) {
-      const { environmentId, id: subjectId } = issue
-      await enqueueWork(sql, [{ kind: 'reopen_issue', environmentId, subjectId, dueAt: ignoredUntil }])
-    }
+    await removeWork(sql, reopening(issue))
+    if (ignoredUntil !== null) await enqueueWork(sql, [{ ...reopening(issue), dueAt: ignoredUntil }])
   }
   return changedIssue(sql, issue, changed)
 }
 
-function forgetDue(sql: Sql, { environmentId, id }: IssueRef): Promise<unknown> {
-  const text = "DELETE FROM work WHERE kind = 'reopen_issue' AND subject_id = :id AND environment_id = :env"
-  return sql.run(text, { id, env: environmentId })
+const reopening = ({ environmentId, id }: IssueRef) => {
+  return { kind: 'reopen_issue', environmentId, subjectId: id } as const
 }
 
 /** `entryId`: id of the new activity entry. */
@@ -66,7 +62,7 @@ async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: numb
   if ((await sql.run(text, { now, env: issue.environmentId, id: issue.id })) === 1) {
     await insertActivity(sql, issue, { id: entryId, at: now, kind: 'REOPENED', actor: null, text: null, detail: {} })
   }
-  await forgetDue(sql, issue)
+  await removeWork(sql, reopening(issue))
 }
 
 async function assignIssue(

@@ -26,7 +26,7 @@ import { clientRecordKey } from '../keys.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { columnsOfRow, rowFor } from '../rows/row-names.ts'
 import { given, selectList, type Sql } from '../sql.ts'
-import { enqueueWork } from '../work.ts'
+import { enqueueWork, removeWork } from '../work.ts'
 
 export const issueRecordsActs = {
   ...read({ findIssueRecord, listIssueRecords }),
@@ -140,9 +140,8 @@ async function failIssueRecord(
 }
 
 /** Part of the act that decides or fails a record. A record has work exactly while it awaits its decision. */
-export async function endReview(sql: Sql, environmentId: string, id: string): Promise<void> {
-  const text = "DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id = :id AND environment_id = :env"
-  await sql.run(text, { id, env: environmentId })
+export function endReview(sql: Sql, environmentId: string, id: string): Promise<void> {
+  return removeWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id })
 }
 
 /** `changed` false: it has not failed. */

@@ -20,7 +20,7 @@ import type {
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { selectList, type Sql } from '../sql.ts'
+import { countOf, selectList, type Sql } from '../sql.ts'
 import { INSTALLATION } from './operators.ts'
 
 export const notificationsActs = {
@@ -88,8 +88,7 @@ async function addBrowser(sql: Sql, browser: BrowserRow, audit: AuditEntry[]): P
   if (!(await lockOperator(sql, operatorId))) return 'gone'
   const others = `SELECT COUNT(*) AS count FROM notified_browsers
     WHERE operator_id = :operatorId AND endpoint_hash <> :endpointHash`
-  const found = await sql.get<{ count: number }>(others, { operatorId, endpointHash })
-  if ((found?.count ?? 0) >= LIMITS.notifiedBrowsers) return 'too_many'
+  if ((await countOf(sql, others, { operatorId, endpointHash })) >= LIMITS.notifiedBrowsers) return 'too_many'
   await sql.run('DELETE FROM notified_browsers WHERE endpoint_hash = :endpointHash', { endpointHash })
   await insertRows(sql, 'notified_browsers', [browser])
   await insertAudit(sql, audit)

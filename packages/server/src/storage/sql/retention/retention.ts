@@ -10,6 +10,7 @@ import { insertRows, withJson } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findRun } from '../runs/runs.ts'
 import { enqueueWork, RESTARTS } from '../work.ts'
+import { lockWorkspace } from '../workspaces.ts'
 
 export const retentionActs = {
   ...read({ readRetention, readWorkspaceRetention }),
@@ -66,10 +67,8 @@ async function changeRetention(
   now: number,
   audit: AuditEntry[],
 ): Promise<boolean> {
-  // Concurrent changes must not both start from the same settings. SQLite has one writer.
-  if (sql.dialect === 'postgres') {
-    await sql.get('SELECT id FROM workspaces WHERE id = :workspaceId FOR NO KEY UPDATE', { workspaceId })
-  }
+  // Concurrent changes must not both start from the same settings.
+  await lockWorkspace(sql, workspaceId)
   const { settings: current } = await settingsOf(sql, { workspaceId, environmentId: environmentId ?? DEFAULT })
   if (SETTING_NAMES.some((name) => current[name] !== before[name])) return false
   const of = { workspaceId, env: environmentId ?? DEFAULT }

@@ -6,7 +6,7 @@ import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { insertRows, withJson } from '../rows/insert-rows.ts'
-import { selectList, type Sql } from '../sql.ts'
+import { countOf, selectList, type Sql } from '../sql.ts'
 
 export const runViewsActs = {
   ...read({ listRunViews }),
@@ -24,8 +24,7 @@ async function createRunView(
 ): Promise<'created' | 'too_many' | 'name_taken'> {
   await lockEnvironment(sql, view.environmentId)
   const count = 'SELECT COUNT(*) AS count FROM run_views WHERE environment_id = :env'
-  const found = await sql.get<{ count: number }>(count, { env: view.environmentId })
-  if ((found?.count ?? 0) >= LIMITS.runViews) return 'too_many'
+  if ((await countOf(sql, count, { env: view.environmentId })) >= LIMITS.runViews) return 'too_many'
   const unlessTaken = 'ON CONFLICT (environment_id, name) DO NOTHING'
   if ((await insertRows(sql, 'run_views', [view], unlessTaken)) === 0) return 'name_taken'
   await insertAudit(sql, audit)

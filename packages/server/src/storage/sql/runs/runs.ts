@@ -5,7 +5,7 @@ import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, 
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
-import { given, selectList, type NamedParams, type Sql } from '../sql.ts'
+import { contains, given, selectList, type NamedParams, type Sql } from '../sql.ts'
 import { rankedWalk } from './ranked-runs.ts'
 import { byRank, type Part, type RunWalk } from './run-walk.ts'
 import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
@@ -185,7 +185,7 @@ async function pageOfRuns(
   const examined = { ...params, most: sift.runsLookedAt }
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
   const further = [...(stalled === null ? [] : [stalled]), ...scoreConditions(sql, filter)]
-  const matches = [SIFT[sql.dialect], ...further.map(({ text }) => text)].join(' AND ')
+  const matches = [siftText(sql), ...further.map(({ text }) => text)].join(' AND ')
   const sifted = `SELECT * FROM (${runs}) page WHERE ${matches} ${order('')} LIMIT :limit`
   const values = Object.assign({ ...examined, ...siftValues(sift) }, ...further.map((part) => part.params))
   const found = await sql.page<RunRow>(
@@ -293,15 +293,11 @@ function runsThat(
 const UNINDEXED_STATUS = { sqlite: '+status = :status', postgres: `status || '' = :status` }
 
 /** One text for all sifts: each text is prepared once and kept. Every text contains the empty text. */
-const siftText = (position: (text: string, sought: string) => string): string =>
+const siftText = (sql: Sql): string =>
   [
     'cost_nanos >= :costMin AND COALESCE(ended_at, last_event_at) - started_at >= :lengthMin AND error_count >= :errorsMin',
-    ...TRAIT_KINDS.map((kind) => position('traits', `:of_${kind}`)),
+    ...TRAIT_KINDS.map((kind) => contains(sql, 'traits', `:of_${kind}`)),
   ].join(' AND ')
-const SIFT: Record<Sql['dialect'], string> = {
-  sqlite: siftText((text, sought) => `instr(${text}, ${sought}) > 0`),
-  postgres: siftText((text, sought) => `strpos(${text}, ${sought}) > 0`),
-}
 
 function siftValues({ costNanosMin, lengthMsMin, errorsMin, traits }: RunSift): NamedParams {
   const sought = TRAIT_KINDS.map((kind) => {

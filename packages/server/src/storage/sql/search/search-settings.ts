@@ -8,7 +8,7 @@ import { look, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import type { Sql } from '../sql.ts'
-import { enqueueWork } from '../work.ts'
+import { enqueueWork, removeWork } from '../work.ts'
 
 export const searchSettingsActs = {
   ...look({ readSearchSettings }),
@@ -77,7 +77,6 @@ async function failIndexing(sql: Sql, environmentId: string, error: string): Pro
   await endWork(sql, environmentId)
 }
 
-export async function endWork(sql: Sql, environmentId: string): Promise<void> {
-  const text = "DELETE FROM work WHERE kind = 'index_search' AND subject_id = :env AND environment_id = :env"
-  await sql.run(text, { env: environmentId })
+export function endWork(sql: Sql, environmentId: string): Promise<void> {
+  return removeWork(sql, { kind: 'index_search', environmentId, subjectId: environmentId })
 }

@@ -8,7 +8,7 @@ import { findAgentNames } from '../agent-list.ts'
 import { findAlert } from '../alerts.ts'
 import { findApprovals } from '../approvals/approval-rows.ts'
 import { inChunks } from '../rows/chunks.ts'
-import type { Sql } from '../sql.ts'
+import { countOf, type Sql } from '../sql.ts'
 import { findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
 
 export const noticeSubjectsActs = {
@@ -82,8 +82,8 @@ async function issueNotice(sql: Sql, environmentId: string, id: string): Promise
 }
 
 /** Counts up to `most`. */
-async function countWaitingApprovals(sql: Sql, environmentId: string, now: number, most: number): Promise<number> {
+function countWaitingApprovals(sql: Sql, environmentId: string, now: number, most: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM approvals
     WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now LIMIT :most) AS page`
-  return (await sql.get<{ count: number }>(text, { env: environmentId, now, most }))?.count ?? 0
+  return countOf(sql, text, { env: environmentId, now, most })
 }

@@ -8,7 +8,7 @@ import type { WorkHold } from '../../work.ts'
 import { look, write } from '../act.ts'
 import { chunksOf } from '../rows/chunks.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
-import type { Sql } from '../sql.ts'
+import { countOf, type Sql } from '../sql.ts'
 import { enqueueWork, finishWork } from '../work.ts'
 
 export const noticesActs = {
@@ -81,6 +81,5 @@ async function recordNoticesTold(
 async function hasRoom(sql: Sql, environmentId: string): Promise<boolean> {
   const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM work
     WHERE environment_id = :env AND kind = 'notify_people' LIMIT ${WAITING}) AS page`
-  const found = await sql.get<{ count: number }>(text, { env: environmentId })
-  return (found?.count ?? 0) < WAITING
+  return (await countOf(sql, text, { env: environmentId })) < WAITING
 }

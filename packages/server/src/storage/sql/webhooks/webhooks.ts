@@ -6,7 +6,7 @@ import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { columnOf } from '../../exported-tables.ts'
 import { insertRows, stored, withJson } from '../rows/insert-rows.ts'
-import { selectList, type Sql } from '../sql.ts'
+import { countOf, selectList, type Sql } from '../sql.ts'
 
 export const webhooksActs = {
   ...read({ listWebhooks, findWebhook }),
@@ -30,8 +30,7 @@ function toRow(row: object): WebhookRow {
 async function createWebhook(sql: Sql, webhook: WebhookRow, audit: AuditEntry[]): Promise<'created' | 'too_many'> {
   await lockEnvironment(sql, webhook.environmentId)
   const text = 'SELECT COUNT(*) AS count FROM webhooks WHERE environment_id = :env'
-  const found = await sql.get<{ count: number }>(text, { env: webhook.environmentId })
-  if ((found?.count ?? 0) >= PER_ENVIRONMENT) return 'too_many'
+  if ((await countOf(sql, text, { env: webhook.environmentId })) >= PER_ENVIRONMENT) return 'too_many'
   await insertRows(sql, 'webhooks', [webhook])
   await insertAudit(sql, audit)
   return 'created'
