@@ -2,9 +2,8 @@ import { look, read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import { mapPage, type Page, type PageById } from '../page.ts'
 import type { ApiKeyChange, ApiKeyRotation, ApiKeyRow, NewApiKeyRow } from '../api-keys.ts'
-import { insertAudit } from './audit.ts'
 import { findEnvironment } from './environments.ts'
-import { growRevision } from './revision.ts'
+import { auditControl } from './revision.ts'
 import { insertRows, withJson } from './rows/insert-rows.ts'
 import { selectList, type Sql } from './sql.ts'
 
@@ -29,8 +28,7 @@ export async function insertApiKey(sql: Sql, key: NewApiKeyRow): Promise<void> {
 async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
   if ((await findEnvironment(sql, key.environmentId)) === null) return 'no_environment'
   await insertApiKey(sql, key)
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'created'
 }
 
@@ -60,8 +58,7 @@ async function revokeApiKey(
 ): Promise<ApiKeyRow | null> {
   const revoke = 'UPDATE api_keys SET revoked_at = :now WHERE environment_id = :env AND id = :id AND revoked_at IS NULL'
   if ((await sql.run(revoke, { now, env: environmentId, id })) === 1) {
-    await insertAudit(sql, audit)
-    await growRevision(sql)
+    await auditControl(sql, audit)
   }
   return readApiKey(sql, environmentId, id)
 }
@@ -103,8 +100,7 @@ async function changeApiKey(
   const text = `UPDATE api_keys SET name = :name, scopes = :scopes, expires_at = :expiresAt,
     requests_per_second = :requestsPerSecond WHERE environment_id = :env AND id = :id`
   await sql.run(text, { name, scopes: JSON.stringify(scopes), expiresAt, requestsPerSecond, env: environmentId, id })
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return readApiKey(sql, environmentId, id)
 }
 
@@ -124,7 +120,6 @@ async function rotateApiKey(
   const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
   const text = 'UPDATE api_keys SET expires_at = :until, replaced_by = :newId WHERE environment_id = :env AND id = :id'
   await sql.run(text, { until, newId, env: environmentId, id })
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return added
 }

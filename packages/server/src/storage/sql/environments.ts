@@ -3,8 +3,7 @@ import type { AuditEntry } from '../audit.ts'
 import type { Page, PageById } from '../page.ts'
 import type { TenantChange, WorkspaceRow } from '../workspaces.ts'
 import type { EnvironmentRow, NewEnvironmentRow } from '../environments.ts'
-import { insertAudit } from './audit.ts'
-import { growRevision, lockControl } from './revision.ts'
+import { auditControl, lockControl } from './revision.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import { selectList, type Sql } from './sql.ts'
 import { closeAfterMinutes } from '../stalled.ts'
@@ -38,8 +37,7 @@ async function createEnvironment(
 ): Promise<'created' | 'name_taken' | 'no_workspace'> {
   if ((await findWorkspace(sql, environment.workspaceId)) === null) return 'no_workspace'
   if (!(await insertEnvironment(sql, environment))) return 'name_taken'
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'created'
 }
 

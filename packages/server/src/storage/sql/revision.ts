@@ -1,4 +1,6 @@
+import type { AuditEntry } from '../audit.ts'
 import { look } from './act.ts'
+import { insertAudit } from './audit.ts'
 import type { Sql } from './sql.ts'
 
 export const revisionActs = look({ controlRevision })
@@ -11,6 +13,12 @@ async function controlRevision(sql: Sql): Promise<number> {
 /** Part of every change to a tenant, key or token: caches follow this revision. */
 export async function growRevision(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision + 1 WHERE id = 1')
+}
+
+/** The end of such a change. */
+export async function auditControl(sql: Sql, audit: AuditEntry[]): Promise<void> {
+  await insertAudit(sql, audit)
+  await growRevision(sql)
 }
 
 /** For control writes that must not overlap, also across processes. */

@@ -1,7 +1,6 @@
 import type { AuditEntry } from '../audit.ts'
 import type { TenantChange } from '../workspaces.ts'
-import { insertAudit } from './audit.ts'
-import { growRevision, lockControl } from './revision.ts'
+import { auditControl, lockControl } from './revision.ts'
 import { given, type Sql } from './sql.ts'
 
 interface Archivable {
@@ -34,8 +33,6 @@ export async function changeTenant<Row extends Archivable>(
     const archive = `UPDATE ${table} SET archived_at = :archivedAt WHERE id = :id`
     await sql.run(archive, { archivedAt: change.archivedAt, id: row.id })
   }
-  await insertAudit(sql, audit)
-  // Credential caches follow the revision.
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return { ...row, ...change }
 }

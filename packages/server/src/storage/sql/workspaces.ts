@@ -2,10 +2,9 @@ import { read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
 import { firstRows, type Page, type PageById } from '../page.ts'
 import type { NewWorkspaceRow, TenantChange, WorkspaceRow } from '../workspaces.ts'
-import { insertAudit } from './audit.ts'
 import { chunksOf } from './rows/chunks.ts'
 import { insertRows } from './rows/insert-rows.ts'
-import { growRevision } from './revision.ts'
+import { auditControl } from './revision.ts'
 import { selectList, type Sql } from './sql.ts'
 import { changeTenant } from './tenant-change.ts'
 
@@ -26,8 +25,7 @@ async function createWorkspace(
   audit: AuditEntry[],
 ): Promise<'created' | 'name_taken'> {
   if (!(await insertWorkspace(sql, workspace))) return 'name_taken'
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'created'
 }
 

@@ -6,7 +6,7 @@ import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator }
 import { mapPage, type Page, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, INSTALLATION, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
-import { growRevision, lockControl } from '../revision.ts'
+import { auditControl, lockControl } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
 
@@ -148,7 +148,6 @@ async function acceptInvitation(
   const has = 'SELECT role FROM operator_roles WHERE scope = :scope AND operator_id = :id'
   if ((await sql.get(has, { scope, id: operator.id })) !== null) return 'member'
   await giveRole(sql, scope, operator.id, found.role, now)
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'accepted'
 }

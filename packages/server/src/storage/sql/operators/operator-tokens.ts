@@ -2,8 +2,7 @@ import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { Page, PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
-import { insertAudit } from '../audit.ts'
-import { growRevision } from '../revision.ts'
+import { auditControl, growRevision } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
 
@@ -20,8 +19,7 @@ export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Pr
 
 async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
   await insertOperatorToken(sql, token)
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
 }
 
 /** Null: tokens for every workspace. */
@@ -45,8 +43,7 @@ async function revokeOperatorToken(
   const one = `${inScope(workspaceId)} AND id = :id`
   const revoke = `UPDATE operator_tokens SET revoked_at = :now WHERE ${one} AND revoked_at IS NULL`
   if ((await sql.run(revoke, { now, workspaceId, id })) === 1) {
-    await insertAudit(sql, audit)
-    await growRevision(sql)
+    await auditControl(sql, audit)
   }
   return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, { workspaceId, id })
 }

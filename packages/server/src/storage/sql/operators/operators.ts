@@ -5,8 +5,7 @@ import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { MemberRow, NewOperator, OperatorRow, PersonRoles, RoleChange } from '../../operators.ts'
 import type { Page, PageById } from '../../page.ts'
-import { insertAudit } from '../audit.ts'
-import { growRevision, lockControl } from '../revision.ts'
+import { auditControl, lockControl } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
 
@@ -88,8 +87,7 @@ async function changeOperatorRole(
   } else {
     await giveRole(sql, scope, id, role, now)
   }
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'changed'
 }
 
@@ -104,8 +102,7 @@ async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promis
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id', { id })
   await sql.run('DELETE FROM operator_roles WHERE operator_id = :id', { id })
   if ((await sql.run('DELETE FROM operators WHERE id = :id', { id })) === 0) return 'unknown'
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'changed'
 }
 
@@ -118,8 +115,7 @@ async function createOperator(
 ): Promise<'created' | 'changed'> {
   if (!(await insertOperator(sql, operator))) return 'changed'
   await giveRole(sql, INSTALLATION, operator.id, role, operator.createdAt)
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return 'created'
 }
 
@@ -133,8 +129,7 @@ async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: Aud
   await endWaysIn(sql, id)
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id AND password IS NOT NULL', { id })
   await sql.run('UPDATE operators SET two_factor_enabled = 0 WHERE id = :id', { id })
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
 }
 
 export async function insertOperator(sql: Sql, operator: NewOperator): Promise<boolean> {

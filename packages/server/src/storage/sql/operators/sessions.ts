@@ -6,7 +6,7 @@ import { insertAudit } from '../audit.ts'
 import { removeBrowsersOf } from './notifications.ts'
 import { rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
-import { growRevision } from '../revision.ts'
+import { auditControl } from '../revision.ts'
 import { selectList, type Sql } from '../sql.ts'
 
 export const sessionsActs = {
@@ -52,8 +52,7 @@ async function endSessions(
   const ended = await sql.run(text, { operatorId, id })
   await removeBrowsersOf(sql, operatorId, which)
   if (ended === 0) return 0
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
   return ended
 }
 
@@ -100,8 +99,7 @@ async function removeSecondFactor(sql: Sql, operatorId: string, now: number, aud
   await sql.run('DELETE FROM operator_second_factors WHERE operator_id = :operatorId', { operatorId })
   const text = 'UPDATE operators SET two_factor_enabled = 0, updated_at = :now WHERE id = :operatorId'
   await sql.run(text, { now, operatorId })
-  await insertAudit(sql, audit)
-  await growRevision(sql)
+  await auditControl(sql, audit)
 }
 
 /** Deletes expired sessions, challenges, codes for Slack and unused browsers, which nothing else would remove. */
