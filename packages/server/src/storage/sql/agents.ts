@@ -10,6 +10,7 @@ import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../events.ts'
 import { uuidv7 } from '../uuid.ts'
 import { entryBytes, ownText } from './append/cached-text.ts'
+import { findOrStore } from './append/find-or-store.ts'
 import { insertJsonRows, type InsertedTable } from './rows/json-rows.ts'
 import { agentKey, SHORT_CHARS, shortText } from './keys.ts'
 import type { Sql } from './sql.ts'
@@ -48,22 +49,17 @@ export function knownAgents(refreshMs: number) {
      * names the same new agent waits only for its row.
      */
     async open(sql: Sql, environmentId: string, events: readonly Named[], now: number): Promise<OpenAgents> {
-      const places = events.map((event) => placeOf(environmentId, event))
-      const loaded = new Map<string, KnownAgent>()
       const unknown = new Map<string, Named>()
-      places.forEach((place, index) => {
-        if (!agents.has(place)) unknown.set(place, events[index] as Named)
-      })
       // Entries may be evicted while this transaction waits for the database.
-      const ofEvent = places.map((place) => agents.get(place))
-      const missing = () => [...unknown].filter(([place]) => !loaded.has(place))
-      const load = () => Promise.all(missing().map((each) => loadAgent(sql, environmentId, each, loaded)))
-      await load()
-      if (missing().length > 0) {
-        await storeAgents(sql, environmentId, missing(), now)
-        await load()
-      }
-      return { loaded, ofEvent: ofEvent.map((agent, index) => agent ?? loadedAgent(loaded, places[index])) }
+      const known = events.map((event) => {
+        const place = placeOf(environmentId, event)
+        const agent = agents.get(place)
+        if (agent === undefined) unknown.set(place, event)
+        return agent ?? place
+      })
+      const store = (missing: Named[]) => storeAgents(sql, environmentId, missing, now)
+      const loaded = await findOrStore(unknown, (event) => findAgent(sql, environmentId, event), store)
+      return { loaded, ofEvent: known.map((one) => (typeof one === 'string' ? loaded.get(one)! : one)) }
     },
     keep({ loaded }: OpenAgents): void {
       for (const [place, agent] of loaded) agents.set(ownText(place), agent)
@@ -90,33 +86,18 @@ export async function renameAgent(sql: Sql, environmentId: string, id: string, n
   return (await sql.run(RENAME, { name, time, env: environmentId, id })) === 1
 }
 
-function loadedAgent(loaded: ReadonlyMap<string, KnownAgent>, place = ''): KnownAgent {
-  const agent = loaded.get(place)
-  if (agent === undefined) throw new Error('A stored agent is missing')
-  return agent
-}
-
-async function loadAgent(
-  sql: Sql,
-  environmentId: string,
-  [place, { agentId, agentName }]: [string, Named],
-  loaded: Map<string, KnownAgent>,
-): Promise<void> {
+async function findAgent(sql: Sql, environmentId: string, { agentId, agentName }: Named): Promise<KnownAgent | null> {
   const params = { env: environmentId, key: agentKey(agentId, agentName) }
   const row = await sql.get<Omit<KnownAgent, 'seenTime'>>(SELECT, params)
-  if (row !== null) loaded.set(place, { ...row, name: shortText(row.name), seenTime: row.nameTime })
+  return row && { ...row, name: shortText(row.name), seenTime: row.nameTime }
 }
 
-async function storeAgents(sql: Sql, environmentId: string, missing: [string, Named][], now: number): Promise<void> {
-  const rows = missing.map(([, { agentId, agentName }]) => {
+async function storeAgents(sql: Sql, environmentId: string, missing: Named[], now: number): Promise<void> {
+  const rows = missing.map(({ agentId, agentName }) => {
     return [uuidv7(now, randomBytes), agentKey(agentId, agentName), agentId, agentName, UNNAMED] as const
   })
-  await insertJsonRows(
-    sql,
-    AGENTS,
-    environmentId,
-    rows.toSorted(([, a], [, b]) => (a < b ? -1 : 1)),
-  )
+  const inOrder = rows.toSorted(([, a], [, b]) => (a < b ? -1 : 1))
+  await insertJsonRows(sql, AGENTS, environmentId, inOrder)
 }
 
 function placeOf(environmentId: string, { agentId, agentName }: Named): string {

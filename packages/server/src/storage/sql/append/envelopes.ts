@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../events.ts'
 import { entryBytes, ownText } from './cached-text.ts'
+import { findOrStore } from './find-or-store.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import { textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
@@ -72,7 +73,6 @@ export function knownEnvelopes() {
       events: readonly Envelope[],
       takeNumbers: TakeNumbers,
     ): Promise<OpenEnvelopes> {
-      const loaded = new Map<string, number>()
       const unknown = new Map<string, Envelope>()
       let last: Envelope | null = null
       let found: number | string = ''
@@ -85,21 +85,12 @@ export function knownEnvelopes() {
         last = event
         return found
       })
-      const missing = () => [...unknown].filter(([of]) => !loaded.has(of))
-      const load = () =>
-        Promise.all(
-          missing().map(async ([of, envelope]) => {
-            const row = await sql.get<{ number: number }>(SELECT, { env: environmentId, key: envelopeKey(envelope) })
-            if (row !== null) loaded.set(of, row.number)
-          }),
-        )
-      await load()
-      const added = missing().map(([, envelope]) => envelope)
-      if (added.length > 0) {
-        await storeEnvelopes(sql, environmentId, added, await takeNumbers(added.length))
-        await load()
-      }
-      return { loaded, ofEvent: ofEvent.map((one) => (typeof one === 'number' ? one : numberOf(loaded, one))) }
+      const find = async (envelope: Envelope) =>
+        (await sql.get<{ number: number }>(SELECT, { env: environmentId, key: envelopeKey(envelope) }))?.number ?? null
+      const store = async (added: Envelope[]) =>
+        storeEnvelopes(sql, environmentId, added, await takeNumbers(added.length))
+      const loaded = await findOrStore(unknown, find, store)
+      return { loaded, ofEvent: ofEvent.map((one) => (typeof one === 'number' ? one : loaded.get(one)!)) }
     },
     keep({ loaded }: OpenEnvelopes): void {
       for (const [place, number] of loaded) numbers.set(ownText(place), number)
@@ -123,12 +114,6 @@ async function storeEnvelopes(sql: Sql, environmentId: string, added: Envelope[]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map((row, index) => [numbers[index] ?? null, ...row])
   await insertJsonRows(sql, ENVELOPES, environmentId, rows)
-}
-
-function numberOf(loaded: ReadonlyMap<string, number>, place: string): number {
-  const number = loaded.get(place)
-  if (number === undefined) throw new Error('A stored envelope is missing')
-  return number
 }
 
 /** Client texts never contain NUL. */
