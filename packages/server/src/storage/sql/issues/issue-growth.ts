@@ -1,16 +1,17 @@
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
-import type { IssueDecision } from '../../issue-records.ts'
+import type { IssueDecision, IssueRecordRow } from '../../issue-records.ts'
 import type { IssueActor } from '../../issues.ts'
 import { insertActivity } from './issue-activity.ts'
 import type { Sql } from '../sql.ts'
 
-export interface DecidedRecord {
-  id: string
+export interface DecidedRecord extends Pick<IssueRecordRow, 'id' | 'seenAt' | 'runId' | 'agentId'> {
   kind: RecordKind
-  seenAt: number
-  runId: string | null
-  agentId: string
+}
+
+export interface Decided {
+  detections: DecidedRecord[]
+  recoveries: number
 }
 
 export interface Growth {
@@ -21,7 +22,7 @@ export interface Growth {
   detectionId: string | null
 }
 
-export function growthOf(detections: DecidedRecord[], recoveries: number): Growth {
+export function growthOf({ detections, recoveries }: Decided): Growth {
   const times = detections.map(({ seenAt }) => seenAt)
   const [first] = detections
   return {
@@ -30,20 +31,6 @@ export function growthOf(detections: DecidedRecord[], recoveries: number): Growt
     firstSeen: first ? Math.min(...times) : null,
     lastSeen: first ? Math.max(...times) : null,
     detectionId: first?.id ?? null,
-  }
-}
-
-export function addGrowth(one: Growth | undefined, other: Growth): Growth {
-  if (one === undefined) return other
-  const times = (values: (number | null)[]) => values.filter((value) => value !== null)
-  const first = times([one.firstSeen, other.firstSeen])
-  const last = times([one.lastSeen, other.lastSeen])
-  return {
-    occurrences: one.occurrences + other.occurrences,
-    recoveries: one.recoveries + other.recoveries,
-    firstSeen: first.length > 0 ? Math.min(...first) : null,
-    lastSeen: last.length > 0 ? Math.max(...last) : null,
-    detectionId: one.detectionId ?? other.detectionId,
   }
 }
 

@@ -9,15 +9,7 @@ import { write } from '../act.ts'
 import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'
 import { announceIssues } from '../webhooks/announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
-import {
-  addGrowth,
-  growFingerprint,
-  growIssue,
-  growthOf,
-  openIssue,
-  type DecidedRecord,
-  type Growth,
-} from './issue-growth.ts'
+import { growFingerprint, growIssue, growthOf, openIssue, type Decided, type DecidedRecord } from './issue-growth.ts'
 import { endReview } from './issue-records.ts'
 import { serviceRecordKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
@@ -25,10 +17,8 @@ import { holdFailures } from './failure-lock.ts'
 
 export const reviewActs = write({ decideIssueRecords })
 
-interface Group {
+interface Group extends Decided {
   decision: IssueDecision
-  detections: DecidedRecord[]
-  recoveries: number
 }
 
 /** Skips a record that is no longer being evaluated, so that nothing counts twice. */
@@ -89,10 +79,11 @@ async function decide(
 
 async function countGroups(sql: Sql, environmentId: string, groups: Group[], now: number): Promise<DecidedIssues> {
   const decided: DecidedIssues = { opened: [], regressed: [] }
-  const growths = new Map<string, Growth>()
+  const grown = new Map<string, Group[]>()
   const detected: { place: AffectedPlace; detections: DecidedRecord[] }[] = []
-  for (const { decision, detections, recoveries } of groups.toSorted(byFingerprint)) {
-    const growth = growthOf(detections, recoveries)
+  for (const group of groups.toSorted(byFingerprint)) {
+    const { decision, detections } = group
+    const growth = growthOf(group)
     const known = await growFingerprint(sql, environmentId, decision, growth)
     // A recovery without a detection stays with its fingerprint.
     if (known.issueId === null && detections.length === 0) continue
@@ -102,10 +93,12 @@ async function countGroups(sql: Sql, environmentId: string, groups: Group[], now
       await openIssue(sql, environmentId, decision, { ...growth, recoveries: known.recoveries }, now)
       decided.opened.push(issueId)
     } else {
-      growths.set(issueId, addGrowth(growths.get(issueId), growth))
+      grown.set(issueId, [...(grown.get(issueId) ?? []), group])
     }
   }
-  for (const [issueId, growth] of [...growths].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [issueId, some] of [...grown].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const detections = some.flatMap((group) => group.detections)
+    const growth = growthOf({ detections, recoveries: some.reduce((sum, group) => sum + group.recoveries, 0) })
     if (await growIssue(sql, environmentId, issueId, growth, now)) decided.regressed.push(issueId)
   }
   // Must run while the issue row is locked.
