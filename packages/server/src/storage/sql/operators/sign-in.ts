@@ -1,6 +1,8 @@
 /** Names come from the tables below, never from a request. */
 import { read, write } from '../act.ts'
+import { memberOf } from '../../exported-tables.ts'
 import type { SignInCondition, SignInFind, SignInModel, SignInRecord } from '../../sign-in.ts'
+import type { TableName } from '../../tables.ts'
 import { growRevision } from '../revision.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 
@@ -15,60 +17,29 @@ interface Table {
   columns: Record<string, string>
 }
 
-const TIMES = { createdAt: 'created_at', updatedAt: 'updated_at' }
+/** `renamed`: fields of the library that are not named like their column. */
+function table(name: TableName, columns: string, renamed: Record<string, string> = {}): Table {
+  const own = columns.split(' ').map((column) => [memberOf(column), column])
+  return { name, columns: { ...Object.fromEntries(own), ...renamed } }
+}
+
+const OF_USER = { userId: 'operator_id' }
+const TIMES = 'created_at updated_at'
 
 const TABLES: Record<SignInModel, Table> = {
-  user: {
-    name: 'operators',
-    columns: {
-      id: 'id',
-      name: 'name',
-      email: 'email',
-      emailVerified: 'email_verified',
-      twoFactorEnabled: 'two_factor_enabled',
-      ...TIMES,
-    },
-  },
-  session: {
-    name: 'operator_sessions',
-    columns: {
-      id: 'id',
-      userId: 'operator_id',
-      token: 'token_hash',
-      ipAddress: 'ip_address',
-      userAgent: 'user_agent',
-      expiresAt: 'expires_at',
-      ...TIMES,
-    },
-  },
-  account: {
-    name: 'operator_accounts',
-    // The identity provider's tokens are not stored, because nothing here calls it again.
-    columns: {
-      id: 'id',
-      userId: 'operator_id',
-      providerId: 'provider_id',
-      accountId: 'account_id',
-      password: 'password',
-      ...TIMES,
-    },
-  },
-  verification: {
-    name: 'sign_in_challenges',
-    columns: { id: 'id', identifier: 'identifier', value: 'value', expiresAt: 'expires_at', ...TIMES },
-  },
-  twoFactor: {
-    name: 'operator_second_factors',
-    columns: {
-      id: 'id',
-      userId: 'operator_id',
-      secret: 'secret',
-      backupCodes: 'recovery_codes',
-      verified: 'verified',
-      failedVerificationCount: 'failed_attempts',
-      lockedUntil: 'locked_until',
-    },
-  },
+  user: table('operators', `id name email email_verified two_factor_enabled ${TIMES}`),
+  session: table('operator_sessions', `id ip_address user_agent expires_at ${TIMES}`, {
+    ...OF_USER,
+    token: 'token_hash',
+  }),
+  // The identity provider's tokens are not stored, because nothing here calls it again.
+  account: table('operator_accounts', `id provider_id account_id password ${TIMES}`, OF_USER),
+  verification: table('sign_in_challenges', `id identifier value expires_at ${TIMES}`),
+  twoFactor: table('operator_second_factors', 'id secret verified locked_until', {
+    ...OF_USER,
+    backupCodes: 'recovery_codes',
+    failedVerificationCount: 'failed_attempts',
+  }),
 }
 
 const OPERATORS = { eq: '=', ne: '<>', lt: '<', lte: '<=', gt: '>', gte: '>=' } as const
