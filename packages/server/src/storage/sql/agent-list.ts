@@ -89,11 +89,10 @@ async function changeAgent(
     WHERE environment_id = :env AND id = :id`
   await sql.run(text, { ...of, displayName, archivedAt })
   const name = agent.displayName ?? agent.reportedName
-  const named = (detail: string) => JSON.stringify({ name, ...(JSON.parse(detail) as object) })
-  await insertAudit(
-    sql,
-    audit.map((entry) => ({ ...entry, detail: named(entry.detail) })),
-  )
+  const named = ({ detail, ...entry }: AuditEntry) => {
+    return { ...entry, detail: JSON.stringify({ name, ...(JSON.parse(detail) as object) }) }
+  }
+  await insertAudit(sql, audit.map(named))
   return changed
 }
 

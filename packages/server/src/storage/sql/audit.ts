@@ -8,7 +8,8 @@ import { contains, given, selectList, type Sql } from './sql.ts'
 
 export const auditActs = {
   ...read({ listAudit }),
-  ...write({ appendAudit }),
+  /** For attempts that change nothing. Acts that change something insert their own entries. */
+  ...write({ appendAudit: insertAudit }),
 }
 
 const COLUMNS =
@@ -44,11 +45,6 @@ export async function eraseQuotes(sql: Sql, environmentId: string, quoted: strin
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
     WHERE environment_id = :env AND target_kind IN ('approval', 'run', 'run_view') AND ${contains(sql, 'detail', ':quoted')}`
   await sql.run(text, { env: environmentId, quoted: JSON.stringify(quoted) })
-}
-
-/** For attempts that change nothing. Acts that change something insert their own entries. */
-async function appendAudit(sql: Sql, entries: AuditEntry[]): Promise<void> {
-  await insertAudit(sql, entries)
 }
 
 const FILTERS = [

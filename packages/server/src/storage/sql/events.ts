@@ -17,7 +17,7 @@ import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/run
 import { containsFolded, folded, given, type NamedParams, type Sql } from './sql.ts'
 
 export const eventsActs = {
-  ...look({ listEvents, listProblems }),
+  ...look({ listEvents, listProblems, readArrived }),
   ...read({ findEvent, readTimeline, listEventRows }),
 }
 
@@ -211,8 +211,8 @@ export function rowsByArrival(
   return { text, params }
 }
 
-/** For an export. Sizes first, so that no large row is read that does not fit. */
-export async function arrivedEvents(
+/** For an export. `run`: internal id. Sizes first, so that no large row is read that does not fit. */
+async function readArrived(
   sql: Sql,
   environmentId: string,
   run: string,
@@ -221,10 +221,8 @@ export async function arrivedEvents(
   const after = { after: { time: 0, seq: page.after } }
   const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
   const found = await sql.all<EventRowRead>(`${WITH_RUN} ${look.text}`, look.params)
-  const count = rowsThatFit(
-    found.map(({ payloadBytes }) => payloadBytes),
-    page,
-  )
+  const sizes = found.map(({ payloadBytes }) => ({ bytes: payloadBytes }))
+  const count = rowsThatFit(sizes, page)
   const { text, params } = rowsByArrival(sql, environmentId, run, after, count, `${ROW}, ${PAYLOAD}`)
   const rows = await withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))
   return { rows, more: found.length > count }

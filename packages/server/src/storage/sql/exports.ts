@@ -1,9 +1,8 @@
-import { look, read, write } from './act.ts'
+import { read, write } from './act.ts'
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { ItemVersion } from '../deployments.ts'
-import type { StoredEvent } from '../events.ts'
-import type { ArrivedPage, ExportedKey, ExportedRow, ImportStart, RowsImported } from '../exports.ts'
+import type { ExportedKey, ExportedRow, ImportStart, RowsImported } from '../exports.ts'
 import { EXPORTED_TABLES, memberOf, type TableParts } from '../exported-tables.ts'
 import { takeRoom } from '../scores.ts'
 import type { Page } from '../page.ts'
@@ -14,7 +13,6 @@ import { keepConfiguration, lockConfiguration } from './configuration/configurat
 import { deploymentFault } from './configuration/publish.ts'
 import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
-import { arrivedEvents } from './events.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
@@ -25,7 +23,6 @@ import { SUM_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
 export const exportsActs = {
-  ...look({ readArrived }),
   ...read({ readExported }),
   ...write({ beginImport, importRows, importRun }),
 }
@@ -67,11 +64,6 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
   if (of === 'environment') return environmentId
   const text = 'SELECT workspace_id AS "workspaceId" FROM environments WHERE id = :env'
   return (await sql.get<{ workspaceId: string }>(text, { env: environmentId }))?.workspaceId ?? null
-}
-
-/** `run`: internal id. */
-function readArrived(sql: Sql, environmentId: string, run: string, page: ArrivedPage): Promise<Page<StoredEvent>> {
-  return arrivedEvents(sql, environmentId, run, page)
 }
 
 /** One audit entry covers what one actor imports in this time. */

@@ -132,22 +132,17 @@ export async function readPayloadPage<Row extends Read>(
   { start = '', columns, payload = PAYLOAD, bytes = PAYLOAD_BYTES, from, params }: PayloadQuery,
   page: PageSize,
 ): Promise<Page<Row>> {
-  const sizes = await sql.all<{ bytes: number }>(`${start} SELECT ${bytes} AS bytes ${from}`, {
-    ...params,
-    limit: page.limit + 1,
-  })
-  const count = rowsThatFit(
-    sizes.map((row) => row.bytes),
-    page,
-  )
+  const limited = { ...params, limit: page.limit + 1 }
+  const sizes = await sql.all<{ bytes: number }>(`${start} SELECT ${bytes} AS bytes ${from}`, limited)
+  const count = rowsThatFit(sizes, page)
   const rows = await sql.all<Row>(`${start} SELECT ${columns}, ${payload} ${from}`, { ...params, limit: count })
   return { rows: await withPayloads(sql, params.env, rows), more: sizes.length > count }
 }
 
-export function rowsThatFit(sizes: readonly number[], { limit, pageBytes }: PageSize): number {
+export function rowsThatFit(rows: readonly { bytes: number }[], { limit, pageBytes }: PageSize): number {
   let bytes = 0
-  const past = sizes.findIndex((size, index) => (bytes += size) > pageBytes && index > 0)
-  return Math.min(past === -1 ? sizes.length : past, limit)
+  const past = rows.findIndex((row, index) => (bytes += row.bytes) > pageBytes && index > 0)
+  return Math.min(past === -1 ? rows.length : past, limit)
 }
 
 function markDamaged(row: Read): void {

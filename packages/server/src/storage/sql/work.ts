@@ -118,20 +118,14 @@ interface Waiting {
   due: number
 }
 
-interface Share {
-  environmentId: string
-  workspaceId: string
-  count: number
-}
-
-function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string, items: number][]): Share[] {
+function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string, items: number][]) {
   const holds = new Map(held)
   const shares = waiting
     .filter(({ due }) => due > 0)
     .map((each) => ({ ...each, count: 0, order: Math.random() }))
     // So that no environment of a workspace is always the last.
     .sort((one, other) => one.order - other.order)
-  const holdOf = ({ workspaceId }: Share) => holds.get(workspaceId) ?? 0
+  const holdOf = ({ workspaceId }: Waiting) => holds.get(workspaceId) ?? 0
   for (let free = limit; free > 0; free--) {
     const open = shares.filter((share) => share.count < share.due && holdOf(share) < free)
     const [next] = open.sort((one, other) => holdOf(one) - holdOf(other) || one.count - other.count)

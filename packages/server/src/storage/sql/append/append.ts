@@ -146,10 +146,8 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
       for (const event of batch.events) if (!(await isStorable(batch, event))) failing.add(event)
       const refused = [...failing].map((event) => rejectionRow(event, 'unstorable', receivedAt))
       const events = batch.events.filter((event) => !failing.has(event))
-      const [verdicts = []] = await store(
-        [{ ...batch, events, rejections: [...batch.rejections, ...refused] }],
-        'commit',
-      )
+      const rejections = [...batch.rejections, ...refused]
+      const [verdicts = []] = await store([{ ...batch, events, rejections }], 'commit')
       return { verdicts: batch.events.map((event) => (failing.has(event) ? 'unstorable' : verdicts.shift()!)) }
     } catch (error) {
       return { error: engine.storageError(error) }
@@ -341,10 +339,8 @@ async function judgeRepeats(
     else doubtful.push({ candidate, sought: { run, event } })
   }
   if (doubtful.length === 0) return repeats
-  const same = await transaction.compareEvents(
-    environmentId,
-    doubtful.map(({ sought }) => sought),
-  )
+  const sought = doubtful.map((one) => one.sought)
+  const same = await transaction.compareEvents(environmentId, sought)
   doubtful.forEach(({ candidate, sought: { run } }, index) => {
     const isSame = same[index] ?? null
     if (isSame !== null) repeats.push({ candidate, run, isSame })

@@ -43,18 +43,9 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
   const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)
-  const approval: ApprovalRow = {
-    ...request,
-    status: 'PENDING',
-    decidedAt: null,
-    decisionReason: null,
-    deciderKind: null,
-    deciderId: null,
-    deciderName: null,
-    decidedVia: null,
-    importedAt: null,
-    revision,
-  }
+  const undecided = { decidedAt: null, decisionReason: null, deciderKind: null, deciderId: null, deciderName: null }
+  const status = 'PENDING' as const
+  const approval: ApprovalRow = { ...request, status, ...undecided, decidedVia: null, importedAt: null, revision }
   await insert(sql, approval)
   await announceApprovals(sql, request.environmentId, 'approval.requested', [approval], request.createdAt)
   return { outcome: 'created', approval }
@@ -88,18 +79,11 @@ async function decideApprovals(
   const decided = byId(await decide(sql, change, ids, decision))
   const others = ids.filter((id) => !decided.has(id))
   const expired = byId(await expire(sql, change, others))
-  const unchanged = byId(
-    await findApprovals(
-      sql,
-      environmentId,
-      others.filter((id) => !expired.has(id)),
-    ),
-  )
+  const rest = others.filter((id) => !expired.has(id))
+  const unchanged = byId(await findApprovals(sql, environmentId, rest))
   await announceApprovals(sql, environmentId, 'approval.decided', [...decided.values()], now, decision.via?.webhookId)
-  await insertAudit(
-    sql,
-    audit.filter(({ targetId }) => decided.has(targetId)),
-  )
+  const entries = audit.filter(({ targetId }) => decided.has(targetId))
+  await insertAudit(sql, entries)
   return ids.map((id, index) => {
     const approval = decided.get(id) ?? expired.get(id) ?? unchanged.get(id) ?? null
     if (approval === null) return { id, outcome: 'not_found', approval }

@@ -26,11 +26,7 @@ async function findRecordedInput(
     WHERE event_type = 'POLICY_DECISION' ORDER BY time DESC, seq DESC LIMIT :limit`,
     { ...params, rows: bounds.rowsLookedAt },
   )
-  const count = rowsThatFit(
-    decisions.map(({ bytes }) => bytes),
-    bounds,
-  )
-  const oldest = decisions[count - 1]
+  const oldest = decisions[rowsThatFit(decisions, bounds) - 1]
   if (oldest === undefined) return null
   const selected = await sql.all<RecordedInputRow & { seq: number }>(
     `${WITH_RUN} SELECT seq, event_id AS "eventId", received_at AS "receivedAt", ${PAYLOAD} FROM events e

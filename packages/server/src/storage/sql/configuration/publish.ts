@@ -193,10 +193,9 @@ async function writePublication(
   })
   await insertRows(sql, 'deployment_changes', records)
   const changes = planned.map(({ kind, id, name, from, to }): Change => ({ kind, id, name, from, to }))
-  await insertAudit(
-    sql,
-    audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, { publication, revision, note }))),
-  )
+  const told = { publication, revision, note }
+  const entries = audit.flatMap((entry) => changes.map((change) => auditOf(entry, change, intent, told)))
+  await insertAudit(sql, entries)
   await growRevision(sql)
   return { outcome: 'published', revision, publication, changes }
 }

@@ -109,10 +109,8 @@ async function walk(
   const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)
     AND envelope IN (SELECT number FROM envelopes WHERE environment_id = :env AND client_id = :subject)`
   const query = (runs: number[]) => sql.all<{ run: number }>(bySender, { env: environmentId, runs, subject })
-  const sent = await inChunks(
-    next.map(({ number }) => number),
-    query,
-  )
+  const examined = next.map(({ number }) => number)
+  const sent = await inChunks(examined, query)
   const numbers = new Set(sent.map(({ run }) => run))
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
 }

@@ -2,6 +2,8 @@
  * Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. Issues
  * are counted again; one without records is removed.
  */
+import type { RecordKind } from '@tacho/contract/issue-record.ts'
+import type { IssueRecordRow } from '../../issue-records.ts'
 import { noteRemoval } from '../approvals/approvals.ts'
 import { eraseDecisionsOf, eraseDetails } from '../audit.ts'
 import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
@@ -74,13 +76,9 @@ async function removeApprovals(
   return ids
 }
 
-interface RemovedRecord {
-  id: string
+interface RemovedRecord extends Pick<IssueRecordRow, 'id' | 'fingerprint' | 'runId' | 'agentId'> {
   key: string
-  kind: 'DETECTION' | 'RECOVERY'
-  fingerprint: string | null
-  runId: string | null
-  agentId: string
+  kind: RecordKind
 }
 
 async function removeIssueRecords(
@@ -134,13 +132,8 @@ async function shrink(
   )
   if (held === null) return null
   const detections = removed.filter(({ kind }) => kind === 'DETECTION')
-  await shrinkAffected(
-    sql,
-    environmentId,
-    fingerprint,
-    'run',
-    detections.flatMap(({ runId }) => runId ?? []).map(textKey),
-  )
+  const runs = detections.flatMap(({ runId }) => (runId === null ? [] : textKey(runId)))
+  await shrinkAffected(sql, environmentId, fingerprint, 'run', runs)
   const agents = detections.map(({ agentId }) => agentKey(agentId, ''))
   await shrinkAffected(sql, environmentId, fingerprint, 'agent', agents)
   const seen = (order: string) => `(SELECT seen_at FROM issue_records
@@ -173,10 +166,8 @@ async function shrinkAffected(
   const one = `environment_id = :env AND fingerprint = :fingerprint AND kind = '${kind}' AND subject_key = :key`
   for (const [key, same] of Map.groupBy(keys, (value) => value)) {
     const place = { env: environmentId, fingerprint, key }
-    await sql.run(`UPDATE issue_affected SET occurrences = occurrences - :count WHERE ${one}`, {
-      count: same.length,
-      ...place,
-    })
+    const fewer = `UPDATE issue_affected SET occurrences = occurrences - :count WHERE ${one}`
+    await sql.run(fewer, { count: same.length, ...place })
     await sql.run(`DELETE FROM issue_affected WHERE ${one} AND occurrences <= 0`, place)
   }
 }

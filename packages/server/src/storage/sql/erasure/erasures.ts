@@ -87,19 +87,14 @@ async function removeErased(
 ): Promise<ErasureRow | null> {
   const counted = new Map(runs.flatMap(({ number, counted: of }) => (of === null ? [] : [[number, of]])))
   const removal = { environmentId, erasureId: id, now, keepRecords: false, counted }
-  const removed = await removeRuns(
-    sql,
-    removal,
-    runs.map(({ number }) => number),
-  )
+  const numbers = runs.map(({ number }) => number)
+  const removed = await removeRuns(sql, removal, numbers)
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure === null) return null
-  const checksum = checksumOf(
-    erasure.checksum,
-    removed.runs.map((run) => `${run.id} ${run.events}`),
-  )
+  const lines = removed.runs.map((run) => `${run.id} ${run.events}`)
+  const checksum = checksumOf(erasure.checksum, lines)
   // A run with further events was not removed: the search comes to it again.
-  const isComplete = removed.runs.length === new Set(runs.map(({ number }) => number)).size || runs.length === 0
+  const isComplete = removed.runs.length === new Set(numbers).size || runs.length === 0
   const text = `UPDATE erasures SET runs = runs + :runs, events = events + :events, approvals = approvals + :approvals,
       issue_records = issue_records + :issueRecords, issues = issues + :issues, checksum = :checksum,
       searched = CASE WHEN searched_to < :to THEN searched + :searched ELSE searched END,

@@ -6,8 +6,8 @@
  * Readers find events only by their run, so a removed run of any size is invisible at once.
  */
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
-import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedEvents } from '../../erasures.ts'
+import type { RunState } from '../append/run-state.ts'
 import { eraseDetails } from '../audit.ts'
 import { chunksOf } from '../rows/chunks.ts'
 import { addErasedKeys, erasedKey, HELD, holdEnvironment } from './erased-keys.ts'
@@ -38,16 +38,8 @@ export interface RunRemoval extends RemovedRecords {
   events: number
 }
 
-interface RemovedRun {
-  id: string
-  number: number
-  runId: string
-  agentId: string
-  status: RunStatus
-  startedAt: number
-  lastEventAt: number
-  events: number
-}
+type Kept = 'id' | 'number' | 'runId' | 'agentId' | 'status' | 'startedAt' | 'lastEventAt'
+type RemovedRun = Pick<RunState, Kept> & { events: number }
 
 const RUN = `${selectList('id number run_id agent_id status started_at last_event_at')}, event_count AS events`
 

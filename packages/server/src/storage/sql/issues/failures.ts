@@ -114,10 +114,8 @@ async function reportedEvents(
   const text = `SELECT event_id AS "eventId", detection_type AS "detectionType", fingerprint FROM issue_records
     WHERE environment_id = :env AND ${ofRun} AND record_kind = 'DETECTION' AND origin = 'CLIENT'
       AND event_id IN (:eventIds)`
-  const rows = await inChunks(
-    failures.flatMap(({ eventId }) => eventId ?? []),
-    (eventIds) => sql.all<Reported>(text, { env: environmentId, runId, eventIds }),
-  )
+  const ids = failures.flatMap(({ eventId }) => eventId ?? [])
+  const rows = await inChunks(ids, (eventIds) => sql.all<Reported>(text, { env: environmentId, runId, eventIds }))
   return new Map(rows.map((row) => [row.eventId, row]))
 }
 

@@ -28,18 +28,10 @@ interface Subject {
 
 export async function countAffected(sql: Sql, place: AffectedPlace, detections: DecidedRecord[]): Promise<void> {
   const { environmentId, fingerprint, issueId } = place
-  const runs = await countSubjects(
-    sql,
-    place,
-    'run',
-    subjects(detections, ({ runId }) => runId, textKey),
-  )
-  const agents = await countSubjects(
-    sql,
-    place,
-    'agent',
-    subjects(detections, ({ agentId }) => agentId, idKey),
-  )
+  const seenRuns = subjects(detections, ({ runId }) => runId, textKey)
+  const seenAgents = subjects(detections, ({ agentId }) => agentId, idKey)
+  const runs = await countSubjects(sql, place, 'run', seenRuns)
+  const agents = await countSubjects(sql, place, 'agent', seenAgents)
   if (runs.inFingerprint + agents.inFingerprint === 0) return
   const more = 'SET runs = runs + :runs, agents = agents + :agents WHERE environment_id = :env'
   const ofFingerprint = { env: environmentId, fingerprint, runs: runs.inFingerprint, agents: agents.inFingerprint }
@@ -114,9 +106,9 @@ async function listAffectedRuns(
 ): Promise<Page<AffectedRunRow>> {
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'run', page)
   const text = 'SELECT id, run_id AS "runId", status FROM runs WHERE environment_id = :env AND run_id IN (:runIds)'
-  const runs = await inChunks(
-    found.map(({ subject }) => subject),
-    (runIds) => sql.all<{ id: string; runId: string; status: string }>(text, { env: environmentId, runIds }),
+  const ids = found.map(({ subject }) => subject)
+  const runs = await inChunks(ids, (runIds) =>
+    sql.all<{ id: string; runId: string; status: string }>(text, { env: environmentId, runIds }),
   )
   const byId = new Map(runs.map((run) => [run.runId, run]))
   const rows = found.map(({ subject, ...seen }) => {
@@ -135,9 +127,9 @@ async function listAffectedAgents(
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
   const text = `SELECT id, agent_key AS "agentKey", COALESCE(display_name, name) AS name
     FROM agents WHERE environment_id = :env AND agent_key IN (:keys)`
-  const agents = await inChunks(
-    found.map(({ key }) => key),
-    (keys) => sql.all<{ id: string; agentKey: string; name: string }>(text, { env: environmentId, keys }),
+  const agentKeys = found.map(({ key }) => key)
+  const agents = await inChunks(agentKeys, (keys) =>
+    sql.all<{ id: string; agentKey: string; name: string }>(text, { env: environmentId, keys }),
   )
   const byKey = new Map(agents.map((agent) => [agent.agentKey, agent]))
   const rows = found.map(({ subject, ...seen }) => {

@@ -1,17 +1,8 @@
 /** After a merge, a split or an erasure. */
+import type { IssueGroupRow, IssueRow } from '../../issues.ts'
 import { selectList, type Sql } from '../sql.ts'
 
-interface Group {
-  homeIssueId: string
-  title: string
-  detectionType: string
-  firstSeen: number
-  lastSeen: number
-  occurrences: number
-  recoveries: number
-  runs: number
-  agents: number
-}
+type Group = Omit<IssueGroupRow, 'fingerprint' | 'facts'> & Pick<IssueRow, 'title' | 'detectionType'>
 
 const COLUMNS = selectList('home_issue_id title detection_type first_seen last_seen occurrences recoveries runs agents')
 

@@ -1,7 +1,7 @@
 import { read, write } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { SessionListRow, SessionRow } from '../../operators.ts'
+import type { OperatorRow, SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
 import { removeBrowsersOf } from './notifications.ts'
 import { rolesOf } from './operators.ts'
@@ -14,21 +14,11 @@ export const sessionsActs = {
   ...write({ endSessions, setPassword, useCode, removeSecondFactor, deleteExpiredSignIns }),
 }
 
-interface FoundSession {
-  sessionId: string
-  expiresAt: number
-  id: string
-  name: string
-  email: string
-  twoFactor: number
-  createdAt: number
-}
-
 async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
   const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", o.id, o.name, o.email,
       o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"
     FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash`
-  const found = await sql.get<FoundSession>(text, { tokenHash })
+  const found = await sql.get<OperatorRow & Pick<SessionRow, 'sessionId' | 'expiresAt'>>(text, { tokenHash })
   if (found === null) return null
   const { sessionId, expiresAt, ...operator } = found
   const roles = await rolesOf(sql, operator.id)

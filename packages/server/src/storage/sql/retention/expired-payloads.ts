@@ -1,3 +1,4 @@
+import type { RunState } from '../append/run-state.ts'
 import { eventEnvironment } from '../events.ts'
 import { deleteBlocks, REMOVE_PAYLOAD, SAYS_SOMETHING } from '../payloads.ts'
 import { dropComments } from '../scores.ts'
@@ -6,28 +7,23 @@ import { markRuns } from '../search/search-index.ts'
 import { SEARCHED } from '../search/search-settings.ts'
 import type { Sql } from '../sql.ts'
 
-interface Target {
-  id: string
-  number: number
-}
-
-interface Taken {
-  events: number
-  isWhole: boolean
-}
+type Target = Pick<RunState, 'id' | 'number'>
 
 /** Takes a run out of the search and marks it. False: not all of it is out. */
 export async function indexAgain(
   sql: Sql,
   environmentId: string,
-  { id, number }: Target,
+  run: Target,
   most: number,
   now: number,
 ): Promise<boolean> {
-  if ((await removeFromSearch(sql, environmentId, number, most)) === most) return false
-  if ((await sql.get(SEARCHED, { env: environmentId })) !== null)
-    await markRuns(sql, environmentId, [{ number, id }], now)
+  if ((await removeFromSearch(sql, environmentId, run.number, most)) === most) return false
+  await markIfSearched(sql, environmentId, run, now)
   return true
+}
+
+async function markIfSearched(sql: Sql, environmentId: string, run: Target, now: number): Promise<void> {
+  if ((await sql.get(SEARCHED, { env: environmentId })) !== null) await markRuns(sql, environmentId, [run], now)
 }
 
 /** Drops payloads of at most `most` events. The words of their labels are indexed again afterwards. */
@@ -37,7 +33,7 @@ export async function dropPayloads(
   { id, number }: Target,
   most: number,
   now: number,
-): Promise<Taken> {
+): Promise<{ events: number; isWhole: boolean }> {
   const entries = await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
   const due = `SELECT ${key} FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = :number
@@ -52,8 +48,6 @@ export async function dropPayloads(
     WHERE environment_id = :env AND id = :id`
   await sql.run(changed, { env: environmentId, id })
   if (isWhole) await dropComments(sql, environmentId, id)
-  if (isWhole && (await sql.get(SEARCHED, { env: environmentId })) !== null) {
-    await markRuns(sql, environmentId, [{ number, id }], now)
-  }
+  if (isWhole) await markIfSearched(sql, environmentId, { id, number }, now)
   return { events, isWhole }
 }

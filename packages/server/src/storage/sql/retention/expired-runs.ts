@@ -14,7 +14,7 @@ import type {
   RetainedRuns,
   RetentionSlice,
 } from '../../retention.ts'
-import type { RunPlace } from '../../runs.ts'
+import type { RunPlace, RunRow } from '../../runs.ts'
 import { read, write } from '../act.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
@@ -32,15 +32,8 @@ export const expiredRunsActs = {
 
 const EXAMINED = 1_000
 
-export interface ExaminedRun extends RunPlace {
-  number: number
-  runId: string
-  eventCount: number
-  payloadsRemoved: number
-  lastEventAt: number
-  receivedAt: number
-  pinnedAt: number | null
-}
+type Examined = 'runId' | 'eventCount' | 'payloadsRemoved' | 'lastEventAt' | 'receivedAt' | 'pinnedAt'
+export type ExaminedRun = RunPlace & Pick<RunRow, Examined> & { number: number }
 
 const COLUMNS = selectList(
   'id number run_id started_at event_count payloads_removed last_event_at received_at pinned_at',
@@ -79,11 +72,8 @@ export async function expiredOf(
       (what === 'runs' || payloadsRemoved < eventCount),
   )
   if (!keepOpenIssueRuns || old.length === 0) return old
-  const kept = await ofOpenIssues(
-    sql,
-    environmentId,
-    old.map(({ runId }) => textKey(runId)),
-  )
+  const keys = old.map(({ runId }) => textKey(runId))
+  const kept = await ofOpenIssues(sql, environmentId, keys)
   return old.filter(({ runId }) => !kept.has(textKey(runId)))
 }
 
@@ -145,7 +135,7 @@ async function removeExpiredRuns(
   { ids, most, reachedAt }: RetentionSlice,
 ): Promise<RemovedRuns> {
   const progress = await lockProgress(sql, environmentId)
-  const expired = await lockExpired(sql, environmentId, 'runs', now, ids)
+  const { expired } = await lockRunsOf(sql, environmentId, 'runs', now, ids)
   const removal = { environmentId, erasureId: null, now, keepRecords: true, counted: new Map() }
   const numbers = expired.map(({ number }) => number)
   await removeRuns(sql, removal, numbers)
@@ -193,10 +183,6 @@ async function removeExpiredPayloads(
   }
   await addProgress(sql, environmentId, progress, now, { payloads: events }, reachedAt)
   return { events, rest, changedRunIds: changed.map(({ runId }) => runId) }
-}
-
-async function lockExpired(...of: Parameters<typeof lockRunsOf>): Promise<ExaminedRun[]> {
-  return (await lockRunsOf(...of)).expired
 }
 
 /** `kept`: those that are no longer expired by the current settings. */

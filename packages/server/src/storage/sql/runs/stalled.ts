@@ -9,6 +9,7 @@ import type { AuditEntry } from '../../audit.ts'
 import type { RunPlace } from '../../runs.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type ClosedRuns, type StalledRuleRow } from '../../stalled.ts'
 import { look, read, write } from '../act.ts'
+import type { RunState } from '../append/run-state.ts'
 import { insertAudit } from '../audit.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { eventEnvironment } from '../events.ts'
@@ -67,13 +68,7 @@ async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[]
 
 const EXAMINED = 200
 
-interface Idle extends RunPlace {
-  number: number
-  runId: string
-  agentId: string
-  status: RunStatus
-  lastEventAt: number
-}
+type Idle = Pick<RunState, 'id' | 'number' | 'runId' | 'agentId' | 'status' | 'startedAt' | 'lastEventAt'>
 
 const COLUMNS = selectList('id number run_id agent_id status started_at last_event_at')
 
@@ -133,14 +128,8 @@ async function lockIdle(
 ): Promise<Idle[]> {
   const isIdle = ({ lastEventAt }: Idle) => lastEventAt < before
   const idle = examined.filter(isIdle)
-  const waiting = new Set(
-    await findWaitingRuns(
-      sql,
-      environmentId,
-      idle.map(({ runId }) => runId),
-      now,
-    ),
-  )
+  const runIds = idle.map(({ runId }) => runId)
+  const waiting = new Set(await findWaitingRuns(sql, environmentId, runIds, now))
   const ids = idle.filter(({ runId }) => !waiting.has(runId)).map(({ id }) => id)
   const locked = await lockRuns<Idle>(sql, environmentId, ids, COLUMNS)
   const stalled: Idle[] = []

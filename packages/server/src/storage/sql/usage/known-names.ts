@@ -41,8 +41,6 @@ export interface Buckets extends NameKeys {
   added: Record<Kind, [key: string, name: string][]>
 }
 
-export type KnownNames = ReturnType<typeof knownNames>
-
 const NONE: ReadonlySet<string> = new Set()
 
 /** Does not count `other`. */

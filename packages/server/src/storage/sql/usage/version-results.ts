@@ -49,13 +49,8 @@ async function readVersionResults(
       continue
     }
     const latencies = await latenciesOfVersion(sql, environmentId, versionId, row.firstAt)
-    const uncosted = await readUncostedRuns(
-      sql,
-      { text: calls, params },
-      ONE_STEP,
-      new Set([versionId]),
-      'promptVersion',
-    )
+    const ofVersion = { text: calls, params }
+    const uncosted = await readUncostedRuns(sql, ofVersion, ONE_STEP, new Set([versionId]), 'promptVersion')
     results.push({
       ...row,
       scores: await scoresOfVersion(sql, environmentId, versionId, runs),

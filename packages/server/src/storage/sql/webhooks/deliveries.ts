@@ -70,11 +70,10 @@ export async function announce(
     const chosen = JSON.parse(events) as WebhookEvent[]
     const asked = buttons && webhookId !== shownIn && OUTCOMES.has(type) && chosen.includes('approval.requested')
     if (!asked && !chosen.includes(type)) continue
-    const of = { webhookId, environmentId, type }
-    await insertDeliveries(
-      sql,
-      news.map(({ at, data }): NewDelivery => ({ id: uuidv7(at, randomBytes), ...of, createdAt: at, data })),
-    )
+    const deliveries = news.map(({ at, data }): NewDelivery => {
+      return { id: uuidv7(at, randomBytes), webhookId, environmentId, type, createdAt: at, data }
+    })
+    await insertDeliveries(sql, deliveries)
     webhooks++
   }
   return webhooks
@@ -132,10 +131,9 @@ async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }
   // Keep deliveries that a node is sending now.
   const free = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN (:ids)
     AND (lease_owner IS NULL OR due_at <= :now) RETURNING subject_id AS id`
-  const dropped = await inChunks(
-    excess.map(({ id }) => id),
-    (chunk) => sql.all<{ id: string }>(free, { env: environmentId, ids: chunk, now }),
-  )
+  const query = (chunk: string[]) => sql.all<{ id: string }>(free, { env: environmentId, ids: chunk, now })
+  const pending = excess.map(({ id }) => id)
+  const dropped = await inChunks(pending, query)
   const ids = dropped.map(({ id }) => id)
   const remove = `DELETE FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :webhookId AND id IN (:ids)`
   for (const chunk of chunksOf(ids)) await sql.run(remove, { ...of, ids: chunk })

@@ -38,13 +38,8 @@ const NOTHING = { until: null, policySeverity: null, alert: null }
 
 async function approvalNotices(sql: Sql, environmentId: string, ids: string[], now: number): Promise<NoticeRow[]> {
   const approvals = await findApprovals(sql, environmentId, ids)
-  const names = new Map(
-    await findAgentNames(
-      sql,
-      environmentId,
-      approvals.flatMap(({ agentId }) => agentId ?? []),
-    ),
-  )
+  const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
+  const names = new Map(await findAgentNames(sql, environmentId, agentIds))
   const policyIds = approvals.flatMap(({ policyId }) => policyId ?? [])
   const inForce = `SELECT d.item_id AS id, v.severity FROM deployments d JOIN environments e ON e.id = d.environment_id
     JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version

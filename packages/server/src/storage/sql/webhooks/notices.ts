@@ -30,11 +30,8 @@ export async function queueNotices(
   if (!isNotificationEvent(event) || ids.length === 0) return
   const chosen = 'SELECT 1 AS found FROM notification_choices WHERE environment_id = :env LIMIT 1'
   if ((await sql.get(chosen, { env: environmentId })) === null) return
-  await enqueue(
-    sql,
-    environmentId,
-    ids.map((id) => ({ browserId: null, event, id, dueAt: at })),
-  )
+  const subjects = ids.map((id) => ({ browserId: null, event, id, dueAt: at }))
+  await enqueue(sql, environmentId, subjects)
 }
 
 function enqueue(sql: Sql, environmentId: string, subjects: (NoticeSubject & { dueAt: number })[]): Promise<void> {
