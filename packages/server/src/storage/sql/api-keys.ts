@@ -49,13 +49,7 @@ async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspac
 }
 
 /** A second revocation keeps the first time and is not audited again. */
-async function revokeApiKey(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  now: number,
-  audit: AuditEntry[],
-): Promise<ApiKeyRow | null> {
+async function revokeApiKey(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
   const revoke = 'UPDATE api_keys SET revoked_at = :now WHERE environment_id = :env AND id = :id AND revoked_at IS NULL'
   if ((await sql.run(revoke, { now, env: environmentId, id })) === 1) {
     await auditControl(sql, audit)

@@ -1,6 +1,6 @@
 import { read, write } from './act.ts'
 import type { AuditEntry, AuditFilter } from '../audit.ts'
-import type { Page, PageById } from '../page.ts'
+import type { PageById } from '../page.ts'
 import { uuidv7At } from '../uuid.ts'
 import { chunksOf } from './rows/chunks.ts'
 import { insertRows } from './rows/insert-rows.ts'
@@ -61,16 +61,12 @@ const FILTERS = [
 ]
 
 /** Newest first. Null: entries of every workspace and of the installation. */
-function listAudit(
-  sql: Sql,
-  workspaceId: string | null,
-  { limit, after }: PageById,
-  filter: AuditFilter = {},
-): Promise<Page<AuditEntry>> {
+function listAudit(sql: Sql, workspaceId: string | null, { limit, after }: PageById, filter: AuditFilter = {}) {
   const { from, to } = filter
   // Ids follow the time, so the scan starts and ends near the range.
   const firstId = from === undefined ? null : uuidv7At(from - ID_LAG_MS)
   const lastId = to === undefined ? null : uuidv7At(to + ID_LAG_MS)
   const params = { ...filter, workspaceId, after, firstId, lastId }
-  return sql.page(`SELECT ${COLUMNS} FROM audit_log WHERE ${given(FILTERS, params)} ORDER BY id DESC`, params, limit)
+  const text = `SELECT ${COLUMNS} FROM audit_log WHERE ${given(FILTERS, params)} ORDER BY id DESC`
+  return sql.page<AuditEntry>(text, params, limit)
 }

@@ -1,6 +1,6 @@
 import { look, read, write } from './act.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { Page, PageById } from '../page.ts'
+import type { PageById } from '../page.ts'
 import type { TenantChange, WorkspaceRow } from '../workspaces.ts'
 import type { EnvironmentRow, NewEnvironmentRow } from '../environments.ts'
 import { auditControl, lockControl } from './revision.ts'
@@ -47,16 +47,11 @@ export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
   if (sql.dialect === 'postgres') await sql.get('SELECT id FROM environments WHERE id = :id FOR NO KEY UPDATE', { id })
 }
 
-function listEnvironments(
-  sql: Sql,
-  workspaceId: string,
-  { limit, after }: PageById,
-  withArchived = false,
-): Promise<Page<EnvironmentRow>> {
+function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND archived_at IS NULL'
   const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = :workspaceId AND id > :after
     AND ${IS_THERE}${used} ORDER BY id`
-  return sql.page(text, { workspaceId, after: after ?? '' }, limit)
+  return sql.page<EnvironmentRow>(text, { workspaceId, after: after ?? '' }, limit)
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {

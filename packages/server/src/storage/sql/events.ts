@@ -93,28 +93,19 @@ async function readTimeline(
 }
 
 /** By time, then arrival. Ends at `limit` rows or `pageBytes`, with at least one row. `run`: internal id. */
-export function listEvents(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  { after, ...page }: EventPage,
-): Promise<Page<StoredEvent>> {
+export function listEvents(sql: Sql, environmentId: string, run: string, { after, ...page }: EventPage) {
   const from = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
 }
 
 /** Events that a person should look at. They have an index, however long the run is. */
-function listProblems(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  { after, ...page }: EventPage,
-): Promise<Page<ProblemEvent>> {
+function listProblems(sql: Sql, environmentId: string, run: string, { after, ...page }: EventPage) {
   const problems = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
   const from = `${problems}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
-  return readPayloadPage(sql, { start: WITH_RUN, columns: `${ROW}, e.problem`, bytes: BYTES, from, params }, page)
+  const query = { start: WITH_RUN, columns: `${ROW}, e.problem`, bytes: BYTES, from, params }
+  return readPayloadPage<ProblemEvent>(sql, query, page)
 }
 
 /**

@@ -305,15 +305,10 @@ function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlVal
   }
 }
 
-async function findRow(
-  sql: Sql,
-  environmentId: string,
-  parts: TableParts,
-  row: ExportedRow,
-): Promise<ExportedRow | null> {
+async function findRow(sql: Sql, environmentId: string, parts: TableParts, row: ExportedRow) {
   const key = parts.key.map((column) => `${column} = :${memberOf(column)}`).join(' AND ')
   const text = `SELECT ${selectList(parts.columns)} FROM ${parts.name} WHERE ${parts.of}_id = :owner AND ${key}`
-  return sql.get(text, { ...membersOf(parts.key, row), owner: await ownerOf(sql, environmentId, parts) })
+  return sql.get<ExportedRow>(text, { ...membersOf(parts.key, row), owner: await ownerOf(sql, environmentId, parts) })
 }
 
 function membersOf(columns: readonly string[], row: ExportedRow): Record<string, SqlValue> {

@@ -48,12 +48,7 @@ async function claimIdempotencyKey(
 }
 
 /** Does nothing if that claim was taken over. */
-async function keepIdempotentReply(
-  sql: Sql,
-  key: IdempotencyKey,
-  claimedAt: number,
-  { status, json }: KeptReply,
-): Promise<void> {
+async function keepIdempotentReply(sql: Sql, key: IdempotencyKey, claimedAt: number, { status, json }: KeptReply) {
   const text = `UPDATE idempotency_keys SET state = 'answered', status = :status, reply = :json WHERE ${CLAIMED}`
   await sql.run(text, { status, json, ...key, claimedAt })
 }

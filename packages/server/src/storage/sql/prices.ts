@@ -40,12 +40,7 @@ async function setPrice(
   return 'set'
 }
 
-async function removePrice(
-  sql: Sql,
-  workspaceId: string,
-  model: string,
-  audit: AuditEntry[],
-): Promise<PriceRow | null> {
+async function removePrice(sql: Sql, workspaceId: string, model: string, audit: AuditEntry[]) {
   const text = `DELETE FROM prices WHERE workspace_id = :workspaceId AND model = :model RETURNING ${COLUMNS}`
   const row = await sql.get<object>(text, { workspaceId, model })
   if (row === null) return null

@@ -66,12 +66,7 @@ export async function trimRejections(sql: Sql, environmentId: string, kept = REJ
   await sql.run(text, { env: environmentId, kept })
 }
 
-async function findRejection(
-  sql: Sql,
-  environmentId: string,
-  runId: string,
-  eventId: string,
-): Promise<RejectionRow | null> {
+async function findRejection(sql: Sql, environmentId: string, runId: string, eventId: string) {
   const text = `SELECT code, rejected_at AS "rejectedAt" FROM rejections
     WHERE environment_id = :env AND rejection_key = :key`
   const params = { env: environmentId, key: rejectionKey(runId, eventId) }

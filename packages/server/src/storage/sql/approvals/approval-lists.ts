@@ -64,12 +64,7 @@ function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit:
 }
 
 /** Those pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
-function groupApprovals(
-  sql: Sql,
-  environmentId: string,
-  now: number,
-  { requests, groups }: GroupBounds,
-): Promise<ApprovalGroupRow[]> {
+function groupApprovals(sql: Sql, environmentId: string, now: number, { requests, groups }: GroupBounds) {
   const text = `SELECT tool_name AS "toolName", input_hash AS "inputHash", COUNT(*) AS requests,
       COUNT(DISTINCT run_key) AS runs, COUNT(DISTINCT agent_key) AS agents, COUNT(DISTINCT policy_key) AS policies,
       MIN(expires_at) AS "oldestExpiresAt", MIN(created_at) AS "oldestCreatedAt"
@@ -78,7 +73,7 @@ function groupApprovals(
       ORDER BY expires_at, id LIMIT :requests) AS pending
     GROUP BY tool_key, tool_name, input_hash
     ORDER BY MIN(expires_at), MIN(created_at), tool_key, input_hash LIMIT :groups`
-  return sql.all(text, { env: environmentId, now, requests, groups })
+  return sql.all<ApprovalGroupRow>(text, { env: environmentId, now, requests, groups })
 }
 
 /** At or after `since`; counts at most `most`. */
@@ -121,13 +116,8 @@ async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<Ap
 }
 
 /** By (revision, id). */
-function listChangedApprovals(
-  sql: Sql,
-  environmentId: string,
-  { revision, id }: ChangePlace,
-  limit: number,
-): Promise<Page<ApprovalRow>> {
+function listChangedApprovals(sql: Sql, environmentId: string, { revision, id }: ChangePlace, limit: number) {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND (revision, id) > (:revision, :id)
     ORDER BY revision, id`
-  return sql.page(text, { env: environmentId, revision, id }, limit)
+  return sql.page<ApprovalRow>(text, { env: environmentId, revision, id }, limit)
 }

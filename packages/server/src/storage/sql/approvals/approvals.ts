@@ -118,11 +118,7 @@ async function decide(
 }
 
 /** Approvals expire only here. */
-async function expire(
-  sql: Sql,
-  { environmentId, now, revision }: ChangeOfApprovals,
-  ids: string[],
-): Promise<ApprovalRow[]> {
+async function expire(sql: Sql, { environmentId, now, revision }: ChangeOfApprovals, ids: string[]) {
   const text = `UPDATE approvals SET status = 'EXPIRED', revision = :revision
     WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at <= :now RETURNING ${COLUMNS}`
   const params = { env: environmentId, revision, now }

@@ -42,10 +42,7 @@ export async function readRevision(sql: Sql, environmentId: string): Promise<str
 }
 
 /** Publications run one after another. Returns the current configuration. */
-export async function lockConfiguration(
-  sql: Sql,
-  environmentId: string,
-): Promise<{ revision: string; publication: number }> {
+export async function lockConfiguration(sql: Sql, environmentId: string) {
   const create = `INSERT INTO configurations (environment_id, publication, revision, body)
     VALUES (:env, 0, :revision, :text) ON CONFLICT (environment_id) DO NOTHING`
   await sql.run(create, { env: environmentId, ...EMPTY })

@@ -2,7 +2,7 @@ import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { NewPolicyRow, NewPolicyVersionRow, PolicyRow, PolicyVersionRow } from '../../policies.ts'
 import type { SavedVersion, VersionPage } from '../../prompts.ts'
-import { mapPage, type Page, type PageById } from '../../page.ts'
+import { mapPage, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { columnsOfRow, rowFor } from '../rows/row-names.ts'
@@ -78,12 +78,7 @@ async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersi
   await insertRows(sql, 'policy_versions', [{ workspaceId, ...rowFor('policy_versions', version) }])
 }
 
-async function listPolicies(
-  sql: Sql,
-  workspaceId: string,
-  { limit, after }: PageById,
-  withArchived = false,
-): Promise<Page<PolicyRow>> {
+async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'
   const text = `${SELECT_POLICY} WHERE p.workspace_id = :workspaceId AND p.id > :after${used} ORDER BY p.id`
   return mapPage(await sql.page<JoinedPolicy>(text, { workspaceId, after: after ?? '' }, limit), toPolicy)
@@ -95,27 +90,17 @@ async function findPolicy(sql: Sql, workspaceId: string, policyId: string): Prom
   return row && toPolicy(row)
 }
 
-function listPolicyVersions(
-  sql: Sql,
-  workspaceId: string,
-  policyId: string,
-  { limit, after }: VersionPage,
-): Promise<Page<PolicyVersionRow>> {
+function listPolicyVersions(sql: Sql, workspaceId: string, policyId: string, { limit, after }: VersionPage) {
   const earlier = after === null ? '' : ' AND v.number < :after'
   const text = `SELECT ${VERSION} FROM policy_versions v WHERE v.workspace_id = :workspaceId
     AND v.policy_id = :policyId${earlier} ORDER BY v.number DESC`
-  return sql.page(text, { workspaceId, policyId, after }, limit)
+  return sql.page<PolicyVersionRow>(text, { workspaceId, policyId, after }, limit)
 }
 
-function findPolicyVersion(
-  sql: Sql,
-  workspaceId: string,
-  policyId: string,
-  number: number,
-): Promise<PolicyVersionRow | null> {
+function findPolicyVersion(sql: Sql, workspaceId: string, policyId: string, number: number) {
   const text = `SELECT ${VERSION} FROM policy_versions v
     WHERE v.workspace_id = :workspaceId AND v.policy_id = :policyId AND v.number = :number`
-  return sql.get(text, { workspaceId, policyId, number })
+  return sql.get<PolicyVersionRow>(text, { workspaceId, policyId, number })
 }
 
 /** A deployed one is not archived: `deployedIn` names an environment. */

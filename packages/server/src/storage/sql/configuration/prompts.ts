@@ -113,27 +113,17 @@ async function findPrompt(sql: Sql, workspaceId: string, promptId: string): Prom
   return row && toPrompt(row)
 }
 
-function listPromptVersions(
-  sql: Sql,
-  workspaceId: string,
-  promptId: string,
-  { limit, after }: VersionPage,
-): Promise<Page<PromptVersionInfo>> {
+function listPromptVersions(sql: Sql, workspaceId: string, promptId: string, { limit, after }: VersionPage) {
   const earlier = after === null ? '' : ' AND v.number < :after'
   const text = `SELECT ${INFO} FROM prompt_versions v
     WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId${earlier} ORDER BY v.number DESC`
-  return sql.page(text, { workspaceId, promptId, after }, limit)
+  return sql.page<PromptVersionInfo>(text, { workspaceId, promptId, after }, limit)
 }
 
-function findPromptVersion(
-  sql: Sql,
-  workspaceId: string,
-  promptId: string,
-  number: number,
-): Promise<PromptVersionRow | null> {
+function findPromptVersion(sql: Sql, workspaceId: string, promptId: string, number: number) {
   const text = `SELECT ${INFO}, v.content FROM prompt_versions v
     WHERE v.workspace_id = :workspaceId AND v.prompt_id = :promptId AND v.number = :number`
-  return sql.get(text, { workspaceId, promptId, number })
+  return sql.get<PromptVersionRow>(text, { workspaceId, promptId, number })
 }
 
 /** A deployed one is not changed: `deployedIn` names an environment. */

@@ -10,7 +10,7 @@ import type {
   ToolCallPage,
   ToolCallRow,
 } from '../../simulations.ts'
-import { mapPage, type Page, type PageById } from '../../page.ts'
+import { mapPage, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
 import { withEnvelope } from '../append/envelopes.ts'
@@ -58,24 +58,14 @@ async function findSimulation(sql: Sql, environmentId: string, id: string): Prom
   return row && toRow(row)
 }
 
-async function listSimulations(
-  sql: Sql,
-  environmentId: string,
-  { limit, after }: PageById,
-): Promise<Page<SimulationRow>> {
+async function listSimulations(sql: Sql, environmentId: string, { limit, after }: PageById) {
   const older = after === null ? '' : ' AND id < :after'
   const text = `SELECT ${COLUMNS} FROM simulations WHERE environment_id = :env${older} ORDER BY id DESC`
   return mapPage(await sql.page(text, { env: environmentId, after }, limit), toRow)
 }
 
 /** An ended simulation stays unchanged, and nothing is audited. */
-async function cancelSimulation(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  now: number,
-  audit: AuditEntry[],
-): Promise<SimulationRow | null> {
+async function cancelSimulation(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
   const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = :now
     WHERE environment_id = :env AND id = :id AND ${WAITING}`
   if ((await sql.run(text, { now, env: environmentId, id })) === 1) {
@@ -85,12 +75,7 @@ async function cancelSimulation(
   return findSimulation(sql, environmentId, id)
 }
 
-async function reportSimulation(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  { scanned, total }: SimulationProgress,
-): Promise<boolean> {
+async function reportSimulation(sql: Sql, environmentId: string, id: string, { scanned, total }: SimulationProgress) {
   const text = `UPDATE simulations SET status = 'RUNNING', scanned = :scanned, total = :total
     WHERE environment_id = :env AND id = :id AND ${WAITING}`
   return (await sql.run(text, { scanned, total, env: environmentId, id })) === 1
@@ -123,11 +108,7 @@ async function countToolCalls(sql: Sql, environmentId: string, from: number, to:
 }
 
 /** By time. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */
-async function listToolCalls(
-  sql: Sql,
-  environmentId: string,
-  { from: start, to, after, ...page }: ToolCallPage,
-): Promise<ToolCallRow[]> {
+async function listToolCalls(sql: Sql, environmentId: string, { from: start, to, after, ...page }: ToolCallPage) {
   const further = after ? ' AND (e.time, e.run, e.seq) > (:time, (SELECT number FROM run), :seq)' : ''
   const from = `FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
     WHERE e.environment_id = ${eventEnvironment(sql)} AND e.event_type = 'TOOL_CALL'
@@ -143,12 +124,7 @@ async function listToolCalls(
 }
 
 /** Only model and tool calls, in timeline order, between two places. */
-async function listRunSteps(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  { after, before, ...page }: RunStepPage,
-): Promise<RunStepRow[]> {
+async function listRunSteps(sql: Sql, environmentId: string, run: string, { after, before, ...page }: RunStepPage) {
   const further = after ? ` AND ${AFTER}` : ''
   const from = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (:beforeTime, :beforeSeq)${further}
     AND event_type IN ('LLM_CALL', 'TOOL_CALL') ORDER BY e.time, e.seq LIMIT :limit`

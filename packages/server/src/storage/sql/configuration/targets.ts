@@ -93,11 +93,7 @@ const EARLIER = newestChange(` AND n.publication < CAST(asked.column2 AS BIGINT)
  * A rollback takes the place of the version it restored, so rolling back again goes further back, not forward. Periods
  * without a version are skipped.
  */
-export async function readEarlier(
-  sql: Sql,
-  environmentId: string,
-  items: readonly Item[],
-): Promise<Map<string, Target>> {
+export async function readEarlier(sql: Sql, environmentId: string, items: readonly Item[]) {
   const earlier = new Map<string, Target>()
   for (const kind of DEPLOYABLE_KINDS) {
     for (const target of await readEarlierOf(sql, environmentId, kind, idsOf(kind, items))) {

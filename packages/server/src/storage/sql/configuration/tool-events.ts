@@ -5,18 +5,13 @@ import type { EventPage } from '../../events.ts'
 import { ofRun, WITH_RUN, AFTER } from '../events.ts'
 import type { Sql } from '../sql.ts'
 import { readPayloadPage } from '../payloads.ts'
-import { mapPage, type Page } from '../../page.ts'
+import { mapPage } from '../../page.ts'
 
 export const toolEventsActs = read({ listToolEvents })
 
 type Read = Pick<ToolEventRow, 'seq' | 'eventId' | 'kind' | 'label' | 'time' | 'receivedAt'> & { payload: string }
 
-async function listToolEvents(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  page: EventPage,
-): Promise<Page<ToolEventRow>> {
+async function listToolEvents(sql: Sql, environmentId: string, run: string, page: EventPage) {
   const after = page.after ? ` AND ${AFTER}` : ''
   const from = `FROM events e WHERE ${ofRun(sql)}${after}
     AND event_type IN ('TOOL_CALL', 'POLICY_DECISION') ORDER BY e.time, e.seq LIMIT :limit`

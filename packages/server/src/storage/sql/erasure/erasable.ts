@@ -115,11 +115,7 @@ async function walk(
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
 }
 
-async function countToSearch(
-  sql: Sql,
-  environmentId: string,
-  subject: Pick<ErasureSubject, 'kind' | 'field'>,
-): Promise<number> {
+async function countToSearch(sql: Sql, environmentId: string, subject: Pick<ErasureSubject, 'kind' | 'field'>) {
   if (!needsSearch(subject)) return 0
   const text = 'SELECT COUNT(*) AS count FROM runs WHERE environment_id = :env'
   return countOf(sql, text, { env: environmentId })

@@ -48,11 +48,7 @@ export async function holdEnvironment(sql: Sql, environmentId: string): Promise<
 }
 
 /** A key that exists gets the later time, unless it is held. */
-export async function addErasedKeys(
-  sql: Sql,
-  environmentId: string,
-  keys: readonly { key: string; until: number }[],
-): Promise<void> {
+export async function addErasedKeys(sql: Sql, environmentId: string, keys: readonly { key: string; until: number }[]) {
   const rows = keys.map(({ key, until }) => ({ environmentId, erasedKey: key, until }))
   rows.sort((a, b) => (a.erasedKey < b.erasedKey ? -1 : 1))
   const later = `ON CONFLICT (environment_id, erased_key) DO UPDATE

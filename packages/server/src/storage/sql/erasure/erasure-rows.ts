@@ -1,5 +1,5 @@
 import type { ErasureRow } from '../../erasures.ts'
-import { mapPage, type Page, type PageById } from '../../page.ts'
+import { mapPage, type PageById } from '../../page.ts'
 import { withJson } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
 
@@ -14,21 +14,13 @@ export interface Searched {
 
 const toRow = withJson<ErasureRow & Searched>('field', 'requestedBy')
 
-export async function findErasure(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-): Promise<(ErasureRow & Searched) | null> {
+export async function findErasure(sql: Sql, environmentId: string, id: string) {
   const row = await sql.get<object>(`SELECT ${COLUMNS} FROM erasures WHERE ${ONE}`, { env: environmentId, id })
   return row && toRow(row)
 }
 
 /** Newest first. */
-export async function listErasures(
-  sql: Sql,
-  environmentId: string,
-  { limit, after }: PageById,
-): Promise<Page<ErasureRow>> {
+export async function listErasures(sql: Sql, environmentId: string, { limit, after }: PageById) {
   const older = after === null ? '' : 'AND id < :after'
   const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = :env ${older} ORDER BY id DESC`
   return mapPage(await sql.page(text, { env: environmentId, after }, limit), toRow)

@@ -211,13 +211,7 @@ async function forgetReplies(sql: Sql, environmentId: string, subject: string): 
 }
 
 /** Up to about `limit`. The last slice writes the receipt. */
-async function deleteErased(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  limit: number,
-  now: number,
-): Promise<ErasureRow | null> {
+async function deleteErased(sql: Sql, environmentId: string, id: string, limit: number, now: number) {
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure?.status !== 'REMOVING') return erasure
   const { events, runsLeft } = await deleteEvents(sql, environmentId, { erasureId: id }, limit)

@@ -124,12 +124,7 @@ async function reportedEvents(
  * a report has no message. The group keeps the title of its report, so a recount, which an erasure causes, takes the
  * message out of the title again.
  */
-async function nameReported(
-  sql: Sql,
-  environmentId: string,
-  runId: string,
-  failures: readonly NamedFailure[],
-): Promise<void> {
+async function nameReported(sql: Sql, environmentId: string, runId: string, failures: readonly NamedFailure[]) {
   const reported = await reportedEvents(sql, environmentId, runId, failures)
   const titles = new Map<string, string>()
   for (const { eventId, title } of failures) {

@@ -1,7 +1,6 @@
 import { read } from '../act.ts'
-import type { ActivityKind } from '@tacho/contract/operator/issue.ts'
-import type { IssueActivityRow, IssueActor, IssueRef, PageBySeen } from '../../issues.ts'
-import { mapPage, type Page } from '../../page.ts'
+import type { IssueActivityRow, IssueRef, PageBySeen } from '../../issues.ts'
+import { mapPage } from '../../page.ts'
 import { insertRows, withJson } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
 
@@ -24,12 +23,7 @@ const COLUMNS = selectList('id at kind actor imported_at text detail')
 
 const toRow = withJson<IssueActivityRow>('actor')
 
-async function listIssueActivity(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  { limit, after }: PageBySeen,
-): Promise<Page<IssueActivityRow>> {
+async function listIssueActivity(sql: Sql, environmentId: string, issueId: string, { limit, after }: PageBySeen) {
   const text = `SELECT ${COLUMNS} FROM issue_activity
     WHERE environment_id = :env AND issue_id = :issueId ${after ? 'AND (at, id) < (:at, :key)' : ''}
     ORDER BY at DESC, id DESC`

@@ -172,13 +172,7 @@ async function listSubjects(
   return { rows: once === '' ? rows : await withSums(sql, environmentId, issueId, kind, rows), more }
 }
 
-async function withSums(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  kind: Kind,
-  found: Subject[],
-): Promise<Subject[]> {
+async function withSums(sql: Sql, environmentId: string, issueId: string, kind: Kind, found: Subject[]) {
   const text = `SELECT a.subject_key AS key, CAST(SUM(a.occurrences) AS BIGINT) AS occurrences,
       MIN(a.first_seen) AS "firstSeen"
     FROM issue_affected a JOIN issue_fingerprints f

@@ -18,10 +18,7 @@ export interface Branches {
   limit: number
 }
 
-export function fromEachFingerprint<Row>(
-  sql: Sql,
-  { fingerprints, text, params, order, limit }: Branches,
-): Promise<Row[]> {
+export function fromEachFingerprint<Row>(sql: Sql, { fingerprints, text, params, order, limit }: Branches) {
   if (fingerprints.length === 0) return Promise.resolve([])
   const names = fingerprints.map((_, index) => `fingerprint${index}`)
   const branches = names.map((name) => `SELECT * FROM (${text.replaceAll(':fingerprint', `:${name}`)}) AS of_${name}`)

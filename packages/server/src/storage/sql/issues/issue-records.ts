@@ -123,13 +123,7 @@ async function startReview(sql: Sql, environmentId: string, ids: string[], now: 
   return records
 }
 
-async function failIssueRecord(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  failure: string,
-  now: number,
-): Promise<void> {
+async function failIssueRecord(sql: Sql, environmentId: string, id: string, failure: string, now: number) {
   const text = `UPDATE issue_records SET status = 'FAILED', status_at = :now, failure = :failure
     WHERE environment_id = :env AND id = :id AND status IN ('RECEIVED', 'EVALUATING')`
   const of = { env: environmentId, id }

@@ -22,12 +22,7 @@ interface Group extends Decided {
 }
 
 /** Skips a record that is no longer being evaluated, so that nothing counts twice. */
-export async function decideIssueRecords(
-  sql: Sql,
-  environmentId: string,
-  decisions: IssueDecision[],
-  now: number,
-): Promise<DecidedIssues> {
+export async function decideIssueRecords(sql: Sql, environmentId: string, decisions: IssueDecision[], now: number) {
   const named = decisions.flatMap(({ reports }) => reports?.runId ?? [])
   await holdFailures(sql, environmentId, named)
   const groups = new Map<string, Group>()
@@ -63,12 +58,7 @@ async function joinService(
   return true
 }
 
-async function decide(
-  sql: Sql,
-  environmentId: string,
-  { recordId, fingerprint }: IssueDecision,
-  now: number,
-): Promise<DecidedRecord | null> {
+async function decide(sql: Sql, environmentId: string, { recordId, fingerprint }: IssueDecision, now: number) {
   const text = `UPDATE issue_records SET status = 'DECIDED', status_at = :now, fingerprint = :fingerprint
     WHERE environment_id = :env AND id = :recordId AND status = 'EVALUATING'
     RETURNING id, record_kind AS kind, seen_at AS "seenAt", run_id AS "runId", agent_id AS "agentId"`

@@ -3,7 +3,7 @@ import type { Role } from '@tacho/contract/operator/access.ts'
 import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../operators.ts'
-import { mapPage, type Page, type PageById } from '../../page.ts'
+import { mapPage, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { giveRole, insertOperator, INSTALLATION, scopeOf, WORKSPACE_OF_SCOPE } from './operators.ts'
 import { auditControl, lockControl } from '../revision.ts'
@@ -72,23 +72,13 @@ async function standing(sql: Sql, row: InvitationRow, now: number): Promise<{ cr
   return stands ? { createsAccount: everywhere !== null } : null
 }
 
-async function listInvitations(
-  sql: Sql,
-  workspaceId: string | null,
-  { limit, after }: PageById,
-): Promise<Page<InvitationRow>> {
+async function listInvitations(sql: Sql, workspaceId: string | null, { limit, after }: PageById) {
   const text = `SELECT ${COLUMNS} FROM operator_invitations
     WHERE scope = :scope AND id > :after AND ended_at IS NULL ORDER BY id`
   return mapPage(await sql.page<Stored>(text, { scope: scopeOf(workspaceId), after: after ?? '' }, limit), toRow)
 }
 
-async function revokeInvitation(
-  sql: Sql,
-  workspaceId: string | null,
-  id: string,
-  now: number,
-  audit: AuditEntry[],
-): Promise<InvitationRow | null> {
+async function revokeInvitation(sql: Sql, workspaceId: string | null, id: string, now: number, audit: AuditEntry[]) {
   const scope = scopeOf(workspaceId)
   const text = 'UPDATE operator_invitations SET ended_at = :now WHERE id = :id AND scope = :scope AND ended_at IS NULL'
   if ((await sql.run(text, { now, id, scope })) === 0) return null

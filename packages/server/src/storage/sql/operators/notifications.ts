@@ -107,12 +107,7 @@ async function renewBrowser(
   return sql.get(text, { sessionId, publicKey, authSecret, userAgent, openedAt, endpointHash, operatorId })
 }
 
-async function removeBrowser(
-  sql: Sql,
-  operatorId: string,
-  id: string,
-  audit: AuditEntry[],
-): Promise<BrowserRow | null> {
+async function removeBrowser(sql: Sql, operatorId: string, id: string, audit: AuditEntry[]) {
   const text = `DELETE FROM notified_browsers WHERE operator_id = :operatorId AND id = :id RETURNING ${COLUMNS}`
   const browser = await sql.get<BrowserRow>(text, { operatorId, id })
   if (browser !== null) await insertAudit(sql, audit)
@@ -136,12 +131,7 @@ type StoredTold = Omit<ToldBrowser, 'kinds' | 'quietHours'> & { kinds: string } 
 }
 
 /** Browsers of the people who chose the environment and have a role there now. With `id`, only that one. */
-async function listToldBrowsers(
-  sql: Sql,
-  environmentId: string,
-  id: string | null,
-  limit: number,
-): Promise<ToldBrowser[]> {
+async function listToldBrowsers(sql: Sql, environmentId: string, id: string | null, limit: number) {
   const text = `SELECT b.id, b.endpoint, b.public_key AS "publicKey", b.auth_secret AS "authSecret", c.kinds, c.severity, ${QUIET}
     FROM notification_choices c JOIN notified_browsers b ON b.operator_id = c.operator_id
       LEFT JOIN quiet_hours q ON q.operator_id = c.operator_id

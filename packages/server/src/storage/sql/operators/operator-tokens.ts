@@ -1,6 +1,6 @@
 import { read, write } from '../act.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { Page, PageById } from '../../page.ts'
+import type { PageById } from '../../page.ts'
 import type { OperatorTokenRow } from '../../operator-tokens.ts'
 import { auditControl, growRevision } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
@@ -23,29 +23,19 @@ async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: Aud
 }
 
 /** Null: tokens for every workspace. */
-function listOperatorTokens(
-  sql: Sql,
-  workspaceId: string | null,
-  { limit, after }: PageById,
-): Promise<Page<OperatorTokenRow>> {
+function listOperatorTokens(sql: Sql, workspaceId: string | null, { limit, after }: PageById) {
   const text = `SELECT ${COLUMNS} FROM operator_tokens WHERE ${inScope(workspaceId)} AND id > :after ORDER BY id`
-  return sql.page(text, { workspaceId, after: after ?? '' }, limit)
+  return sql.page<OperatorTokenRow>(text, { workspaceId, after: after ?? '' }, limit)
 }
 
 /** A second revocation keeps the first time and is not audited again. */
-async function revokeOperatorToken(
-  sql: Sql,
-  workspaceId: string | null,
-  id: string,
-  now: number,
-  audit: AuditEntry[],
-): Promise<OperatorTokenRow | null> {
+async function revokeOperatorToken(sql: Sql, workspaceId: string | null, id: string, now: number, audit: AuditEntry[]) {
   const one = `${inScope(workspaceId)} AND id = :id`
   const revoke = `UPDATE operator_tokens SET revoked_at = :now WHERE ${one} AND revoked_at IS NULL`
   if ((await sql.run(revoke, { now, workspaceId, id })) === 1) {
     await auditControl(sql, audit)
   }
-  return sql.get(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, { workspaceId, id })
+  return sql.get<OperatorTokenRow>(`SELECT ${COLUMNS} FROM operator_tokens WHERE ${one}`, { workspaceId, id })
 }
 
 function inScope(workspaceId: string | null): string {

@@ -88,12 +88,7 @@ async function updateSignIn(
 }
 
 /** `one`: at most one record, which only one caller gets. */
-async function deleteSignIn(
-  sql: Sql,
-  model: SignInModel,
-  where: SignInCondition[],
-  one: boolean,
-): Promise<SignInRecord[]> {
+async function deleteSignIn(sql: Sql, model: SignInModel, where: SignInCondition[], one: boolean) {
   const table = TABLES[model]
   const [condition, params] = conditions(table, where)
   const chosen = one ? `WHERE id = (SELECT id FROM ${table.name} ${condition} ORDER BY id LIMIT 1)` : condition

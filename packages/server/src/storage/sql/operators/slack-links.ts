@@ -6,7 +6,7 @@
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
-import type { Page, PageById } from '../../page.ts'
+import type { PageById } from '../../page.ts'
 import type { LinkedPerson, NewSlackCode, SlackLinkRow, SlackUser } from '../../slack-links.ts'
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
@@ -52,15 +52,9 @@ async function askSlackLink(
 
 const OF_CODE = 'environment_id = :env AND webhook_id = :webhookId AND code_hash = :codeHash AND code_expires_at > :now'
 
-function findSlackCode(
-  sql: Sql,
-  environmentId: string,
-  webhookId: string,
-  codeHash: string,
-  now: number,
-): Promise<(SlackUser & { codeExpiresAt: number }) | null> {
+function findSlackCode(sql: Sql, environmentId: string, webhookId: string, codeHash: string, now: number) {
   const text = `SELECT ${selectList(`${USER} code_expires_at`)} FROM slack_links WHERE ${OF_CODE}`
-  return sql.get(text, { env: environmentId, webhookId, codeHash, now })
+  return sql.get<SlackUser & { codeExpiresAt: number }>(text, { env: environmentId, webhookId, codeHash, now })
 }
 
 /**
@@ -95,14 +89,9 @@ async function findLinkedPerson(
   return person && { ...person, ...(await rolesOf(sql, person.id)) }
 }
 
-function listSlackLinks(
-  sql: Sql,
-  environmentId: string,
-  webhookId: string,
-  { limit, after }: PageById,
-): Promise<Page<SlackLinkRow>> {
+function listSlackLinks(sql: Sql, environmentId: string, webhookId: string, { limit, after }: PageById) {
   const text = `${LINKS} WHERE l.environment_id = :env AND l.webhook_id = :webhookId AND l.id > :after ORDER BY l.id`
-  return sql.page(text, { env: environmentId, webhookId, after: after ?? '' }, limit)
+  return sql.page<SlackLinkRow>(text, { env: environmentId, webhookId, after: after ?? '' }, limit)
 }
 
 /** In all environments, newest first. */
@@ -113,31 +102,15 @@ function listSlackLinksOf(sql: Sql, operatorId: string): Promise<SlackLinkRow[]>
 
 const OF_WEBHOOK = 'l.environment_id = :env AND l.webhook_id = :webhookId AND l.id = :id'
 
-function removeSlackLink(
-  sql: Sql,
-  environmentId: string,
-  webhookId: string,
-  id: string,
-  audit: AuditEntry[],
-): Promise<SlackLinkRow | null> {
+function removeSlackLink(sql: Sql, environmentId: string, webhookId: string, id: string, audit: AuditEntry[]) {
   return remove(sql, OF_WEBHOOK, { env: environmentId, webhookId, id }, audit)
 }
 
-function removeSlackLinkOf(
-  sql: Sql,
-  operatorId: string,
-  id: string,
-  audit: AuditEntry[],
-): Promise<SlackLinkRow | null> {
+function removeSlackLinkOf(sql: Sql, operatorId: string, id: string, audit: AuditEntry[]) {
   return remove(sql, 'l.operator_id = :operatorId AND l.id = :id', { operatorId, id }, audit)
 }
 
-async function remove(
-  sql: Sql,
-  condition: string,
-  params: Record<string, string>,
-  audit: AuditEntry[],
-): Promise<SlackLinkRow | null> {
+async function remove(sql: Sql, condition: string, params: Record<string, string>, audit: AuditEntry[]) {
   const link = await sql.get<SlackLinkRow>(`${LINKS} WHERE ${condition}`, params)
   if (link === null) return null
   const text = 'DELETE FROM slack_links WHERE environment_id = :env AND id = :id'

@@ -186,13 +186,7 @@ async function removeExpiredPayloads(
 }
 
 /** `kept`: those that are no longer expired by the current settings. */
-async function lockRunsOf(
-  sql: Sql,
-  environmentId: string,
-  what: RetainedRuns,
-  now: number,
-  ids: string[],
-): Promise<{ expired: ExaminedRun[]; kept: ExaminedRun[] }> {
+async function lockRunsOf(sql: Sql, environmentId: string, what: RetainedRuns, now: number, ids: string[]) {
   const settings = await currentSettings(sql, environmentId)
   const cutoff = cutoffOf(settings, what, now)
   const found = await lockRuns<ExaminedRun>(sql, environmentId, ids, COLUMNS)

@@ -15,12 +15,7 @@ export interface InsertedTable {
 }
 
 /** Does not return how many rows it inserted: Citus counts those of a conflict too. See `insertedJsonRows`. */
-export async function insertJsonRows(
-  sql: Sql,
-  table: InsertedTable,
-  environmentId: string,
-  rows: readonly Row[],
-): Promise<void> {
+export async function insertJsonRows(sql: Sql, table: InsertedTable, environmentId: string, rows: readonly Row[]) {
   await sql.run(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
 

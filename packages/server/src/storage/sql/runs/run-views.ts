@@ -64,12 +64,7 @@ async function changeRunView(
   return { ...view, name, query, lastHours, columns }
 }
 
-async function removeRunView(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  audit: AuditEntry[],
-): Promise<RunViewRow | null> {
+async function removeRunView(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]) {
   const view = await findRunView(sql, environmentId, id)
   if (view === null) return null
   await sql.run('DELETE FROM run_views WHERE environment_id = :env AND id = :id', { env: environmentId, id })

@@ -9,23 +9,13 @@ import type { NamedParams, Sql } from '../sql.ts'
 const NO_NUMBER = -1
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
-export function runsByNumber<Row>(
-  sql: Sql,
-  environmentId: string,
-  numbers: readonly number[],
-  columns: string,
-): Promise<Row[]> {
+export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: readonly number[], columns: string) {
   const text = textOf(sql, { key: 'number', type: 'BIGINT', columns })
   return inChunks(numbers, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_NUMBER)
 }
 
 /** Locks the runs `r` of these ids. Runs that a client writes to now are left out. */
-export function lockRuns<Row>(
-  sql: Sql,
-  environmentId: string,
-  ids: readonly string[],
-  columns: string,
-): Promise<Row[]> {
+export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly string[], columns: string) {
   const text = textOf(sql, { key: 'id', type: 'UUID', columns, lock: 'FOR UPDATE SKIP LOCKED' })
   return inChunks(ids, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_ID)
 }

@@ -71,14 +71,9 @@ export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilte
   return firstRuns(found, filter, page)
 }
 
-export async function listGaps(
-  sql: Sql,
-  environmentId: string,
-  filter: GapFilter,
-  page: RunPage,
-): Promise<Page<GapRow>> {
+export async function listGaps(sql: Sql, environmentId: string, filter: GapFilter, page: RunPage) {
   const { text, params } = runsThat(sql, environmentId, { ...filter, hasGaps: true }, page)
-  return sql.page(withAgents(GAP_COLUMNS, text, newestFirst), { ...params, most: page.limit + 1 }, page.limit)
+  return sql.page<GapRow>(withAgents(GAP_COLUMNS, text, newestFirst), { ...params, most: page.limit + 1 }, page.limit)
 }
 
 type PlainFilter = Omit<SqlFilter, 'search' | 'agent'>
@@ -105,13 +100,7 @@ function byNewest(one: RunPlace, other: RunPlace): number {
 }
 
 /** One bounded page per way to match the text. The newest of all of them are the page. */
-async function searchRuns(
-  sql: Sql,
-  environmentId: string,
-  search: string,
-  filter: PlainFilter,
-  page: RunPage,
-): Promise<RunsRead> {
+async function searchRuns(sql: Sql, environmentId: string, search: string, filter: PlainFilter, page: RunPage) {
   const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
   // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
   if (filter.sessionId === undefined || filter.sessionId === search) {

@@ -95,11 +95,7 @@ async function readUnindexed(sql: Sql, environmentId: string): Promise<Unindexed
   return portion
 }
 
-async function unindexedEvents(
-  sql: Sql,
-  environmentId: string,
-  { id, indexedSeq }: UnindexedRun,
-): Promise<StoredEvent[]> {
+async function unindexedEvents(sql: Sql, environmentId: string, { id, indexedSeq }: UnindexedRun) {
   const after = { time: 0, seq: indexedSeq }
   const { text, params } = rowsByArrival(sql, environmentId, id, { after }, PAGE_ROWS, `${ROW}, ${PAYLOAD}`)
   return withPayloads(sql, environmentId, await sql.all<StoredEvent>(`${WITH_RUN} ${text}`, params))

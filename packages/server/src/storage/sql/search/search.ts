@@ -53,13 +53,7 @@ async function runOf(sql: Sql, environmentId: string, number: number): Promise<R
   return found && findByUuid(sql, environmentId, found.id)
 }
 
-async function eventAt(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  time: number,
-  seq: number,
-): Promise<StoredEvent | null> {
+async function eventAt(sql: Sql, environmentId: string, run: string, time: number, seq: number) {
   const text = `${WITH_RUN} SELECT ${ROW}, ${PAYLOAD} FROM events e ${withEnvelope(sql)}
     WHERE ${ofRun(sql)} AND e.time = :time AND e.seq = :seq`
   const rows = await sql.all<StoredEvent>(text, { env: environmentId, run, time, seq })

@@ -89,11 +89,7 @@ export function countForAgent(counts: Counts, agentId: string, event: Counted, t
   addChange(counts.tools, [hour, agentId, toolUse.tool, bucket], calls)
 }
 
-export function countVersionCall(
-  counts: Counts,
-  { time, eventType, latencyMs, promptUse }: Counted,
-  times: number,
-): void {
+export function countVersionCall(counts: Counts, { time, eventType, latencyMs, promptUse }: Counted, times: number) {
   if (promptUse === null || latencyMs === null || (eventType !== 'LLM_CALL' && eventType !== 'TOOL_CALL')) return
   const key = [hourOf(time), promptUse.versionId, eventType, bucketOf(latencyMs)]
   addChange(counts.versionLatencies, key, [times])

@@ -30,12 +30,7 @@ const OF_VERSION = percentilesBy(
     WHERE environment_id = :env AND prompt_version_id = :versionId AND hour >= :from`,
 )
 
-export async function latenciesOfVersion(
-  sql: Sql,
-  environmentId: string,
-  versionId: string,
-  since: number,
-): Promise<Map<Call, LatencyRow>> {
+export async function latenciesOfVersion(sql: Sql, environmentId: string, versionId: string, since: number) {
   const params = { env: environmentId, versionId, from: hourOf(since) }
   const rows = await sql.all<LatencyRow & { call: Call }>(OF_VERSION, params)
   return new Map(rows.map((row) => [row.call, latencyRow(row)]))

@@ -92,13 +92,7 @@ export function collectNames({ rollup: { named }, rows }: Changes, names: Record
 }
 
 /** `slot`: no concurrent transaction writes rows of this number. */
-export async function writeChanges(
-  sql: Sql,
-  environmentId: string,
-  changes: Changes,
-  keys: NameKeys,
-  slot: number,
-): Promise<void> {
+export async function writeChanges(sql: Sql, environmentId: string, changes: Changes, keys: NameKeys, slot: number) {
   if (changes.rows.size === 0) return
   const { table, hasSlots } = changes.rollup
   const written = [...withKeys(changes, keys)]

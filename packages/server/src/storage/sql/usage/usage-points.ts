@@ -90,12 +90,7 @@ async function readUsagePoints(
   return { rows, more: points.more }
 }
 
-function readPoints(
-  sql: Sql,
-  environmentId: string,
-  window: UsageWindow,
-  { limit, sort, after }: UsagePointPage,
-): Promise<Page<Point>> {
+function readPoints(sql: Sql, environmentId: string, window: UsageWindow, { limit, sort, after }: UsagePointPage) {
   const { by, from, to, stepMs } = window
   const place = sort === undefined ? after : null
   const start = from + Math.max(place?.step ?? 0, 0) * stepMs
@@ -108,13 +103,13 @@ function readPoints(
   const value = sort === undefined ? '0' : valueOf(by, sort)
   const isUsed = by === 'tool' ? 'events > 0 OR blocked > 0 OR approvals > 0' : 'events > 0 OR runs > 0'
   const used = `SELECT *, ${value} AS value FROM (${sums}) named WHERE ${isUsed}`
-  if (sort === undefined) return sql.page(`${used} ORDER BY step, key`, params, limit)
+  if (sort === undefined) return sql.page<Point>(`${used} ORDER BY step, key`, params, limit)
   const greatest = { value: Number.MAX_SAFE_INTEGER, totalTokens: Number.MAX_SAFE_INTEGER, key: '', ...after }
   const text = `SELECT * FROM (${used}) page
     WHERE value < :most OR (value = :most AND ("totalTokens" < :tokens OR ("totalTokens" = :tokens AND key > :lastKey)))
     ORDER BY value DESC, "totalTokens" DESC, key`
   const { value: most, totalTokens: tokens, key } = greatest
-  return sql.page(text, { ...params, most, tokens, lastKey: key === '' ? FIRST[by] : key }, limit)
+  return sql.page<Point>(text, { ...params, most, tokens, lastKey: key === '' ? FIRST[by] : key }, limit)
 }
 
 function valueOf(by: UsageGroup, sort: UsageSort): string {

@@ -20,13 +20,7 @@ export const noticesActs = {
 const WAITING = 10_000
 
 /** Part of the act that causes the event: queues it if anybody chose the environment. */
-export async function queueNotices(
-  sql: Sql,
-  environmentId: string,
-  event: string,
-  ids: string[],
-  at: number,
-): Promise<void> {
+export async function queueNotices(sql: Sql, environmentId: string, event: string, ids: string[], at: number) {
   if (!isNotificationEvent(event) || ids.length === 0) return
   const chosen = 'SELECT 1 AS found FROM notification_choices WHERE environment_id = :env LIMIT 1'
   if ((await sql.get(chosen, { env: environmentId })) === null) return

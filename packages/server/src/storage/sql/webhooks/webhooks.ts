@@ -47,13 +47,7 @@ export async function findWebhook(sql: Sql, environmentId: string, id: string): 
   return row && toRow(row)
 }
 
-async function changeWebhook(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  change: WebhookPatch,
-  audit: AuditEntry[],
-): Promise<WebhookRow | null> {
+async function changeWebhook(sql: Sql, environmentId: string, id: string, change: WebhookPatch, audit: AuditEntry[]) {
   const names = (Object.keys(change) as (keyof WebhookPatch)[]).filter((name) => change[name] !== undefined)
   if (names.length > 0) {
     const set = names.map((name) => `${columnOf(name)} = :${name}`).join(', ')
@@ -68,12 +62,7 @@ async function changeWebhook(
 }
 
 /** Also deletes its deliveries and the links of Slack users. */
-async function removeWebhook(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  audit: AuditEntry[],
-): Promise<WebhookRow | null> {
+async function removeWebhook(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]) {
   const webhook = await findWebhook(sql, environmentId, id)
   if (webhook === null) return null
   const of = { env: environmentId, id }
