@@ -117,45 +117,32 @@ async function measureAlert(
 ): Promise<number | null> {
   const ofAgent = agentId === null ? '' : ' AND agent_id = :agentId'
   const of = { env: environmentId, ...(agentId !== null && { agentId }) }
-  if (kind === 'approval_waiting' && agentId !== null) {
-    const named = 'SELECT external_id AS "agentId" FROM agents WHERE environment_id = :env AND id = :agentId'
-    const found = await sql.get<{ agentId: string | null }>(named, of)
-    // Requests name agents by their external ids only.
-    if (!found?.agentId) return 0
-    const key = agentKeyOf({ agentId: found.agentId, clientId: '' })
-    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env AND agent_key = :key AND created_at > :past
-      AND status = 'PENDING' AND expires_at > :now ORDER BY created_at, id LIMIT 1`
-    // No request waits longer, so older ones are not read.
-    const past = now - LIMITS.approvalTimeoutMsMax
-    const oldest = await sql.get<{ at: number }>(text, { env: environmentId, key, past, now })
-    return oldest === null ? 0 : (now - oldest.at) / 60_000
-  }
   if (kind === 'approval_waiting') {
-    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now
-      ORDER BY created_at, id LIMIT 1`
-    const oldest = await sql.get<{ at: number }>(text, { env: environmentId, now })
+    const key = agentId === null ? null : await requesterKey(sql, environmentId, agentId)
+    if (agentId !== null && key === null) return 0
+    // No request waits longer, so older ones of the agent are not read.
+    const ofRequester = key === null ? '' : 'AND agent_key = :key AND created_at > :past'
+    const text = `SELECT created_at AS at FROM approvals WHERE environment_id = :env ${ofRequester}
+      AND status = 'PENDING' AND expires_at > :now ORDER BY created_at, id LIMIT 1`
+    const past = key && now - LIMITS.approvalTimeoutMsMax
+    const oldest = await sql.get<{ at: number }>(text, { env: environmentId, key, past, now })
     return oldest === null ? 0 : (now - oldest.at) / 60_000
   }
   if (kind === 'no_runs') {
     const text = `SELECT id FROM runs WHERE environment_id = :env${ofAgent} AND started_at >= :since ORDER BY started_at LIMIT 1`
     return (await sql.get(text, { ...of, since })) === null ? 0 : 1
   }
+  const newest = { ...of, since, limit: RUNS_LOOKED_AT }
+  const newestThat = (condition: string, column: string) => `SELECT COUNT(*) AS count FROM (SELECT ${column} FROM runs
+    WHERE environment_id = :env${ofAgent} AND ${condition} AND started_at >= :since
+    ORDER BY started_at DESC LIMIT :limit) newest`
   if (kind === 'stalled_runs') {
-    const running = `SELECT last_event_at FROM runs WHERE environment_id = :env${ofAgent} AND status = 'RUNNING'
-      AND started_at >= :since ORDER BY started_at DESC LIMIT :limit`
-    const text = `SELECT COUNT(*) AS count FROM (${running}) newest WHERE last_event_at < :before`
-    const newest = { ...of, since, limit: RUNS_LOOKED_AT }
+    const silent = `${newestThat("status = 'RUNNING'", 'last_event_at')} WHERE last_event_at < :before`
     const before = await stalledBefore(sql, environmentId, now)
-    const closed = `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE environment_id = :env${ofAgent}
-      AND rule_closed_at IS NOT NULL AND started_at >= :since ORDER BY started_at DESC LIMIT :limit) newest`
-    return (await countOf(sql, closed, newest)) + (await countOf(sql, text, { ...newest, before }))
+    const closed = await countOf(sql, newestThat('rule_closed_at IS NOT NULL', 'id'), newest)
+    return closed + (await countOf(sql, silent, { ...newest, before }))
   }
-  if (kind === 'incomplete_runs') {
-    const incomplete = `SELECT id FROM runs WHERE environment_id = :env${ofAgent} AND has_gaps = 1 AND started_at >= :since
-      ORDER BY started_at DESC LIMIT :limit`
-    const text = `SELECT COUNT(*) AS count FROM (${incomplete}) newest`
-    return countOf(sql, text, { ...of, since, limit: RUNS_LOOKED_AT })
-  }
+  if (kind === 'incomplete_runs') return countOf(sql, newestThat('has_gaps = 1', 'id'), newest)
   const text = `SELECT CAST(COALESCE(SUM(failed), 0) AS BIGINT) AS failed, CAST(COALESCE(SUM(cost_nanos), 0) AS BIGINT) AS cost,
       CAST(COALESCE(SUM(completed + failed + cancelled), 0) AS BIGINT) AS ended
     FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour < :to${ofAgent}`
@@ -163,6 +150,13 @@ async function measureAlert(
   const { failed = 0, ended = 0, cost = 0 } = sums ?? {}
   if (kind === 'error_rate') return ended === 0 ? null : (100 * failed) / ended
   return cost / NANOS
+}
+
+/** Null: no request names the agent, because requests have external ids only. */
+async function requesterKey(sql: Sql, environmentId: string, agentId: string): Promise<string | null> {
+  const text = 'SELECT external_id AS "agentId" FROM agents WHERE environment_id = :env AND id = :agentId'
+  const found = await sql.get<{ agentId: string | null }>(text, { env: environmentId, agentId })
+  return found?.agentId ? agentKeyOf({ agentId: found.agentId, clientId: '' }) : null
 }
 
 /** False: the owner no longer holds the check. */

@@ -14,7 +14,7 @@ import type { Page } from '../page.ts'
 import { withEnvelope } from './append/envelopes.ts'
 import { PAYLOAD, PAYLOAD_BYTES, withPayloads, readPayloadPage, rowsThatFit, type PayloadQuery } from './payloads.ts'
 import { findByRunId, findByUuid, findRun, OF_RUN_ID, OF_UUID } from './runs/runs.ts'
-import { containsFolded, folded, given, type NamedParams, type Sql } from './sql.ts'
+import { containsFolded, folded, given, type Part, type Sql } from './sql.ts'
 
 export const eventsActs = {
   ...look({ listEvents, listProblems, readArrived }),
@@ -157,12 +157,7 @@ export async function listEventRows(
   return last === null ? { rows, more: false } : { rows, more: true, lookedTo: last }
 }
 
-interface Rows {
-  text: string
-  params: NamedParams
-}
-
-function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Rows {
+function rowsByTime(sql: Sql, environmentId: string, run: string, page: EventRowsPage, count: number): Part {
   const { after, order } = page
   const [past, inOrder] = order === 'latest' ? [BEFORE, LATEST_FIRST] : [AFTER, BY_TIME]
   const events = `events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}`
@@ -181,7 +176,7 @@ export function rowsByArrival(
   { after }: Pick<EventRowsPage, 'after'>,
   count: number,
   columns = ROW,
-): Rows {
+): Part {
   const params = { env: environmentId, run, seq: after?.seq ?? 0, limit: count }
   // The last limit keeps the planner from moving a filter into the join.
   const end = 'ORDER BY place LIMIT :limit'

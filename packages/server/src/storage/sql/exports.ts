@@ -14,6 +14,7 @@ import { deploymentFault } from './configuration/publish.ts'
 import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { insertRows } from './rows/insert-rows.ts'
+import { columnsOfRow } from './rows/row-names.ts'
 import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
@@ -254,7 +255,7 @@ async function addedColumns(
   rows: readonly ExportedRow[],
   now: number,
 ): Promise<Record<string, SqlValue>> {
-  const { of } = EXPORTED_TABLES[table]
+  const { name, of } = EXPORTED_TABLES[table]
   if (DEPLOYS.has(table)) await lockConfiguration(sql, environmentId)
   if (table === 'approval') {
     const deadlines = rows.filter(({ status }) => status === 'PENDING').map((row) => Number(row['expiresAt']))
@@ -265,18 +266,9 @@ async function addedColumns(
     return { environment_id: environmentId, revision, imported_at: now }
   }
   const owner = of === 'environment' ? { environment_id: environmentId } : { workspace_id: workspaceId }
-  return NAMES_AUTHORS.has(table) ? { ...owner, imported_at: now } : owner
+  // A row that names its author is marked, because only the file says who made it.
+  return columnsOfRow(name).includes('imported_at') ? { ...owner, imported_at: now } : owner
 }
-
-/** An imported row is marked, because only the file says who made it. */
-const NAMES_AUTHORS: ReadonlySet<ExportedTable> = new Set([
-  'promptVersion',
-  'policyVersion',
-  'deployment',
-  'deploymentChange',
-  'issueActivity',
-  'score',
-])
 
 function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlValue> {
   const text = (member: string) => String(row[member])

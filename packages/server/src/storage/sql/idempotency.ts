@@ -20,12 +20,6 @@ const ONE = 'actor_kind = :actorKind AND actor_id = :actorId AND idempotency_key
 /** The time distinguishes a claim from its takeover, which is at least a minute later. */
 const CLAIMED = `${ONE} AND state = 'running' AND created_at = :claimedAt`
 
-interface Row {
-  fingerprint: string
-  status: number | null
-  reply: string | null
-}
-
 async function claimIdempotencyKey(
   sql: Sql,
   key: IdempotencyKey,
@@ -40,7 +34,7 @@ async function claimIdempotencyKey(
       OR (held.state = 'running' AND held.created_at <= :deadUntil AND held.fingerprint = excluded.fingerprint)`
   if ((await sql.run(insert, { ...key, ...claim })) > 0) return 'claimed'
   const text = `SELECT fingerprint, status, reply FROM idempotency_keys WHERE ${ONE}`
-  const row = await sql.get<Row>(text, { ...key })
+  const row = await sql.get<{ fingerprint: string; status: number | null; reply: string | null }>(text, { ...key })
   // Another node may have released it between the two.
   if (row === null) return 'running'
   if (row.fingerprint !== claim.fingerprint) return 'other'

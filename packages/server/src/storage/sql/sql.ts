@@ -36,6 +36,12 @@ export type Params = readonly SqlValue[] | NamedParams
 export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
 type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]
 
+/** Of a statement, with its values. */
+export interface Part {
+  text: string
+  params: NamedParams
+}
+
 /** Not of a cast, `::bigint`, nor in JSON, `"erased":true`. */
 const NAMED = /(?<![:"]):([a-z]\w*)/g
 

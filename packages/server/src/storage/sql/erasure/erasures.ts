@@ -38,17 +38,8 @@ const REQUEST_MS = 30_000
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
   const { id, environmentId, kind, subject, createdAt } = erasure
   await holdEnvironment(sql, environmentId)
-  const none = {
-    searched: 0,
-    runs: 0,
-    events: 0,
-    eventsDeleted: 0,
-    approvals: 0,
-    issueRecords: 0,
-    issues: 0,
-    checksum: '',
-  }
-  await insertRows(sql, 'erasures', [{ ...erasure, status: 'SEARCHING', searchedTo: -1, ...none }])
+  const none = { searched: 0, runs: 0, events: 0, eventsDeleted: 0, approvals: 0, issueRecords: 0, issues: 0 }
+  await insertRows(sql, 'erasures', [{ ...erasure, status: 'SEARCHING', searchedTo: -1, ...none, checksum: '' }])
   await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
   if (kind === 'agent' || kind === 'client') await renewEnvelopes(sql, environmentId, kind, subject)
   await enqueueWork(sql, [{ kind: 'erase', environmentId, subjectId: id, dueAt: createdAt + REQUEST_MS }])

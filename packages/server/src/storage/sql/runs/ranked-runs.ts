@@ -3,8 +3,8 @@
  * sorted. Otherwise the runs of the index are checked one by one: so many match that they soon fill a page.
  */
 import type { RunPage, RunRanking } from '../../runs.ts'
-import type { Sql } from '../sql.ts'
-import { runWalk, type Part, type RunWalk } from './run-walk.ts'
+import type { Part, Sql } from '../sql.ts'
+import { runWalk, type RunWalk } from './run-walk.ts'
 
 const COLUMNS: Record<RunRanking['by'], string> = {
   cost: 'ranked_cost',

@@ -1,11 +1,6 @@
 /** Walks over runs by a number, then by id, instead of by their start. */
 import type { RunPage, RunPlace } from '../../runs.ts'
-import type { NamedParams, Sql } from '../sql.ts'
-
-export interface Part {
-  text: string
-  params: NamedParams
-}
+import type { Part, Sql } from '../sql.ts'
 
 export interface RunWalk {
   /** Has the column `rank`. */

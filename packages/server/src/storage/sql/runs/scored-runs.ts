@@ -1,7 +1,7 @@
 import type { RunFilter, RunPage } from '../../runs.ts'
 import type { ScoreFilter } from '@tacho/contract/score-filter.ts'
-import type { Sql } from '../sql.ts'
-import { runWalk, type Part, type RunWalk } from './run-walk.ts'
+import type { Part, Sql } from '../sql.ts'
+import { runWalk, type RunWalk } from './run-walk.ts'
 
 /** A subquery that gives one value is looked up for each run, whatever the statistics say. */
 const OF_PAGE = (selected: string, name = ':scoreName') =>

@@ -1,6 +1,5 @@
 import { DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
-import type { Sql } from '../sql.ts'
-import type { Part } from './run-walk.ts'
+import type { Part, Sql } from '../sql.ts'
 
 export async function readStalledRule(sql: Sql, environmentId: string): Promise<StalledRuleRow | null> {
   const text =

@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../hours.ts'
 import { readUncosted, type UncostedSum, TOKEN_PARTS } from '../../uncosted.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Part, Sql } from '../sql.ts'
 import { saturating, sum } from './sums.ts'
 
 export const PART_COLUMNS = {
@@ -50,7 +50,7 @@ export function readUncostedSums(
  */
 export async function readUncostedRuns(
   sql: Sql,
-  runs: { text: string; params: Readonly<Record<string, SqlValue>> },
+  runs: Part,
   { start, stepMs }: Pick<UncostedSums, 'start' | 'stepMs'>,
   keys: ReadonlySet<string>,
   keyIs: 'session' | 'promptVersion',

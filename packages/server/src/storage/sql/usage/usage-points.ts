@@ -5,7 +5,7 @@ import type { UncostedSum } from '../../uncosted.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { read } from '../act.ts'
 import { latencyRow, percentilesBy, type Call } from './latencies.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Part, Sql } from '../sql.ts'
 import { sum, SUMS } from './sums.ts'
 import { readUncostedRuns, readUncostedSums } from './uncosted-sums.ts'
 import { BEFORE_ALL } from './usage.ts'
@@ -117,13 +117,8 @@ function valueOf(by: UsageGroup, sort: UsageSort): string {
   return { cost: '"costNanos"', tokens: '"totalTokens"', events: 'events', runs: 'runs', failed: 'failed' }[sort]
 }
 
-interface Source {
-  /** Selects the columns of usage_hours with `key` and `at`. */
-  text: string
-  params: Readonly<Record<string, SqlValue>>
-}
-
-function sourceOf(by: UsageGroup, environmentId: string, from: number, to: number): Source {
+/** Selects the columns of usage_hours with `key` and `at`. */
+function sourceOf(by: UsageGroup, environmentId: string, from: number, to: number): Part {
   if (by === 'promptVersion') return versionRows(environmentId, from, to)
   if (by === 'session') return sessionRuns(environmentId, from, to)
   const rows = {
@@ -139,7 +134,7 @@ const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
 
 /** Each with its outcome as a count. */
-function versionRows(environmentId: string, from: number, to: number): Source {
+function versionRows(environmentId: string, from: number, to: number): Part {
   const newest = `SELECT * FROM version_runs WHERE environment_id = :env AND first_at >= :from AND first_at < :to
     ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}`
   const text = `SELECT named.prompt_version_id AS key, named.first_at AS at, named.events, 1 AS runs, ${ENDED},
@@ -148,7 +143,7 @@ function versionRows(environmentId: string, from: number, to: number): Source {
   return { text, params: { env: environmentId, from, to } }
 }
 
-function sessionRuns(environmentId: string, from: number, to: number): Source {
+function sessionRuns(environmentId: string, from: number, to: number): Part {
   const text = `SELECT r.session_key AS key, r.session_id AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
       ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
     FROM runs r WHERE r.environment_id = :env AND r.session_key IS NOT NULL AND r.started_at >= :from AND r.started_at < :to
