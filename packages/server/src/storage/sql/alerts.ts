@@ -80,12 +80,7 @@ async function changeAlert(
 
 const BUDGETS = ['threshold', 'agentId', 'period'] as const
 
-async function testAlert(
-  sql: Sql,
-  { environmentId, at }: AlertRef,
-  news: AlertNewsRow,
-  audit: AuditEntry[],
-): Promise<number> {
+async function testAlert(sql: Sql, { environmentId, at }: AlertRef, news: AlertNewsRow, audit: AuditEntry[]) {
   await insertAudit(sql, audit)
   return announceAlert(sql, environmentId, news, at)
 }

@@ -198,12 +198,7 @@ export function rowsByArrival(
 }
 
 /** For an export. `run`: internal id. Sizes first, so that no large row is read that does not fit. */
-async function readArrived(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  page: ArrivedPage,
-): Promise<Page<StoredEvent>> {
+async function readArrived(sql: Sql, environmentId: string, run: string, page: ArrivedPage) {
   const after = { after: { time: 0, seq: page.after } }
   const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)
   const found = await sql.all<EventRowRead>(`${WITH_RUN} ${look.text}`, look.params)

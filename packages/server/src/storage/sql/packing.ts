@@ -154,11 +154,7 @@ interface PlacedBlock extends PackedBlock {
   block: number
 }
 
-async function takeRun(
-  sql: Sql,
-  environmentId: string,
-  { run: { id }, slice }: RunSlice,
-): Promise<PlacedBlock[] | null> {
+async function takeRun(sql: Sql, environmentId: string, { run: { id }, slice }: RunSlice) {
   const { number, events, blocksBefore, blocks, more } = slice
   // Events that arrived since have their turn later.
   const packed = more ? '0' : 'CASE WHEN event_count = :events THEN 1 ELSE 0 END'

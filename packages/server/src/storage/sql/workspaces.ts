@@ -60,12 +60,7 @@ export function findWorkspace(sql: Sql, id: string): Promise<WorkspaceRow | null
   return sql.get(`SELECT ${COLUMNS} FROM workspaces WHERE id = :id`, { id })
 }
 
-async function changeWorkspace(
-  sql: Sql,
-  id: string,
-  change: TenantChange,
-  audit: AuditEntry[],
-): Promise<WorkspaceRow | 'name_taken' | null> {
+async function changeWorkspace(sql: Sql, id: string, change: TenantChange, audit: AuditEntry[]) {
   const row = await findWorkspace(sql, id)
   return row && changeTenant(sql, 'workspaces', row, null, change, audit)
 }

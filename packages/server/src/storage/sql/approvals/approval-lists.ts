@@ -77,13 +77,7 @@ function groupApprovals(sql: Sql, environmentId: string, now: number, { requests
 }
 
 /** At or after `since`; counts at most `most`. */
-async function countRequests(
-  sql: Sql,
-  environmentId: string,
-  requesters: Requester[],
-  since: number,
-  most: number,
-): Promise<number[]> {
+async function countRequests(sql: Sql, environmentId: string, requesters: Requester[], since: number, most: number) {
   const text = `SELECT asked.column1 AS "agentKey", (SELECT COUNT(*) FROM (SELECT 1 FROM approvals
       WHERE environment_id = :env AND agent_key = asked.column1 AND created_at >= :since LIMIT :most) AS lately) AS requests
     FROM (VALUES :asked) AS asked`

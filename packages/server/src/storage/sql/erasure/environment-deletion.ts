@@ -66,12 +66,7 @@ function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
 }
 
 /** Returns the table of the next slice; null: nothing is left. */
-async function deleteFromEnvironment(
-  sql: Sql,
-  id: string,
-  { table, most }: DeletionSlice,
-  now: number,
-): Promise<number | null> {
+async function deleteFromEnvironment(sql: Sql, id: string, { table, most }: DeletionSlice, now: number) {
   let row = await findOrdered(sql, id)
   if (row !== null && row.removedAt === null) {
     // A concurrent restore comes first, or finds the environment removed.

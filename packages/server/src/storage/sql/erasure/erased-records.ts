@@ -54,12 +54,7 @@ export async function removeRecords(
   return { approvals: approvals.length, issueRecords: records, issues: issues.length }
 }
 
-async function removeApprovals(
-  sql: Sql,
-  environmentId: string,
-  column: string,
-  names: readonly string[],
-): Promise<string[]> {
+async function removeApprovals(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
   const values = column.endsWith('_key') ? names.map(textKey) : [...names]
   const text = `SELECT id, request_key AS key FROM approvals
     WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
@@ -81,12 +76,7 @@ interface RemovedRecord extends Pick<IssueRecordRow, 'id' | 'fingerprint' | 'run
   kind: RecordKind
 }
 
-async function removeIssueRecords(
-  sql: Sql,
-  environmentId: string,
-  column: string,
-  names: readonly string[],
-): Promise<{ records: number; issues: string[] }> {
+async function removeIssueRecords(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
   const text = `SELECT id FROM issue_records WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
   const found = await inChunks(names, (chunk) =>
     sql.all<{ id: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
@@ -117,12 +107,7 @@ async function removeIssueRecords(
 }
 
 /** Subtracts removed records from their fingerprint. Returns its issue. */
-async function shrink(
-  sql: Sql,
-  environmentId: string,
-  fingerprint: string,
-  removed: readonly RemovedRecord[],
-): Promise<string | null> {
+async function shrink(sql: Sql, environmentId: string, fingerprint: string, removed: readonly RemovedRecord[]) {
   const one = 'environment_id = :env AND fingerprint = :fingerprint'
   const place = { env: environmentId, fingerprint }
   const held = await sql.get<{ issueId: string | null }>(

@@ -75,13 +75,7 @@ function mayFail({ eventType, payload }: StoredEvent): boolean {
  * In a broader group if they would open too many issues. Leaves out those that are stored already, that a client
  * reported, or that an operator erased. Returns how many it stored.
  */
-async function recordFailures(
-  sql: Sql,
-  environmentId: string,
-  runId: string,
-  failures: NewFailure[],
-  now: number,
-): Promise<number> {
+async function recordFailures(sql: Sql, environmentId: string, runId: string, failures: NewFailure[], now: number) {
   await holdFailures(sql, environmentId, [runId])
   const reported = await reportedEvents(sql, environmentId, runId, failures)
   const stored: NewFailure[] = []

@@ -89,12 +89,7 @@ export async function findIssue(sql: Sql, environmentId: string, id: string): Pr
   }
 }
 
-async function outermost(
-  sql: Sql,
-  environmentId: string,
-  fingerprints: string[],
-  order: 'ASC' | 'DESC',
-): Promise<string | null> {
+async function outermost(sql: Sql, environmentId: string, fingerprints: string[], order: 'ASC' | 'DESC') {
   const text = `SELECT id, seen_at AS "seenAt" FROM issue_records
     WHERE environment_id = :env AND fingerprint = :fingerprint AND record_kind = 'DETECTION'
     ORDER BY seen_at ${order}, id ${order} LIMIT 1`

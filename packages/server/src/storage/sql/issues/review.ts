@@ -39,12 +39,7 @@ export async function decideIssueRecords(sql: Sql, environmentId: string, decisi
 }
 
 /** True: the service counted the failure, and this record is evidence of the service's one. */
-async function joinService(
-  sql: Sql,
-  environmentId: string,
-  { recordId, reports }: IssueDecision,
-  now: number,
-): Promise<boolean> {
+async function joinService(sql: Sql, environmentId: string, { recordId, reports }: IssueDecision, now: number) {
   if (reports === null) return false
   const select = 'SELECT id FROM issue_records WHERE environment_id = :env AND record_key = :key'
   const key = serviceRecordKey(reports.runId, reports.eventId)

@@ -10,13 +10,7 @@ import type { Sql } from '../sql.ts'
 type Target = Pick<RunState, 'id' | 'number'>
 
 /** Takes a run out of the search and marks it. False: not all of it is out. */
-export async function indexAgain(
-  sql: Sql,
-  environmentId: string,
-  run: Target,
-  most: number,
-  now: number,
-): Promise<boolean> {
+export async function indexAgain(sql: Sql, environmentId: string, run: Target, most: number, now: number) {
   if ((await removeFromSearch(sql, environmentId, run.number, most)) === most) return false
   await markIfSearched(sql, environmentId, run, now)
   return true
@@ -27,13 +21,7 @@ async function markIfSearched(sql: Sql, environmentId: string, run: Target, now:
 }
 
 /** Drops payloads of at most `most` events. The words of their labels are indexed again afterwards. */
-export async function dropPayloads(
-  sql: Sql,
-  environmentId: string,
-  { id, number }: Target,
-  most: number,
-  now: number,
-): Promise<{ events: number; isWhole: boolean }> {
+export async function dropPayloads(sql: Sql, environmentId: string, { id, number }: Target, most: number, now: number) {
   const entries = await removeFromSearch(sql, environmentId, number, most)
   const key = sql.dialect === 'sqlite' ? 'seq' : 'event_id'
   const due = `SELECT ${key} FROM events e WHERE environment_id = ${eventEnvironment(sql)} AND run = :number

@@ -71,13 +71,7 @@ export function oldRows(
 }
 
 /** At most about `most`. Returns how many; 0: there are no more. */
-async function removeExpiredRows(
-  sql: Sql,
-  environmentId: string,
-  what: RetainedRows,
-  now: number,
-  most: number,
-): Promise<number> {
+async function removeExpiredRows(sql: Sql, environmentId: string, what: RetainedRows, now: number, most: number) {
   const progress = await lockProgress(sql, environmentId)
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) return 0

@@ -20,12 +20,7 @@ export async function insertJsonRows(sql: Sql, table: InsertedTable, environment
 }
 
 /** For a table whose `conflict` ends with RETURNING. */
-export function insertedJsonRows(
-  sql: Sql,
-  table: InsertedTable,
-  environmentId: string,
-  rows: readonly Row[],
-): Promise<object[]> {
+export function insertedJsonRows(sql: Sql, table: InsertedTable, environmentId: string, rows: readonly Row[]) {
   return sql.all<object>(textOf(sql, table), { env: environmentId, rows: rowsParameter(sql, rows) })
 }
 

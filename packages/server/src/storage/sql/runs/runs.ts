@@ -154,13 +154,7 @@ function askedRuns(dialect: Sql['dialect'], environmentId: string, approvals: nu
   return { text, params: { env: environmentId, approvals } }
 }
 
-async function pageOfRuns(
-  sql: Sql,
-  environmentId: string,
-  filter: PlainFilter,
-  page: RunPage,
-  named?: Part,
-): Promise<RunsRead> {
+async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named?: Part) {
   const { sift } = filter
   const walk = await walkOf(sql, environmentId, filter, page, named)
   const order = walk?.order ?? newestFirst
@@ -196,13 +190,7 @@ async function continued(sql: Sql, found: Page<RunRow>, last: Part | null): Prom
   return lookedTo === null ? found : { rows: found.rows, more: true, lookedTo }
 }
 
-async function walkOf(
-  sql: Sql,
-  environmentId: string,
-  filter: PlainFilter,
-  page: RunPage,
-  named: Part | undefined,
-): Promise<RunWalk | null> {
+async function walkOf(sql: Sql, environmentId: string, filter: PlainFilter, page: RunPage, named: Part | undefined) {
   const { sift, score, scoreOrder, rankedBy } = filter
   if (rankedBy !== undefined) {
     return rankedWalk(sql, environmentId, rankedBy, await fewRuns(sql, environmentId, filter, named), page)

@@ -119,13 +119,7 @@ async function earliestDue(sql: Sql, environmentId: string, now: number, idleMs:
   return Math.min(now, first?.startedAt ?? now) + idleMs
 }
 
-async function lockIdle(
-  sql: Sql,
-  environmentId: string,
-  examined: Idle[],
-  before: number,
-  now: number,
-): Promise<Idle[]> {
+async function lockIdle(sql: Sql, environmentId: string, examined: Idle[], before: number, now: number) {
   const isIdle = ({ lastEventAt }: Idle) => lastEventAt < before
   const idle = examined.filter(isIdle)
   const runIds = idle.map(({ runId }) => runId)

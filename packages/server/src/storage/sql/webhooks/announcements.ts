@@ -45,12 +45,7 @@ export async function announceIssues(
   await queueNotices(sql, environmentId, event, ids, at)
 }
 
-export async function announceAlert(
-  sql: Sql,
-  environmentId: string,
-  { type, data }: AlertNewsRow,
-  at: number,
-): Promise<number> {
+export async function announceAlert(sql: Sql, environmentId: string, { type, data }: AlertNewsRow, at: number) {
   const { agentId } = data
   // An erasure of the agent waits, and then removes the message.
   if (agentId !== null) await keepRemovalsWaiting(sql, environmentId)

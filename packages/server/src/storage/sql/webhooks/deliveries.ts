@@ -83,13 +83,7 @@ export async function announce(
  * Ends the work, and queues a message to every webhook that subscribes; none if the run is gone. `run`: internal id.
  * False, queuing none: the work is no longer held.
  */
-async function tellOfRun(
-  sql: Sql,
-  hold: WorkHold,
-  environmentId: string,
-  run: string,
-  { type, ...news }: News,
-): Promise<boolean> {
+async function tellOfRun(sql: Sql, hold: WorkHold, environmentId: string, run: string, { type, ...news }: News) {
   // An erasure waits, and then removes the message; or the run is gone already.
   await keepRemovalsWaiting(sql, environmentId)
   if ((await finishWork(sql, hold)) === 0) return false
