@@ -79,12 +79,8 @@ async function changeAgent(
   if (agent === null) return null
   if ('displayName' in change && agent.externalId === null) return 'no_id'
   const changed = 'displayName' in change ? renamed(agent, change.displayName) : archived(agent, change.archivedAt)
-  const isSame =
-    'displayName' in change
-      ? changed.displayName === agent.displayName
-      : (changed.archivedAt === null) === (agent.archivedAt === null)
-  if (isSame) return agent
   const { displayName, archivedAt } = changed
+  if (displayName === agent.displayName && (archivedAt === null) === (agent.archivedAt === null)) return agent
   const text = `UPDATE agents SET display_name = :displayName, archived_at = :archivedAt
     WHERE environment_id = :env AND id = :id`
   await sql.run(text, { ...of, displayName, archivedAt })

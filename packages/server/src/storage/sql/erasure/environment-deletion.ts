@@ -15,7 +15,7 @@ import { insertAudit } from '../audit.ts'
 import { findEnvironment } from '../environments.ts'
 import { deleteEvents, removeRuns } from './removal.ts'
 import { growRevision, lockControl } from '../revision.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { TABLES } from '../../tables.ts'
 import { enqueueWork, removeWork } from '../work.ts'
 
@@ -61,8 +61,7 @@ interface Ordered {
 }
 
 function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
-  const text = `SELECT removed_at AS "removedAt", deletion, delete_at AS "deleteAt" FROM environments WHERE id = :id`
-  return sql.get<Ordered>(text, { id })
+  return sql.get(`SELECT ${selectList('removed_at deletion delete_at')} FROM environments WHERE id = :id`, { id })
 }
 
 /** Returns the table of the next slice; null: nothing is left. */

@@ -6,14 +6,7 @@ import { selectList, type Sql } from '../sql.ts'
 
 export const issueActivityActs = read({ listIssueActivity })
 
-export interface NewActivity {
-  id: string
-  at: number
-  kind: ActivityKind
-  actor: IssueActor | null
-  text: string | null
-  detail: object
-}
+type NewActivity = Omit<IssueActivityRow, 'importedAt' | 'detail'> & { detail: object }
 
 export async function insertActivity(sql: Sql, issue: IssueRef, entry: NewActivity): Promise<void> {
   await insertRows(sql, 'issue_activity', [{ environmentId: issue.environmentId, issueId: issue.id, ...entry }])

@@ -1,6 +1,6 @@
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import { DAY_MS } from '../../hours.ts'
-import type { RetainedRows } from '../../retention.ts'
+import type { RetainedRows, Tenant } from '../../retention.ts'
 import { uuidv7At } from '../../uuid.ts'
 import { write } from '../act.ts'
 import { findEnvironment } from '../environments.ts'
@@ -8,11 +8,6 @@ import type { Sql, SqlValue } from '../sql.ts'
 import { addProgress, lockProgress, settingsOf } from './retention.ts'
 
 export const expiredRowsActs = write({ removeExpiredRows })
-
-export interface RowsScope {
-  workspaceId: string
-  environmentId: string
-}
 
 interface OldRows {
   table: string
@@ -23,25 +18,25 @@ interface OldRows {
 }
 
 /** Pending requests end within a day, and then they are found. */
-function oldApprovals({ environmentId }: RowsScope, before: number): OldRows {
+function oldApprovals({ environmentId }: Tenant, before: number): OldRows {
   const where = "environment_id = :env AND created_at < :before AND status <> 'PENDING'"
   return { table: 'approvals', where, params: { env: environmentId, before }, key: 'id', time: 'created_at' }
 }
 
 /** Ids of entries follow the time. */
-function oldEntries({ environmentId }: RowsScope, before: number): OldRows {
+function oldEntries({ environmentId }: Tenant, before: number): OldRows {
   const where = 'environment_id = :env AND id < :before'
   const params = { env: environmentId, before: uuidv7At(before) }
   return { table: 'audit_log', where, params, key: 'id', time: 'id' }
 }
 
-function oldEntriesOfWorkspace({ workspaceId }: RowsScope, before: number): OldRows {
+function oldEntriesOfWorkspace({ workspaceId }: Tenant, before: number): OldRows {
   const where = 'workspace_id = :workspaceId AND environment_id IS NULL AND id < :before'
   return { table: 'audit_log', where, params: { workspaceId, before: uuidv7At(before) }, key: 'id', time: 'id' }
 }
 
 /** An issue that is ignored until some time is kept, because it opens again by itself. */
-function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: RowsScope, before: number): OldRows {
+function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: Tenant, before: number): OldRows {
   const where = `environment_id = :env AND state = :state AND last_seen < :before AND state_at < :before
     AND merged_into IS NULL AND ignored_until IS NULL`
   return { table: 'issues', where, params: { env: environmentId, state, before }, key: 'id', time: 'last_seen' }
@@ -50,7 +45,7 @@ function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: RowsScope, 
 /** Rows without an environment follow the settings of the workspace. */
 export function oldRows(
   what: RetainedRows,
-  scope: RowsScope,
+  scope: Tenant,
   settings: RetentionSettings,
   workspace: RetentionSettings | null,
   now: number,
