@@ -50,13 +50,6 @@ async function removePrice(sql: Sql, workspaceId: string, model: string, audit: 
 
 /** In a window of whole hours. `agentId`: internal. `stepMs`: the longest time that one sum covers. */
 function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
-  const only = agentId ?? undefined
-  return readUncostedSums(sql, environmentId, {
-    key: null,
-    only,
-    from,
-    to,
-    start: from,
-    stepMs: to - from,
-  })
+  const window = { from, to, start: from, stepMs: to - from }
+  return readUncostedSums(sql, environmentId, { key: null, only: agentId ?? undefined, ...window })
 }

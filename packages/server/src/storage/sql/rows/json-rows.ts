@@ -33,13 +33,11 @@ export function rowsParameter({ dialect }: Pick<Sql, 'dialect'>, rows: readonly 
 export const fieldOf = (type: string, index: number): string =>
   type === 'text' ? `x->>${index}` : `(x->>${index})::${type}`
 
-const texts = new WeakMap<InsertedTable, Map<Sql['dialect'], string>>()
+const texts = { sqlite: new WeakMap<InsertedTable, string>(), postgres: new WeakMap<InsertedTable, string>() }
 
 function textOf({ dialect }: Sql, table: InsertedTable): string {
-  let known = texts.get(table)
-  if (known === undefined) texts.set(table, (known = new Map()))
-  let text = known.get(dialect)
-  if (text === undefined) known.set(dialect, (text = insertText(dialect, table)))
+  let text = texts[dialect].get(table)
+  if (text === undefined) texts[dialect].set(table, (text = insertText(dialect, table)))
   return text
 }
 

@@ -1,6 +1,6 @@
 import { look } from '../act.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { Page } from '../../page.ts'
+import { firstRows, type Page } from '../../page.ts'
 import type { GapFilter, GapRow, RunFilter, RunPage, RunPlace, RunRow, RunSift, RunsRead } from '../../runs.ts'
 import { soughtTrait, TRAIT_KINDS } from '../../traits.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -10,7 +10,6 @@ import { rankedWalk } from './ranked-runs.ts'
 import { byRank, type RunWalk } from './run-walk.ts'
 import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
-import { firstRows } from '../../page.ts'
 
 export const runsActs = look({ findRun, listRuns, listGaps })
 
