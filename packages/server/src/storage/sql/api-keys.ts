@@ -21,13 +21,9 @@ const COLUMNS = `${OTHERS}, k.revoked_at AS "revokedAt"`
 
 const parsed = withJson<ApiKeyRow>('scopes')
 
-export async function insertApiKey(sql: Sql, key: NewApiKeyRow): Promise<void> {
-  await insertRows(sql, 'api_keys', [key])
-}
-
 async function createApiKey(sql: Sql, key: NewApiKeyRow, audit: AuditEntry[]): Promise<'created' | 'no_environment'> {
   if ((await findEnvironment(sql, key.environmentId)) === null) return 'no_environment'
-  await insertApiKey(sql, key)
+  await insertRows(sql, 'api_keys', [key])
   await auditControl(sql, audit)
   return 'created'
 }
@@ -110,7 +106,7 @@ async function rotateApiKey(
   if (old === null || old === 'ended') return old
   const expires = expiresAt === undefined ? old.expiresAt : expiresAt
   const added = { ...old, id: newId, hash, createdAt: now, expiresAt: expires, replacedBy: null, lastUsedAt: null }
-  await insertApiKey(sql, added)
+  await insertRows(sql, 'api_keys', [added])
   const until = Math.min(old.expiresAt ?? oldValidUntil, oldValidUntil)
   const text = 'UPDATE api_keys SET expires_at = :until, replaced_by = :newId WHERE environment_id = :env AND id = :id'
   await sql.run(text, { until, newId, env: environmentId, id })

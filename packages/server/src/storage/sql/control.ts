@@ -1,9 +1,7 @@
 import { write } from './act.ts'
 import type { CredentialUse, FirstTenant } from '../control.ts'
-import { insertApiKey } from './api-keys.ts'
 import { insertEnvironment } from './environments.ts'
 import { insertInvitation } from './operators/invitations.ts'
-import { insertOperatorToken } from './operators/operator-tokens.ts'
 import { growRevision, lockControl } from './revision.ts'
 import { insertRows } from './rows/insert-rows.ts'
 import type { Sql } from './sql.ts'
@@ -17,8 +15,8 @@ async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'no
   if ((await sql.get('SELECT id FROM workspaces LIMIT 1')) !== null) return 'not_empty'
   await insertWorkspace(sql, first.workspace)
   await insertEnvironment(sql, first.environment)
-  await insertApiKey(sql, first.apiKey)
-  await insertOperatorToken(sql, first.operatorToken)
+  await insertRows(sql, 'api_keys', [first.apiKey])
+  await insertRows(sql, 'operator_tokens', [first.operatorToken])
   if (first.invitation) await insertInvitation(sql, first.invitation)
   await growRevision(sql)
   return 'created'

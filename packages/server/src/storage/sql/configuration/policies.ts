@@ -5,7 +5,7 @@ import type { SavedVersion, VersionPage } from '../../prompts.ts'
 import { mapPage, type PageById } from '../../page.ts'
 import { insertAudit } from '../audit.ts'
 import { insertRows } from '../rows/insert-rows.ts'
-import { columnsOfRow, rowFor } from '../rows/row-names.ts'
+import { columnsOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
 import { deployedIn } from './deployed-in.ts'
@@ -41,7 +41,7 @@ async function createPolicy(
   const unlessTaken = 'ON CONFLICT (workspace_id, id) DO NOTHING'
   const policy = { workspaceId, id, createdAt, newest: 1 }
   if ((await insertRows(sql, 'policies', [policy], unlessTaken)) === 0) return 'id_taken'
-  await insertVersion(sql, workspaceId, { policyId: id, number: 1, importedAt: null, ...first })
+  await insertRows(sql, 'policy_versions', [{ workspaceId, policyId: id, number: 1, ...first }])
   await insertAudit(sql, audit)
   return 'created'
 }
@@ -61,7 +61,7 @@ async function createPolicyVersion(
   if (saysTheSame(newest, version)) return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved: PolicyVersionRow = { policyId, number: newest.number + 1, importedAt: null, ...version }
-  await insertVersion(sql, workspaceId, saved)
+  await insertRows(sql, 'policy_versions', [{ workspaceId, ...saved }])
   const grow = 'UPDATE policies SET newest = :number WHERE workspace_id = :workspaceId AND id = :policyId'
   await sql.run(grow, { number: saved.number, workspaceId, policyId })
   await insertAudit(sql, audit)
@@ -72,10 +72,6 @@ const CONTENT = ['name', 'description', 'condition', 'severity', 'action'] as co
 
 function saysTheSame(one: NewPolicyVersionRow, other: NewPolicyVersionRow): boolean {
   return CONTENT.every((field) => one[field] === other[field])
-}
-
-async function insertVersion(sql: Sql, workspaceId: string, version: PolicyVersionRow): Promise<void> {
-  await insertRows(sql, 'policy_versions', [{ workspaceId, ...rowFor('policy_versions', version) }])
 }
 
 async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {

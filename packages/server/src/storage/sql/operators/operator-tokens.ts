@@ -13,12 +13,8 @@ export const operatorTokensActs = {
 
 const COLUMNS = selectList('id name hash workspace_id role created_at expires_at revoked_at last_used_at')
 
-export async function insertOperatorToken(sql: Sql, token: OperatorTokenRow): Promise<void> {
-  await insertRows(sql, 'operator_tokens', [token])
-}
-
 async function createOperatorToken(sql: Sql, token: OperatorTokenRow, audit: AuditEntry[]): Promise<void> {
-  await insertOperatorToken(sql, token)
+  await insertRows(sql, 'operator_tokens', [token])
   await auditControl(sql, audit)
 }
 

@@ -63,14 +63,10 @@ async function setPassword(
   const text = `UPDATE operator_accounts SET password = :hash, updated_at = :now
     WHERE operator_id = :operatorId AND provider_id = 'credential'`
   await sql.run(text, { hash, now, operatorId })
-  await endChallenges(sql, operatorId)
+  // Sign-ins that wait for their second factor began with a credential that may have ended.
+  await sql.run('DELETE FROM sign_in_challenges WHERE value = :operatorId', { operatorId })
   await endSessions(sql, operatorId, { exceptId: keptSessionId }, [])
   await insertAudit(sql, audit)
-}
-
-/** Sign-ins that wait for their second factor began with a credential that may have ended. */
-async function endChallenges(sql: Sql, operatorId: string): Promise<void> {
-  await sql.run('DELETE FROM sign_in_challenges WHERE value = :operatorId', { operatorId })
 }
 
 /** Longer than any code is valid: from one interval early to one late. */
