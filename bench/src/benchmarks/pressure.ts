@@ -111,7 +111,7 @@ export const pressure = onBoth({
   about:
     'Each attack runs on a new server, from one other process, with the requests that a stranger or one key can send. `/healthz` is requested \
 every 20 ms, from before the attack until after it; a request that waits counts as long as it waits, without the time in which other programs ran instead of the server or the one \
-that asks, where the system counts it. Node parses all of what one read of a connection brings before it does anything else, which no server on it can divide: \
+that asks, where the system counts it. Node parses all of what one read of a connection brings before it does anything else: \
 the rows beside `node:http` alone are the same attack on a server that only refuses. Memory is what the process holds, at its peak. The bare limit is the same server before the attack.',
   async measure(setting, engine) {
     const rows: Row[] = []
