@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Trial } from '../domain/policy-trial.ts'
 import type { TimelinePlace } from '../storage/events.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'
@@ -13,11 +14,16 @@ export function readSteps(
   environmentId: string,
   taker: Pick<Trial, 'addSteps' | 'forgetRuns'>,
 ) {
-  /** The last delivered step per run, most recently used last. */
-  const followed = new Map<string, TimelinePlace | null>()
+  /** The last delivered step per run. */
+  const followed = new LRUCache<string, { after: TimelinePlace | null }>({
+    max: RUNS_FOLLOWED,
+    dispose: (_, run, reason) => {
+      if (reason === 'evict') taker.forgetRuns([run])
+    },
+  })
 
   async function readUpTo(run: string, before: TimelinePlace): Promise<void> {
-    let after = followed.get(run) ?? null
+    let after = followed.get(run)?.after ?? null
     for (;;) {
       const page = { limit: PAGE_STEPS, pageBytes: PAGE_BYTES, after, before }
       const steps = await storage.listRunSteps(environmentId, run, page)
@@ -26,20 +32,11 @@ export function readSteps(
       taker.addSteps(run, steps)
       after = { time: last.time, seq: last.seq }
     }
-    followed.delete(run)
-    followed.set(run, after)
-  }
-
-  function forgetOldest(): void {
-    const oldest = followed.keys().take(Math.max(0, followed.size - RUNS_FOLLOWED))
-    const evicted = [...oldest]
-    for (const run of evicted) followed.delete(run)
-    if (evicted.length > 0) taker.forgetRuns(evicted)
+    followed.set(run, { after })
   }
 
   return {
     async readBefore(calls: ToolCallRow[]): Promise<void> {
-      forgetOldest()
       // Calls are in time order, so the last call of a run remains.
       const lastOf = new Map(calls.map(({ run, time, seq }) => [run, { time, seq }]))
       for (const [run, before] of lastOf) await readUpTo(run, before)
