@@ -11,21 +11,24 @@ import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
 import type { UsageSums } from './usage.ts'
 
-/** The payload is the JSON text as sent. */
-export interface NewEvent extends Numbering {
+interface SentEvent {
   eventId: string
   clientId: string
-  runId: string
   sessionId: string | null
   agentId: string | null
   agentName: string
   eventType: string
   label: string
   time: number
-  payload: string
   spanId: string | null
   parentSpanId: string | null
   schemaVersion: string | null
+}
+
+/** The payload is the JSON text as sent. */
+export interface NewEvent extends SentEvent, Numbering {
+  runId: string
+  payload: string
   outcome: RunOutcome | null
   usage: NewUsage | null
   latencyMs: number | null
@@ -88,20 +91,9 @@ export interface RejectionRow {
   numbered?: { number: string; clientId: string; drops: string | null }
 }
 
-export interface EventRowRead {
+export interface EventRowRead extends SentEvent {
   seq: number
-  eventId: string
-  sessionId: string | null
-  agentId: string | null
-  agentName: string
-  clientId: string
-  eventType: string
-  label: string
-  time: number
   receivedAt: number
-  spanId: string | null
-  parentSpanId: string | null
-  schemaVersion: string | null
   /** Null: its payload does not say. */
   latencyMicros: number | null
   /** Of a model call; null: none. */

@@ -1,5 +1,5 @@
 import type { Simulation, SimulationResult } from '@tacho/contract/operator/simulation.ts'
-import type { EventPage, TimelinePlace } from './events.ts'
+import type { EventPage, NewEvent, TimelinePlace } from './events.ts'
 import type { PageAfter } from './page.ts'
 import type { RowFor } from './row-for.ts'
 
@@ -25,14 +25,8 @@ export interface ToolCallPage extends PageAfter<CallPlace> {
   pageBytes: number
 }
 
-export interface ToolCallRow extends CallPlace {
-  runId: string
-  eventId: string
-  sessionId: string | null
-  agentId: string | null
-  agentName: string
-  payload: string
-}
+export interface ToolCallRow
+  extends CallPlace, Pick<NewEvent, 'runId' | 'eventId' | 'sessionId' | 'agentId' | 'agentName' | 'payload'> {}
 
 export interface RunStepPage extends EventPage {
   before: TimelinePlace

@@ -17,7 +17,8 @@ import { foundFailure, isError, keptFailure, type RunFailure } from '../../failu
 import { keptSaid, type RunSaid } from '../../said.ts'
 import { addTraits, NO_TRAITS } from '../../traits.ts'
 import { addUncosted, type RunCalls } from '../../uncosted.ts'
-import { addUsage, noUsage, type UsageSums } from '../usage/sums.ts'
+import type { UsageSums } from '../../usage.ts'
+import { addUsage, noUsage } from '../usage/sums.ts'
 
 export interface RunState extends UsageSums {
   id: string

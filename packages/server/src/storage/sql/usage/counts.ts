@@ -9,11 +9,12 @@ import type { CountedUsage } from '../../erasures.ts'
 import type { NewEvent, PromptUse } from '../../events.ts'
 import { hourOf } from '../../hours.ts'
 import { TOKEN_PARTS, type CallTokens } from '../../uncosted.ts'
+import type { UsageSums } from '../../usage.ts'
 import type { RunState } from '../append/run-state.ts'
 import type { Sql } from '../sql.ts'
 import type { Kind, NameKeys } from './known-names.ts'
 import { addChange, collectNames, noChanges, rollup, writeChanges, type Changes } from './rollup.ts'
-import { SUM_COLUMNS, type UsageSums } from './sums.ts'
+import { SUM_COLUMNS } from './sums.ts'
 import { PART_COLUMNS } from './uncosted-sums.ts'
 
 const USAGE = SUM_COLUMNS.map(([column]) => column)

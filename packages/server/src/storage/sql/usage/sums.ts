@@ -1,12 +1,7 @@
+import type { UsageSums } from '../../usage.ts'
+
 /** Sums saturate at the largest exact integer, so that any order and engine gives the same result. */
 const MAX_SUM = Number.MAX_SAFE_INTEGER
-
-export interface UsageSums {
-  promptTokens: number
-  completionTokens: number
-  totalTokens: number
-  costNanos: number
-}
 
 export const SUM_COLUMNS = [
   ['prompt_tokens', 'promptTokens'],
