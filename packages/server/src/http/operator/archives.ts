@@ -7,11 +7,13 @@ import { isoTime } from '../../domain/run.ts'
 import type { TenantChange } from '../../storage/workspaces.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
 import { auditOf } from './audit.ts'
+import { toAgent } from './agents.ts'
 import { toEnvironment } from './environments.ts'
 import { checkTenantName, checkTexts } from '../field.ts'
 import { toWorkspace } from './workspaces.ts'
 import type { OperatorDeps } from './serve.ts'
 
+const NO_ID = refuse('conflict', 'Events identify the agent by its name; send an agentId to rename it')
 const VERBS = ['rename', 'archive', 'restore'] as const
 
 export function archivesRoutes({ serve, storage, now, refreshCredentials }: OperatorDeps): void {
@@ -41,6 +43,15 @@ export function archivesRoutes({ serve, storage, now, refreshCredentials }: Oper
       if (row === null) return refuse('not_found', 'The workspace does not have this prompt')
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
       return 'deployedIn' in row ? deployed('prompt', row.deployedIn) : toPrompt(row)
+    })
+
+    serve(`${verb}Agent`, async ({ params, request, environment, ...given }) => {
+      const id = params.agentId.toLowerCase()
+      const { to, audit } = changeOf(request, verb, given, (name) => checkTexts({ name }))
+      const change = 'name' in to ? { displayName: to.name } : to
+      const row = await storage.changeAgent(environment.id, id, change, audit('agent', id))
+      if (row === null) return refuse('not_found', 'The agent does not exist')
+      return row === 'no_id' ? NO_ID : toAgent(row)
     })
   }
 
