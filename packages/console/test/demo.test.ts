@@ -1,16 +1,14 @@
 /** Every page of the demo, as a newcomer meets them: each link of the header and the tabs, and one of each thing. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { promisify } from 'node:util'
+import { runCommand } from '../../cli/test/tacho.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { PHONE, startConsole, type TestConsole } from './setup/console.ts'
 
 const WIDE = { width: 1280, height: 800 }
 /** With SHOTS=<folder>, pictures are kept there. */
 const shots = process.env['SHOTS']
-const ROOT = path.resolve(import.meta.dirname, '../../..')
 
 describe('the demo', { skip: withoutChromium }, () => {
   let tacho: TestConsole
@@ -19,14 +17,9 @@ describe('the demo', { skip: withoutChromium }, () => {
     tacho = await startConsole()
     home = `${tacho.service.url}/w/default/tacho-demo`
     const { url, operatorToken } = tacho.service
-    await promisify(execFile)(
-      path.join(ROOT, 'scripts/node'),
-      [path.join(ROOT, 'packages/cli/src/main.ts'), 'demo', '--seed', 'walk', '--json'],
-      {
-        env: { ...process.env, TACHO_URL: url, TACHO_OPERATOR_TOKEN: operatorToken },
-        maxBuffer: 10_000_000,
-      },
-    )
+    const variables = { TACHO_URL: url, TACHO_OPERATOR_TOKEN: operatorToken }
+    const { code, stderr } = await runCommand(['demo', '--seed', 'walk', '--json'], variables)
+    assert.equal(code, 0, stderr)
   })
   after(() => tacho.close())
 

@@ -6,6 +6,9 @@ import type { Answer } from '../../setup/service.ts'
 
 type Name = keyof typeof OPERATOR_ROUTES
 
+/** Compiling one takes longer than a request. */
+const schemas = new Map<Name, ReturnType<typeof Compile>>()
+
 /** The body of an answer. Its status and shape must match the contract. */
 export function replyOf<const Of extends Name>(
   name: Of,
@@ -13,7 +16,8 @@ export function replyOf<const Of extends Name>(
 ): Static<(typeof OPERATOR_ROUTES)[Of]['reply']> {
   const route = OPERATOR_ROUTES[name]
   assert.equal(status, route.status, text)
-  const schema = Compile(route.reply)
+  const schema = schemas.get(name) ?? Compile(route.reply)
+  schemas.set(name, schema)
   assert.ok(schema.Check(body), `${name}: ${JSON.stringify(schema.Errors(body))}`)
   return body as Static<(typeof OPERATOR_ROUTES)[Of]['reply']>
 }
