@@ -2,7 +2,7 @@
 // Loading a thousand small files takes longer than all else that a start does. packages/cli/bin/tacho runs the build.
 //   main.js, hook.cjs    what bin/tacho starts
 //   run-hook.cjs         the rest of the hook, for a call that is not plain: an agent waits for it
-//   <thread>-<build>.js  a module of a thread, next to everything that starts it
+//   <name>-<build>.js    a module of a thread, next to everything that starts it, and the server for tests
 //   <part>-<hash>.js     shared or loaded on first use
 import { createHash } from 'node:crypto'
 import {
@@ -63,6 +63,9 @@ export const THREADS = {
 /** They read files of their own, or are compiled for one system: an installed program finds them as packages. */
 export const EXTERNAL = ['@pydantic/genai-prices', 'better-sqlite3', 'jq-wasm', 'swagger-ui-dist']
 
+/** Tests start it in their own process. */
+const SERVER = { 'server-process': 'packages/server/src/process/main.ts' }
+
 const DAY = 86_400_000
 
 /** Resolves with the folder of the build. */
@@ -83,7 +86,7 @@ export async function writeProgram(folder) {
   // Only a build needs it.
   const { build } = await import('esbuild')
   const id = idOfSources()
-  const threads = Object.entries(THREADS).map(([name, file]) => [`${name}-${id}`, file])
+  const modules = Object.entries({ ...THREADS, ...SERVER }).map(([name, file]) => [`${name}-${id}`, file])
   const options = {
     absWorkingDir: root,
     outdir: DIST,
@@ -103,7 +106,7 @@ export async function writeProgram(folder) {
     write: false,
     logLevel: 'warning',
   }
-  const entryPoints = { ...PROGRAMS, ...Object.fromEntries(threads) }
+  const entryPoints = { ...PROGRAMS, ...Object.fromEntries(modules) }
   const parts = [await build({ ...options, entryPoints, splitting: true }), await build({ ...options, ...HOOK })]
   const files = parts.flatMap(({ outputFiles }) =>
     outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents })),
@@ -122,14 +125,14 @@ export async function writeProgram(folder) {
 }
 
 /**
- * The modules of threads, once the program is built.
+ * The modules of the server and its threads, once the program is built.
  *
  * @returns {[source: string, built: string][]} addresses of files
  */
-export function builtThreads() {
+export function builtModules() {
   const id = idOfSources()
   const urlOf = (file) => pathToFileURL(path.join(root, file)).href
-  return Object.entries(THREADS)
+  return Object.entries({ ...THREADS, ...SERVER })
     .map(([name, file]) => [file, path.join(DIST, `${name}-${id}.js`)])
     .filter(([, file]) => existsSync(path.join(root, file)))
     .map((pair) => pair.map(urlOf))

@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import workerThreads, { isMainThread } from 'node:worker_threads'
 
 // A thread of the server starts no other one.
-if (isMainThread && process.env.TEST_THREADS !== undefined) {
-  const built = new Map(JSON.parse(process.env.TEST_THREADS).map(([source, file]) => [source, new URL(file)]))
+if (isMainThread && process.env.TEST_MODULES !== undefined) {
+  const built = new Map(JSON.parse(process.env.TEST_MODULES).map(([source, file]) => [source, new URL(file)]))
   workerThreads.Worker = class extends workerThreads.Worker {
     constructor(program, options) {
       super(built.get(String(program)) ?? program, options)

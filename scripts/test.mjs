@@ -106,10 +106,10 @@ async function runTests() {
     return
   }
   // Tests that start a process run what users run. Without it, they run the sources.
-  const { builtThreads, tryToBuild } = await import('./build-program.mjs')
+  const { builtModules, tryToBuild } = await import('./build-program.mjs')
   await tryToBuild()
   // Coverage and changes are of the sources.
-  if (!options.watch && !options.coverage) process.env.TEST_THREADS = JSON.stringify(builtThreads())
+  if (!options.watch && !options.coverage) process.env.TEST_MODULES = JSON.stringify(builtModules())
   const database = await sharedServer(files)
   await installBrowser(files)
   await installPython(files)

@@ -10,11 +10,11 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { readConfig } from '../../server/src/config/config.ts'
-import { startServer as startHere } from '../../server/src/process/main.ts'
+import { startServer as startHere } from '../../server/test/setup/start-server.ts'
 
 const PROGRAM = fileURLToPath(new URL('../bin/tacho', import.meta.url))
 /** What the program runs. `npm test` has built it. */
-const MAIN = new URL(process.env['TEST_THREADS'] === undefined ? '../src/main.ts' : '../dist/main.js', import.meta.url)
+const MAIN = new URL(process.env['TEST_MODULES'] === undefined ? '../src/main.ts' : '../dist/main.js', import.meta.url)
 
 export const API_KEY = `tacho_00000000testkey0_${'k'.repeat(64)}`
 export const OPERATOR_TOKEN = `tacho-operator_00000000testtoken_${'t'.repeat(64)}`

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { codeOf, openBrowser, signIn } from '../../server/test/http/operator/browser.ts'
 import { readConfig } from '../../server/src/config/config.ts'
-import { startServer } from '../../server/src/process/main.ts'
+import { startServer } from '../../server/test/setup/start-server.ts'
 import { withoutChromium } from './setup/chromium.ts'
 import { assertAccessible, EMAIL, PASSWORD, startConsole, type TestConsole } from './setup/console.ts'
 

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedApiKey } from '@tacho/contract/operator/api-key.ts'
 import { approvalCalls, CLIENT, type ApprovalCalls } from '../setup/approval-service.ts'
-import { startService, type Service } from '../setup/service.ts'
+import { startFromSources, startService, type Service } from '../setup/service.ts'
 
 let service: Service
 let approvals: ApprovalCalls
@@ -49,7 +49,7 @@ test('a key and a workspace hold their share of long polls; beyond it, they are 
   const limits: { approvalWaitsOfWorkspace: number } = LIMITS
   const { approvalWaitsOfWorkspace } = limits
   limits.approvalWaitsOfWorkspace = 6
-  const small = await startService().finally(() => (limits.approvalWaitsOfWorkspace = approvalWaitsOfWorkspace))
+  const small = await startFromSources().finally(() => (limits.approvalWaitsOfWorkspace = approvalWaitsOfWorkspace))
   t.after(() => small.close())
   const calls = approvalCalls(small)
   const { id } = (await calls.ask()).body

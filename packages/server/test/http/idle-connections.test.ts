@@ -7,7 +7,7 @@ import { test, type TestContext } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { boundIdleConnections } from '../../src/http/idle-connections.ts'
 import { eventually } from '../setup/eventually.ts'
-import { startService } from '../setup/service.ts'
+import { startFromSources } from '../setup/service.ts'
 
 async function connect(t: TestContext, port: number): Promise<net.Socket> {
   const socket = net.connect({ host: '127.0.0.1', port })
@@ -51,7 +51,7 @@ test('the server has the bound', async (t) => {
   const limits: { idleConnections: number } = LIMITS
   const { idleConnections } = limits
   limits.idleConnections = 20
-  const service = await startService().finally(() => (limits.idleConnections = idleConnections))
+  const service = await startFromSources().finally(() => (limits.idleConnections = idleConnections))
   t.after(() => service.close())
   const port = Number(new URL(service.url).port)
   const longest = await connect(t, port)

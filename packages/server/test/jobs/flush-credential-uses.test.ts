@@ -9,7 +9,7 @@ import { readConfig } from '@tacho/server/config/config.ts'
 import { newApiKey } from '@tacho/server/domain/credential.ts'
 import { flushCredentialUses } from '@tacho/server/jobs/flush-credential-uses.ts'
 import type { CredentialUse } from '@tacho/server/storage/control.ts'
-import { startServer } from '@tacho/server/process/main.ts'
+import { startServer } from '../setup/start-server.ts'
 
 function source(kind: CredentialUse['kind'], uses: Map<string, number>) {
   const takeUses = () => {

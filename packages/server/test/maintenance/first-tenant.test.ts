@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, test } from 'node:test'
 import { readConfig } from '../../src/config/config.ts'
 import { commandAt } from '../../src/maintenance/first-tenant.ts'
-import { startServer } from '../../src/process/main.ts'
+import { startServer } from '../setup/start-server.ts'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-first-'))
 after(() => rmSync(directory, { recursive: true }))

@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, test, type TestContext } from 'node:test'
 import { readConfig } from '@tacho/server/config/config.ts'
-import { startServer } from '@tacho/server/process/main.ts'
+import { startServer } from '../setup/start-server.ts'
 import { recover, restore, StoreRefused } from '@tacho/server/maintenance/offline.ts'
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tacho-offline-'))

@@ -11,7 +11,7 @@ import type { Scope } from '@tacho/contract/route.ts'
 import type { RunDetail, RunPage } from '@tacho/contract/run.ts'
 import { readConfig, type Flags } from '../../src/config/config.ts'
 import { newApiKey, newOperatorToken } from '../../src/domain/credential.ts'
-import { startServer } from '../../src/process/main.ts'
+import { startServer } from './start-server.ts'
 import { requestMemory, type RequestMemory } from '../../src/process/request-memory.ts'
 
 /** Headers that `fetch` adds. */
@@ -56,11 +56,14 @@ export interface Service {
 
 export type { BatchResult, EventPage, RunDetail, RunPage }
 
+type Start = typeof startServer
+
 export async function startService(
   flags: Flags = {},
   now: () => number = Date.now,
   variables: Record<string, string> = {},
   memory: Partial<RequestMemory> = {},
+  start: Start = startServer,
 ): Promise<Service> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'tacho-test-'))
   const apiKey = newApiKey(randomBytes).text
@@ -70,7 +73,7 @@ export async function startService(
     { TACHO_INIT_API_KEY: apiKey, TACHO_INIT_OPERATOR_TOKEN: operatorToken, ...variables },
   )
   assert.ok(read.ok, read.ok ? '' : read.faults.join('\n'))
-  const server = await startServer(read.config, { now, memory: { ...requestMemory(), ...memory } })
+  const server = await start(read.config, { now, memory: { ...requestMemory(), ...memory } })
   // A third of the processor time of `fetch`, which tests of many thousand requests would notice.
   const client = new Pool(server.url)
 
@@ -137,6 +140,12 @@ export async function startService(
       rmSync(directory, { recursive: true })
     },
   }
+}
+
+/** From the sources, also if there is a build: for a test that changes a limit. */
+export async function startFromSources(flags?: Flags): Promise<Service> {
+  const { startServer: start } = await import('../../src/process/main.ts')
+  return startService(flags, undefined, undefined, undefined, start)
 }
 
 let count = 0

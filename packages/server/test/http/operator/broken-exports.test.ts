@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import Database from 'better-sqlite3'
 import { pino } from 'pino'
 import { readConfig } from '../../../src/config/config.ts'
-import { startServer } from '../../../src/process/main.ts'
+import { startServer } from '../../setup/start-server.ts'
 import { eventually } from '../../setup/eventually.ts'
 import { event, startService, type Service } from '../../setup/service.ts'
 

@@ -10,14 +10,20 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { CreatedOperatorToken } from '@tacho/contract/operator/token.ts'
 import { newPerson } from './browser.ts'
 import { eventually } from '../../setup/eventually.ts'
-import { event, startService, type Answer, type Service } from '../../setup/service.ts'
+import { event, startFromSources, startService, type Answer, type Service } from '../../setup/service.ts'
 
-/** Files of the library that were loaded after the server's own. */
+const LIBRARY = '@modelcontextprotocol/server'
+/** Files of the library that were loaded after the server's own, and files of the build with parts of it. */
 const loaded: string[] = []
 registerHooks({
   load(url, context, next) {
-    if (url.includes('@modelcontextprotocol/server')) loaded.push(url)
-    return next(url, context)
+    const module = next(url, context)
+    const { source } = module
+    const text = typeof source === 'string' ? source : new TextDecoder().decode(source ?? undefined)
+    // The build names the file of each part.
+    const isPart = url.includes('/cli/dist/') && text.includes(`// node_modules/${LIBRARY}/`)
+    if (url.includes(LIBRARY) || isPart) loaded.push(url)
+    return module
   },
 })
 
@@ -318,7 +324,7 @@ test('of the messages of one token, four run or wait for simulations and a bound
   const { mcpMessagesWaiting, simulationsWaiting } = limits
   const release = holdSimulations(t)
   limits.mcpMessagesWaiting = 2
-  const small = await startService().finally(() => (limits.mcpMessagesWaiting = mcpMessagesWaiting))
+  const small = await startFromSources().finally(() => (limits.mcpMessagesWaiting = mcpMessagesWaiting))
   t.after(() => small.close())
   limits.simulationsWaiting = 12
   t.after(() => (limits.simulationsWaiting = simulationsWaiting))
