@@ -2,7 +2,7 @@
 import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ROOT } from '../../program/root.ts'
 import { serveFolder } from '../files.ts'
 import { sendInPieces } from '../stalled-readers.ts'
@@ -43,12 +43,20 @@ export function guideRoutes(app: FastifyInstance): void {
     return Buffer.from(renderPage(pages, { file, text: await readFile(file, 'utf8') }, front))
   }
 
-  for (const [file, address] of pages) {
-    app.get(address, async (_request, reply) => {
-      const page = rendered.get(file) ?? render(file)
-      rendered.set(file, page)
-      page.catch(() => rendered.delete(file))
-      return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), await page)
+  async function send(reply: FastifyReply, file: string): Promise<FastifyReply> {
+    const page = rendered.get(file) ?? render(file)
+    rendered.set(file, page)
+    page.catch(() => rendered.delete(file))
+    return sendInPieces(reply.headers(HEADERS).type('text/html; charset=utf-8'), await page)
+  }
+
+  const files = new Map(Array.from(pages, ([file, address]) => [address, file]))
+  // One for each page would be more routes than all others, which every start would have to make.
+  for (const route of [PREFIX, `${PREFIX}/*`]) {
+    app.get(route, (request, reply) => {
+      const { '*': name } = request.params as { '*'?: string }
+      const file = files.get(name === undefined ? PREFIX : `${PREFIX}/${name}`)
+      return file === undefined ? reply.callNotFound() : send(reply, file)
     })
   }
   serveFolder(app, `${PREFIX}/pictures`, path.join(DOCS, 'pictures'), { caching: 'public, max-age=86400' })
