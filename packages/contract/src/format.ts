@@ -1,13 +1,19 @@
 /** Numbers, money, durations and times as people read them, in the console and on a terminal. Pure. */
 const KIB = 1024
 const MIB = 1024 ** 2
-const NUMBER = new Intl.NumberFormat('en-US')
-const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
-const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
-const DAY_OF_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' })
+const inNumbers = once(() => new Intl.NumberFormat('en-US'))
+const inShort = once(() => new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 }))
+const inDays = once(() => new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' }))
+const inYears = once(() => new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' }))
 
-export const number = (value: number): string => NUMBER.format(value)
-export const compact = (value: number): string => (value < 10_000 ? NUMBER.format(value) : COMPACT.format(value))
+/** Made on first use: a command that formats nothing starts sooner. */
+function once<Format>(make: () => Format): () => Format {
+  let made: Format | undefined
+  return () => (made ??= make())
+}
+
+export const number = (value: number): string => inNumbers().format(value)
+export const compact = (value: number): string => (value < 10_000 ? inNumbers() : inShort()).format(value)
 
 /** US dollars, with the digits that a small amount needs: $12.30, $0.123, $0.000123. */
 export function money(amount: number): string {
@@ -42,7 +48,7 @@ export function percent(part: number, whole: number): string {
 
 /** `1 MiB (1,048,576 bytes)`, for limits. */
 export function sizeLimit(bytes: number): string {
-  const exact = `${NUMBER.format(bytes)} bytes`
+  const exact = `${number(bytes)} bytes`
   if (bytes % MIB === 0) return `${bytes / MIB} MiB (${exact})`
   return bytes % KIB === 0 ? `${bytes / KIB} KiB (${exact})` : exact
 }
@@ -57,5 +63,5 @@ export function relative(time: number, now: number): string {
     ago < 60_000 ? [ago / 1_000, 's'] : ago < 3_600_000 ? [ago / 60_000, 'm'] : [ago / 3_600_000, 'h']
   if (ago < 2_000 && ago > -CLOCK_MS) return 'now'
   if (ago > 0 && ago < 48 * 3_600_000) return `${Math.floor(value as number)} ${unit} ago`
-  return Math.abs(ago) < 300 * 86_400_000 ? DAY.format(time) : DAY_OF_YEAR.format(time)
+  return Math.abs(ago) < 300 * 86_400_000 ? inDays().format(time) : inYears().format(time)
 }

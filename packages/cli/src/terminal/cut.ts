@@ -2,7 +2,8 @@
 import stringWidth from 'fast-string-width'
 
 const CUT = '…'
-const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' })
+/** Made on first use: a command that cuts nothing starts sooner. */
+let graphemes: Intl.Segmenter | undefined
 
 export function widthOf(text: string): number {
   return stringWidth(text)
@@ -11,10 +12,10 @@ export function widthOf(text: string): number {
 /** The text in at most `size` cells, cut in the middle: beginnings and ends of ids and names tell them apart. */
 export function cutMiddle(text: string, size: number): string {
   if (widthOf(text) <= size) return text
-  const graphemes = graphemesOf(text)
+  const letters = graphemesOf(text)
   const last = Math.floor((size - 1) / 2)
-  const start = fitting(graphemes, size - 1 - last)
-  const end = fitting(graphemes.reverse(), last)
+  const start = fitting(letters, size - 1 - last)
+  const end = fitting(letters.reverse(), last)
   return `${start.join('')}${CUT}${end.reverse().join('')}`
 }
 
@@ -24,14 +25,15 @@ export function cutEnd(text: string, size: number): string {
 }
 
 function graphemesOf(text: string): string[] {
-  return Array.from(GRAPHEMES.segment(text), ({ segment }) => segment)
+  graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
+  return Array.from(graphemes.segment(text), ({ segment }) => segment)
 }
 
 /** The first graphemes that fit. */
-function fitting(graphemes: readonly string[], size: number): string[] {
+function fitting(letters: readonly string[], size: number): string[] {
   let used = 0
-  const end = graphemes.findIndex((grapheme) => (used += widthOf(grapheme)) > size)
-  return graphemes.slice(0, end === -1 ? graphemes.length : end)
+  const end = letters.findIndex((letter) => (used += widthOf(letter)) > size)
+  return letters.slice(0, end === -1 ? letters.length : end)
 }
 
 export function pad(text: string, size: number, align: 'left' | 'right' = 'left'): string {
