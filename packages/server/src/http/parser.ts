@@ -1,4 +1,7 @@
-/** What Node's parser can be told only by its own properties. If Node changes them, the server does more work. */
+/**
+ * Node's HTTP parser has no public way to skip what it has read, so this file sets its internal properties. If Node changes
+ * them, the server does more work, and answers the same.
+ */
 import type { Socket } from 'node:net'
 
 type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onIncoming: () => number }

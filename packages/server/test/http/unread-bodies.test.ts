@@ -130,7 +130,7 @@ test('pieces of a compressed body and of one without a key count, too', async (t
   }
 })
 
-test('after too many pieces, the parser makes no more of them', async (t) => {
+test('after too many pieces of a body, the parser skips the rest of what it has read', async (t) => {
   let pushes = 0
   const server = createServer((request, response) => {
     boundPieces(request)

@@ -96,7 +96,7 @@ function payloadOf(approvalId: string, { user = 'U1', act = 'approve', responseU
   }
 }
 
-/** Tests press more often than people: a press over the webhook's rate waits as long as it is told. */
+/** Tests press buttons faster than people do. If the webhook refuses a press for its rate, this waits and presses again. */
 async function post(payload: unknown, given: Press = {}): Promise<Answer> {
   const reply = await postOnce(payload, given)
   if (reply.status !== 429) return reply

@@ -1,6 +1,6 @@
 /**
- * The rows of what is wanted, by its place in a cache. `store` stores those that are missing, unless another transaction
- * does so at the same time.
+ * Finds the row of each wanted thing, under the same key. `store` inserts the missing ones; one that another transaction
+ * inserts at the same time is found afterwards.
  */
 export async function findOrStore<Wanted, Found>(
   wanted: ReadonlyMap<string, Wanted>,
