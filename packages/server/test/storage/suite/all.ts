@@ -35,6 +35,7 @@ import { retentionSuite } from './retention.ts'
 import { reviewSuite } from './review.ts'
 import { runViewsSuite } from './run-views.ts'
 import { runsSuite } from './runs.ts'
+import { scoredRunsSuite } from './scored-runs.ts'
 import { scoresSuite } from './scores.ts'
 import { searchSuite } from './search.ts'
 import { simulationsSuite } from './simulations.ts'
@@ -65,6 +66,7 @@ const SUITES = [
   runViewsSuite,
   retentionSuite,
   scoresSuite,
+  scoredRunsSuite,
   searchSuite,
   agentsSuite,
   timelineSuite,
