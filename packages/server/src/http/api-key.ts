@@ -1,4 +1,3 @@
-/** The API key selects the tenant, the scopes and the rate limit. */
 import type { Route, Scope } from '@tacho/contract/route.ts'
 import type { FastifyRequest, onRequestHookHandler, preHandlerHookHandler } from 'fastify'
 import { parseOperatorToken } from '../domain/credential.ts'
@@ -16,7 +15,6 @@ declare module 'fastify' {
   }
 }
 
-/** Synchronous for a cached key. */
 export function apiKeyHook(
   route: Route,
   keys: CredentialCache<FoundApiKey>,
@@ -67,7 +65,6 @@ export function currentKey(
   now: number,
   route = request.routeOptions.config.route,
 ): FoundApiKey | Refusal | Promise<FoundApiKey | Refusal> {
-  // A Bearer token in the same request is ignored.
   const presented = request.headers['x-api-key']
   if (typeof presented !== 'string' || presented === '') return refuse('unauthenticated', 'Send the header X-API-Key')
   const found = keys.find(presented, now)

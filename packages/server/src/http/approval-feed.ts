@@ -23,7 +23,6 @@ export interface FeedOptions {
 
 interface Topic {
   removedRevision: number
-  /** Null until the store has returned it. */
   place: ChangePlace | null
   opened: Promise<void>
   all: Set<Follower>
@@ -31,7 +30,6 @@ interface Topic {
 }
 
 const ROWS_AT_ONCE = 200
-/** Sorts after every approval id of a revision. */
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 export function createApprovalFeed({ storage, onError, intervalMs = 500 }: FeedOptions) {

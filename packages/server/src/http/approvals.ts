@@ -71,15 +71,12 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
     environmentId: string
     id: string
     find: () => Promise<ApprovalRow | null>
-    /** Null for an approval that the client must not see. */
     own: (row: ApprovalRow) => ApprovalRow | null
     ms: number
     response: ServerResponse
   }
 
-  /**
-   * Until the approval ends, the time is up, the client leaves or the process drains. Null if the approval did not end.
-   */
+  /** Null if the approval did not end. */
   async function waitWhilePending({ environmentId, id, find, own, ms, response }: Wait): Promise<ApprovalRow | null> {
     const until = performance.now() + ms
     let over = false
@@ -104,7 +101,6 @@ export function approvalsRoutes(app: FastifyInstance, deps: Deps, { feed, curren
         if (!row || row.status !== 'PENDING') return row
         if (over || left <= 0) return null
         const changed = await within(news, Math.min(left, Math.max(row.expiresAt - now(), 0) + 1), null)
-        // The feed has just read it.
         if (changed && changed.status !== 'PENDING') return own(changed)
       }
     } finally {

@@ -33,7 +33,6 @@ export function boundPieces(request: IncomingMessage): void {
   }
 }
 
-/** Takes nothing more of the body. */
 export function cutBody(request: IncomingMessage): void {
   cut.add(request)
   skipBody(request.socket)

@@ -82,7 +82,6 @@ export function createConfigurationCache({
     tagOf(environmentId: string): string | Promise<string> {
       return current(environmentId)?.tag ?? loads.load(environmentId).then(({ tag }) => tag)
     },
-    /** Never asks the store. */
     rememberedTag: (environmentId: string) => current(environmentId)?.tag ?? null,
     async read(environmentId: string): Promise<ServedConfiguration> {
       const entry = current(environmentId)
@@ -94,7 +93,6 @@ export function createConfigurationCache({
       const entry = known.get(environmentId)
       if (entry) entry.round = -1
     },
-    /** `askedAt` is monotonic: when the store was asked, not when it answered. */
     observeRevision(revision: number, askedAt: number): void {
       observedAt = Math.max(observedAt, askedAt)
       if (revision === controlRevision) return

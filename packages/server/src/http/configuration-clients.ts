@@ -1,11 +1,9 @@
-/** Clients that asked for the runtime configuration since the last write to the store. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
 
 export interface Poll {
   environmentId: string
   keyId: string
-  /** Header X-Service-Client-ID, or ''. */
   clientId: string
   /** ETag that the client had; '' if none. */
   had: string
@@ -26,10 +24,7 @@ interface Seen extends Poll {
 const MAX_IN_ALL = 10_000
 const REVISION = /^(?:W\/)?"([0-9a-f]{64})"$/
 
-/**
- * A client has what it names in If-None-Match. One that names nothing has what it gets. So a client counts as current
- * when it asks again after the change, which shows that it accepted the configuration.
- */
+/** A client counts as current when it asks again after the change, which shows that it accepted the configuration. */
 export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: ConfigurationClientsOptions) {
   let environments = new Map<string, Map<string, Seen>>()
   let inAll = 0
@@ -43,7 +38,6 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
     }
   }
 
-  /** Drops the oldest of its environment, or else of the first environment. */
   function makeRoom(environmentId: string, clients: Map<string, Seen>): void {
     if (clients.size >= LIMITS.configurationClients) return drop(environmentId, clients)
     if (inAll < maxInAll) return
@@ -51,7 +45,6 @@ export function createConfigurationClients({ now, maxInAll = MAX_IN_ALL }: Confi
   }
 
   return {
-    /** Called for every poll, so it costs one update of a map. */
     record(poll: Poll): void {
       const { environmentId, keyId, clientId } = poll
       // An id of a client starts with '=', so it never equals the id of a key.

@@ -1,7 +1,4 @@
-/**
- * Asset names contain a hash of their content, so browsers can cache them forever. The page that names them is never
- * cached.
- */
+/** Asset names contain a hash of their content, so browsers can cache them forever. */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
@@ -21,7 +18,6 @@ const PAGE_HEADERS = {
   'referrer-policy': 'same-origin',
 }
 
-/** The worker shows notifications: it asks the server for their texts and loads nothing. */
 const WORKER_HEADERS = {
   'content-security-policy': "default-src 'none'; connect-src 'self'; img-src 'self'",
 }

@@ -40,7 +40,6 @@ export function createCredentialCache<Row extends StoredCredential>({
   let revision = Number.NaN
   let observedAt = Number.NEGATIVE_INFINITY
 
-  /** Null for any text that is not valid at `now`, without a reason. Rejects when the store cannot answer. */
   function find(text: string, now: number): Row | null | Promise<Row | null> {
     const isTrusted = trustsMemory()
     const row = isTrusted ? verified.get(text) : undefined
@@ -97,7 +96,6 @@ export function createCredentialCache<Row extends StoredCredential>({
       verified.clear()
       loads.forgetAll()
     },
-    /** The last successful use of each id since the last call. */
     takeUses(): Map<string, number> {
       const taken = new Map(uses)
       uses.clear()

@@ -18,7 +18,6 @@ export interface CurrentOptions {
 const MOST_ROUNDS = 5
 
 export function createCurrentApprovals({ storage, now, onChange }: CurrentOptions) {
-  /** By environment. */
   const neededUpTo = new Map<string, number>()
   const expireShared = sharing(async (environmentId) => {
     const upTo = neededUpTo.get(environmentId) ?? now()

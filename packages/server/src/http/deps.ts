@@ -1,4 +1,3 @@
-/** server.ts creates them once. Files imported here take single members, never all of `Deps`. */
 import type { Config } from '../config/config.ts'
 import type { Cursors } from '../domain/cursor.ts'
 import type { WebhookMessage } from '../domain/webhook.ts'
@@ -34,16 +33,13 @@ export interface Deps {
   judge: Judge
   memory: BodyMemory
   replies: ReplyMemory
-  /** With which browsers subscribe to this server's notifications (VAPID). */
   pushPublicKey: string
   metrics: Metrics
   prices: PriceTable
   work: { wake(kind: WorkKind): void }
   /** The reason against the address, to append to the field name; null if it is allowed. */
   checkWebhookUrl: (url: string) => Promise<string | null>
-  /** To public and allowed addresses only, as for webhooks. */
   sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>
-  /** Milliseconds since 1970. */
   now: () => number
   draining: () => boolean
 }

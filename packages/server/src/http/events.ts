@@ -33,7 +33,7 @@ export function eventsRoutes(app: FastifyInstance, deps: Deps): void {
   )
 }
 
-/** Before the body is read. On a full disk, valid events come back as retryable after validation. */
+/** On a full disk, valid events come back as retryable after validation. */
 export const admitEvents = (storage: Storage) => () =>
   storage.writesRefused() === 'overloaded' ? refuse('overloaded') : null
 

@@ -20,7 +20,6 @@ export function checkTexts(texts: Record<string, string | null | undefined>): vo
   }
 }
 
-/** Leap seconds are valid times that do not exist in milliseconds. */
 export function timeOf(name: string, text: string): number {
   const time = Date.parse(text)
   if (!Number.isNaN(time)) return time

@@ -1,4 +1,3 @@
-/** Neither route needs a key. */
 import type { FastifyInstance } from 'fastify'
 import { StorageError } from '../storage/store.ts'
 import type { Deps } from './deps.ts'
@@ -25,7 +24,6 @@ export function healthRoutes(app: FastifyInstance, { storage, draining }: Pick<D
     if (damage !== null) return refuse('storage_unavailable', damage)
     const refused = storage.writesRefused()
     if (refused === 'storage_full' || refused === 'storage_unavailable') return refuse(refused)
-    // Shared, because no key is needed: concurrent checks cause one store read.
     pinging ??= pingStore().finally(() => (pinging = null))
     return pinging
   }

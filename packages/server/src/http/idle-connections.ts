@@ -3,9 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'
 
-/** Closes the connection that has waited longest; its client reconnects with its next request. */
 export function boundIdleConnections(server: Server, most: number = LIMITS.idleConnections): void {
-  /** The longest wait first. */
   const idle = new Set<Socket>()
   const underWay = new WeakMap<Socket, number>()
 

@@ -29,7 +29,6 @@ export interface TelemetryFormat {
   encoding: Encoding
 }
 
-/** `format` is null for a batch of events. */
 export interface JudgeTask {
   id: number
   body: Uint8Array
@@ -71,12 +70,10 @@ interface Sent extends PromiseWithResolvers<Judged> {
 }
 
 function createLane(directBytes: number, heapMegabytes: number) {
-  /** In the order in which the thread takes them. */
   const sent = new Map<number, Sent>()
   let thread: Worker | null = null
   let [lastId, isClosed] = [0, false]
 
-  // Most installations never need the thread.
   function start(): Worker {
     const resourceLimits = { maxOldGenerationSizeMb: heapMegabytes }
     const started = new Worker(moduleUrl('judge-thread', import.meta.url), { resourceLimits })

@@ -20,7 +20,6 @@ export interface MetricsSources {
 
 const LOOK_MS = 20
 
-/** Everything is measured at scrape time, except requests, events and event loop delay. */
 export function createMetrics(sources: MetricsSources) {
   const registry = new Registry()
   const requests = new Histogram({
@@ -166,7 +165,6 @@ function processMetrics({ gauge, counter }: Meters, { memory, replies }: Metrics
   gauge('tacho_reply_memory_bytes', 'Bytes of replies that are being built or are unread', () => replies.bytes)
   gauge('tacho_reply_memory_limit_bytes', 'Limit for replies in memory', () => replies.maxBytes)
   delayGauges(gauge, delay)
-  // The standard names of Prometheus clients.
   gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
   const startedAt = () => Date.now() / 1000 - process.uptime()
   gauge('process_start_time_seconds', 'Start time of the oldest worker, in seconds since 1970', startedAt, 'min')
@@ -191,11 +189,9 @@ function delayGauges(gauge: Meters['gauge'], delay: ELDHistogram): void {
 
 type Meters = ReturnType<typeof metersIn>
 
-/** Metrics with one value, which is read at scrape time. */
 function metersIn(registry: Registry) {
   const registers = [registry]
   return {
-    /** Null: there is no value. */
     gauge(name: string, help: string, read: () => number | null, aggregator: 'sum' | 'min' | 'max' = 'sum'): void {
       new Gauge({
         name,

@@ -1,7 +1,4 @@
-/**
- * OTLP 1.9 over HTTP. If any part of a request cannot be stored, the whole request is refused. Exporters then retry it,
- * and events stored before are not counted twice.
- */
+/** OTLP 1.9. If a part cannot be stored, the whole request is refused: exporters retry it, and nothing counts twice. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OTLP_ROUTES, type OtlpSignal } from '@tacho/contract/otlp.ts'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -67,10 +64,7 @@ export function otlpRoutes(app: FastifyInstance, deps: Deps): void {
 
 type Part = Pick<JudgedBatch, 'events' | 'refused'>
 
-/**
- * In parts as large as batches, so that the largest request fits in a queue with room for a batch. Null if a part could
- * not be stored.
- */
+/** In parts as large as batches, so that the largest request fits in a queue with room for a batch. */
 async function storeParts(
   batch: JudgedBatch,
   isFirstAlone: boolean,
@@ -124,7 +118,6 @@ async function answer(
   partial: PartialSuccess | null,
 ): Promise<FastifyReply> {
   if (encoding === 'protobuf') {
-    // Most installations never need protobuf.
     const { protobufReply } = await import('../domain/otlp/reply.ts')
     return reply.type(PROTOBUF).send(protobufReply(partial))
   }

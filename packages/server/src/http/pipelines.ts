@@ -17,7 +17,6 @@ interface Waiting {
 const connections = new WeakMap<Socket, Waiting>()
 /** Only while it is under way: kept longer, an idle connection would hold its last body. */
 const latest = new WeakMap<Socket, { request: IncomingMessage; response: ServerResponse }>()
-/** Connections whose last answer is about what the parser refused. */
 const ending = new WeakSet<Socket>()
 
 /** Runs before the listeners that the server has. */
@@ -47,7 +46,6 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
       return closed()
     }
     if (isFull(socket, waiting)) socket.pause()
-    // Its turn: Node gives it the connection.
     response.once('socket', () => {
       waiting.count -= 1
       if (waiting.count === 0) socket.resume()

@@ -9,7 +9,6 @@ export interface Counted {
   limit: number
   remaining: number
   resetSeconds: number
-  /** A refused request was not counted. */
   refusal: Refusal | null
 }
 

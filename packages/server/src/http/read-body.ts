@@ -1,4 +1,3 @@
-/** Counts bytes on arrival and during decompression, and does not trust headers. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isUtf8 } from 'node:buffer'
 import type { Transform } from 'node:stream'
@@ -9,13 +8,9 @@ import { GrowingBuffer } from './growing-buffer.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { Shares, type Holder } from '../domain/shares.ts'
 
-/** One workspace gets one part of this many. */
 const WORKSPACES = 4
 
-/**
- * Bounds a flood of uploads. By the shares, unfinished uploads of one workspace or key cannot stop the requests of
- * others.
- */
+/** By the shares, unfinished uploads of one workspace or key cannot stop the requests of others. */
 export class BodyMemory {
   readonly maxBytes: number
   readonly #shares: Shares
@@ -107,7 +102,6 @@ function collect(
 ): Promise<Buffer | Refusal> {
   const body = new GrowingBuffer(maxBytes, decoder ? 0 : Number(request.headers['content-length'] ?? 0))
   let held = 0
-  /** Counts the body, and the request while it is unfinished. */
   const hold = (bytes: number): boolean => {
     const fits = memory.resize(holder, held, bytes)
     if (fits) held = bytes

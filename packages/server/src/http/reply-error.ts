@@ -31,7 +31,6 @@ export function refuse(code: ErrorCode, detail?: string, more: RefusalDetails = 
   return new Refusal(code, detail, more)
 }
 
-/** No client reads it. */
 export const LEFT = refuse('overloaded', 'The client has left')
 
 export function isRefusal(value: unknown): value is Refusal {
@@ -47,9 +46,7 @@ export async function orRefusal<Result>(run: () => Result | Promise<Result>): Pr
   }
 }
 
-/**
- * Replies contain what one key or person may see: caches must not keep them, and browsers must not guess another type.
- */
+/** Replies contain what one key or person may see. */
 export const REPLY_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
@@ -64,7 +61,6 @@ export function replyError(request: FastifyRequest, reply: FastifyReply, refusal
     .send(problem(refusal, request.id))
 }
 
-/** `pageOf` can answer a request that no route has. */
 export function errorHandlers(
   app: FastifyInstance,
   pageOf: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null = () => null,
@@ -136,7 +132,6 @@ export function clientError(this: FastifyInstance, error: NodeJS.ErrnoException,
 }
 
 function endWithError(log: FastifyBaseLogger, error: NodeJS.ErrnoException, socket: Socket): void {
-  // An answer before it ended the connection.
   if (!socket.writable) return
   const known = PARSER_CODES.get(error.code ?? '')
   const refusal = known ? refuse(known) : refuse('invalid_request', 'The request is not valid HTTP')

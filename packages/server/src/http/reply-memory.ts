@@ -1,7 +1,4 @@
-/**
- * Bounds the memory of replies that are being built or are unread. By the shares, clients that do not read cannot block
- * the replies of others.
- */
+/** By the shares, clients that do not read cannot block the replies of others. */
 import type { FastifyReply } from 'fastify'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { LEFT, refuse, type Refusal } from './reply-error.ts'
@@ -9,7 +6,6 @@ import { Shares, type Holder } from '../domain/shares.ts'
 import { TurnsByWorkspace } from './turns-by-workspace.ts'
 
 export interface Page {
-  /** The bytes count until the client has read them. */
   built(reply: FastifyReply, bytes: number): void
   dropped(): void
 }
@@ -24,7 +20,6 @@ interface Waiting {
 /** Each builder blocks the event loop for some milliseconds. */
 const BUILDERS = { most: 8, ofWorkspace: 2, ofCredential: 2 }
 const WAITING = { most: 1_000, ofWorkspace: 250, ofCredential: 125 }
-/** One workspace gets one part of this many, and always room for two pages. */
 const WORKSPACES = 4
 /** Smaller replies are bounded by the number of connections: each has one (pipelines.ts). */
 const UNCOUNTED_BYTES = 16_384
@@ -47,7 +42,6 @@ export class ReplyMemory {
   }
 
   async begin(holder: Holder, mostBytes: number, isOver: () => boolean): Promise<Page | Refusal> {
-    // Other workspaces have their own turns.
     const decided = this.#waiting.usedBy(holder.workspace) > 0 ? null : this.#decide(holder, mostBytes)
     if (decided) return decided
     if (!this.#waiting.take(holder, 1)) return overloaded()

@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { routeLabel } from './metrics.ts'
 
-/** Machines call these every few seconds, so they are logged only at level debug. */
 const QUIET_ROUTES = ['/healthz', '/readyz', '/metrics']
 
 /** Contains the route's pattern and the public part of the key; no address, client ids, query, body or secret. */

@@ -70,7 +70,6 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
   }
 }
 
-/** A lookup by the id that a path names. */
 export async function runOf(storage: Pick<Storage, 'findRun'>, environmentId: string, runId: string): Promise<RunRow> {
   const run = await storage.findRun(environmentId, runId)
   if (run === null) throw NO_RUN

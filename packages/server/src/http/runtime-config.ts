@@ -7,7 +7,6 @@ import { matchesTag } from './etag.ts'
 import { serveRoute } from './serve-route.ts'
 import { sendInPieces } from './stalled-readers.ts'
 
-/** Only the client caches it, and revalidates each time; the key selects what is served. */
 export const CONFIGURATION_CACHING = { 'cache-control': 'private, no-cache', vary: 'X-API-Key' }
 
 const CLIENT_ID = CLIENT_ID_HEADER.toLowerCase()
@@ -16,7 +15,6 @@ export function runtimeConfigRoutes(app: FastifyInstance, deps: Deps): void {
   const { configurations, configurationClients } = deps
 
   serveRoute(app, ROUTES.loadRuntimeConfig, deps, ({ request, reply }) => {
-    // Read the revision first: a client with the current revision needs no text.
     const tag = configurations.tagOf(tenantOf(request).environmentId)
     return typeof tag === 'string' ? answer(request, reply, tag) : tag.then((read) => answer(request, reply, read))
   })

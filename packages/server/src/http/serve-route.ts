@@ -27,12 +27,13 @@ export interface RouteRequest<R extends Route> {
   params: R['params'] extends TObject ? Static<R['params']> : Record<string, never>
   query: R['query'] extends TObject ? Static<R['query']> : Record<string, never>
   headers: R['headers'] extends TObject ? Static<R['headers']> : Record<string, never>
+  /** Can have members beyond its schema: take those to store or to log by name. */
   body: R['body'] extends TSchema ? Static<R['body']> : undefined
   request: FastifyRequest
   reply: FastifyReply
 }
 
-/** A reply that is already JSON text. A class, so that client data can never look like one. */
+/** A class, so that client data can never look like one. */
 export class RawJson {
   readonly text: string
 
@@ -45,7 +46,6 @@ export type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Null if the handler sent the reply itself. */
 export type Answer = string | Refusal | null
 
 export type AnswerOnce = (
@@ -57,9 +57,7 @@ export type AnswerOnce = (
 export interface RouteOptions {
   memory: BodyMemory
   replies: ReplyMemory
-  /** Runs before the body is read. */
   admit?: () => Refusal | null
-  /** The body is neither parsed nor checked. */
   rawBody?: boolean
   once?: AnswerOnce | null
   refused?: ((request: FastifyRequest, refusal: Refusal) => Promise<void>) | undefined
@@ -144,13 +142,9 @@ function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): 
   return result instanceof RawJson ? result.text : JSON.stringify(result)
 }
 
-/**
- * Operator reads wait for a turn, so that one workspace cannot occupy the store's readers. Streams and files have turns
- * of their own.
- */
+/** Operator reads wait for a turn, so that one workspace cannot occupy the store's readers. */
 const READ_BYTES = 65_536
 
-/** 0: the reply does not wait for a turn. */
 function pageBytesOf(route: Route): number {
   const { method, reply, replyBytes, replyType } = route
   const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')
@@ -158,7 +152,6 @@ function pageBytesOf(route: Route): number {
   return replyBytes ?? (isList ? LIMITS.listBytes : isOperatorRead ? READ_BYTES : 0)
 }
 
-/** Each route's hook reads the body. */
 export function withoutBodyParsers(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -175,9 +168,6 @@ export function bodyHook(limits: Omit<BodyLimits, 'holder'>, admit: RouteOptions
   }
 }
 
-/**
- * An empty or repeated parameter is rejected; unknown ones are ignored. `subject` comes before each name in the error.
- */
 function queryChecker(schema: TObject, subject = ''): (given: unknown) => object {
   const compiled = compiledAtFirstUse(schema)
   const names = Object.entries(schema.properties).map(([name, property]) => ({
@@ -204,7 +194,6 @@ function queryChecker(schema: TObject, subject = ''): (given: unknown) => object
   }
 }
 
-/** A repeated header is rejected. */
 function headerChecker(schema: TObject): (rawHeaders: string[]) => object {
   const check = queryChecker(schema, 'The header ')
   return (rawHeaders) => {

@@ -1,4 +1,3 @@
-/** `keep` gets each value unless `forget` was called while it was read. */
 export function shareLoads<Value>(read: (key: string) => Promise<Value>, keep: (key: string, value: Value) => void) {
   const running = new Map<string, Promise<Value>>()
 

@@ -1,7 +1,3 @@
-/**
- * Turns at work on threads, readers or connections that all requests need. They go round the workspaces, and skip a
- * client that has left.
- */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { FastifyReply } from 'fastify'
 import { holderOf } from './holder.ts'
@@ -23,7 +19,6 @@ interface Waiting {
   begin: () => void
 }
 
-/** The result runs work on its turn, or throws `tooMany`. */
 export function createSharedTurns(bounds: { running: ShareBounds; waiting: ShareBounds; tooMany: Refusal }) {
   const running = new Shares(bounds.running)
   const underWay = new Shares(sumOf(bounds.running, bounds.waiting))
@@ -74,7 +69,6 @@ export function createSharedTurns(bounds: { running: ShareBounds; waiting: Share
   }
 }
 
-/** Half of what waits in a workspace may be of one key or operator. */
 export function createTurnsOfWorkspaces(atOnce: number, what: string) {
   const [most, ofWorkspace] = [5 * LIMITS.turnsWaiting, LIMITS.turnsWaiting]
   const takeTurn = createSharedTurns({

@@ -1,7 +1,4 @@
-/**
- * Node's socket timeout does not disconnect clients that read nothing: every write restarts it, so a stream with
- * heartbeats never times out.
- */
+/** Node's socket timeout does not disconnect clients that read nothing: every write restarts it. */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
@@ -19,13 +16,11 @@ interface Progress {
 /** Bytes that a socket must take within `stalledMs`; others must take one. */
 const paces = new WeakMap<Socket, number>()
 
-/** Call the result to end the demand. */
 export function demandPace(socket: Socket, bytes: number): () => void {
   paces.set(socket, bytes)
   return () => paces.delete(socket)
 }
 
-/** Disconnects a client that reads fewer of its pending bytes in `stalledMs` than its pace demands, or none. */
 export function cutStalledReaders(server: Server, stalledMs: number, monotonicNow = () => performance.now()): void {
   const sockets = new Map<Socket, Progress>()
   const check = (): void => {

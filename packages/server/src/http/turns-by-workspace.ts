@@ -3,7 +3,6 @@ import type { Holder } from '../domain/shares.ts'
 
 export class TurnsByWorkspace<Item extends { holder: Holder }> {
   size = 0
-  /** In the order of the next turns. */
   readonly #workspaces = new Map<string, Map<string, Item[]>>()
 
   push(item: Item): void {
@@ -16,7 +15,6 @@ export class TurnsByWorkspace<Item extends { holder: Holder }> {
     this.size += 1
   }
 
-  /** The next item comes from another holder. */
   shift(mayStart: (item: Item) => boolean): Item | null {
     for (const [workspace, queues] of this.#workspaces) {
       for (const [credential, queue] of queues) {

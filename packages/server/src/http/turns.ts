@@ -1,7 +1,4 @@
-/**
- * Spreads work of a millisecond or more over turns of the event loop, so that a small request does not wait for earlier
- * batches.
- */
+/** Spreads work of a millisecond or more, so that a small request does not wait for earlier batches. */
 const waiting: (() => void)[] = []
 
 export function waitForTurn(): Promise<void> {
@@ -16,7 +13,6 @@ function next(): void {
   if (waiting.length > 0) setImmediate(next)
 }
 
-/** `items.map(to)`, so many items in each turn. */
 export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   atOnce: number,

@@ -69,7 +69,6 @@ interface Given {
   clientId: string
 }
 
-/** The answer depends on these. The values are never read. */
 const NO_HEADERS = {
   host: '',
   'x-api-key': '',

@@ -1,7 +1,4 @@
-/**
- * Each invalid key can cost a lookup in the store. Cached keys are never refused here, so other clients behind the
- * address are not blocked.
- */
+/** Cached keys are never refused here, so other clients behind the address are not blocked. */
 import type { FastifyRequest } from 'fastify'
 import { network } from './network.ts'
 import { refuse, type Refusal } from './reply-error.ts'
@@ -20,7 +17,6 @@ export function createUnknownKeys({ perSecond = PER_ADDRESS_A_SECOND, ...clock }
   const addresses = createWindows({ windowMs: 1_000, ...clock })
   return {
     count: ({ ip }: FastifyRequest) => void addresses.take(network(ip), perSecond),
-    /** Applies to keys that need a lookup; null below the limit. */
     refusal({ ip }: FastifyRequest): Refusal | null {
       if (!addresses.isFull(network(ip), perSecond)) return null
       return refuse('rate_limited', `This address sent ${perSecond} invalid keys within a second`)

@@ -1,7 +1,4 @@
-/**
- * Closes the connection of a request answered before its body has arrived, if the rest is large or of unknown length.
- * Parsing the rest would be work for a refused client.
- */
+/** To parse the rest of a large body would be work for a refused client, so its connection is closed. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { LIMITS } from '@tacho/contract/limits.ts'

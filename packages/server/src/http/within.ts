@@ -1,4 +1,3 @@
-/** `late` if the promise is still pending after so many milliseconds. */
 export async function within<Value, Late>(promise: Promise<Value>, ms: number, late: Late): Promise<Value | Late> {
   const { promise: timeUp, resolve } = Promise.withResolvers<Late>()
   const timer = setTimeout(resolve, ms, late)

@@ -50,7 +50,6 @@ const SCRIPT = `SwaggerUIBundle({
 
 const SHOWN = ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js']
 
-/** Examples have times shortly after this one. */
 const EXAMPLES_AT = 1_790_000_000_000
 
 const EXAMPLES_MS = 10 * 60_000
@@ -63,7 +62,6 @@ function withTimesOf(now: number, text: string): string {
 interface Options {
   version: string
   now: () => number
-  /** The root address has no other page. */
   atRoot: boolean
 }
 

@@ -1,4 +1,3 @@
-/** Works offline and needs no script. */
 import { existsSync, globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -18,7 +17,6 @@ const HEADERS = {
   'referrer-policy': 'same-origin',
 }
 
-/** Pages outside docs/ have an address of their own. */
 function guidePages(): GuidePages {
   const pages = new Map([
     [FRONT, PREFIX],
@@ -37,7 +35,6 @@ export function guideRoutes(app: FastifyInstance): void {
   const rendered = new Map<string, Promise<Buffer>>()
 
   async function render(file: string): Promise<Buffer> {
-    // Most servers never show a page.
     const { renderPage } = await import('./render.ts')
     const front = { file: FRONT, text: await readFile(FRONT, 'utf8') }
     return Buffer.from(renderPage(pages, { file, text: await readFile(file, 'utf8') }, front))

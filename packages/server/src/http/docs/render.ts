@@ -61,7 +61,6 @@ function nameHeadings(tokens: Token[]): void {
   })
 }
 
-/** A link to a file that is no page becomes plain text. */
 function pointLinks(tokens: readonly Token[], pages: GuidePages, file: string): void {
   for (const { children } of tokens) {
     for (const token of children ?? []) {

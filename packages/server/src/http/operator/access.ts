@@ -1,4 +1,3 @@
-/** The role in the workspace that the path names decides. */
 import { includesRole, type Access, type OperatorRoute, type Role } from '@tacho/contract/operator/access.ts'
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isUuid } from '../../storage/uuid.ts'
@@ -18,7 +17,6 @@ export interface Actor {
   installation: boolean
   everywhere: Role | null
   ownWorkspaces: readonly string[]
-  /** Null: no access to the workspace. */
   roleIn: (workspaceId: string) => Role | null
 }
 
@@ -37,10 +35,7 @@ declare module 'fastify' {
 
 type Lookups = Pick<Storage, 'findWorkspace' | 'findTenant' | 'appendAudit'>
 
-/**
- * Attempts at changes that the role does not allow are logged. Without a role in the workspace, the entry goes to the
- * installation's audit log, so strangers cannot write into a workspace's log.
- */
+/** Without a role in the workspace, the entry is in the installation's log: strangers cannot write into a workspace's. */
 export function accessHook(storage: Lookups, limits: OperatorLimits, now: () => number): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const refusal = await admit(storage, request)
@@ -68,7 +63,6 @@ export function personActor({ id, email }: { id: string; email: string }, { ever
   return actorWith(who, everywhere, new Map(roles.map(({ workspaceId, role }) => [workspaceId, role])))
 }
 
-/** The higher of the role everywhere and the one in `own` counts. */
 export function actorWith(
   who: Pick<Actor, 'kind' | 'id' | 'name'>,
   everywhere: Role | null,
@@ -120,7 +114,6 @@ interface NamedTenant {
   environmentId?: string
 }
 
-/** By the roles that the caller has now. */
 export async function admitActor(
   storage: Pick<Lookups, 'findTenant' | 'findWorkspace'>,
   actor: Actor,

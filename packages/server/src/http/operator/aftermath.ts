@@ -16,7 +16,6 @@ const PAGE = { limit: 500, pageBytes: LIMITS.pageBytes }
 const MOST_PAGES = 10
 const MOST_APPROVALS = 500
 const MOST_OTHERS = 200
-/** In one turn of the event loop. */
 const CALLS_IN_TURN = 250
 
 export function aftermathRoutes({ serve, storage }: OperatorDeps, { current }: ApprovalReader): void {

@@ -1,7 +1,4 @@
-/**
- * Server-sent events: a snapshot, then hints about changes, and comments as heartbeats. An erasure of approvals causes
- * a new snapshot. The stream ends when the process drains, the credential becomes invalid, or the client stops reading.
- */
+/** Server-sent events: a snapshot, then hints about changes. An erasure of approvals causes a new snapshot. */
 import { Readable } from 'node:stream'
 import type { ApprovalChanges, ApprovalSnapshot, StreamEnd } from '@tacho/contract/operator/approval.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -18,7 +15,6 @@ import { Shares } from '../../domain/shares.ts'
 import { namedApprovals } from './named-approvals.ts'
 
 export interface StreamOptions {
-  /** Access is checked again before each heartbeat and each message. */
   beatMs?: number
   mostStreams?: number
   ofWorkspace?: number
@@ -28,7 +24,6 @@ export interface StreamOptions {
 const STREAM_TYPE = 'text/event-stream; charset=utf-8'
 const SNAPSHOT_ROWS = 100
 const SNAPSHOT_BYTES = 256 * 1024
-/** A client with more unread data is disconnected; it reconnects and gets a snapshot. */
 const BACKLOG_BYTES = 512 * 1024
 const RECONNECT_MS = 1_000
 
@@ -101,7 +96,6 @@ export function approvalStreamRoutes(
       return sent
     }
 
-    /** After an erasure, the client must replace its approvals. */
     function renew(): void {
       if (isRenewing) return
       isRenewing = true

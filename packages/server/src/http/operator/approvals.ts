@@ -10,7 +10,6 @@ import { namedApprovals } from './named-approvals.ts'
 import { readPage, NOTHING } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
-/** The requests with the earliest deadlines. */
 const GROUPED_REQUESTS = 10_000
 
 export function operatorApprovalsRoutes(
@@ -52,7 +51,6 @@ export function operatorApprovalsRoutes(
   async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
     if (row.status !== 'PENDING' || row.importedAt !== null) return null
     const { rows, more } = await storage.listDeciders(workspaceId, LIMITS.decidersMax)
-    // As in decisions: people choose their own names.
     return { people: rows.map(({ id, email }) => ({ id, name: email })), more }
   }
 
@@ -81,7 +79,6 @@ export function operatorApprovalsRoutes(
     })
   }
 
-  /** By approval. */
   async function inputsInShort(environmentId: string, rows: readonly ApprovalRow[]): Promise<Map<string, string>> {
     const sought = rows.flatMap((row) => inputOfRequest(row) ?? [])
     if (sought.length === 0) return new Map()

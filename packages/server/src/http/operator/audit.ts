@@ -16,10 +16,7 @@ export function actingIn({ operator, id }: FastifyRequest): Acting {
   return { scope: operator, requestId: id }
 }
 
-/**
- * `action` is `<noun>.<verb>`; `detail` holds no secrets or payloads. The actor comes from the credentials, never from
- * the body.
- */
+/** `detail` holds no secrets, payloads or comments. The actor comes from the credentials, never from the body. */
 export function auditOf(
   request: FastifyRequest,
   now: number,
@@ -53,7 +50,6 @@ export function entryOf(
   }
 }
 
-/** Before a credential identifies the person. */
 export function personalEntry(
   { id, email }: { id: string; email: string },
   now: number,

@@ -8,7 +8,6 @@ import { refuse } from '../reply-error.ts'
 import { auditOf } from './audit.ts'
 import type { OperatorDeps } from './serve.ts'
 
-/** Startup deletes snapshots left by a crash. */
 export const SNAPSHOT_PREFIX = 'snapshot-'
 
 /** A client that reads nothing must not block the next snapshot for longer. */
@@ -72,7 +71,7 @@ export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): vo
       .headers({
         'content-length': bytes,
         'content-disposition': `attachment; filename="${name}"`,
-        // RFC 9530: lets the recipient check that the file is complete.
+        // RFC 9530
         'repr-digest': `sha-256=:${sha256}:`,
       })
       .type(OPERATOR_ROUTES.createBackup.replyType)

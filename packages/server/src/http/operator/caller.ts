@@ -21,8 +21,8 @@ export type CallerDeps = Pick<Deps, 'operatorTokens' | 'sessions' | 'config' | '
 type Caller = { token: OperatorTokenRow } | { session: SessionRow }
 
 /**
- * Failed attempts are not counted per token. A token has 256 random bits (at least 190 if the installation brought it),
- * so guessing is hopeless, and counting would let strangers lock operators out.
+ * Failed attempts are not counted per token: a token has at least 190 random bits, and counting would let strangers lock
+ * operators out.
  */
 export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestAsyncHookHandler {
   return async (request, reply) => {
@@ -31,7 +31,6 @@ export function callerHook(deps: CallerDeps, limits: OperatorLimits): onRequestA
   }
 }
 
-/** A slow body can outlast its sender's access, so it is checked again. */
 export function callerAgainHook(deps: CallerDeps): preHandlerAsyncHookHandler {
   return async (request, reply) => {
     if (request.bodyBytes === null || request.operator === null) return

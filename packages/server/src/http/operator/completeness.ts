@@ -9,7 +9,6 @@ import { firstRows } from '../../storage/page.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const RUNS_AT_ONCE = 100
-/** In one turn of the event loop: a run may have many. */
 const RECORDERS_IN_TURN = 250
 
 export function completenessRoutes({ serve, storage, cursors }: OperatorDeps): void {
@@ -29,7 +28,7 @@ export function completenessRoutes({ serve, storage, cursors }: OperatorDeps): v
     return { items: rows.map(toSum), nextCursor, lookedTo: nullableIsoTime(addedTo) }
   })
 
-  /** Newest first. Returns the start of the last run, if there may be more. */
+  /** Returns the start of the last run, if there may be more. */
   async function eachRun(
     environmentId: string,
     filter: GapFilter,

@@ -1,4 +1,3 @@
-/** Shared by the operator API and Slack. */
 import type { NewDecision } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalRow, Decided, DecisionRow } from '../../storage/approvals.ts'
 import type { SlackUser } from '../../storage/slack-links.ts'
@@ -15,7 +14,6 @@ export interface Deciding extends Acting {
 export type NamedDecided = Decided & { agentName: string | null }
 export type Decide = (by: Deciding, rows: ApprovalRow[], decision: NewDecision) => Promise<NamedDecided[]>
 
-/** Each decision and each refusal has its own audit entry. The rows belong to the environment in the scope. */
 export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, feed: ApprovalFeed): Decide {
   return async (by, rows, { decision, reason = null }) => {
     const { environment, actor } = by.scope
@@ -30,7 +28,6 @@ export function createDecide({ storage, now }: Pick<Deps, 'storage' | 'now'>, fe
       const detail = { toolName, inputHash, agentId, agentName, policyId, runId, reason, ...slack, ...more }
       return entryOf(by, at, action, { kind: 'approval', id }, detail)
     }
-    // Never a name in the request.
     const { kind: deciderKind, id: deciderId, name: deciderName } = actor
     const via: DecisionRow['via'] = by.slack ? { kind: 'slack', webhookId: by.slack.webhookId } : null
     const decided = await storage.decideApprovals(

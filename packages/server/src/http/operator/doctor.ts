@@ -6,14 +6,11 @@ import type { Config } from '../../config/config.ts'
 import { workCheck } from './work-check.ts'
 import type { OperatorDeps } from './serve.ts'
 
-/** A larger difference of wall clock and running time means that someone has set the clock. */
 const CLOCK_DRIFT_MS = 60_000
-/** An earlier time means that the clock is wrong. */
 const EARLIEST_NOW = Date.UTC(2026, 0, 1)
 
 /** Advice about settings does not make a check fail. */
 export function doctorRoutes({ serve, storage, config, version, now }: OperatorDeps): void {
-  // An inspection can read the whole store, so concurrent requests share one.
   let inspecting: ReturnType<typeof storage.inspect> | null = null
   serve('readDoctor', async () => {
     const checks: Check[] = [

@@ -17,7 +17,6 @@ import type { OperatorDeps } from './serve.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
-/** Sorts before the first row of any run. */
 const BEGINNING: Position = { time: 0, seq: 0 }
 
 export function operatorEventsRoutes(deps: OperatorDeps): void {
@@ -72,7 +71,6 @@ function filterOf(eventType: string | undefined, label: string | undefined): Eve
   return { eventType, label, rowsLookedAt: LIMITS.eventsLookedAt }
 }
 
-/** Contains the payload's text as stored. */
 function storedTraceJson({ run, event, position, closedRun }: FoundEvent): string {
   const payload = JSON.parse(event.payload) as Record<string, unknown>
   const countedUsage = hasUsage(event.eventType, payload)

@@ -1,7 +1,3 @@
-/**
- * The next page is read only when the client has taken the pieces before it. A client that reads too slowly is
- * disconnected (stalled-readers.ts), and so is one whose access ends.
- */
 import { Readable } from 'node:stream'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -26,7 +22,6 @@ export function createExportStreams(
   { atOnce, ofWorkspace }: { atOnce: number; ofWorkspace: number },
 ) {
   const { draining } = deps
-  /** A token or person gets half of its workspace's streams, but at least two. */
   const open = new Shares({ most: atOnce, ofWorkspace, ofCredential: Math.max(2, ofWorkspace / 2) })
 
   async function* whileAllowed(pieces: Awaited<ReturnType<Export['begin']>>, { request, reply }: Export) {

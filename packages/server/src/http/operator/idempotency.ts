@@ -1,4 +1,3 @@
-/** Retries with the same Idempotency-Key create nothing and get the first reply again. */
 import { createHash } from 'node:crypto'
 import { IDEMPOTENCY_KEY_HEADER, REPLAYED_HEADER } from '@tacho/contract/operator/idempotency.ts'
 import type { Route } from '@tacho/contract/route.ts'
@@ -12,7 +11,6 @@ import { actorOf } from './access.ts'
 /** Every creation ends sooner, so an older claim belongs to a dead request. */
 const DEAD_MS = 60 * 1000
 
-/** Null if the route takes no keys. A request without a key always runs. */
 export function onceByKey(
   route: Route,
   storage: Pick<Storage, 'claimIdempotencyKey' | 'keepIdempotentReply' | 'releaseIdempotencyKey'>,

@@ -120,7 +120,6 @@ const REASONS: ReadonlyMap<EventVerdict, string> = new Map([
   ['unstorable', 'was rejected by the store'],
 ])
 
-/** Only adjacent runs are written at the same time; everything else in order. */
 function* together(parts: readonly ImportPart[]): Generator<ImportPart[]> {
   let runs: ImportPart[] = []
   for (const part of parts) {

@@ -1,6 +1,5 @@
 /**
- * Invitations: a link for one person that works once and expires after some days. Opening it only shows a page; the
- * page's post accepts it.
+ * Opening the link only shows a page, whose post accepts the invitation.
  *
  *   pending --accepted | revoked | replaced--> ended          (refused from expiresAt on)
  */
@@ -124,7 +123,6 @@ export function invitationsRoutes(
     return found.endedAt === null && found.expiresAt > now() ? found : null
   }
 
-  /** The person must prove that an existing account is theirs. */
   async function present(
     found: FoundInvitation,
     { password }: Acceptance,
@@ -135,8 +133,7 @@ export function invitationsRoutes(
       throw refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }
     attempts.on(email)
-    // An address without an account takes as long and gets the same answer, because owners of a workspace may invite
-    // any.
+    // An address without an account takes as long and gets the same answer: owners of a workspace may invite any.
     const isRight = await attempts.inTurn(request, () => verifyPassword(password, operator?.passwordHash ?? null))
     if (!isRight || operator === null) throw createsAccount ? wrongPassword(email) : NO_OWN_ACCOUNT
     attempts.succeeded(email, request.ip)

@@ -24,7 +24,6 @@ export function issueChangesRoutes({ serve, storage, now }: OperatorDeps): void 
 
   serve('commentIssue', async ({ params, body: { text }, request }) => {
     checkTexts({ text })
-    // Only the issue keeps the text of a comment.
     const { issue, change, audit } = ask(request, params.issueId, 'comment')
     if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
     const row: IssueActivityRow = { ...change, kind: 'COMMENTED', importedAt: null, text, detail: '{}' }

@@ -1,7 +1,4 @@
-/**
- * Each request counts for its address before the credential is read, then for its token or session. Refused changes
- * have their own limit, because they write audit entries.
- */
+/** Refused changes have their own limit, because they write audit entries. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { network } from '../network.ts'
 import { createRateLimit, limitRate } from '../rate-limit.ts'
@@ -11,7 +8,6 @@ import { createWindows } from '../windows.ts'
 export type OperatorLimits = ReturnType<typeof createOperatorLimits>
 
 export interface OperatorLimitsOptions {
-  /** Per token and session. An address gets four times as many, because callers can share it. */
   requestsPerSecond: number
   nodes: () => number
 }
@@ -30,7 +26,6 @@ export function createOperatorLimits({ requestsPerSecond, nodes }: OperatorLimit
   return {
     byAddress: ({ ip }: FastifyRequest, reply: FastifyReply) => limitRate(addresses, reply, network(ip)),
     byCaller: (callerId: string, reply: FastifyReply) => limitRate(callers, reply, callerId),
-    /** The refusal to send without an audit entry, once over the limit. */
     ofRefusedChanges(callerId: string): Refusal | null {
       const { allowed, resetMs } = refused.take(callerId, REFUSED_CHANGES_A_MINUTE)
       if (allowed) return null

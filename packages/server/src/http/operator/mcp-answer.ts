@@ -1,10 +1,8 @@
-/** Loaded with the first message. */
 import { createOperatorClient } from '@tacho/client/operator.ts'
 import { createTachoServer } from '@tacho/mcp/server.ts'
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** Answers are short and sent complete. */
 const NO_KEEP_ALIVE = 0
 /** Nothing of this server changes. The library's own error says that clients may try again. */
 const SUBSCRIBE = 'subscriptions/listen'
@@ -15,7 +13,6 @@ export interface McpMessage {
   token: string
   version: string
   end: AbortSignal
-  /** Gives the message's turn up while waiting. */
   pause: (milliseconds: number) => Promise<unknown>
 }
 

@@ -17,9 +17,7 @@ import { foreignOrigin } from './same-origin.ts'
 /** For all reads of one message. Official clients give up after as long. */
 const READS_MS = 60_000
 
-/**
- * A message gets its own server, which takes some milliseconds. It gives its turn up while it waits for a simulation.
- */
+/** A message gets its own server, which takes some milliseconds. */
 const RUNNING = { most: 8, ofWorkspace: 4, ofCredential: 4 }
 const TOO_MANY = refuse('overloaded', 'Too many messages of this token are waiting')
 
@@ -39,7 +37,6 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
       clearTimeout(timer)
       reads.abort()
     })
-    // Most installations never get a message.
     const { answerMcp } = await import('./mcp-answer.ts')
     const answer = await takeTurn({
       holder: holderOf(request),
@@ -56,7 +53,6 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
     return sendInPieces(reply.code(answer.status), answer.text)
   })
 
-  // Without sessions there is no stream to open and no session to end.
   app.route({
     method: ['GET', 'DELETE'],
     url: MCP_ROUTE.path,
@@ -65,7 +61,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-/** Runs after the caller is known. A session cookie is not enough: browsers send it by themselves. */
+/** A session cookie is not enough: browsers send it by themselves. */
 function tokenOnlyHook(publicUrl: string | null): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const foreign = foreignOrigin(request, publicUrl, { byCookie: false })

@@ -14,7 +14,6 @@ export async function namedApprovals(
   return rows.map((row) => toOperatorApproval(row, names.get(row.agentId ?? '') ?? null))
 }
 
-/** By external id. */
 export async function agentNames(
   storage: AgentNames,
   environmentId: string,

@@ -9,7 +9,6 @@ import type { OperatorDeps } from './serve.ts'
 const NO_OPERATOR = refuse('not_found', 'The operator does not exist')
 const LAST_OWNER = refuse('conflict', 'This is the last owner; make another person an owner first')
 
-/** Without a workspace in the path: all people. */
 export function operatorsRoutes({ serve, storage, cursors, now, refreshCredentials }: OperatorDeps): void {
   serve(['listOperators', 'listInstallationOperators'], ({ query, workspace }) => {
     const workspaceId = workspace?.id ?? null

@@ -96,7 +96,6 @@ function target(id: string) {
   return { kind: 'policy', id }
 }
 
-/** The version itself contains the condition. */
 function auditDetail({ severity, action }: NewPolicyVersion) {
   return { severity, action }
 }

@@ -22,7 +22,6 @@ export function pricesRoutes(deps: OperatorDeps): void {
   })
 
   serve('setPrice', async ({ body, request, workspace }) => {
-    // By name: a body can contain extra fields.
     const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
     checkTexts({ model })
     const changedAt = now()

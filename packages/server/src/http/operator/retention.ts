@@ -97,7 +97,6 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
   }
 }
 
-/** By name: a body can contain extra fields. */
 function changed(before: RetentionSettings, change: RetentionChange): RetentionSettings {
   return Object.fromEntries(
     SETTING_NAMES.map((name) => [name, change[name] === undefined ? before[name] : change[name]]),
@@ -109,7 +108,6 @@ function detailOf({ before, settings }: Record<'before' | 'settings', RetentionS
   return Object.fromEntries(differing.map((name) => [name, { from: before[name], to: settings[name] }]))
 }
 
-/** Null: the current settings. */
 function previewed(query: RetentionPreviewQuery): RetentionSettings | null {
   const { keepOpenIssueRuns, ...days } = query
   if (SETTING_NAMES.every((name) => name === 'keepOpenIssueRuns' || days[name] === undefined)) return null

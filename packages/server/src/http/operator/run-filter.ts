@@ -10,7 +10,6 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
   const from = optionalTimeOf('from', query.from)
   const to = optionalTimeOf('to', query.to)
   const approvalsLookedAt = query.hasApprovals === undefined ? undefined : LIMITS.searchedApprovals
-  // Only a running run is stalled.
   const { status = activity && 'RUNNING' } = query
   const stalledAt = activity && now
   const score = query.score === undefined ? undefined : readScoreFilter(query.score)
@@ -27,7 +26,6 @@ export function isFindable({ sessionId, agent, search, sift, score, unscored }: 
   return texts.every((text) => text === undefined || isStorableText(text))
 }
 
-/** No index answers these; undefined if none is given. */
 function siftOf(query: RunFilterQuery): RunSift | undefined {
   const { activity, minCost, minLengthMs, hasErrors, tool, model, policyId, promptVersionId } = query
   const { score, unscored, share } = query

@@ -7,7 +7,7 @@ import { runOf } from '../runs.ts'
 import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import type { OperatorDeps } from './serve.ts'
 
-/** Read at a time: between them, other requests get their turn. */
+/** Between two pieces, other requests get their turn. */
 const PIECE = { limit: 250, pageBytes: 524_288 }
 
 export function runSearchRoutes({ serve, storage, cursors }: OperatorDeps): void {

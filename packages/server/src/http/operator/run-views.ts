@@ -39,7 +39,6 @@ export function runViewsRoutes({ serve, storage, cursors, now }: OperatorDeps): 
   })
 
   serve('changeRunView', async ({ params, body, request, environment }) => {
-    // By name: a body can contain extra fields.
     const { name, query, lastHours, columns } = body
     checkTexts({ name })
     if (query !== undefined) checkQuery(query)
@@ -62,7 +61,6 @@ export function runViewsRoutes({ serve, storage, cursors, now }: OperatorDeps): 
   }
 }
 
-/** Filters that the list of runs would refuse, or that no store could keep. */
 function checkQuery({ minLengthMs: _, share: __, ...texts }: RunFilter): void {
   optionalTimeOf('query/from', texts.from)
   optionalTimeOf('query/to', texts.to)

@@ -10,7 +10,7 @@ import { isFindable, runFilterOf } from './run-filter.ts'
 import { readPage, NOTHING } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
-/** About what a score takes in a reply, without its texts. */
+/** A score in a reply, without its texts. */
 const SCORE_CHARS = 120
 const MOST_BYTES_OF_CHAR = 3
 

@@ -1,10 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { refuse, type Refusal } from '../reply-error.ts'
 
-/**
- * Browsers set these headers, and pages cannot change them. A request without them is not from a browser, so it is
- * allowed unless it uses a cookie.
- */
+/** Pages cannot change these headers. Without them and without a cookie, a request is not from a browser. */
 export function foreignOrigin(
   request: FastifyRequest,
   publicUrl: string | null,

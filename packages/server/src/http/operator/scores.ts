@@ -23,7 +23,6 @@ const SENT = refuse('conflict', 'A client sent this score as an event, which sta
 const FOREIGN = refuse('conflict', "This is someone else's score. Withdrawing it requires the role admin")
 
 export function scoresRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
-  // Each reads as many scores as `summedScores`.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.scoreSumsAtOnce, 'sums of scores')
 
   serve('listScores', async ({ params, query, environment }) => {
@@ -76,7 +75,6 @@ export function scoresRoutes({ serve, storage, cursors, now }: OperatorDeps): vo
     return { items: toGroupedSums(rows), isCut }
   })
 
-  /** Only the score keeps the comment. */
   function audited(request: FastifyRequest, verb: string, run: RunRow, detail: Record<string, unknown>) {
     return [auditOf(request, now(), `run.${verb}`, { kind: 'run', id: run.id }, { runId: run.runId, ...detail })]
   }

@@ -15,7 +15,6 @@ const OFF = refuse('conflict', 'Search is off in this environment. An admin can 
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
 
 export function searchRoutes({ serve, storage, cursors, now, work }: OperatorDeps): void {
-  // A search reads for seconds.
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
 
   serve('searchEvents', async ({ query, reply, environment }) => {

@@ -1,8 +1,4 @@
-/**
- * A person's second factor: an authenticator with a new code every 30 seconds, and recovery codes.
- *
- *   none --added--> unconfirmed --valid code--> confirmed (required to sign in) --removed--> none
- */
+/** none --added--> unconfirmed --valid code--> confirmed (required to sign in) --removed--> none */
 import { refuse } from '../reply-error.ts'
 import { sessionCredential } from '../../domain/credential.ts'
 import { cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './sign-in/session-cookie.ts'

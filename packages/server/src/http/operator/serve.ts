@@ -16,7 +16,6 @@ interface Tenant {
   workspace: WorkspaceRow
 }
 
-/** What the access hook found; nothing where it lets anyone pass. */
 type ScopeOf<R extends OperatorRoute> = R['access'] extends 'anyone'
   ? unknown
   : R['path'] extends `/environments/${string}`
@@ -28,13 +27,11 @@ type ScopeOf<R extends OperatorRoute> = R['access'] extends 'anyone'
 type OperatorRequest<R extends OperatorRoute> = RouteRequest<R> & ScopeOf<R>
 
 export interface OperatorDeps extends Deps {
-  /** Several names, such as in a workspace and in the installation, can have one handler. */
   serve: <Name extends keyof Routes>(
     names: Name | readonly Name[],
     handler: (request: OperatorRequest<Routes[Name]>) => Promise<RouteReply<Routes[Name]>> | RouteReply<Routes[Name]>,
     refused?: RouteOptions['refused'],
   ) => void
-  /** Other nodes notice a change within half a second. */
   refreshCredentials: () => Promise<void>
 }
 

@@ -1,4 +1,3 @@
-/** Tokens have neither sessions nor a password. */
 import type { Done } from '@tacho/contract/operator/sign-in.ts'
 import type { FastifyRequest } from 'fastify'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
@@ -70,7 +69,6 @@ export function sessionOf({ session }: FastifyRequest): SessionRow {
   throw refuse('forbidden', 'This requires a signed-in person, not a token')
 }
 
-/** Attempts count like sign-in attempts. */
 export async function checkPassword(
   { storage }: Pick<Deps, 'storage'>,
   attempts: Attempts,

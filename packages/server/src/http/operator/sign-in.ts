@@ -1,6 +1,4 @@
 /**
- * Sign-in states.
- *
  *   anonymous --password--> signed in
  *   anonymous --password, account has a second factor--> challenge --code--> signed in
  *   anonymous --identity provider--> signed in
@@ -153,7 +151,6 @@ export function signInRoutes({ serve, storage, signIn, config, now }: OperatorDe
     return { status: 'signed_in' }
   }
 
-  /** The reply does not reveal whether the account exists. */
   async function refusedPassword(request: FastifyRequest, email: string): Promise<Refusal> {
     const operator = await storage.findOperatorByEmail(email)
     if (!operator) return WRONG

@@ -1,7 +1,4 @@
-/**
- * Buttons of a message in Slack. Nothing of a request is read before its signature, by the app's secret, is checked. A
- * linked Slack user decides as the person, as in the operator API.
- */
+/** Nothing of a request is read before its signature is checked. A linked Slack user decides as the person. */
 import { randomBytes } from 'node:crypto'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
@@ -40,7 +37,6 @@ const FORM = 'application/x-www-form-urlencoded'
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
-/** Under way. Beyond these, the next press says what was decided. */
 const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
 
 declare module 'fastify' {
@@ -103,7 +99,6 @@ export function slackRoutes(
     return limitRate(limit, reply, webhook.id)
   }
 
-  /** Returns what Slack shows. Only the signed ids of the request decide. */
   async function messagesTo(
     press: SlackPress,
     webhook: WebhookRow,
@@ -155,7 +150,7 @@ export function slackRoutes(
     return askedText(slackLinkAddress(placeOf(environment), webhookId, code))
   }
 
-  /** Does not wait, because Slack waits three seconds at most. */
+  /** Not awaited, because Slack waits three seconds at most. */
   function answer(webhook: WebhookRow, holder: Holder, { responseUrl }: SlackPress, messages: object[]): void {
     // A request must not make the server call another host.
     if (URL.parse(responseUrl)?.origin !== new URL(webhook.url).origin || !answers.take(holder, 1)) {

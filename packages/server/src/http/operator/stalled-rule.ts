@@ -33,7 +33,6 @@ function toRule(row: StalledRuleRow | null): StalledRule {
   return { ...rule, closeAfterMinutes: closeAfterMinutes(row), source: row === null ? 'default' : 'environment' }
 }
 
-/** Only running runs, by internal id. */
 export async function activitiesOf(
   storage: Pick<Storage, 'readActivityRule'>,
   environmentId: string,

@@ -12,7 +12,6 @@ import type { OperatorDeps } from './serve.ts'
 
 const NO_TOKEN = refuse('not_found', 'The operator token does not exist')
 
-/** Without a workspace in the path: tokens that are valid in every workspace. */
 export function tokensRoutes({ serve, storage, cursors, now, refreshCredentials }: OperatorDeps): void {
   serve(['listTokens', 'listInstallationTokens'], ({ query, workspace }) => {
     const workspaceId = workspace?.id ?? null

@@ -68,7 +68,6 @@ export function webhooksRoutes(deps: OperatorDeps): void {
   })
 
   serve('changeWebhook', async ({ params, body, request, environment }) => {
-    // By name: extra fields of a body must not reach the row or the audit log.
     const { url, description, events, enabled, signingSecret, showsInput } = body
     const id = params.webhookId.toLowerCase()
     checkTexts({ description })
@@ -200,7 +199,6 @@ function checkSigningSecret(format: WebhookFormat, secret: string | null | undef
   if (secret && format !== 'slack') throw refuseField('signingSecret', 'is for webhooks with the format slack')
 }
 
-/** Never the secret itself, for the audit log. */
 function secretDetail({ signingSecret }: { signingSecret?: string | null }): { signingSecret?: string } {
   if (signingSecret === undefined) return {}
   return { signingSecret: signingSecret === null ? 'removed' : 'set' }

@@ -1,7 +1,7 @@
 import { HOUR_MS, hourOf } from '../../storage/hours.ts'
 import { refuseField, timeOf } from '../field.ts'
 
-/** Starts of hours: `from` inclusive, `to` exclusive. Both hours of a query are included. */
+/** Starts of hours: `from` inclusive, `to` exclusive. */
 export interface HourWindow {
   from: number
   to: number

@@ -4,7 +4,6 @@ import type { WorkBacklog } from '../../storage/work.ts'
 /** Due work starts within a second; after this long, no worker is taking it. */
 const LATE_MS = 60_000
 
-/** A server can answer requests while its queue stands still. */
 export function workCheck(backlog: WorkBacklog[], now: number): Check {
   const name = 'background work'
   const due = backlog.reduce((sum, kind) => sum + kind.due, 0)

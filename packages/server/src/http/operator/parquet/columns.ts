@@ -54,7 +54,6 @@ export const EVENT_COLUMNS: readonly ParquetColumn<ReadEvent>[] = [
   column('promptTokens', 'integer', ({ usage }) => usage && usage.promptTokens),
   column('completionTokens', 'integer', ({ usage }) => usage && usage.completionTokens),
   column('totalTokens', 'integer', ({ usage }) => usage && usage.totalTokens),
-  // Null: the sender gave no cost.
   column('cost', 'number', ({ usage }) => (usage === null || usage.uncosted !== null ? null : usage.costNanos / NANOS)),
   // A stored payload has at least 2 bytes; 0 means that it was removed.
   column('payload', 'text', ({ event }) => (event.payloadBytes === 0 ? null : event.payload)),

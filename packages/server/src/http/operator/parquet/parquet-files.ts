@@ -1,7 +1,4 @@
-/**
- * One thread writes all files: each thread has a heap of its own, and two took 150 MB. It ends soon after the last
- * file.
- */
+/** One thread writes all files: each thread has a heap of its own, and two took 150 MB. */
 import { moduleUrl } from '../../../program/module-url.ts'
 import { createSharedThread, startCalledThread } from '../../../threads/called-thread.ts'
 import type { ParquetRows, ParquetTable, ParquetTask } from './parquet-thread.ts'
@@ -22,10 +19,8 @@ export function createParquetFiles(idleMs = IDLE_MS) {
       const thread = threads.enter()
       const file = ++lastFile
       return {
-        /** Bytes that follow those before; often none. */
         add: (rows: ParquetRows) => thread.call({ file, table, rows }),
         end: () => thread.call({ file, table, rows: null }),
-        /** Also for a file that has not ended. */
         close(): void {
           thread.tell({ file, table, rows: 'forget' })
           threads.leave()

@@ -67,7 +67,6 @@ const TYPES: Readonly<Record<Exclude<ParquetType, 'texts'>, Omit<SchemaElement, 
   flag: { type: 'BOOLEAN' },
 }
 
-/** Every column may be null. A list has three levels. */
 function elementsOf({ name, type }: { name: string; type: ParquetType }): SchemaElement[] {
   if (type !== 'texts') return [{ name, ...TYPES[type], repetition_type: 'OPTIONAL' }]
   return [

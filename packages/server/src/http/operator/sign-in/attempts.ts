@@ -34,7 +34,6 @@ export function createAttempts({ perAddress, perAccount, windowSeconds }: Attemp
       // People in one household can share an address.
       addresses.giveBack(network(address))
     },
-    /** Hashing takes turns by address and workspace. */
     inTurn: <Result>(request: FastifyRequest, run: () => Promise<Result>) =>
       takeTurn({ holder: holderOf(request), isOver: () => request.raw.socket.destroyed, run }),
   }

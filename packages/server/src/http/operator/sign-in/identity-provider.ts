@@ -1,4 +1,3 @@
-/** Admits invited people and people with an address in the allowed domain. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import { domainOf, isEmail, lowerCase } from '../../../domain/email.ts'
 import { isStorableText } from '../../../domain/text.ts'
@@ -11,13 +10,11 @@ export const PROVIDER_ID = 'oidc'
 
 export interface AdmissionOptions {
   storage: Storage
-  /** Addresses in it need no invitation; null: everyone needs one. */
   domain: string | null
   domainRole: Role
   now: () => number
 }
 
-/** Verified claims about a person. */
 export type Profile = Record<string, unknown>
 
 /** A text such as "true" does not count as verified. */
@@ -26,7 +23,6 @@ export function verifiedEmail(profile: Profile): string | null {
   return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
 }
 
-/** Only a person whom this admits gets an account, and so a session. */
 export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
   return async function admit(profile: Profile): Promise<void> {
     const email = verifiedEmail(profile)

@@ -1,6 +1,6 @@
 /**
- * better-auth. It needs 50 MB, so it loads at the first sign-in. We call its functions instead of exposing its
- * endpoints: ours check origin and rate, and report errors in our words.
+ * better-auth needs 50 MB, so it loads at the first sign-in. We call its functions instead of exposing its endpoints:
+ * ours check origin and rate, and report errors in our words.
  */
 import { randomBytes } from 'node:crypto'
 import type { Role } from '@tacho/contract/operator/access.ts'
@@ -42,7 +42,6 @@ export function createSignInLibrary(options: LibraryOptions) {
     hasOidc: identityProvider !== null && publicUrl !== null,
     passwords() {
       passwords ??= loadPasswordLibrary(options)
-      // The next caller retries after a failure.
       passwords.catch(() => (passwords = null))
       return passwords
     },
@@ -147,7 +146,6 @@ async function commonOptions({ storage }: LibraryOptions) {
     }),
     session: { expiresIn: LIMITS.sessionMs / 1000, disableSessionRefresh: true, cookieCache: { enabled: false } },
     verification: { storeIdentifier: 'hashed' as const },
-    // Our own rate limits apply before the library.
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
     // Some of the library's log lines contain names of people.

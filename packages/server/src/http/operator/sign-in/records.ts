@@ -1,7 +1,4 @@
-/**
- * Each call is one act and one transaction. The library has no transactions here, so steps that belong together are
- * acts of our own.
- */
+/** The library has no transactions here, so steps that belong together are acts of our own. */
 import type { CustomAdapter, Where } from 'better-auth/adapters'
 import { sessionCredential } from '../../../domain/credential.ts'
 import { uuidv7 } from '../../../storage/uuid.ts'

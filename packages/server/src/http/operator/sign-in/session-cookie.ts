@@ -1,11 +1,10 @@
-/** The session cookie is the token plus the sign-in library's signature. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export const COOKIE_PREFIX = 'tacho'
 export const SESSION_COOKIE = `${COOKIE_PREFIX}.session_token`
 export const SECOND_FACTOR_COOKIE = `${COOKIE_PREFIX}.two_factor`
 
-/** 190 random bits make the signature redundant. */
+/** The cookie is the token and the library's signature, which 190 random bits make redundant. */
 export function sessionTokenOf(request: FastifyRequest): string | null {
   const value = cookiesOf(request).get(SESSION_COOKIE)
   return value === undefined ? null : tokenIn(value)
@@ -32,7 +31,6 @@ export function cookieHeader(request: FastifyRequest, isWanted: (name: string) =
   return [...cookiesOf(request)].flatMap(([name, value]) => (isWanted(name) ? [`${name}=${value}`] : [])).join('; ')
 }
 
-/** With a public TLS address, they are marked Secure. */
 export function setCookies(
   request: FastifyRequest,
   reply: FastifyReply,
