@@ -16,7 +16,6 @@ export type AlertPatch = Partial<Omit<AlertRule, 'kind'>>
 
 export interface AlertNewsRow {
   type: WebhookEvent
-  /** `agentId`: the internal id of the alert's agent. The message gets its name too. */
   data: { agentId: string | null }
 }
 

@@ -8,7 +8,6 @@ export interface ApiKeyRow extends RowFor<ApiKey> {
 
 export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy'>
 
-/** Absent fields stay. Scopes can only be removed. */
 export type ApiKeyChange = {
   [Field in 'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond']?: ApiKeyRow[Field] | undefined
 }

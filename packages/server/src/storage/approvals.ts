@@ -13,9 +13,7 @@ export interface ApprovalRow extends RowOf<'approvals'> {
   deciderKind: DeciderKind | null
   /** Null: in the operator API, or undecided. */
   decidedVia: DecidedVia | null
-  /** When an import brought it. Clients never get an imported approval, and nobody decides it. */
   importedAt: number | null
-  /** Grows across the environment with each change. */
   revision: number
 }
 
@@ -36,7 +34,6 @@ export type DecidedVia = 'slack'
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
 
-/** For messages. `agentName`: as operators see it. */
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
   const { decisionReason, deciderName, decidedVia } = approval
@@ -74,7 +71,6 @@ export interface ApprovalFilter {
   runId?: string | undefined
 }
 
-/** `time` is the sort column. */
 export type ApprovalPage = PageAfter<{ time: number; id: string }>
 
 export interface GroupBounds {
@@ -84,7 +80,6 @@ export interface GroupBounds {
 
 export type ApprovalGroupRow = RowFor<ApprovalGroup>
 
-/** Requests without an agent id count for their client. */
 export interface Requester {
   agentId: string | null
   clientId: string
@@ -96,7 +91,6 @@ export interface DecisionRow {
   deciderKind: DeciderKind
   deciderId: string
   deciderName: string
-  /** `webhookId`: the webhook whose message had the button. */
   via: { kind: DecidedVia; webhookId: string } | null
   now: number
 }
@@ -117,7 +111,6 @@ export interface ChangePlace {
   id: string
 }
 
-/** From a TOOL_CALL or POLICY_DECISION, by the payload conventions. Null: absent, or not a text. */
 export interface ToolEventRow {
   seq: number
   eventId: string
@@ -133,24 +126,19 @@ export interface ToolEventRow {
 }
 
 export interface SoughtInput {
-  /** In lower case, like the ids of this service. */
   approvalId: string
   toolName: string
   inputHash: string
   until: number
-  /** Events of the run, policy decisions among them, and bytes of their payloads. */
   bounds: { rowsLookedAt: number; limit: number; pageBytes: number }
 }
 
-/** One request of a list. `runId`: external. */
 export interface InputOfRequest extends Pick<SoughtInput, 'approvalId' | 'toolName' | 'inputHash'> {
   runId: string
 }
 
 export interface InputsBounds {
-  /** Held calls that are read of each run, the newest first. */
   perRun: number
-  /** Of all payloads together. */
   bytes: number
 }
 

@@ -23,16 +23,13 @@ export interface Recorder {
 export interface Drop {
   reason: string
   count: number
-  /** By the client's clock. */
   lastAt: number
 }
 
 const RECORDER_CHARS = 5
-/** Events of further recorders count as not numbered. */
 export const MOST_RECORDERS = 50
 export const MOST_REASONS = 8
 
-/** Changes `list` in place. Returns whether a recorder was added. */
 export function addArrived(
   list: Recorder[],
   event: Numbering & { clientId: string },
@@ -56,7 +53,6 @@ export function addRejected(list: Recorder[], number: string, clientId: string, 
   noteNumber(recorder, number)
 }
 
-/** A rejected or already stored event can still report drops. Returns whether it did. */
 export function addRepeated(list: Recorder[], { number, drops }: Numbering, own: (text: string) => string): boolean {
   const recorder = list.find(({ id }) => number?.startsWith(id))
   return recorder !== undefined && drops !== null && addDrops(recorder, drops, own)

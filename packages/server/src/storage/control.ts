@@ -13,7 +13,6 @@ export interface FirstTenant {
 }
 
 export interface CredentialUse {
-  /** A session's id is the hash of its token. */
   kind: 'api_key' | 'operator_token' | 'session'
   id: string
   at: number

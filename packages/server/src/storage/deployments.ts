@@ -7,7 +7,6 @@ export interface Item {
   id: string
 }
 
-/** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
 export type Intent =
@@ -59,6 +58,5 @@ export type DeploymentChangePage = PageAfter<Item & { publication: number }>
 
 export interface Configuration {
   revision: string
-  /** The reply of GET /runtime-config. */
   text: string | null
 }

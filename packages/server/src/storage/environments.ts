@@ -1,13 +1,11 @@
 import type { Environment } from '@tacho/contract/operator/environment.ts'
 import type { RowFor } from './row-for.ts'
 
-/** From `archivedAt` on its keys are refused. */
 export type EnvironmentRow = RowFor<Environment>
 export type NewEnvironmentRow = Omit<EnvironmentRow, 'archivedAt' | 'deleteAt'>
 
 export interface DeletionSlice {
   /** Where it starts: the place of a table in the order of deletion, from 0. */
   table: number
-  /** Rows to delete at most; of runs, a fixed number. */
   most: number
 }

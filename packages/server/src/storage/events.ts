@@ -25,7 +25,6 @@ interface SentEvent {
   schemaVersion: string | null
 }
 
-/** The payload is the JSON text as sent. */
 export interface NewEvent extends SentEvent, Numbering {
   runId: string
   payload: string
@@ -38,7 +37,6 @@ export interface NewEvent extends SentEvent, Numbering {
   failure: EventFailure | null
   said: Said | null
   traits: string | null
-  /** Only for a SCORE with a value. */
   score: NewScore | null
   /** Too old to be stored, but accepted if already stored. */
   onlyIfStored: boolean
@@ -65,22 +63,16 @@ export interface EventBatchRows {
   environmentId: string
   receivedAt: number
   events: NewEvent[]
-  /** Rejected items that named a run and an id, for `doctor`. */
   rejections: RejectionRow[]
-  /** When an import writes them: the run of all these events. */
   importing?: ImportedRun | undefined
 }
 
-/** What a run does not get from its events. */
 export interface ImportedRun {
   id: string
   differingRetries: number
 }
 
-/**
- * `stored` and `duplicate` are accepted. `absent`: an `onlyIfStored` event that is not stored. `unstorable`: rejected
- * by the store. `erased`: an operator erased it. `differing`: an imported event whose id has other content.
- */
+/** `absent`: an `onlyIfStored` event that is not stored. `differing`: an imported event whose id has other content. */
 export type EventVerdict = 'stored' | 'duplicate' | 'absent' | 'unstorable' | 'erased' | 'differing'
 
 export interface RejectionRow {
@@ -94,9 +86,7 @@ export interface RejectionRow {
 export interface EventRowRead extends SentEvent {
   seq: number
   receivedAt: number
-  /** Null: its payload does not say. */
   latencyMicros: number | null
-  /** Of a model call; null: none. */
   tokens: number | null
   costNanos: number | null
   /** 0: the payload was removed. */
@@ -105,7 +95,6 @@ export interface EventRowRead extends SentEvent {
 
 export interface StoredEvent extends EventRowRead {
   payload: string
-  /** The stored payload does not match its checksum; `payload` is empty. */
   payloadDamaged?: true
 }
 
@@ -125,7 +114,6 @@ export interface Timeline extends Page<StoredEvent> {
   run: RunRow
 }
 
-/** Place of an event in the order of time. */
 export interface TimelinePlace {
   time: number
   seq: number
@@ -142,7 +130,6 @@ export interface EventRowsPage extends PageAfter<TimelinePlace> {
 
 export interface EventFilter {
   eventType?: string | undefined
-  /** Part of the label. A to Z match a to z. */
   label?: string | undefined
   /** A page ends after scanning this many rows, however few match. */
   rowsLookedAt: number

@@ -21,7 +21,6 @@ export function addExactly(sum: ExactSum, number: number): ExactSum {
   return carried === 0 ? parts : [...parts, carried]
 }
 
-/** The mean of that many numbers: their sum, rounded once, by their count. */
 export function meanOf(sum: ExactSum, count: number): number {
   return rounded(sum) / count / SCALE
 }

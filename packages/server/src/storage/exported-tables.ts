@@ -3,7 +3,6 @@ import { TABLES, type ExportedTable, type NamedTable, type Table, type TableName
 export interface TableParts {
   name: TableName
   of: 'environment' | 'workspace'
-  /** Unique within the environment, and never null. Rows are read in this order. */
   key: readonly string[]
   columns: readonly string[]
   numbers: readonly string[]
@@ -35,20 +34,17 @@ export const EXPORTED_TABLES = Object.fromEntries(
 const RUNS = TABLES.findIndex(({ name }) => name === 'runs')
 const linesOf = (tables: readonly NamedTable[]) =>
   tables.flatMap(({ line }) => (line === undefined ? [] : [line as ExportedTable]))
-/** In the order of an import. Runs and their events come between the two lists. */
 export const EXPORTED_BEFORE_RUNS = linesOf(TABLES.slice(0, RUNS))
 export const EXPORTED_AFTER_RUNS = linesOf(TABLES.slice(RUNS))
 
-/** `read`: columns of rows in the program. `computed`: those that follow from them. */
 export function columnsOf({ exported = '', kept = '', computed = '' }: Table) {
   return { read: wordsOf(`${exported} ${kept}`).map(bare), computed: wordsOf(computed) }
 }
 
-/** `created_at` is `createdAt` in the program and in an export. */
 export const memberOf = (column: string): string =>
   column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** The other way. It goes into statements, so it must be a name. */
+/** It goes into statements, so it must be a name. */
 export function columnOf(member: string): string {
   if (!/^\w+$/.test(member)) throw new Error('A member of a row names no column')
   return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -1,4 +1,3 @@
-/** Values by column name in camel case. JSON columns are texts. */
 export type ExportedRow = Record<string, string | number | null>
 export type ExportedKey = (string | number)[]
 

@@ -15,7 +15,6 @@ export interface EventFailure extends FailedWith {
 export interface RunFailure extends EventFailure {
   eventId: string
   time: number
-  /** From the outcome that closed the run. */
   isFinal: boolean
   failed: readonly FailedPlace[]
 }
@@ -42,7 +41,6 @@ export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventI
   return { ...failure, ...at, failed }
 }
 
-/** The same in any order of arrival. */
 export function keptFailure(known: RunFailure | null, found: RunFailure): RunFailure {
   if (known === null) return found
   const failed = found.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...found.failed])
@@ -64,7 +62,6 @@ function latestPlaces(places: readonly FailedPlace[]): FailedPlace[] {
     .slice(0, FAILED_PLACES)
 }
 
-/** If its event names no place: the tool, model or step that failed with the same error. */
 export function failurePlace(failure: RunFailure): FailurePlace {
   const { errorClass, place } = failure
   if (place.name !== null) return place
@@ -140,7 +137,6 @@ type PlaceRow = [
 const KINDS: readonly unknown[] = FAILURE_PLACES
 const FAILURE_CHARS = 16_384
 
-/** Whether a text from outside is one that `failureText` writes. */
 export function isFailureText(text: unknown): boolean {
   if (typeof text !== 'string') return text === null
   if (text.length > FAILURE_CHARS) return false

@@ -45,7 +45,6 @@ export interface BroaderGroups {
 
 export type FailureGroup = Pick<IssueDecision, 'fingerprint' | 'facts' | 'title'>
 
-/** Internal id of the run and times of its new events. Null: the stalled rule closed it. */
 export const failureSubject = (run: string, span: TimeSpan | null): string =>
   `${run}/${span === null ? 'stalled' : `${span.from}-${span.to}${span.ends ? '/end' : ''}`}`
 

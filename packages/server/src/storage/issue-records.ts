@@ -15,7 +15,6 @@ interface StoredRecord extends RowOf<'issue_records'> {
   sameAs: string | null
   /** `detectedAt`, but never after the arrival. Orders issues. */
   seenAt: number
-  /** JSON text as sent; so is `evidence`. */
   payload: string
 }
 
@@ -26,9 +25,7 @@ export interface NewIssueRecord extends Omit<StoredRecord, NotSent> {
 }
 
 export interface IssueRecordWhole extends StoredRecord {
-  /** The issue of its fingerprint, or of the record that counts. */
   issueId: string | null
-  /** The recorded run of `runId`. */
   run: string | null
   eventIsStored: boolean
 }

@@ -49,7 +49,6 @@ export interface IssueGroupRow extends Seen, IssueCounts {
 export interface IssueWhole extends IssueRow {
   groups: IssueGroupRow[]
   mergedFrom: string[]
-  /** Of its earliest and its latest detection, as sent. */
   firstPayload: string | null
   lastPayload: string | null
 }
@@ -68,7 +67,6 @@ export interface IssueFilter {
 
 export type IssuePage = PageAfter<{ lastSeen: number; id: string }>
 
-/** `key` orders rows with the same time. */
 export type PageBySeen = PageAfter<{ at: number; key: string }>
 
 interface AffectedRow extends Seen {

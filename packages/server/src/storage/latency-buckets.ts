@@ -4,7 +4,6 @@
  */
 const PER_DOUBLING = 4
 
-/** Bucket 0: less than a millisecond. */
 export function bucketOf(latencyMs: number): number {
   return latencyMs < 1 ? 0 : Math.floor(Math.log2(latencyMs) * PER_DOUBLING) + 1
 }

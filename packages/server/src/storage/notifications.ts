@@ -28,7 +28,6 @@ export interface NotificationSettingsPatch {
   quietHours?: QuietHours | null | undefined
 }
 
-/** A browser, with what its person chose for an environment. */
 export interface ToldBrowser
   extends
     Pick<BrowserRow, 'id' | 'endpoint' | 'publicKey' | 'authSecret'>,
@@ -36,21 +35,17 @@ export interface ToldBrowser
   quietHours: QuietHours | null
 }
 
-/** Something that people may be told, as it is now. */
 export interface NoticeRow {
   id: string
   at: number
-  /** When it ends by itself. */
   until: number | null
-  /** Whether it still waits for a person. */
   isCurrent: boolean
-  /** Severity of the deployed policy that asked for the approval. */
   policySeverity: Severity | null
   alert: AlertRow | null
   data: Record<string, unknown>
 }
 
-/** The subject of a work item. With a browser, only that browser gets the message. */
+/** With a browser, only that browser gets the message. */
 export interface NoticeSubject {
   browserId: string | null
   event: NotificationEvent
@@ -62,21 +57,17 @@ export interface NoticesTold {
   /** Other work items, of the same browsers and event, that were told by the same messages. */
   joined: string[]
   told: string[]
-  /** Browsers that their push service no longer knows. */
   gone: string[]
-  /** Browsers to tell later. */
   later: (NoticeSubject & { dueAt: number })[]
 }
 
 const EVENTS: ReadonlySet<string> = new Set(NOTIFICATION_EVENTS)
 export const isNotificationEvent = (event: string): event is NotificationEvent => EVENTS.has(event)
 
-/** The texts of subjects with the same browsers and event begin with it. */
 export function subjectBeginning({ browserId, event }: Pick<NoticeSubject, 'browserId' | 'event'>): string {
   return browserId === null ? `${event}/` : `browser/${browserId}/${event}/`
 }
 
-/** As a work item names it. */
 export const subjectText = (subject: NoticeSubject): string => subjectBeginning(subject) + subject.id
 
 export function subjectOf(text: string): NoticeSubject | null {

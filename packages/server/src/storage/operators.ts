@@ -1,4 +1,3 @@
-/** A scope is a workspace, or null: the whole installation. */
 import type { Role } from '@tacho/contract/operator/access.ts'
 import type { Invitation, Operator } from '@tacho/contract/operator/operator.ts'
 import type { Session } from '@tacho/contract/operator/sign-in.ts'
@@ -17,12 +16,10 @@ export interface InvitationRow extends RowFor<Invitation> {
   hash: string
   /** Null: the service itself. The invitation ends with the inviter's credential, or their right to give the role. */
   inviter: { kind: 'operator' | 'token'; id: string } | null
-  /** When it was accepted, revoked or replaced. */
   endedAt: number | null
 }
 
 export interface FoundInvitation extends InvitationRow {
-  /** Only if the inviter has a role in the whole installation. */
   createsAccount: boolean
   operator: { id: string; name: string; passwordHash: string | null } | null
 }

@@ -28,10 +28,8 @@ export interface PackedSlice {
   /** Events of the run when the slice was read. */
   events: number
   blocksBefore: number
-  /** Payloads read, even if they form no block. */
   payloads: number
   blocks: PackedBlock[]
-  /** The last examined place; null: none. */
   after: TimelinePlace | null
   more: boolean
 }

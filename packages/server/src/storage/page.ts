@@ -2,7 +2,6 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 
 export interface Page<Row> {
   rows: Row[]
-  /** The page ended at its limit of rows or bytes. */
   more: boolean
 }
 
@@ -10,7 +9,6 @@ export function mapPage<Row, To>({ rows, more }: Page<Row>, to: (row: Row) => To
   return { rows: rows.map(to), more }
 }
 
-/** Reads only one row more, to see whether rows follow. */
 export function firstRows<Row extends object>(
   found: Iterable<Row>,
   limit: number,
@@ -33,14 +31,11 @@ function bytesOf(row: object): number {
   return bytes
 }
 
-/** Which page of a list to read. */
 export interface PageAfter<Place> {
   limit: number
-  /** Null for the first page. */
   after: Place | null
 }
 
-/** Ids are time-ordered UUIDs, or key ids. */
 export type PageById = PageAfter<string>
 
 export async function* eachRow<Row extends { id: string }>(

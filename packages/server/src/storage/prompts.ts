@@ -1,4 +1,3 @@
-/** A version never changes; deployments.ts says which one is deployed. */
 import { hash } from 'node:crypto'
 import type { PromptResult } from '@tacho/contract/operator/prompt.ts'
 import type { PageAfter } from './page.ts'

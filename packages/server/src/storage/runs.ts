@@ -25,13 +25,11 @@ export interface RunRow extends UsageSums {
   uncosted: string | null
   failure: string | null
   failureMessage: string | null
-  /** Written and read by storage/said.ts. */
   said: string | null
   lastEventAt: number
   receivedAt: number
   pinnedAt: number | null
   ruleClosedAt: number | null
-  /** Events whose payloads retention removed. */
   payloadsRemoved: number
   /** What the list is sorted by, if not by the start. */
   rank?: number
@@ -45,11 +43,8 @@ export type GapRow = Pick<
 export type GapFilter = Pick<RunFilter, 'agentId' | 'from' | 'to'>
 
 export interface RunFilter {
-  /**
-   * Prefix of the external run id, or an exact session id, agent id or name. The search is bounded by LIMITS.searched….
-   */
+  /** Prefix of the external run id, or an exact session id, agent id or name. Bounded by LIMITS.searched…. */
   search?: string | undefined
-  /** Internal id. */
   agentId?: string | undefined
   /** External id or name. The search is bounded by LIMITS.searchedAgents…. */
   agent?: string | undefined
@@ -72,7 +67,6 @@ export interface RunFilter {
   unscored?: string | undefined
   /** In percent, sampled. Needs `sift`. */
   share?: number | undefined
-  /** By the mean of `score` instead of the start. */
   scoreOrder?: 'lowest' | 'highest' | undefined
   /** Only ended runs, the greatest first. */
   rankedBy?: RunRanking | undefined
@@ -90,11 +84,9 @@ export interface RunSift {
   lengthMsMin: number
   errorsMin: number
   traits: Partial<Record<TraitKind, string>>
-  /** A page ends after scanning this many runs, however few match. */
   runsLookedAt: number
 }
 
-/** `lookedTo`: where to continue if the page ended at the scan limit; otherwise its last row. */
 export type RunsRead = Page<RunRow> & { lookedTo?: RunPlace }
 
 export type RunPage = PageAfter<RunPlace>

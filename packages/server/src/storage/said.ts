@@ -14,7 +14,6 @@ interface Line {
 
 export interface RunSaid {
   title: Line
-  /** The title is a question. */
   isAsked: boolean
   answer: Line | null
 }

@@ -55,7 +55,6 @@ export interface ScoreSumRow {
   keyName: string | null
   name: string
   category: string | null
-  /** Runs with this category. */
   given: number
   /** Of the name: its runs, those among them with numbers, and the sum of these. */
   runs: number
@@ -71,7 +70,6 @@ export function isLater(one: SentScore, other: SentScore): boolean {
 
 export type ScoreRoom = Map<string, number>
 
-/** Reserves room for one more score of this name. False if the run has none. */
 export function takeRoom(room: ScoreRoom, name: string): boolean {
   const of = room.get(name)
   const kept = room.values().reduce((sum, count) => sum + count, 0)

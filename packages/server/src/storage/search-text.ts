@@ -1,9 +1,6 @@
 /**
- * The same function reads queries and events, on every engine, so all of them
- * find the same events.
- *
- * A word is a sequence of letters and digits, in lower case and without accents. Everything else separates words.
- * Characters of scripts without spaces are words of their own.
+ * Reads queries and events, on every engine, so all find the same events. A word is a sequence of letters and digits,
+ * in lower case and without accents. Characters of scripts without spaces are words of their own.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SearchField, SnippetPart } from '@tacho/contract/operator/search.ts'
@@ -26,7 +23,6 @@ export interface Word {
 
 const WORD_CHARS = 100
 const SEQUENCES = /[\p{L}\p{N}\p{M}]+/gu
-// Scripts written without spaces.
 const ALONE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
 const ASCII = /^[\0-\x7f]*$/
@@ -64,7 +60,6 @@ function addWord(words: Word[], word: string, start: number, end: number): void 
 
 const fold = (text: string): string => text.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
 
-/** Numbers and unescaped strings, without the keys of objects. */
 export function payloadTexts(payload: string): string[] {
   const texts: string[] = []
   for (const [text] of payload.matchAll(VALUES)) {
@@ -132,7 +127,6 @@ export function hashOf(text: string, seed = 0x811c9dc5): number {
   return (hash ^ (hash >>> 16)) | 0
 }
 
-/** Text around the first match; null: no match. */
 export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[]): SnippetPart[] | null {
   const texts = new Map<SearchField | null, string[]>()
   const words = new Map<string, Word[]>()
@@ -161,7 +155,6 @@ export function matchEvent(event: SearchedEvent, clauses: readonly SearchClause[
 
 export const soughtText = (text: string): RegExp => new RegExp(RegExp.escape(text), 'giu')
 
-/** The same for an event that contains a text in its label, its type, or a string or number of its payload. */
 export function containedIn({ eventType, label, payload }: SearchedText, sought: RegExp): SnippetPart[] | null {
   // A payload without escapes has all of its texts as they are.
   const isAsItIs = !payload.includes('\\')
@@ -174,7 +167,6 @@ type SearchedText = Pick<SearchedEvent, 'eventType' | 'label' | 'payload'>
 
 const isIn = (text: string, sought: RegExp): boolean => text.search(sought) !== -1
 
-/** Those that a snippet can show. */
 function rangesIn(text: string, sought: RegExp): Range[] {
   const ranges: Range[] = []
   for (const { 0: hit, index } of text.matchAll(sought)) {
@@ -197,7 +189,6 @@ function wordsOfSnippet(words: readonly Word[], sought: readonly string[][]): re
 
 type Range = Pick<Word, 'start' | 'end'>
 
-/** Where the sought words first stand side by side; -1: nowhere. */
 function placeOf(words: readonly Word[], sought: readonly string[], from = 0): number {
   for (let at = from; at + sought.length <= words.length; at++) {
     if (sought.every((word, index) => words[at + index]?.word === word)) return at

@@ -36,10 +36,8 @@ export interface SearchHitRow {
   place: SearchPlace
 }
 
-/** `lookedTo`: where to continue if the page ended at a bound; otherwise its last row. */
 export type SearchRead = Page<SearchHitRow> & { lookedTo?: SearchPlace }
 
-/** Over the events of one run, without the index. */
 export interface RunSearch extends PageAfter<TimelinePlace> {
   text: string
   /** A page ends after so many events or so many bytes of payloads. `piece`: what one statement reads. */

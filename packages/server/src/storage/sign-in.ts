@@ -1,5 +1,3 @@
-/** Tables in the form of the sign-in library. */
-
 export type SignInModel = 'user' | 'session' | 'account' | 'verification' | 'twoFactor'
 
 /** Fields have the library's names; flags are 0 and 1, times are milliseconds. */

@@ -9,7 +9,6 @@ export interface SlackLinkRow extends SlackUser {
   webhookId: string
   operatorId: string
   email: string
-  /** When the person confirmed it. */
   changedAt: number
 }
 

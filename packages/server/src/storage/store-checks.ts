@@ -1,4 +1,3 @@
-/** Checks that are alike on both engines. */
 import type { StoreCheck } from './store.ts'
 
 const MIB = 1_048_576
@@ -13,7 +12,6 @@ export function tooLargeToCheck(name: string, bytes: number): StoreCheck {
   return { name, ok: true, detail: `Not checked: ${mib(bytes)} is more than ${mib(CHECKED_BYTES)}` }
 }
 
-/** `where`: ends the sentence. */
 export function queueCheck({ queuedBytes, queueBytes }: Record<'queuedBytes' | 'queueBytes', number>, where = '') {
   const detail = `${mib(queuedBytes)} of at most ${mib(queueBytes)} of events wait for a commit${where}`
   return { name: 'queue', ok: queuedBytes < queueBytes / 2, detail }

@@ -1,4 +1,3 @@
-/** What each engine implements itself. Acts use the same statements on both engines. */
 import type { EventBatchRows, EventVerdict } from './events.ts'
 import type { Engine } from './tables.ts'
 
@@ -14,20 +13,14 @@ export interface Store {
   writesRefused(): StorageErrorCode | null
   /** Rejects with a StorageError unless the store answers a read and a write thread is alive. */
   ping(): Promise<void>
-  /** For doctor. Reads only. */
   inspect(): Promise<StoreCheck[]>
-  /** Writes a consistent snapshot into a new file. Embedded engine only. */
   backup(file: string): Promise<BackupResult>
   /** Why this store can no longer be trusted; null: no reason is known. Costs nothing. */
   damage(): string | null
-  /** For /metrics. Costs nothing. */
   gauges(): StorageGauges
   /** Processes that serve this store now, with this one. Limits are divided by it. Costs nothing. */
   nodes(): number
-  /**
-   * How far the store's clock is ahead of this process's. Leases use the store's, so that nodes with different clocks
-   * take no work from each other. Costs nothing.
-   */
+  /** How far the store's clock is ahead of this process's. Leases use the store's, whatever the nodes' clocks say. */
   clockOffsetMs(): number
   /** Waits for running writes. */
   close(): Promise<void>
@@ -42,16 +35,13 @@ export interface StoreCheck {
 export type BackupResult = { ok: true; bytes: number } | { ok: false; reason: 'exists' | 'unsupported' }
 
 export interface StorageGauges {
-  /** Bytes of events waiting for a commit. */
   queuedBytes: number
-  /** Since the start. */
   commits: number
   committedEvents: number
   /** Milliseconds that other writes took since the start, without waiting for their turn. */
   actMs: number
   damagedPayloads: number
   diskFreeBytes: number | null
-  /** With the write-ahead log; null: unknown. */
   storeBytes: number | null
 }
 
@@ -76,14 +66,12 @@ export class StoreDamaged extends StorageError {
   }
 }
 
-/** The store is slow, or the statement reads too much. */
 export class StatementTimeout extends StorageError {
   constructor(message: string, cause?: unknown) {
     super('storage_unavailable', message, cause)
   }
 }
 
-/** The message says why the store cannot be opened, in one sentence for people. */
 export class StoreRefused extends Error {
   constructor(message: string) {
     super(message)

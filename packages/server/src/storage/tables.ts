@@ -1,7 +1,4 @@
-/**
- * Every table, once. Tests compare it with the schemas of both engines. Ordered so that each row's references already
- * exist.
- */
+/** Every table, once, ordered so that the references of a row already exist. Tests compare it with both schemas. */
 export type Engine = 'sqlite' | 'postgres'
 
 export interface Table {
@@ -15,7 +12,6 @@ export interface Table {
    * its external id). `counted_out`: its numbers are subtracted. `stays`: no row belongs to a run.
    */
   run: 'removed' | 'counted_out' | 'stays'
-  /** `removed`: the rows of a deleted environment are deleted by their `environment_id`. */
   environment: 'removed' | 'stays'
   /** Why rows stay, or how they are removed if not by the plain rule. */
   note: string

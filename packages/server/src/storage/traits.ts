@@ -1,7 +1,4 @@
-/**
- * What a run is found by, besides its own fields. Lines in the row of the run, one per name, because a page of runs
- * examines many rows.
- */
+/** What a run is found by: lines in its row, one per name, because a page of runs examines many rows. */
 
 export const TRAIT_KINDS = ['tool', 'model', 'policy', 'prompt'] as const
 export type TraitKind = (typeof TRAIT_KINDS)[number]
@@ -16,10 +13,9 @@ export function traitLine(kind: TraitKind, name: string): string {
 export const soughtTrait = (kind: TraitKind, name: string): string => `\n${traitLine(kind, name)}`
 
 export const NO_TRAITS = '\n'
-/** Most characters of the traits of one run. Further names are dropped. */
+/** Of one run. Further names are dropped. */
 export const TRAITS_CHARS = 4_096
 
-/** Returns the same text if none is new. */
 export function addTraits(traits: string, ofEvent: string): string {
   if (traits.includes(`\n${ofEvent}`)) return traits
   return ofEvent.split(/(?<=\n)/).reduce((all, line) => {

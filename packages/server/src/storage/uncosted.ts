@@ -27,7 +27,6 @@ export interface UncostedSum extends UncostedCalls {
 /** Calls beyond this many models, contexts and versions count as calls of an unknown model. */
 const MOST_PER_RUN = 40
 
-/** Changes `list` in place. Returns whether it got longer. */
 export function addUncosted(
   list: RunCalls[],
   { model, versionId }: Pick<RunCalls, 'model' | 'versionId'>,
@@ -59,7 +58,6 @@ export function uncostedText(list: readonly RunCalls[]): string | null {
 
 const VERSION_AT = 3 + TOKEN_PARTS.length
 
-/** Whether a text from outside is one that `uncostedText` writes. */
 export function isUncosted(text: unknown): boolean {
   if (typeof text !== 'string') return text === null
   try {

@@ -23,7 +23,6 @@ export interface UsagePointPage {
   limit: number
   /** Undefined: by step and key. Otherwise the window is one step. */
   sort?: UsageSort | undefined
-  /** `value` and `totalTokens` of a sorted page. */
   after: { step: number; key: string; value?: number; totalTokens?: number } | null
 }
 
@@ -35,10 +34,7 @@ export interface UsagePointRow extends UsageSums {
   name: string | null
   /** By tool, its calls. */
   events: number
-  /**
-   * Runs that started in this step, by agent and session; by prompt version, the runs that first named it then. By
-   * model and tool, 0.
-   */
+  /** Runs that started in this step; by prompt version, those that first named it then; by model and tool, 0. */
   runs: number
   completed: number
   failed: number

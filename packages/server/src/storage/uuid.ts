@@ -1,6 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
 
-/** A source of `size` unpredictable bytes, such as node:crypto's randomBytes. */
 export type Random = (size: number) => Uint8Array
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

@@ -22,7 +22,6 @@ type Changeable =
   | 'disabledAt'
   | 'disabledReason'
 
-/** Undefined fields stay unchanged. */
 export type WebhookPatch = { [Name in Changeable]?: WebhookRow[Name] | undefined }
 
 export interface News {

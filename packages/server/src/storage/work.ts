@@ -1,7 +1,4 @@
-/**
- * What `subjectId` names: an issue record, a simulation, a delivery, an issue, an alert, an environment, an erasure, a
- * run, new events of a run (failures.ts), or what people are told (notifications.ts).
- */
+/** The kind says what a subject is; of `find_failures` and `notify_people` see failures.ts and notifications.ts. */
 export const WORK_KINDS = [
   'review_issue_record',
   'find_failures',
@@ -45,7 +42,6 @@ export interface SharedWorkItem extends WorkItem {
 
 export interface WorkClaim {
   kind: WorkKind
-  /** The claiming process; unique among running ones. */
   owner: string
   now: number
   leaseUntil: number
@@ -69,6 +65,5 @@ export interface WorkBacklog {
   kind: WorkKind
   items: number
   due: number
-  /** Null: none is due. */
   dueSince: number | null
 }

@@ -27,7 +27,6 @@ export interface CopyReport {
 
 /** A batch of the largest payloads is in memory twice. */
 const ROWS_PER_BATCH = 500
-/** This secret signs page cursors. */
 const CURSORS = 'cursors'
 
 export async function copyStore(source: Source, target: Target, watch: CopyWatch = {}): Promise<CopyReport> {
@@ -104,7 +103,6 @@ async function refuseOther(state: CopyState, source: Source, target: Target, exp
   )
 }
 
-/** The columns that both have. A column that only one has must be in `only`. */
 async function columnsOf(source: Source, target: Target): Promise<Map<string, string[]>> {
   const columns = new Map<string, string[]>()
   for (const { name, only = {} } of COPIED_TABLES) {

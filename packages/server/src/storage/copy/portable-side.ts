@@ -1,11 +1,9 @@
-/** What a copy does alike on both engines. */
 import { hash } from 'node:crypto'
 import { COPYING, COPYING_VERSION } from '../sql/migrations.ts'
 import type { Sql } from '../sql/sql.ts'
 import { walkOf } from '../tables.ts'
 import type { CopyState, Row, Side, Source, Target } from './side.ts'
 
-/** `selected`: how a column of a table is read. */
 export function readsOf(
   sql: Sql,
   selected: (table: string, column: string) => string = (_, column) => column,

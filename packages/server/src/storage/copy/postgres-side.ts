@@ -1,4 +1,3 @@
-/** A source is read in one snapshot. */
 import pg from 'pg'
 import { checkApplied, COPYING } from '../sql/migrations.ts'
 import { parseAddress } from '../postgres/address.ts'
@@ -161,12 +160,10 @@ function targetOf(
   }
 }
 
-/** Rows as JSON arrays of texts, split to fit one statement. */
 function* chunks(rows: readonly Row[], columns: readonly string[]): Generator<string[]> {
   let some: string[] = []
   let bytes = 0
   for (const row of rows) {
-    // Send numbers as texts too, because the database would parse them as numerics.
     const values = columns.map((column) => valueText(row[column]))
     const text = JSON.stringify(values)
     if (some.length > 0 && bytes + text.length > BYTES_PER_STATEMENT) {

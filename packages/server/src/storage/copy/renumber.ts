@@ -10,7 +10,7 @@ export function firstNumbering(): Numbering {
   return { next: 1, run: null, offset: 0 }
 }
 
-/** The rows arrive run by run. Returns the state for the next rows. */
+/** The rows arrive run by run. */
 export async function renumberEvents(rows: Row[], source: Side, before: Numbering): Promise<Numbering> {
   const runs = new Map(rows.map((row) => [Number(row['run']), String(row['environment_id'])]))
   if (before.run !== null) runs.delete(before.run)

@@ -12,7 +12,6 @@ export interface CopyState {
   source: string
   startedAt: number
   finishedAt: number | null
-  /** By table, counted at the start. */
   expected: Record<string, number>
   progress: Record<string, TableProgress>
 }
@@ -33,9 +32,7 @@ export interface Numbering {
 
 export interface Side {
   readonly engine: Engine
-  /** Address of the store, for messages. */
   readonly place: string
-  /** Names with the engine's types, unordered. */
   columns(table: string): Promise<Map<string, string>>
   count(table: string): Promise<number>
   read(table: NamedTable, columns: readonly string[], after: Value[] | null, limit: number): Promise<Row[]>
@@ -47,7 +44,6 @@ export interface Side {
 export interface Source extends Side {
   /** Unique, and the same wherever the store lies. */
   identity(): Promise<string>
-  /** Throws a StoreRefused if another process may have written during the copy. */
   checkUnused(): Promise<void>
 }
 

@@ -1,6 +1,5 @@
 import type { Value } from './side.ts'
 
-/** Exact, and the same on every engine. */
 export function valueText(value: Value | undefined): string | null {
   if (value === null || value === undefined) return null
   return Buffer.isBuffer(value) ? value.toString('base64') : String(value)

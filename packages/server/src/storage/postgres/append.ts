@@ -95,7 +95,6 @@ const COMPARE = statement(`SELECT n - 1 AS index, ${SAME.join(' AND ')} AS "isSa
 const NUMBERS_TAKEN = 1_000
 const TAKE_NUMBERS = statement("SELECT nextval('numbers') AS first")
 
-/** Call `onSent` once the transaction's end has been sent. */
 export interface BatchConnection {
   pipeline: Pipeline
   onSent(): void
@@ -146,7 +145,6 @@ function beginning(environmentIds: string[]): string {
   return ['BEGIN', ...environmentIds.map((id) => removalLock(pg.escapeLiteral(id)))].join('; ')
 }
 
-/** A node takes numbers in portions. Those that it does not use stay unused. */
 function numberTaker() {
   let [next, end] = [0, 0]
   return async (client: PoolClient, count: number): Promise<number[]> => {
@@ -268,7 +266,6 @@ function rowWith(run: RunState, events: readonly NewEvent[]): Row {
   return runRow(run)
 }
 
-/** In the order of COLUMNS. */
 export function runRow(run: RunState): Row {
   const values = columnValues(run)
   return [...RUN_COLUMNS.map(([name]) => values[name]), run.lastSeq, values.sessionKey, run.namedSession]

@@ -14,7 +14,6 @@ import type { Committed } from '../sql/append/append.ts'
 import { batchBytes } from '../sql/append/batch-bytes.ts'
 import { StorageError } from '../store.ts'
 
-/** At a time, for one tenant. */
 const TRANSACTIONS_PER_ENVIRONMENT = 4
 /** Enough to share the cost of a commit, and few enough that the batches behind do not wait long. */
 const EVENTS_PER_COMMIT = 1_000
@@ -147,10 +146,7 @@ export function createBatchQueue<Pipeline>(options: BatchQueueOptions<Pipeline>)
   }
 }
 
-/**
- * Batches that are worth a transaction, with those that share their runs. `pipeline`: where it must follow another
- * transaction. `free`: transactions that may begin now.
- */
+/** `pipeline`: where they must follow another transaction. `free`: transactions that may begin now. */
 function take<Pipeline>({ waiting, transactions }: Environment<Pipeline>, free: number) {
   const [taken, left]: [Queued[], Queued[]] = [[], []]
   if (transactions.size >= TRANSACTIONS_PER_ENVIRONMENT) return { taken, pipeline: null }

@@ -12,13 +12,11 @@ const DATA_TABLES = `SELECT c.relname AS name FROM pg_class c
 
 const FIRST = 'runs'
 
-/** The others are colocated with the first. */
 export async function dataTables(client: Pick<Client, 'query'>): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(DATA_TABLES)
   return [FIRST, ...rows.map(({ name }) => name).filter((name) => name !== FIRST)]
 }
 
-/** Existing rows are moved. */
 export function distribution(table: string): string {
   const beside = table === FIRST ? 'none' : `${SCHEMA}.${FIRST}`
   return `SELECT create_distributed_table('${SCHEMA}.${table}', 'environment_id', colocate_with => '${beside}')`
@@ -34,7 +32,6 @@ export async function distribute(client: Pick<Client, 'query'>): Promise<string[
   return due
 }
 
-/** After a migration, if the other tables are distributed. */
 export async function distributeNew(client: Pick<Client, 'query'>): Promise<void> {
   if ((await isCitus(client)) && (await distributedTables(client)).includes(FIRST)) await distribute(client)
 }

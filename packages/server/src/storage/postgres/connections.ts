@@ -1,4 +1,3 @@
-/** Settings are applied when a connection opens; a broken connection is never reused. */
 import pg, { type ClientConfig, type PoolClient } from 'pg'
 import { StorageError } from '../store.ts'
 import { connectError, isPoolBusy, keepsConnection, storageError } from './errors.ts'
@@ -21,7 +20,6 @@ export interface ConnectionsOptions {
 }
 
 export interface Connections {
-  /** Rejects with a StorageError if the store failed. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   transaction<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
   pipeline(): Pipeline
@@ -51,10 +49,7 @@ export const SCHEMA = 'tacho'
  */
 export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
 
-/**
- * synchronous_commit off would acknowledge data that a crash loses. Every other setting guarantees at least the disk of
- * one machine.
- */
+/** With synchronous_commit off, a crash would lose acknowledged data. All other settings keep it on a disk. */
 const SETTINGS = `SELECT set_config('search_path', '${SCHEMA}', false), set_config('jit', 'off', false),
   ${UNWANTED.map((plan) => `set_config('enable_${plan}', 'off', false)`).join(', ')},
   set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
@@ -163,7 +158,6 @@ export function openConnections({ address, size, timeouts, reachability }: Conne
           return await inTransaction(await own.connected, work, end, sent, begin)
         } catch (error) {
           own.isSound &&= keepsConnection(error)
-          // The next one gets another connection.
           if (!own.isSound && lease === own) lease = null
           throw storageError(error)
         } finally {
@@ -198,10 +192,7 @@ interface Lease {
 
 export type AtCommit = (statement: Promise<unknown>) => void
 
-/**
- * A failed transaction is rolled back if the connection still answers. Statements given to `atCommit` are sent with the
- * commit; if one fails, nothing is committed. `begin` may be followed by statements.
- */
+/** Statements given to `atCommit` are sent with the commit; if one fails, nothing is committed. */
 export async function inTransaction<Result, Client extends pg.ClientBase>(
   client: Client,
   work: (client: Client, atCommit: AtCommit) => Promise<Result>,

@@ -6,10 +6,7 @@ const DATA_CLASSES = ['22', '23', '54']
 /** Serialization failure and deadlock: a retry may succeed at once. */
 const RACES = ['40001', '40P01']
 const UNIQUE_VIOLATION = '23505'
-/**
- * Citus repeats the message of a failed COPY without its code, as an internal error. The message names the key of the
- * shard.
- */
+/** Citus repeats the message of a failed COPY, which names the key of the shard, as an internal error. */
 const INTERNAL_ERROR = 'XX000'
 const KEY_OF_SHARD = /"\w+_pkey_\d+"/
 /** libpq's words for a lost connection. Citus passes them on, as an internal error, when it loses one to a worker. */
@@ -27,7 +24,6 @@ const IDLE_IN_TRANSACTION = '25P03'
  * database's.
  */
 const STORE_CODES = ['25006', IN_FAILED_TRANSACTION, IDLE_IN_TRANSACTION, '55P03', '55000', '42501', 'XX001', 'XX002']
-/** Node's error codes for sockets and names, and OpenSSL's for received data. */
 const NETWORK_CODES = /^(ECONN|EPIPE|EHOST|ENET|ETIMEDOUT|EAI_|ENOTFOUND|EADDR|EMFILE|ENFILE|ENOBUFS|EPROTO|ERR_SSL_)/
 /** pg's own errors for a connection that ended or timed out have no code. */
 const LOST_CONNECTION = new Set([
@@ -42,17 +38,13 @@ const LOST_CONNECTION = new Set([
   'Cannot use a pool after calling end on the pool',
 ])
 const DISK_FULL = '53100'
-/** statement_timeout cancels the statement. */
 const CANCELLED = '57014'
-/** pg's message when all connections of a pool stay busy. */
 const POOL_BUSY = 'timeout exceeded when trying to connect'
 
-/** The values, not the store, made the statement fail, and always will. */
 export function isDataError(error: unknown): boolean {
   return error instanceof DatabaseError && DATA_CLASSES.includes(error.code?.slice(0, 2) ?? '')
 }
 
-/** Another transaction interfered: a retry will probably succeed. */
 export function isRace(error: unknown): boolean {
   return error instanceof DatabaseError && RACES.includes(error.code ?? '')
 }
@@ -63,7 +55,6 @@ export function isTaken(error: unknown): boolean {
   return error.code === UNIQUE_VIOLATION || (error.code === INTERNAL_ERROR && KEY_OF_SHARD.test(error.message))
 }
 
-/** The statement failed only because an earlier one in its transaction did. */
 export function followsFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === IN_FAILED_TRANSACTION
 }

@@ -38,11 +38,9 @@ const SHORT_CHARS = 100
 
 export interface EventCopy {
   add(placed: PlacedEvent, seq: number): void
-  /** Rejects if the database refuses a row, and then stores none. */
   send(client: ClientBase): Promise<void>
 }
 
-/** Of one environment. The caller later chooses which to send. */
 export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]): EventCopy {
   const received = new Map<NewEvent, number>()
   for (const { receivedAt, events } of batches) {

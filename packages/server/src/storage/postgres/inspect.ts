@@ -25,7 +25,6 @@ interface Facts {
   bytes: number
 }
 
-/** The newest release covered by the tests. */
 const NEWEST_MAJOR = 18
 /** Nodes compare expiry times and limits. */
 const MAX_SKEW_MS = 1_000

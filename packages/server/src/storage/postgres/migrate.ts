@@ -1,4 +1,3 @@
-/** If many nodes start at once, one migrates. */
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, DatabaseError } from 'pg'
@@ -20,7 +19,6 @@ export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }
 
-/** On a separate connection without timeouts. Returns the names of the applied migrations. */
 export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
@@ -50,7 +48,6 @@ async function checkServer(client: Client): Promise<void> {
   }
 }
 
-/** None if the database is new. */
 export async function appliedMigrations(client: Pick<Client, 'query'>): Promise<Applied[]> {
   const { rows: tables } = await client.query(`SELECT 1 WHERE to_regclass('${SCHEMA}.migrations') IS NOT NULL`)
   if (tables.length === 0) return []

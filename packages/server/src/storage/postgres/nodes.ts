@@ -17,7 +17,6 @@ export interface NodeRegistry {
   slot(): number
   alive(): number
   databaseBytes(): number | null
-  /** How far the database's clock was ahead of this node's at the last heartbeat. */
   clockOffsetMs(): number
   leave(): Promise<void>
 }
@@ -51,7 +50,6 @@ const LONGEST_READING_MS = 1_000
 
 export interface NodeOptions {
   connections: Connections
-  /** Any node ends sessions that are silent for this long. */
   silentMs: number
   now: () => number
   onWarning: StoreWarning | undefined

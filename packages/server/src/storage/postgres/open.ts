@@ -1,4 +1,3 @@
-/** Each process keeps only caches; all data is in one PostgreSQL database. */
 import type { ActKind } from '../sql/act.ts'
 import { actMethods, runAct, type ActName } from '../sql/acts.ts'
 import { batchAppender } from '../sql/append/append.ts'
@@ -25,7 +24,6 @@ export interface PostgresOptions {
   /** In addition to one connection for heartbeats. */
   poolSize?: number
   timeouts?: Partial<Timeouts>
-  /** Most bytes of events that wait for a commit. */
   queueBytes?: number
   waitMs?: number
   now?: () => number

@@ -9,10 +9,6 @@ import { migrate } from './migrate.ts'
 const POLL_MS = 250
 const CONNECT_MS = 5_000
 
-/**
- * Creates the store if needed. Waits for a database that is still starting. Returns the names of the applied
- * migrations.
- */
 export function prepareStore(address: Address, waitMs: number): Promise<string[]> {
   return onConnection(address, waitMs, (client) => migrate(client))
 }
@@ -68,7 +64,6 @@ function isPassing(error: unknown): boolean {
   return NETWORK_CODES.includes(code) || /^(timeout|Connection terminated)/.test(message)
 }
 
-/** Without the password. */
 function refusal(shown: string, error: unknown): StoreRefused {
   const { message, code } = error as NodeJS.ErrnoException
   return new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)

@@ -16,7 +16,6 @@ export function postgresSql(client: ClientBase, onDamage: Sql['onDamage'] = () =
       ((await query(text, params)).rows[0] as Row | undefined) ?? null,
     page: async <Row extends object>(text: string, params: Params, limit: number) => {
       const [statement, values] = positional(text, params)
-      // The subquery sets the order, and the rows of the page keep it.
       const rows = (await query(pageText(statement), [...values, limit + 1, LIMITS.listBytes])).rows as PageRow[]
       const more = rows.length < (rows[0]?.pageRows ?? 0) || rows.length > limit
       return {

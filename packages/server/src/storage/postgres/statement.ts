@@ -13,7 +13,6 @@ export function statement(text: string): Statement {
   return { name: `tacho_${++count}`, text }
 }
 
-/** The program has a bounded number of texts. */
 export function portableStatement(text: string): Statement {
   let known = portable.get(text)
   if (known === undefined) {

@@ -15,7 +15,6 @@ export const acknowledgedFile = (file: string): string => `${file}-acknowledged`
 /** SQLite keeps this number for the application, on the page that it writes anyway while the file grows. */
 const numberOf = (db: Database): number => db.pragma('user_version', { simple: true }) as number
 
-/** Changes that were acknowledged and are not in the store, as far as is known. */
 export function missingChanges(db: Database, file: string): number {
   const acknowledged = Number.parseInt(readBeside(file), 10)
   return Number.isNaN(acknowledged) ? 0 : Math.max(0, (acknowledged - numberOf(db)) | 0)
@@ -64,7 +63,6 @@ export function countChanges(db: Database, file: string): Changes {
   }
 }
 
-/** Null: the store can be used without it. */
 function openBeside(file: string): number | null {
   try {
     closeSync(openSync(acknowledgedFile(file), 'a', 0o600))

@@ -45,7 +45,6 @@ export function rowWriter(db: Database) {
   )
   const environments = environmentNumbers(db)
   return {
-    /** Null: the run already has an event of that id. */
     insertEvent(environmentId: string, { run, event, receivedAt, envelope }: PlacedEvent): number | null {
       const environment = environments.numberOf(environmentId)
       const named = [environment, run.number, envelope, event.eventId, receivedAt, ownSession(run, event)]
@@ -61,7 +60,6 @@ export function rowWriter(db: Database) {
       }
       Object.assign(run, UNCHANGED)
     },
-    /** Call this after a transaction that did not commit. */
     forget: environments.forget,
   }
 }

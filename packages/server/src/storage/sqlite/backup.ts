@@ -3,7 +3,6 @@ import type { BackupResult } from '../store.ts'
 import { syncFile } from './files.ts'
 import { runTask } from './run-task.ts'
 
-/** Also waits until the snapshot is on disk. */
 export async function backupStore(file: string, target: string): Promise<BackupResult> {
   try {
     // Create the file exclusively: VACUUM INTO would also fill another program's empty file.

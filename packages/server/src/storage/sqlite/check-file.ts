@@ -6,7 +6,6 @@ import { storageError } from './errors.ts'
 import { transaction } from './transaction.ts'
 
 export interface FileChecked {
-  /** From SQLite's integrity check: 'ok', or a fault. */
   structure: string
   /** Null: they cannot be read. */
   payloads: StoreCheck | null

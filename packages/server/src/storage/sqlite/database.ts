@@ -3,7 +3,6 @@ import { keepPrivate } from './files.ts'
 
 export type { Database, Statement } from 'better-sqlite3'
 
-/** `TACH`: marks a file as a Tacho store. */
 export const APPLICATION_ID = 0x54414348
 
 export const STORE_FILE = 'tacho.db'

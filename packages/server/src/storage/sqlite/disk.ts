@@ -1,4 +1,3 @@
-/** Lets writes stop while there is still free space to work. */
 import { statSync, type StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 

@@ -5,7 +5,6 @@ const DATA_ERRORS = /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/
 const STORE_ERRORS = /^SQLITE_(IOERR|NOMEM|BUSY|LOCKED|READONLY|CANTOPEN|PROTOCOL|PERM|AUTH|INTERRUPT|NOLFS)/
 const DAMAGE = /^SQLITE_(CORRUPT|NOTADB)/
 
-/** The values, not the store, made the statement fail, and always will. */
 export function isDataError(error: unknown): boolean {
   if (error instanceof Database.SqliteError) return DATA_ERRORS.test(error.code)
   // better-sqlite3 refuses values without an SQLite type. Any other TypeError is a bug, not the event's fault.

@@ -17,7 +17,6 @@ const MESSAGES: Record<StorageErrorCode, string> = {
   storage_unavailable: 'The store has failed',
 }
 
-/** Refuses a batch at once if the queue, the disk or the writer cannot take it. */
 export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean, maxBytes: number): EventQueue {
   let queued = 0
 

@@ -16,7 +16,6 @@ function mayChange(owner: number): boolean {
   return user === 0 || user === owner
 }
 
-/** Waits for its directory entry too. */
 export function syncFile(file: string): void {
   syncPath(file)
   syncDirectory(path.dirname(file))

@@ -6,7 +6,7 @@ import { keepPrivate } from './files.ts'
 
 const LOCK_FILE = 'tacho.lock'
 
-/** Returns the function that unlocks the directory. The system unlocks it when the process dies. */
+/** Returns the function that unlocks the directory. So does the end of the process. */
 export function lockStore(directory: string): () => void {
   const file = path.join(directory, LOCK_FILE)
   keepPrivate(file)

@@ -14,7 +14,6 @@ export interface Reply {
   error?: SentError
 }
 
-/** Replies of one commit are sent together, with its size for the gauges. */
 export interface Replies {
   replies: Reply[]
   commits?: number

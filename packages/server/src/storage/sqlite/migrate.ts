@@ -1,4 +1,3 @@
-/** All in one transaction. A store that differs from the known migrations is refused, unchanged. */
 import path from 'node:path'
 import { ROOT } from '../../program/root.ts'
 import { checkApplied, readMigrations, type Applied, type Migration } from '../sql/migrations.ts'

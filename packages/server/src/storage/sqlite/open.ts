@@ -1,4 +1,3 @@
-/** One file, one writer thread, several reader threads. */
 import { mkdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
@@ -22,11 +21,8 @@ import { startReplacedThread, startThread } from './thread.ts'
 
 export interface SqliteOptions {
   directory: string
-  /** With less free space on the store's disk, writes are refused. */
   minFreeDiskBytes: number
-  /** Most bytes of events that wait for a commit. */
   queueBytes?: number
-  /** By default half as many as processors, from two to MOST_READERS. */
   readers?: number
   /** For the end of a thread that a new thread cannot fix: the process should end. */
   onTrouble: (error: Error) => void
@@ -41,7 +37,6 @@ const MOST_READERS = 8
 
 const defaultReaders = (): number => Math.min(MOST_READERS, Math.max(2, Math.floor(availableParallelism() / 2)))
 
-/** Creates the store if it is missing. Throws StoreRefused if it must not be opened. */
 export async function openSqliteStorage(options: SqliteOptions): Promise<Storage> {
   const { directory, minFreeDiskBytes, queueBytes = 64 * MIB, readers: readerCount = defaultReaders() } = options
   const { onTrouble, onWarning } = options

@@ -13,12 +13,10 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   bytes: number
   events: number
   text: string
-  /** For each event: lengths of its texts, flags, time and usage. */
   numbers: Float64Array
 }
 
 const UNCOSTED = ['context', ...TOKEN_PARTS] as const
-/** The usage has no tokens without a cost. */
 const NO_TOKENS = Object.fromEntries(UNCOSTED.map((part) => [part, 0])) as unknown as CallTokens
 
 const [NULL, AS_BEFORE] = [-1, -2]

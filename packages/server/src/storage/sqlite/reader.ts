@@ -1,4 +1,3 @@
-/** Each act has one snapshot. Backups and checks, which take long, have a reader of their own. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
 import { runAct } from '../sql/acts.ts'

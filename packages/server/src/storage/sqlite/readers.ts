@@ -26,7 +26,6 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   const threads = [await start()]
   const ending = new Set<Promise<void>>()
   let starting: Promise<void> | null = null
-  /** Runs from the call that found all readers busy until a call finds one idle. */
   let busy: NodeJS.Timeout | undefined
   let closing = false
   let resting: NodeJS.Timeout | undefined
@@ -48,7 +47,6 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
     if (closing || resting !== undefined || threads.length === most || threads.some(isIdle)) return
     starting ??= start()
       .then(keepWhileUsed)
-      // The other threads continue.
       .catch(() => {
         resting = setTimeout(() => (resting = undefined), RETRY_MS)
       })

@@ -12,17 +12,14 @@ import { appliedMigrations, knownMigrations } from './migrate.ts'
 export interface RestoreOptions {
   from: string
   directory: string
-  /** Moves an existing store aside instead of refusing. */
   replace?: boolean
 }
 
 export interface Restored {
   bytes: number
-  /** Path of the previous store; null: there was none. */
   replaced: string | null
 }
 
-/** Completely or not at all. Throws StoreRefused if it must not. */
 export function restoreSqlite({ from, directory, replace = false }: RestoreOptions): Restored {
   checkBackup(from)
   mkdirSync(directory, { recursive: true, mode: 0o700 })

@@ -31,7 +31,6 @@ export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefi
   }
 }
 
-/** The program has a bounded number of texts. */
 function statements(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
   return (text: string) => {

@@ -27,7 +27,6 @@ export interface ThreadOptions {
   file: string
   heapMib: number
   onReplies?: (replies: Replies) => void
-  /** The thread ended without being closed; all its calls were rejected. */
   onDeath: (end: ThreadEnd) => void
 }
 
@@ -36,7 +35,6 @@ export interface ThreadEnd {
   outOfMemory: boolean
 }
 
-/** Resolves when the thread has opened the store. */
 export async function startThread(options: ThreadOptions): Promise<Thread> {
   const { name, file, heapMib, onReplies, onDeath } = options
   const worker = new Worker(moduleUrl(name, import.meta.url), {
@@ -92,7 +90,6 @@ function isOutOfMemory(cause: unknown): boolean {
 
 export type StartThread = (onDeath: (end: ThreadEnd) => void) => Promise<Thread>
 
-/** Resolves when the first thread has opened the store. `onTrouble`: for an end that a new thread cannot fix. */
 export async function startReplacedThread(start: StartThread, onTrouble: (error: Error) => void): Promise<Thread> {
   let serving: Thread | null = null
   let starting: Promise<void> | null = null

@@ -16,7 +16,6 @@ export async function counted<Result>(
   return result
 }
 
-/** Ends with `end` if the work resolves; rolls back if it rejects. */
 export async function transaction<Result>(
   db: Database,
   kind: 'read' | 'write',

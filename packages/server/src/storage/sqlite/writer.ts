@@ -1,4 +1,3 @@
-/** The thread that owns every write. Waiting batches share commits. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
 import type { ClosedRuns } from '../stalled.ts'

@@ -27,7 +27,6 @@ export const approvalListsActs = {
   }),
 }
 
-/** With status PENDING by (expiresAt, id) ascending, otherwise by (createdAt, id) descending. */
 function listApprovals(
   sql: Sql,
   environmentId: string,
@@ -56,14 +55,12 @@ function listApprovals(
   return sql.page(text, params, limit)
 }
 
-/** Oldest first. `run` is the external id. */
 function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit: number): Promise<Page<ApprovalRow>> {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND run_key = :run
     ORDER BY created_at, id`
   return sql.page(text, { env: environmentId, run: textKey(run) }, limit)
 }
 
-/** Those pending at `now`, oldest deadline first. Only the `requests` oldest deadlines are grouped. */
 function groupApprovals(sql: Sql, environmentId: string, now: number, { requests, groups }: GroupBounds) {
   const text = `SELECT tool_name AS "toolName", input_hash AS "inputHash", COUNT(*) AS requests,
       COUNT(DISTINCT run_key) AS runs, COUNT(DISTINCT agent_key) AS agents, COUNT(DISTINCT policy_key) AS policies,
@@ -76,7 +73,6 @@ function groupApprovals(sql: Sql, environmentId: string, now: number, { requests
   return sql.all<ApprovalGroupRow>(text, { env: environmentId, now, requests, groups })
 }
 
-/** At or after `since`; counts at most `most`. */
 async function countRequests(sql: Sql, environmentId: string, requesters: Requester[], since: number, most: number) {
   const text = `SELECT asked.column1 AS "agentKey", (SELECT COUNT(*) FROM (SELECT 1 FROM approvals
       WHERE environment_id = :env AND agent_key = asked.column1 AND created_at >= :since LIMIT :most) AS lately) AS requests
@@ -109,7 +105,6 @@ async function approvalRevisions(sql: Sql, environmentIds: string[]): Promise<Ap
   })
 }
 
-/** By (revision, id). */
 function listChangedApprovals(sql: Sql, environmentId: string, { revision, id }: ChangePlace, limit: number) {
   const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND (revision, id) > (:revision, :id)
     ORDER BY revision, id`

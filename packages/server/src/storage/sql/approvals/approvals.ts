@@ -63,10 +63,7 @@ async function again(sql: Sql, stored: ApprovalRow, request: NewApprovalRow): Pr
   return { outcome: isSame ? 'existing' : 'conflict', approval }
 }
 
-/**
- * Results are in the order of `ids`. The targets of `audit` are these ids; only the entries of decided approvals are
- * stored.
- */
+/** Only the audit entries of decided approvals are stored: their targets are `ids`. */
 async function decideApprovals(
   sql: Sql,
   environmentId: string,
@@ -117,7 +114,6 @@ async function decide(
   return inChunks(ids, (chunk) => sql.all<ApprovalRow>(text, { ...params, ids: chunk }))
 }
 
-/** Approvals expire only here. */
 async function expire(sql: Sql, { environmentId, now, revision }: ChangeOfApprovals, ids: string[]) {
   const text = `UPDATE approvals SET status = 'EXPIRED', revision = :revision
     WHERE environment_id = :env AND id IN (:ids) AND status = 'PENDING' AND expires_at <= :now RETURNING ${COLUMNS}`
@@ -127,7 +123,6 @@ async function expire(sql: Sql, { environmentId, now, revision }: ChangeOfApprov
   return expired
 }
 
-/** Oldest deadline first. Returns how many. */
 export async function expireApprovals(sql: Sql, environmentId: string, now: number, limit: number): Promise<number> {
   const revision = await nextRevision(sql, environmentId, null)
   const env = environmentId
@@ -147,7 +142,6 @@ export async function expireApprovals(sql: Sql, environmentId: string, now: numb
   return expired.length
 }
 
-/** Until this transaction ends, no other one changes approvals of the environment. */
 export async function nextRevision(sql: Sql, environmentId: string, deadline: number | null): Promise<number> {
   const row = await sql.get<{ revision: number }>(
     `INSERT INTO approval_feeds (environment_id, revision, next_deadline) VALUES (:env, 1, :deadline)

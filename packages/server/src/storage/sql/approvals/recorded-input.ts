@@ -69,7 +69,6 @@ async function findRecordedInputs(
     ORDER BY e.time DESC LIMIT :limit`
   const start = `WITH run AS (SELECT number FROM runs WHERE environment_id = :env AND ${OF_RUN_ID})`
   const paramsOf = (run: string, limit: number) => ({ env: environmentId, run, limit })
-  // Sizes first, so that a list reads a bounded number of bytes.
   const sizes = await Promise.all(
     runIds.map((run) =>
       sql.all<{ bytes: number }>(`${start} SELECT ${PAYLOAD_BYTES} AS bytes ${held}`, paramsOf(run, bounds.perRun)),

@@ -23,10 +23,7 @@ const LATEST_WINS = `ON CONFLICT (environment_id, identified_by, client_id)
   DO UPDATE SET revision = excluded.revision, key_id = excluded.key_id, seen_at = excluded.seen_at
   WHERE c.seen_at <= excluded.seen_at`
 
-/**
- * Keeps the latest of each client. Deletes the clients last seen before `deleteBefore`, and the oldest beyond
- * LIMITS.configurationClients.
- */
+/** Deletes the clients last seen before `deleteBefore`, and the oldest beyond LIMITS.configurationClients. */
 async function writeConfigurationClients(
   sql: Sql,
   environmentId: string,
@@ -58,7 +55,6 @@ const COLUMNS = selectList('identified_by client_id key_id revision seen_at')
 const STANDING = `CASE WHEN seen_at < :silent THEN 'SILENT' WHEN revision = :revision THEN 'CURRENT'
   WHEN seen_at > :behind THEN 'BEHIND' ELSE 'UPDATING' END`
 
-/** By client id; clients that sent an id come first. */
 async function listConfigurationClients(
   sql: Sql,
   environmentId: string,

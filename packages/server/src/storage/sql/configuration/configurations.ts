@@ -1,4 +1,3 @@
-/** Computed at publication, then only read. */
 import { read } from '../act.ts'
 import { hash } from 'node:crypto'
 import type { RuntimePolicy, RuntimePrompt } from '@tacho/contract/runtime-config.ts'

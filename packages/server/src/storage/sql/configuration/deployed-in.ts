@@ -1,7 +1,6 @@
 import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import type { Sql } from '../sql.ts'
 
-/** The name of one such environment; null: deployed nowhere. */
 export async function deployedIn(sql: Sql, workspaceId: string, kind: DeployableKind, id: string) {
   const text = `SELECT e.name AS "deployedIn" FROM environments e
     JOIN deployments d ON d.environment_id = e.id AND d.kind = :kind AND d.item_id = :id

@@ -31,7 +31,6 @@ async function listDeployments(
   return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
 }
 
-/** Newest publication first; its changes by kind and id. */
 function listDeploymentChanges(
   sql: Sql,
   environmentId: string,

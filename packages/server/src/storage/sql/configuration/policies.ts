@@ -99,7 +99,6 @@ function findPolicyVersion(sql: Sql, workspaceId: string, policyId: string, numb
   return sql.get<PolicyVersionRow>(text, { workspaceId, policyId, number })
 }
 
-/** A deployed one is not archived: `deployedIn` names an environment. */
 async function archivePolicy(
   sql: Sql,
   workspaceId: string,

@@ -65,7 +65,6 @@ async function createPromptVersion(
   follows: number | null,
   audit: AuditEntry[],
 ): Promise<SavedVersion<PromptVersionInfo> | null> {
-  // The transaction that holds the prompt's row numbers its versions.
   const lock = 'UPDATE prompts SET newest = newest WHERE workspace_id = :workspaceId AND id = :promptId'
   await sql.run(lock, { workspaceId, promptId })
   const prompt = await findPrompt(sql, workspaceId, promptId)
@@ -126,7 +125,6 @@ function findPromptVersion(sql: Sql, workspaceId: string, promptId: string, numb
   return sql.get<PromptVersionRow>(text, { workspaceId, promptId, number })
 }
 
-/** A deployed one is not changed: `deployedIn` names an environment. */
 async function changePrompt(
   sql: Sql,
   workspaceId: string,

@@ -1,6 +1,4 @@
 /**
- * One publication: an environment changes from one set of deployed versions to another.
- *
  *   lock -> targets (requested, deployed elsewhere, or earlier) -> changes -> bounds -> written, with configuration
  *
  * All checks come before the first write.
@@ -29,10 +27,6 @@ interface Planned extends Change {
   restores: number | null
 }
 
-/**
- * All or nothing, with the environment's configuration and the control revision. Each audit entry is stored once per
- * change, with its own id, action, target and detail. Publications of one environment run one after another.
- */
 export async function publish(sql: Sql, publication: NewPublication, audit: AuditEntry[]): Promise<Published> {
   const { environmentId, intent } = publication
   const environment = await findEnvironment(sql, environmentId)
@@ -146,7 +140,6 @@ function sizesOf(deployed: Iterable<Deployed>): Record<'prompts' | 'policies' | 
   return sizes
 }
 
-/** Also names the first version that an import cannot deploy. */
 export async function deploymentFault(
   sql: Sql,
   workspaceId: string,

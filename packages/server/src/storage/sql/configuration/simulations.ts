@@ -32,7 +32,6 @@ const WAITING = `status IN ('QUEUED', 'RUNNING')`
 
 const toRow = withJson<SimulationRow>('result')
 
-/** Also queues its work, and deletes the oldest ended ones beyond `bounds.kept`. */
 async function createSimulation(
   sql: Sql,
   simulation: NewSimulationRow,
@@ -64,7 +63,6 @@ async function listSimulations(sql: Sql, environmentId: string, { limit, after }
   return mapPage(await sql.page(text, { env: environmentId, after }, limit), toRow)
 }
 
-/** An ended simulation stays unchanged, and nothing is audited. */
 async function cancelSimulation(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
   const text = `UPDATE simulations SET status = 'CANCELLED', ended_at = :now
     WHERE environment_id = :env AND id = :id AND ${WAITING}`
@@ -81,7 +79,6 @@ async function reportSimulation(sql: Sql, environmentId: string, id: string, { s
   return (await sql.run(text, { scanned, total, env: environmentId, id })) === 1
 }
 
-/** The first end counts. */
 async function endSimulation(sql: Sql, environmentId: string, id: string, end: SimulationEnd): Promise<void> {
   const set = end.status === 'DONE' ? 'scanned = :scanned, total = :scanned, result = :result' : 'error = :error'
   const values =
@@ -107,7 +104,6 @@ async function countToolCalls(sql: Sql, environmentId: string, from: number, to:
   return countOf(sql, text, { env: environmentId, from, to })
 }
 
-/** By time. Ends at `limit` rows or `pageBytes` of payload, with at least one row. */
 async function listToolCalls(sql: Sql, environmentId: string, { from: start, to, after, ...page }: ToolCallPage) {
   const further = after ? ' AND (e.time, e.run, e.seq) > (:time, (SELECT number FROM run), :seq)' : ''
   const from = `FROM events e ${withEnvelope(sql)} LEFT JOIN runs r ON r.environment_id = :env AND r.number = e.run
@@ -123,7 +119,6 @@ async function listToolCalls(sql: Sql, environmentId: string, { from: start, to,
   return (await readPayloadPage<ToolCallRow>(sql, query, page)).rows
 }
 
-/** Only model and tool calls, in timeline order, between two places. */
 async function listRunSteps(sql: Sql, environmentId: string, run: string, { after, before, ...page }: RunStepPage) {
   const further = after ? ` AND ${AFTER}` : ''
   const from = `FROM events e WHERE ${ofRun(sql)} AND (e.time, e.seq) < (:beforeTime, :beforeSeq)${further}

@@ -22,15 +22,10 @@ import { enqueueWork, removeWork } from '../work.ts'
 export const environmentDeletionActs = write({ orderDeletion, deleteFromEnvironment })
 
 interface Deletion {
-  /** The audit entry of the request. */
   asked: AuditEntry
   rows: Record<string, number>
 }
 
-/**
- * Restoring the environment cancels the order. An existing order stays as it is. `asked` is stored in the audit log now
- * and, with what was deleted, at the end.
- */
 async function orderDeletion(
   sql: Sql,
   id: string,

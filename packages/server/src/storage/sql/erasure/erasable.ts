@@ -1,4 +1,3 @@
-/** By index if there is one, otherwise by walking over all runs of the environment. */
 import type { ErasurePreview } from '@tacho/contract/operator/erasure.ts'
 import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../erasures.ts'
 import { look, read } from '../act.ts'
@@ -17,7 +16,6 @@ export const erasableActs = {
 /** Clocks of nodes differ: a run is erased if it was stored before the erasure by the clock of any node. */
 const CLOCKS_MS = 10_000
 
-/** By the clock of any node. */
 export const takenUntil = (createdAt: number): number => createdAt + CLOCKS_MS
 
 const RUN = `r.id, r.number, r.event_count AS events, r.started_at AS "startedAt",
@@ -30,7 +28,6 @@ const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): b
 
 type Found = Omit<ErasableRun, 'isFound'>
 
-/** Null: no such erasure. */
 export async function listErasable(
   sql: Sql,
   environmentId: string,
@@ -90,7 +87,6 @@ async function indexedRuns(
   return (await Promise.all(found)).flat()
 }
 
-/** By number. For a client, only runs with events that it sent. */
 async function walk(
   sql: Sql,
   environmentId: string,
@@ -128,7 +124,6 @@ async function listCountedNames(sql: Sql, environmentId: string): Promise<string
   return (await sql.all<{ name: string }>(text, { env: environmentId })).map(({ name }) => name)
 }
 
-/** Counts end at `most` runs. */
 async function previewErasure(
   sql: Sql,
   environmentId: string,

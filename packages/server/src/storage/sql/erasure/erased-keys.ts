@@ -1,7 +1,4 @@
-/**
- * On PostgreSQL, appends of an environment share a lock that a removal holds alone, until its transaction ends. The
- * embedded engine has one writer.
- */
+/** On PostgreSQL, appends of an environment share a lock, which a removal holds alone until its transaction ends. */
 import type { NewEvent } from '../../events.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
@@ -47,7 +44,6 @@ export async function holdEnvironment(sql: Sql, environmentId: string): Promise<
   await sql.run(text, of)
 }
 
-/** A key that exists gets the later time, unless it is held. */
 export async function addErasedKeys(sql: Sql, environmentId: string, keys: readonly { key: string; until: number }[]) {
   const rows = keys.map(({ key, until }) => ({ environmentId, erasedKey: key, until }))
   rows.sort((a, b) => (a.erasedKey < b.erasedKey ? -1 : 1))
@@ -67,7 +63,6 @@ function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): stri
   return sessionId === null ? keys : [...keys, erasedKey('session', sessionId)]
 }
 
-/** Keys that were never erased are missing. */
 async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
   const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = :env AND erased_key IN (:keys)`
   const query = (chunk: string[]) => sql.all<{ key: string; until: number }>(text, { env: environmentId, keys: chunk })
@@ -89,9 +84,7 @@ export interface NamedRecord {
   time: number
 }
 
-/**
- * The key was erased, or the record names what was erased after its time. An erasure waits until the transaction ends.
- */
+/** The key was erased, or the record names what was erased after its time. */
 export async function isErased(
   sql: Sql,
   environmentId: string,
@@ -107,14 +100,12 @@ export async function isErased(
   return [...until.values()].some((last) => time <= last)
 }
 
-/** An erasure waits until the transaction ends. */
 export async function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
   await keepRemovalsWaiting(sql, environmentId)
   const until = await erasedUntil(sql, environmentId, [key])
   return time <= (until.get(key) ?? -Infinity)
 }
 
-/** Drops clients that were erased after they were seen. A concurrent erasure waits until the transaction ends. */
 export async function withoutErasedClients<Client extends { clientId: string; seenAt: number }>(
   sql: Sql,
   environmentId: string,

@@ -1,7 +1,4 @@
-/**
- * Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. Issues
- * are counted again; one without records is removed.
- */
+/** Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. */
 import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueRecordRow } from '../../issue-records.ts'
 import { noteRemoval } from '../approvals/approvals.ts'
@@ -19,7 +16,6 @@ export interface RemovedRecords {
   issues: number
 }
 
-/** `agent`: by its external id. */
 export type NamedBy = 'run' | 'session' | 'agent' | 'client'
 
 const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
@@ -106,7 +102,6 @@ async function removeIssueRecords(sql: Sql, environmentId: string, column: strin
   return { records: removed.length, issues: gone }
 }
 
-/** Subtracts removed records from their fingerprint. Returns its issue. */
 async function shrink(sql: Sql, environmentId: string, fingerprint: string, removed: readonly RemovedRecord[]) {
   const one = 'environment_id = :env AND fingerprint = :fingerprint'
   const place = { env: environmentId, fingerprint }
@@ -157,7 +152,6 @@ async function shrinkAffected(
   }
 }
 
-/** True: the issue had no records left, and was deleted. */
 async function settle(sql: Sql, environmentId: string, issueId: string): Promise<boolean> {
   const left = 'SELECT fingerprint FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :issueId LIMIT 1'
   const ofIssue = { env: environmentId, issueId }

@@ -7,7 +7,6 @@ const COLUMNS = selectList(`id environment_id kind subject subject_hash field st
   effective_at finished_at searched to_search runs events events_deleted approvals issue_records issues checksum searched_to`)
 export const ONE = 'environment_id = :env AND id = :id'
 
-/** Runs up to this number have been searched. */
 export interface Searched {
   searchedTo: number
 }
@@ -19,7 +18,6 @@ export async function findErasure(sql: Sql, environmentId: string, id: string) {
   return row && toRow(row)
 }
 
-/** Newest first. */
 export async function listErasures(sql: Sql, environmentId: string, { limit, after }: PageById) {
   const older = after === null ? '' : 'AND id < :after'
   const text = `SELECT ${COLUMNS} FROM erasures WHERE environment_id = :env ${older} ORDER BY id DESC`

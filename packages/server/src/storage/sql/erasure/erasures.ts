@@ -34,7 +34,6 @@ export const erasuresActs = {
 /** The job takes over if the request that created it has not finished by then. */
 const REQUEST_MS = 30_000
 
-/** After its commit, late retries of erased data are refused. The same transaction queues its work. */
 async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[]): Promise<ErasureRow> {
   const { id, environmentId, kind, subject, createdAt } = erasure
   await holdEnvironment(sql, environmentId)
@@ -68,7 +67,6 @@ async function renewEnvelopes(sql: Sql, environmentId: string, kind: 'agent' | '
   await sql.run(text, { env: environmentId, subject })
 }
 
-/** Also notes that all runs up to `searchedTo` were searched. */
 async function removeErased(
   sql: Sql,
   environmentId: string,
@@ -101,10 +99,7 @@ function checksumOf(before: string, lines: readonly string[]): string {
   return lines.length === 0 ? before : hash('sha256', [before, ...lines.toSorted()].join('\n'))
 }
 
-/**
- * Removes everything else that the erasure names. Without `effectiveAt` in the result, call this or the two before
- * again.
- */
+/** Without `effectiveAt` in the result, call this or the two before again. */
 async function concludeErasure(sql: Sql, environmentId: string, id: string, now: number): Promise<ErasureRow | null> {
   await holdEnvironment(sql, environmentId)
   const erasure = await findErasure(sql, environmentId, id)
@@ -138,9 +133,7 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
 
 const ERASED = 'erased'
 
-/** The agent's usage, its row, and its names in what is left of other agents' runs. */
 async function forgetAgent(sql: Sql, environmentId: string, subject: string, createdAt: number): Promise<void> {
-  // Usage before this hour is deleted as a whole.
   const hour = hourOf(createdAt)
   for (const agentId of await namedAgents(sql, environmentId, subject)) {
     const of = { env: environmentId, agentId }
@@ -182,7 +175,6 @@ async function stopSimulations(sql: Sql, environmentId: string, now: number): Pr
   }
 }
 
-/** Removes saved views that filter by the erased subject. */
 async function removeRunViews(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = 'SELECT id, query FROM run_views WHERE environment_id = :env'
   for (const { id, query } of await sql.all<{ id: string; query: string }>(text, { env: environmentId })) {
@@ -194,14 +186,13 @@ async function removeRunViews(sql: Sql, environmentId: string, subject: string):
   }
 }
 
-/** Removes stored replies that quote the erased subject. The table is small: it keeps one day. */
+/** The table is small: it keeps one day. */
 async function forgetReplies(sql: Sql, environmentId: string, subject: string): Promise<void> {
   const text = `DELETE FROM idempotency_keys
     WHERE state = 'answered' AND ${contains(sql, 'reply', ':env')} AND ${contains(sql, 'reply', ':subject')}`
   await sql.run(text, { env: JSON.stringify(environmentId), subject: JSON.stringify(subject) })
 }
 
-/** Up to about `limit`. The last slice writes the receipt. */
 async function deleteErased(sql: Sql, environmentId: string, id: string, limit: number, now: number) {
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure?.status !== 'REMOVING') return erasure
@@ -226,7 +217,6 @@ async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: 
   await sql.run(text, { dueAt, error, env: environmentId, id })
 }
 
-/** In the name of the operator who asked for it. */
 function receiptOf(row: ErasureRow, now: number): AuditEntry {
   const { id, environmentId, requestedBy, kind, subjectHash, runs, events, approvals, issueRecords } = row
   const counts = { runs, events, eventsDeleted: row.eventsDeleted, approvals, issueRecords, issues: row.issues }

@@ -27,7 +27,6 @@ export interface Removal {
   /** Null: not an erasure, so later events of the runs are accepted. The caller has locked the runs. */
   erasureId: string | null
   now: number
-  /** Retention keeps rows that have their own lifetime. */
   keepRecords: boolean
   /** By the run's number. Subtracted from usage; other runs keep theirs. */
   counted: ReadonlyMap<number, CountedEvents>
@@ -43,10 +42,7 @@ type RemovedRun = Pick<RunState, Kept> & { events: number }
 
 const RUN = `${selectList('id number run_id agent_id status started_at last_event_at')}, event_count AS events`
 
-/**
- * A run that got events since it was counted stays, to be counted again. It gets no new events: an agent at full speed
- * would keep it forever.
- */
+/** A run that got events since it was counted stays, but gets no more: an agent at full speed would keep it forever. */
 export async function removeRuns(
   sql: Sql,
   { environmentId, erasureId, now, keepRecords, counted }: Removal,
@@ -88,7 +84,6 @@ export async function removeRuns(
   return { ...records, runs, events: runs.reduce((sum, { events }) => sum + events, 0) }
 }
 
-/** A run that was not counted keeps its usage: retention keeps the numbers. */
 async function takeOut(
   sql: Sql,
   environmentId: string,
@@ -151,7 +146,6 @@ export async function deleteEvents(
 
 const RUNS_AT_ONCE = 500
 
-/** Results that quote one of the runs. */
 async function removeSimulations(sql: Sql, environmentId: string, runs: readonly RemovedRun[]): Promise<void> {
   const text = 'SELECT id, result FROM simulations WHERE environment_id = :env AND result IS NOT NULL'
   const removed = new Set(runs.map(({ id }) => id))
@@ -170,7 +164,6 @@ async function forget(sql: Sql, environmentId: string, numbers: readonly number[
   }
 }
 
-/** In the order of their ids. */
 async function deleteSome(sql: Sql, environmentId: string, number: number, limit: number): Promise<number> {
   const ofRun = `environment_id = ${eventEnvironment(sql)} AND run = :number`
   const of = { env: environmentId, number }

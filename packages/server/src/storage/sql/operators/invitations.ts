@@ -87,7 +87,6 @@ async function revokeInvitation(sql: Sql, workspaceId: string | null, id: string
   return row && toRow(row)
 }
 
-/** Null too if the inviter can no longer give the role. */
 async function findInvitation(sql: Sql, id: string, now: number): Promise<FoundInvitation | null> {
   const stored = await sql.get<Stored>(`SELECT ${COLUMNS} FROM operator_invitations WHERE id = :id`, { id })
   if (stored === null) return null

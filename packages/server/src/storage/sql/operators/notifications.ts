@@ -77,7 +77,6 @@ async function changeNotificationSettings(
 }
 
 async function lockOperator(sql: Sql, id: string): Promise<boolean> {
-  // SQLite has one writer.
   const lock = sql.dialect === 'postgres' ? ' FOR NO KEY UPDATE' : ''
   return (await sql.get(`SELECT id FROM operators WHERE id = :id${lock}`, { id })) !== null
 }
@@ -95,7 +94,6 @@ async function addBrowser(sql: Sql, browser: BrowserRow, audit: AuditEntry[]): P
   return 'added'
 }
 
-/** Null: the account has no such browser. */
 async function renewBrowser(
   sql: Sql,
   operatorId: string,
@@ -114,7 +112,6 @@ async function removeBrowser(sql: Sql, operatorId: string, id: string, audit: Au
   return browser
 }
 
-/** Part of the end of sessions. */
 export async function removeBrowsersOf(
   sql: Sql,
   operatorId: string,
@@ -130,7 +127,6 @@ type StoredTold = Omit<ToldBrowser, 'kinds' | 'quietHours'> & { kinds: string } 
   [Name in keyof StoredQuietHours]: StoredQuietHours[Name] | null
 }
 
-/** Browsers of the people who chose the environment and have a role there now. With `id`, only that one. */
 async function listToldBrowsers(sql: Sql, environmentId: string, id: string | null, limit: number) {
   const text = `SELECT b.id, b.endpoint, b.public_key AS "publicKey", b.auth_secret AS "authSecret", c.kinds, c.severity, ${QUIET}
     FROM notification_choices c JOIN notified_browsers b ON b.operator_id = c.operator_id

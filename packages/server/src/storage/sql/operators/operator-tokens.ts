@@ -24,7 +24,6 @@ function listOperatorTokens(sql: Sql, workspaceId: string | null, { limit, after
   return sql.page<OperatorTokenRow>(text, { workspaceId, after: after ?? '' }, limit)
 }
 
-/** A second revocation keeps the first time and is not audited again. */
 async function revokeOperatorToken(sql: Sql, workspaceId: string | null, id: string, now: number, audit: AuditEntry[]) {
   const one = `${inScope(workspaceId)} AND id = :id`
   const revoke = `UPDATE operator_tokens SET revoked_at = :now WHERE ${one} AND revoked_at IS NULL`
@@ -38,7 +37,6 @@ function inScope(workspaceId: string | null): string {
   return workspaceId === null ? 'workspace_id IS NULL' : 'workspace_id = :workspaceId'
 }
 
-/** Returns how many were valid until now. */
 async function revokeOtherOperatorTokens(sql: Sql, keptId: string, now: number): Promise<number> {
   const text = 'UPDATE operator_tokens SET revoked_at = :now WHERE id <> :keptId AND revoked_at IS NULL'
   const revoked = await sql.run(text, { now, keptId })

@@ -20,7 +20,6 @@ export const INSTALLATION = 'installation'
 
 export const scopeOf = (workspaceId: string | null): string => workspaceId ?? INSTALLATION
 
-/** Null for the installation. */
 export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL ELSE scope END`
 
 const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
@@ -42,7 +41,6 @@ const DECIDING = ROLES.slice(ROLES.indexOf('approver'))
   .map((role) => `'${role}'`)
   .join(', ')
 
-/** By a role in the workspace or in the whole installation, oldest account first. */
 function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Page<Pick<OperatorRow, 'id' | 'email'>>> {
   const text = `SELECT o.id, o.email FROM operators o WHERE o.id IN (SELECT r.operator_id FROM operator_roles r
       WHERE r.scope IN (:workspaceId, '${INSTALLATION}') AND r.role IN (${DECIDING}))
@@ -50,7 +48,6 @@ function listDeciders(sql: Sql, workspaceId: string, limit: number): Promise<Pag
   return sql.page(text, { workspaceId }, limit)
 }
 
-/** By a role in the workspace of the environment, or in the whole installation. */
 async function isMemberAt(sql: Sql, environmentId: string, email: string): Promise<boolean> {
   const text = `SELECT 1 AS found FROM operators o JOIN operator_roles r ON r.operator_id = o.id
     WHERE o.email = :email AND r.scope IN ('${INSTALLATION}', (SELECT e.workspace_id FROM environments e WHERE e.id = :env))`
@@ -68,7 +65,6 @@ function findOperatorByEmail(sql: Sql, email: string): Promise<(OperatorRow & { 
   return sql.get(text, { email })
 }
 
-/** Null removes the role. A scope never loses its last owner. */
 async function changeOperatorRole(
   sql: Sql,
   workspaceId: string | null,
@@ -119,10 +115,7 @@ async function createOperator(
   return 'created'
 }
 
-/**
- * An account made before that loses its password, second factor and sessions, because anyone may have made it. Does
- * nothing if already verified.
- */
+/** An unverified account loses its password, second factor and sessions, because anyone may have made it. */
 async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
   const verify = 'UPDATE operators SET email_verified = 1, updated_at = :now WHERE id = :id AND email_verified = 0'
   if ((await sql.run(verify, { now, id })) === 0) return
@@ -166,7 +159,6 @@ async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean
   return owners.length === 1 && owners[0]?.id === id
 }
 
-/** Deletes sessions, their browsers and second factor; the accounts stay. */
 async function endWaysIn(sql: Sql, id: string): Promise<void> {
   await sql.run('DELETE FROM operator_sessions WHERE operator_id = :id', { id })
   await sql.run('DELETE FROM notified_browsers WHERE operator_id = :id', { id })

@@ -51,7 +51,6 @@ async function readPassword(sql: Sql, operatorId: string): Promise<string | null
   return (await sql.get<{ password: string | null }>(text, { operatorId }))?.password ?? null
 }
 
-/** Ends all sessions but `keptSessionId`. */
 async function setPassword(
   sql: Sql,
   operatorId: string,
@@ -88,7 +87,6 @@ async function removeSecondFactor(sql: Sql, operatorId: string, now: number, aud
   await auditControl(sql, audit)
 }
 
-/** Deletes expired sessions, challenges, codes for Slack and unused browsers, which nothing else would remove. */
 async function deleteExpiredSignIns(sql: Sql, now: number): Promise<number> {
   await sql.run('DELETE FROM slack_links WHERE code_expires_at <= :now', { now })
   const unused = now - LIMITS.notifiedBrowserMs

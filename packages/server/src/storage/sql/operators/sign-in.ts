@@ -17,7 +17,6 @@ interface Table {
   columns: Record<string, string>
 }
 
-/** `renamed`: fields of the library that are not named like their column. */
 function table(name: TableName, columns: string, renamed: Record<string, string> = {}): Table {
   const own = columns.split(' ').map((column) => [memberOf(column), column])
   return { name, columns: { ...Object.fromEntries(own), ...renamed } }

@@ -57,9 +57,7 @@ function findSlackCode(sql: Sql, environmentId: string, webhookId: string, codeH
   return sql.get<SlackUser & { codeExpiresAt: number }>(text, { env: environmentId, webhookId, codeHash, now })
 }
 
-/**
- * Once: the code is deleted. Null: it is unknown, used or expired. The target of `audit` becomes the id of the link.
- */
+/** Once: the code is deleted. Null: it is unknown, used or expired. */
 async function confirmSlackLink(
   sql: Sql,
   { environmentId, webhookId, codeHash }: { environmentId: string; webhookId: string; codeHash: string },
@@ -76,7 +74,6 @@ async function confirmSlackLink(
   return sql.get<SlackLinkRow>(`${LINKS} WHERE l.environment_id = :env AND l.id = :id`, { env, id: confirmed.id })
 }
 
-/** With the roles that the person has now. */
 async function findLinkedPerson(
   sql: Sql,
   environmentId: string,
@@ -94,7 +91,6 @@ function listSlackLinks(sql: Sql, environmentId: string, webhookId: string, { li
   return sql.page<SlackLinkRow>(text, { env: environmentId, webhookId, after: after ?? '' }, limit)
 }
 
-/** In all environments, newest first. */
 function listSlackLinksOf(sql: Sql, operatorId: string): Promise<SlackLinkRow[]> {
   const text = `${LINKS} WHERE l.operator_id = :operatorId ORDER BY l.id DESC LIMIT ${LIMITS.slackLinksOfAccount}`
   return sql.all(text, { operatorId })

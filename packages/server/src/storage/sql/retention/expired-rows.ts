@@ -65,7 +65,6 @@ export function oldRows(
   ]
 }
 
-/** At most about `most`. Returns how many; 0: there are no more. */
 async function removeExpiredRows(sql: Sql, environmentId: string, what: RetainedRows, now: number, most: number) {
   const progress = await lockProgress(sql, environmentId)
   const environment = await findEnvironment(sql, environmentId)

@@ -39,7 +39,6 @@ const COLUMNS = selectList(
   'id number run_id started_at event_count payloads_removed last_event_at received_at pinned_at',
 )
 
-/** Runs, or payloads of runs, whose last event is before this time are to be removed; null: none. */
 export function cutoffOf({ runDays, payloadDays }: RetentionSettings, what: RetainedRuns, now: number): number | null {
   const days = what === 'runs' ? runDays : payloadDays
   return days === null ? null : now - days * DAY_MS
@@ -104,7 +103,6 @@ async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Pr
   return new Set(found.map(({ key }) => key))
 }
 
-/** Oldest start first. Reads a bounded number of runs. */
 async function listExpiredRuns(
   sql: Sql,
   environmentId: string,
@@ -124,10 +122,7 @@ async function listExpiredRuns(
   }
 }
 
-/**
- * Only runs that are still expired by the current settings. Deletes at most about `most` of their events;
- * `deleteExpiredEvents` deletes the rest.
- */
+/** Deletes at most about `most` of their events; `deleteExpiredEvents` deletes the rest. */
 async function removeExpiredRuns(
   sql: Sql,
   environmentId: string,
@@ -153,10 +148,6 @@ async function deleteExpiredEvents(sql: Sql, environmentId: string, now: number,
   return deleted
 }
 
-/**
- * Only of runs that are still expired by the current settings: at most `most`, and at least one. `rest`: runs that are
- * left.
- */
 async function removeExpiredPayloads(
   sql: Sql,
   environmentId: string,

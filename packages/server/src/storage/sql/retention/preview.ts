@@ -1,4 +1,3 @@
-/** Reads a bounded number of rows. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type {
@@ -22,7 +21,6 @@ export const previewActs = read({ previewRetention })
 
 /** Runs whose payloads are measured, spread over those that were counted. */
 const MEASURED_RUNS = 20
-/** Events of each. */
 const MEASURED_EVENTS = 100
 
 async function previewRetention(

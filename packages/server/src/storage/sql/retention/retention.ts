@@ -50,15 +50,11 @@ async function readRetention(sql: Sql, tenant: Tenant): Promise<RetentionRow> {
   return { settings, source, progress: await findProgress(sql, tenant.environmentId) }
 }
 
-/** Settings for environments without their own. Null: the workspace has none either. */
 async function readWorkspaceRetention(sql: Sql, workspaceId: string): Promise<RetentionSettings | null> {
   return (await settingsOf(sql, { workspaceId, environmentId: DEFAULT })).workspace
 }
 
-/**
- * `environmentId` null: of the workspace. `before`: the settings when the change was made. False: other settings count
- * by now, and nothing was changed.
- */
+/** `environmentId` null: of the workspace. False, changing nothing: other settings than `before` count by now. */
 async function changeRetention(
   sql: Sql,
   workspaceId: string,
@@ -96,7 +92,6 @@ function passesOf(environments: { id: string }[], dueAt: number): NewWork[] {
   return environments.map(({ id }) => ({ kind: 'retain', environmentId: id, subjectId: id, dueAt }))
 }
 
-/** Null: no such run. `pinnedAt` null: unpins it. */
 async function pinRun(
   sql: Sql,
   environmentId: string,
@@ -107,7 +102,6 @@ async function pinRun(
   const run = await findRun(sql, environmentId, runIdOrUuid)
   if (run === null) return null
   const { id, runId } = run
-  // A pinned run keeps its first time.
   const isSame = (run.pinnedAt === null) === (pinnedAt === null)
   if (isSame) return { id, runId, pinnedAt: run.pinnedAt }
   const text = 'UPDATE runs SET pinned_at = :pinnedAt WHERE environment_id = :env AND id = :id'
@@ -117,7 +111,6 @@ async function pinRun(
   return { id, runId, pinnedAt }
 }
 
-/** For environments with settings whose last pass ended before `endedBefore`. */
 async function queueRetention(sql: Sql, now: number, endedBefore: number): Promise<void> {
   const text = `SELECT e.id FROM environments e
     WHERE e.removed_at IS NULL
@@ -183,7 +176,6 @@ export async function addProgress(
   await sql.run(text, { env: environmentId, sliceAt: isSome ? now : progress.lastSliceAt, reachedAt, ...sums })
 }
 
-/** As JSON. */
 function sumOf(counts: RetentionCounts, more: Partial<RetentionCounts>): string {
   const names = Object.keys(NOTHING) as (keyof RetentionCounts)[]
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, (counts[name] ?? 0) + (more[name] ?? 0)])))

@@ -79,10 +79,7 @@ export async function announce(
   return webhooks
 }
 
-/**
- * Ends the work, and queues a message to every webhook that subscribes; none if the run is gone. `run`: internal id.
- * False, queuing none: the work is no longer held.
- */
+/** False, queuing none: the work is no longer held. */
 async function tellOfRun(sql: Sql, hold: WorkHold, environmentId: string, run: string, { type, ...news }: News) {
   // An erasure waits, and then removes the message; or the run is gone already.
   await keepRemovalsWaiting(sql, environmentId)
@@ -149,7 +146,6 @@ function listDeliveries(
   return sql.page(text, { env: environmentId, webhookId, after }, limit)
 }
 
-/** `waiting`: the delivery is still pending. */
 async function redeliver(
   sql: Sql,
   environmentId: string,
@@ -172,7 +168,6 @@ async function redeliver(
   return delivery
 }
 
-/** Null: the webhook was removed, or the owner no longer holds the delivery. */
 async function startDelivery(sql: Sql, { environmentId, id, owner }: DeliveryHold): Promise<DeliveryOrder | null> {
   const text = `SELECT ${DELIVERY}, data, webhook_id AS "webhookId" FROM webhook_deliveries
     WHERE environment_id = :env AND id = :id AND EXISTS (SELECT 1 FROM work

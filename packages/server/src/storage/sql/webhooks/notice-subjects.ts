@@ -1,4 +1,3 @@
-/** What notifications are about, as it is now. */
 import type { NotificationEvent } from '@tacho/contract/operator/notification.ts'
 import type { Severity } from '@tacho/contract/runtime-config.ts'
 import { approvalData } from '../../approvals.ts'
@@ -16,7 +15,6 @@ export const noticeSubjectsActs = {
   ...read({ findNotices }),
 }
 
-/** Those of `ids` that exist. */
 async function findNotices(
   sql: Sql,
   environmentId: string,
@@ -76,7 +74,6 @@ async function issueNotice(sql: Sql, environmentId: string, id: string): Promise
   return { ...NOTHING, id, at: issue.lastSeen, isCurrent: issue.state === 'OPEN', data }
 }
 
-/** Counts up to `most`. */
 function countWaitingApprovals(sql: Sql, environmentId: string, now: number, most: number): Promise<number> {
   const text = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM approvals
     WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :now LIMIT :most) AS page`

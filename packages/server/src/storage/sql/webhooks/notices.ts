@@ -1,7 +1,4 @@
-/**
- * What people are told in their browsers: work items, which name an event and its subject and hold nothing else. Whether it
- * still matters is read when it is told.
- */
+/** Work items name an event and its subject, nothing else: whether it still matters is read when it is told. */
 import { isNotificationEvent, subjectBeginning, subjectText } from '../../notifications.ts'
 import type { NoticesTold, NoticeSubject } from '../../notifications.ts'
 import type { WorkHold } from '../../work.ts'
@@ -19,7 +16,6 @@ export const noticesActs = {
 /** Items of an environment that wait. Beyond them, nothing more is put off. */
 const WAITING = 10_000
 
-/** Part of the act that causes the event: queues it if anybody chose the environment. */
 export async function queueNotices(sql: Sql, environmentId: string, event: string, ids: string[], at: number) {
   if (!isNotificationEvent(event) || ids.length === 0) return
   const chosen = 'SELECT 1 AS found FROM notification_choices WHERE environment_id = :env LIMIT 1'
@@ -49,7 +45,6 @@ async function listNotices(
   return rows.map(({ id }) => id)
 }
 
-/** Ends the work. False, storing nothing: the owner no longer holds it. */
 async function recordNoticesTold(
   sql: Sql,
   hold: WorkHold,

@@ -61,7 +61,6 @@ async function changeWebhook(sql: Sql, environmentId: string, id: string, change
   return findWebhook(sql, environmentId, id)
 }
 
-/** Also deletes its deliveries and the links of Slack users. */
 async function removeWebhook(sql: Sql, environmentId: string, id: string, audit: AuditEntry[]) {
   const webhook = await findWebhook(sql, environmentId, id)
   if (webhook === null) return null
