@@ -37,7 +37,7 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
       clearTimeout(timer)
       reads.abort()
     })
-    const { answerMcp } = await import('./mcp-answer.ts')
+    const { answerMcp } = await loadAnswer()
     const answer = await takeTurn({
       holder: holderOf(request),
       isOver: () => reply.raw.destroyed,
@@ -59,6 +59,15 @@ export function mcpRoutes(app: FastifyInstance, deps: Deps): void {
     config: { route: MCP_ROUTE },
     handler: (_request, reply) => reply.code(405).header('allow', 'POST').send(),
   })
+}
+
+/** Most installations never get a message. In parts, because all of them at once stop the event loop for 0.1 s. */
+async function loadAnswer() {
+  await import('@modelcontextprotocol/core')
+  await waitForTurn()
+  await import('@modelcontextprotocol/server')
+  await waitForTurn()
+  return import('./mcp-answer.ts')
 }
 
 /** A session cookie is not enough: browsers send it by themselves. */
