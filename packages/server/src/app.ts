@@ -1,4 +1,3 @@
-/** All routes and hooks of the server, in order. The app does not listen, so tests can inject requests into it. */
 import { randomUUID } from 'node:crypto'
 import { OPERATOR_PREFIX } from '@tacho/contract/operator/routes.ts'
 import { PUBLIC_PREFIX } from '@tacho/contract/routes.ts'
@@ -36,7 +35,6 @@ import { answerUnchangedFirst } from './http/unchanged-configuration.ts'
 /** A path id can have 255 code points, each up to 12 characters when percent-encoded. */
 const PATH_PARAMETER_CHARS = 4_096
 const HEADERS_TIMEOUT_MS = 10_000
-/** Node's default is 30 seconds. */
 const TIMEOUT_CHECK_MS = 1_000
 /** Longer than the idle timeouts of load balancers, so that they close first. */
 const KEEP_ALIVE_MS = 65_000

@@ -193,7 +193,6 @@ export type Config = { readonly [Name in SettingName]: ValueOf<(typeof SETTINGS)
 
 export interface SettingText {
   name: SettingName
-  /** Null for a secret. */
   flag: string | null
   variable: string
   help: string
@@ -244,7 +243,6 @@ function workersFault({ workers, databaseUrl }: Config): string | null {
   return `--workers ${workers} needs a database, because the embedded store supports one process. Set --database-url, or omit --workers.`
 }
 
-/** All of its settings are needed, or none. */
 function identityProviderFault(config: Config): string | null {
   const needed = ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'publicUrl'] as const
   const given = (['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcDomain'] as const).find(

@@ -1,16 +1,14 @@
-/** Null if more than a third of the letters differ. */
 export function nearestName(given: string, known: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Math.floor(given.length / 3) + 1
   for (const name of known) {
-    const distance = editDistance(given, name)
+    const distance = levenshtein(given, name)
     if (distance < bestDistance) [best, bestDistance] = [name, distance]
   }
   return best
 }
 
-/** Levenshtein. */
-function editDistance(one: string, other: string): number {
+function levenshtein(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, column) => column)
   for (let line = 1; line <= one.length; line++) {
     const next = [line]

@@ -3,7 +3,6 @@ import { isIP } from 'node:net'
 export interface Setting<Value> {
   placeholder: string
   help: string
-  /** As a person would write it. */
   byDefault: string | null
   parse: (text: string) => Parsed<Value>
   /** Has no flag and is never shown: other users can read the arguments of a process. */
@@ -127,14 +126,13 @@ export function optional(
   }
 }
 
-/** Keeps a path that a proxy adds, without trailing slash. Null if it is no such address. */
+/** Keeps a path that a proxy adds. */
 export function webAddress(given: string): string | null {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null
   return url.search === '' && url.hash === '' ? url.origin + url.pathname.replace(/\/+$/, '') : null
 }
 
-/** NaN unless the text is a number with a known unit. */
 function inSmallestUnit(kind: keyof typeof UNITS, given: string): number {
   const [, digits, unit] = /^([0-9]{1,15})([A-Za-z]+)$/.exec(given) ?? []
   const factor = Object.entries(UNITS[kind]).find(([name]) => name.toLowerCase() === unit?.toLowerCase())?.[1]

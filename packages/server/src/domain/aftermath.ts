@@ -12,17 +12,11 @@ export interface CallJudgement {
   call: ToolEventRow
   verdict: CallVerdict
   approval: ApprovalRow | null
-  /** Even if no such approval exists. */
   approvalId: string | null
   linkedBy: JudgedCall['linkedBy']
 }
 
-/**
- * Judges the tool calls related to approvals and omits all other calls.
- * @param run external id of the run
- * @param approvals approvals of the run, oldest first, and approvals that its calls name
- * @param events tool calls and policy decisions of the run, in timeline order
- */
+/** `approvals`: of the run, oldest first, and those that its calls name. `events`: in timeline order. */
 export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEventRow[]): CallJudgement[] {
   const calls = events.filter(({ kind }) => kind === 'TOOL_CALL')
   const decided = policyDecisions(events)
@@ -102,7 +96,6 @@ function verdictOf(run: string, call: ToolEventRow, approval: ApprovalRow, usedB
 const keyOf = ({ toolName, inputHash }: Pick<ToolEventRow, 'toolName' | 'inputHash'>): string =>
   JSON.stringify([toolName, inputHash])
 
-/** By tool and input, and by tool for any input. */
 function policyDecisions(events: ToolEventRow[]) {
   const required = new Set<string>()
   const other = new Set<string>()

@@ -1,4 +1,3 @@
-/** For the states of an approval, see storage/sql/approvals/approvals.ts. */
 import { NewApproval, type Approval } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
@@ -18,7 +17,6 @@ export function unstorableText(request: NewApproval): keyof NewApproval | null {
   return FIELDS.find((field) => !isStorableText(String(request[field] ?? ''))) ?? null
 }
 
-/** `now` in milliseconds. */
 export function toNewApproval(
   request: NewApproval,
   asked: { id: string; environmentId: string; clientId: string; now: number },
@@ -50,7 +48,6 @@ export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): bool
 
 const EXPIRED_AT_ONCE = 200
 
-/** `onExpired` runs after each round that expired an approval. */
 export async function expireOverdue(
   storage: Pick<Storage, 'expireApprovals'>,
   environmentId: string,

@@ -1,6 +1,6 @@
 /**
- * Providers price the parts differently. Understands the usage of OpenAI (chat and responses), Anthropic, the AI SDK,
- * and of the contract.
+ * In the usage of OpenAI (chat and responses), Anthropic, the AI SDK, and the contract. Providers price the parts
+ * differently.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
@@ -34,7 +34,6 @@ export interface TokenTotals {
   totalTokens: number | null
 }
 
-/** The parts add up to all tokens of the call. Null without tokens. */
 export function callTokens(usage: Fields, totals: TokenTotals): CallTokens | null {
   const { totalTokens } = totals
   const prompt = totals.promptTokens ?? Math.max(0, (totalTokens ?? 0) - (totals.completionTokens ?? 0))
@@ -71,7 +70,6 @@ function leavesOutCached(usage: Fields): boolean {
   )
 }
 
-/** The largest of LONG_CONTEXTS that the input exceeds, or 0. */
 function contextOf(inputTokens: number): number {
   return LONG_CONTEXTS.findLast((start) => inputTokens > start) ?? 0
 }

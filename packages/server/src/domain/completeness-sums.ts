@@ -1,4 +1,3 @@
-/** Losses of clients or agents, over runs with gaps. */
 import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/operator/completeness.ts'
 import { MOST_REASONS, readRecorders, type Drop, type Recorder } from '../storage/completeness.ts'
 import type { GapRow } from '../storage/runs.ts'
@@ -38,7 +37,7 @@ export function completenessSums(by: CompletenessQuery['by']) {
   }
 
   return {
-    /** Call it with the newest run first. Returns how many SDK instances recorded the run. */
+    /** Call it with the newest run first. Returns the number of recorders. */
     add(run: GapRow): number {
       const recorders = readRecorders(run.recorders)
       if (by === 'agent') addGroup(run.agentId, run.agentDisplayName ?? run.agentName, recorders, run)

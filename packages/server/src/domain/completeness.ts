@@ -23,7 +23,6 @@ export function numberInRunOf(n: unknown): string | null {
   return typeof n === 'string' && NUMBER.test(n) ? n : null
 }
 
-/** Only a numbered event says what its recorder dropped. */
 export function dropsOf(number: string | null, dropped: unknown): string | null {
   return number === null || dropped === undefined ? null : dropsText(dropped)
 }
@@ -48,7 +47,6 @@ const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
 const isCount = (value: unknown, max: number): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
 
-/** Recorders from outside must be as that many events could have left them. */
 export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
   const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
     RECORDER.test(id) &&
@@ -106,7 +104,6 @@ export function toRecorder(recorder: Recorder): RecorderCompleteness {
   return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }
 }
 
-/** Only recorders that did not deliver all; adds to `drops`. */
 export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<string, Drop>()): Map<string, Drop> {
   for (const recorder of recorders) {
     if (recordedBy(recorder) <= recorder.arrived) continue

@@ -20,7 +20,6 @@ export const {
   form: OPERATOR_TOKEN_FORM,
 } = credentials('tacho-operator')
 export const { create: newInvitation, parse: parseInvitation } = credentials('tacho-invitation')
-/** With it, a person links a Slack user to their account. */
 export const { create: newSlackCode } = credentials('tacho-slack')
 
 function credentials(prefix: string) {
@@ -41,7 +40,6 @@ function credentials(prefix: string) {
   }
 }
 
-/** A session's token has no public part. */
 export function sessionCredential(token: string): Credential {
   const digest = hash('sha256', token)
   return { id: digest, hash: digest }

@@ -3,7 +3,6 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 /** Opaque and authenticated. A cursor is bound to its tenant, list, filter or run, but not to the page size. */
 export interface Cursors {
   write(walk: readonly unknown[], position: unknown): string
-  /** Null if the cursor is damaged or belongs to another list. */
   read<Position>(walk: readonly unknown[], cursor: string): Position | null
 }
 

@@ -53,7 +53,6 @@ export async function advanceErasure(
   }
 }
 
-/** If `isOver` stops it, the next call examines the remaining runs again. */
 async function* slicesOf(
   storage: ErasingStore,
   environmentId: string,
@@ -133,7 +132,6 @@ async function examine(
 
 /** Further names without rows of their own become one name. */
 const NAMED_ENTRIES = 2_000
-/** The store's name for them. */
 const OTHER = 'other'
 
 /**

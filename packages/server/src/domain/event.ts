@@ -1,4 +1,3 @@
-/** Checks each event separately: a bad event never fails its batch. */
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
@@ -32,7 +31,6 @@ export interface JudgedBatch {
   indexes: number[]
   rejections: Rejection[]
   warnings: Warning[]
-  /** Only rejections with a run and an event id; the store keeps them. */
   refused: RejectionRow[]
 }
 
@@ -40,7 +38,6 @@ export type Judgement =
   | { ok: true; batch: JudgedBatch }
   | { ok: false; code: 'invalid_json' | 'invalid_request' | 'body_too_large'; detail: string }
 
-/** The batch fails as a whole only if it is invalid JSON, no array, or has a wrong number of events. */
 export function judgeBatch(text: string, context: JudgeContext): Judgement {
   let items: unknown
   try {
@@ -64,7 +61,6 @@ export function judgeBatch(text: string, context: JudgeContext): Judgement {
   return { ok: true, batch: judgeItems(items, payloadAt, context) }
 }
 
-/** `levels`: nesting of objects and arrays. */
 export interface PayloadText {
   json: string
   levels: number
@@ -72,7 +68,6 @@ export interface PayloadText {
 
 const NO_PAYLOAD: PayloadText = { json: '{}', levels: 1 }
 
-/** `payloadAt` returns the exact text of the item's payload. */
 export function judgeItems(
   items: readonly unknown[],
   payloadAt: (index: number) => PayloadText,
@@ -184,7 +179,6 @@ const FAULT_CODES = new Map<string, RejectionCode>([
 
 /** Read as seconds below this: as milliseconds it is before March 1973. */
 const SECONDS_BELOW = 100_000_000_000
-/** The last millisecond that a Date can show. */
 const DATE_MAX_MS = 8_640_000_000_000_000
 
 function timestampMessage(code: 'timestamp_too_old' | 'timestamp_too_new', time: number): string {

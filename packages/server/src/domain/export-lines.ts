@@ -23,11 +23,9 @@ export interface ExportPlace {
   after: ExportedKey | null
   /** The last event of that run; absent after all of them. */
   event?: string
-  /** Events of that run that follow. */
   left?: number
 }
 
-/** Totals of an export up to one of its lines. */
 export interface ExportState {
   lines: number
   counts: Record<string, number>

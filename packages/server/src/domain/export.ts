@@ -1,4 +1,3 @@
-/** Reads the next page only when the reader wants more. */
 import type { ExportedKey } from '../storage/exports.ts'
 import type { StoredEvent } from '../storage/events.ts'
 import type { RunFilter, RunPlace, RunRow } from '../storage/runs.ts'
@@ -35,7 +34,6 @@ const ROWS_PER_PAGE = 500
 /** Each page of a large run reads its order of arrival again. */
 const EVENTS_PER_PAGE = 1_000
 const EVENT_PAGE_BYTES = 1_048_576
-/** A mark follows at the latest after these. */
 const MARK_BYTES = 1_048_576
 const MARK_LINES = 1_000
 /** A piece takes about a millisecond. */

@@ -41,7 +41,6 @@ export interface SeenError {
 export interface FailureGrouping extends Grouping {
   /** Broader, for messages of one place that vary too much. */
   place: Grouping
-  /** Broader still, for failures of one kind that vary too much. */
   kind: Grouping
   /** Fingerprints of a place begin with it. */
   family: string
@@ -112,7 +111,6 @@ export function failureTitle(
   return shortened(why === null ? what : `${what}: ${why}`, TITLE_CHARS)
 }
 
-/** For a group that is broader than its failures. */
 export const placeTitle = ({ place }: FailureGrouping, agentName: string): string =>
   failureTitle({ ...place.facts, message: 'many different messages' }, agentName)
 
@@ -127,7 +125,6 @@ const FAILED: Record<FailureKind, string> = {
 
 export const kindTitle = (kind: FailureKind): string => `Many different failures of ${FAILED[kind]}`
 
-/** Adjacent marks become one. Null if nothing but a mark is left. */
 function spoken(template: string | undefined): string | null {
   const text = template?.replaceAll(/…[….]+/g, '…').replace(/: …$/, '')
   return text === undefined || text === '…' ? null : text

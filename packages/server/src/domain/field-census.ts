@@ -35,7 +35,7 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
       if (input === undefined) withoutInput += 1
       for (const { path, types } of counts) {
         const value = valueAt(input, path)
-        if (value !== undefined) types.set(typeOf(value), (types.get(typeOf(value)) ?? 0) + 1)
+        if (value !== undefined) types.set(celTypeOf(value), (types.get(celTypeOf(value)) ?? 0) + 1)
       }
     },
     fields,
@@ -91,7 +91,6 @@ function spelled(path: Path): string {
   return `tool.input${parts.join('')}`
 }
 
-/** Undefined means absent; null is a value. */
 function valueAt(input: unknown, path: Path): unknown {
   let value = input
   for (const key of path) {
@@ -102,8 +101,7 @@ function valueAt(input: unknown, path: Path): unknown {
   return value
 }
 
-/** JSON types by the names in conditions. */
-function typeOf(value: unknown): string {
+function celTypeOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'list'
   const names: Record<string, string> = { string: 'string', number: 'double', boolean: 'bool' }

@@ -7,7 +7,6 @@ export class Html {
   }
 }
 
-/** Escapes every value unless it is Html, a number, or a list of Html. */
 export function html(parts: TemplateStringsArray, ...values: (string | number | Html | Html[])[]): Html {
   let text = parts[0] ?? ''
   for (const [index, value] of values.entries()) text += textOf(value) + (parts[index + 1] ?? '')

@@ -1,4 +1,3 @@
-/** Turns the lines of an export into checked rows and events. Pure. */
 import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ExportedRow } from '../storage/exports.ts'
@@ -18,7 +17,6 @@ import { payloadSlices } from './json-slices.ts'
 import { valueFault } from './imported-values.ts'
 import { isStorableText } from './text.ts'
 
-/** In the order of their lines. */
 export type ImportPart =
   | { kind: 'rows'; table: ExportedTable; rows: ExportedRow[]; lines: number[] }
   | { kind: 'run'; run: RunLine; events: { event: NewEvent; receivedAt: number }[]; line: number }
@@ -92,7 +90,6 @@ function addLine(parts: ImportPart[], line: ReadLine, index: number, workspaceId
     : 'has an unknown type'
 }
 
-/** Copies these columns into `row`. Returns the first fault. */
 function copyMembers(
   row: ExportedRow,
   line: ReadLine,
@@ -208,7 +205,6 @@ function addRun(parts: ImportPart[], line: ReadLine, index: number): string | nu
 
 const NOT_COUNTED = { number: null, drops: null }
 
-/** Null for a text that `recordersText` does not write. */
 function recordersIn(text: unknown): Recorder[] | null {
   if (typeof text !== 'string') return text === null ? [] : null
   try {

@@ -38,12 +38,9 @@ const id = uuid('')
 export const MOST_IMPORTED_VERSIONS = 100_000_000
 const version = Type.Integer({ minimum: 1, maximum: MOST_IMPORTED_VERSIONS })
 const OTHER_TEXT = text(LIMITS.textChars, '')
-/** Sums of runs stop at this number. */
 const SUM = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
-/** Leaves room for counting on. */
 export const MOST_IMPORTED_COUNT = 2 ** 52
 const COUNT = Type.Integer({ minimum: 0, maximum: MOST_IMPORTED_COUNT })
-/** Larger numbers are no dates. */
 const TIME = Type.Integer({ minimum: 0, maximum: LIMITS.detectedAtMaxMs })
 const IS_TIME = /(At|Time|Seen|Until|^at|^timestamp)$/
 
@@ -143,7 +140,7 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
 
 const compiled = new Map<TSchema, Validator>()
 
-/** The fault as the rest of a sentence about the line; null if valid. JSON is given as its value. */
+/** Completes a sentence about the line. JSON is given as its value. */
 export function valueFault(type: keyof typeof SCHEMAS, member: string, value: unknown): string | null {
   if (value === null) return null
   if (typeof value === 'string' && !isStorableText(value)) return `has an invalid ${member}: it ${UNSTORABLE}`

@@ -16,15 +16,12 @@ export function soughtInput({ id, toolName, inputHash, createdAt }: ApprovalRow)
   return { approvalId: id, toolName, inputHash, until: createdAt + LIMITS.eventFutureMs, bounds: BOUNDS }
 }
 
-/** A list shows one line of each, so it reads less than the page of one. */
 export const INPUTS_BOUNDS: InputsBounds = { perRun: 200, bytes: 1_048_576 }
 
-/** Null: the request names no run. */
 export function inputOfRequest({ id, toolName, inputHash, runId }: ApprovalRow): InputOfRequest | null {
   return runId === null ? null : { approvalId: id, toolName, inputHash, runId }
 }
 
-/** What would run, in one line: a command, a file, or the beginning of the input. */
 export function inputInShort(payload: string): string {
   return callInShort(JSON.parse(payload) as Record<string, unknown>, LIMITS.inputInShortChars).toWellFormed()
 }

@@ -1,7 +1,4 @@
-/**
- * `base` is the server's public address; `text` is the credential. It follows the #, which browsers never send to a
- * server.
- */
+/** The credential follows the #, which browsers never send to a server. */
 export function invitationLink(base: string, text: string): string {
   return `${base}/invitation#${text}`
 }

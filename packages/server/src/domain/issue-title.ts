@@ -1,4 +1,3 @@
-/** Titles of reported issues. People must understand them without the code. */
 import type { RecordInReview } from '../storage/issue-records.ts'
 import { isUuid } from '../storage/uuid.ts'
 
@@ -32,7 +31,6 @@ const by = (policy: string | null): string => (policy === null ? '' : ` by ${pol
 
 const WITHOUT_TOOL = new Map([['REPOSITORY_STARTS', 'A repository starts or sets what no policy sees']])
 
-/** Detections of our SDKs, hooks and guards. */
 const KNOWN = new Map<string, (facts: Facts) => string>([
   [
     'TOOL_FAILED',

@@ -5,7 +5,6 @@ import type { RecordInReview } from '../storage/issue-records.ts'
 
 /** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v1'
-/** Longer facts are cut to this length plus a hash. */
 const FACT_CHARS = 200
 const TOOLS = 100
 

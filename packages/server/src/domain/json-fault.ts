@@ -1,4 +1,4 @@
-/** Line and column. V8 gives the place of only some errors, and quotes the text. */
+/** V8 gives the place of only some errors, and quotes the text. */
 
 export function jsonFault(text: string): string {
   if (text.trim() === '') return 'The body is empty'
@@ -12,14 +12,13 @@ export function jsonFault(text: string): string {
 }
 
 const SPACE = /[ \t\n\r]*/y
-/** A bracket, comma or colon, or a whole string, number or word. */
 const TOKEN =
   // eslint-disable-next-line no-control-regex
   /[{}[\]:,]|"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/y
 
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | ', or end'
 
-/** The first token that is not allowed at its place. Iterative, because a body can be nested 500,000 levels deep. */
+/** Iterative, because a body can be nested 500,000 levels deep. */
 function faultAt(text: string): number {
   const open: ('{' | '[')[] = []
   let expected: Expected = 'value'
@@ -33,7 +32,6 @@ function faultAt(text: string): number {
   }
 }
 
-/** After a token with this first character; null if the token is not allowed here. */
 function follow(first: string, expected: Expected, open: ('{' | '[')[]): Expected | null {
   const inside = open.at(-1)
   if (first === '}' || first === ']') {

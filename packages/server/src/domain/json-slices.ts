@@ -39,7 +39,6 @@ export function payloadSlices(text: string): (JsonSlice | null)[] {
 
 const PAYLOAD = ['payload']
 
-/** In the order of `names`. */
 export function memberSlices(text: string, names: readonly string[]): (JsonSlice | null)[] {
   return membersOf(text, text.indexOf('{'), names).slices
 }
@@ -77,7 +76,6 @@ function membersOf(text: string, open: number, names: readonly string[]) {
   return { slices, end }
 }
 
-/** Returns the end of the object. */
 function eachMember(
   text: string,
   open: number,
@@ -133,7 +131,6 @@ function valueEnd(text: string, at: number): { end: number; levels: number } {
   }
 }
 
-/** Exclusive; `at` is the opening quote. */
 function stringEnd(text: string, at: number): number {
   let quote = at
   for (;;) {

@@ -1,4 +1,3 @@
-/** Plain text, from the same description as messages for chats. */
 import { printable } from '@tacho/contract/shown-text.ts'
 import { isEmail, lowerCase } from './email.ts'
 import { ABOUT_CHARS, cut, FACT_CHARS, OPEN, toTold, type WebhookNews } from './webhook-formats.ts'

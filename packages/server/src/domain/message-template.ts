@@ -107,8 +107,7 @@ const OPENING = /^[([<,;:=|*#$€£]+/u
 const CLOSING = /[)\]>,;:=|*.!?%]+$/u
 /** After one of these, a number says what went wrong. */
 const NUMBERED = new Set(['status', 'code', 'http', 'errno', 'error', 'exit', 'signal', 'sqlstate', 'statuscode'])
-/** Words with digits that are no variable part. */
-const NAMES = new Set(
+const NAMES_WITH_DIGITS = new Set(
   `utf8 utf16 sha1 sha256 sha512 md5 base64 int8 int16 int32 int64 uint8 uint32 float32 float64 http2 http3 ipv4 ipv6 s3
   ec2 k8s p95 p99 oauth2 x509 i18n win32 tls1`.split(/\s+/),
 )
@@ -145,7 +144,7 @@ function addPart(tokens: Token[], part: string): void {
   const isCodeHere = last === null ? /^(?:[45]\d\d|[A-Z]{1,8}\d{3,5})$/.test(part) : NUMBERED.has(last)
   if (isCodeHere && /^[A-Z]{0,8}\d{1,5}$/.test(part)) tokens.push(word(part))
   else if (!/\p{N}/u.test(part)) tokens.push(isRandom(part, tokens.at(-1)?.text) ? variable() : word(part))
-  else if (NAMES.has(part.toLowerCase())) tokens.push(word(part))
+  else if (NAMES_WITH_DIGITS.has(part.toLowerCase())) tokens.push(word(part))
   else {
     // order4711 is an order; 9f3a2c and 011CSHoEv are no words.
     const name = /^(?:\p{Lu}?\p{Ll}{2,}|\p{Lu}{2,})(?=\p{N}+$)/u.exec(part)?.[0]
@@ -174,12 +173,10 @@ const OF_DATES = new Set(
   ),
 )
 
-/** After a number, part of it. */
 const UNITS = new Set(
   'ms s sec secs second seconds m min mins minute minutes h hour hours day days kb mb gb kib mib gib'.split(' '),
 )
 
-/** Days and months beside a number, and units after one. */
 function datesReplaced(tokens: Token[]): Token[] {
   const parts = tokens.filter(({ kind }) => kind !== 'between')
   const dates = new Set<Token>()

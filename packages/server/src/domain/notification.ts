@@ -1,4 +1,3 @@
-/** Whom something is told, how severe it is, and what a notification says. */
 import { createECDH, ECDH, hash } from 'node:crypto'
 import { money } from '@tacho/contract/format.ts'
 import type { AlertKind } from '@tacho/contract/operator/alert.ts'
@@ -39,7 +38,6 @@ const OF_ALERTS: Record<Exclude<AlertKind, 'budget'>, Severity> = {
 
 export type Notice = NoticeRow & { severity: Severity }
 
-/** An approval is as severe as its policy, a budget by the step that it reached. */
 export function toNotice(event: NotificationEvent, row: NoticeRow): Notice {
   const { alert, policySeverity } = row
   if (event === 'issue.regressed') return { ...row, severity: 'HIGH' }
@@ -52,12 +50,11 @@ export function toNotice(event: NotificationEvent, row: NoticeRow): Notice {
 
 const rank = (severity: Severity) => SEVERITIES.indexOf(severity)
 
-/** The most severe first, then the newest. */
 export function bySeverity(one: Notice, other: Notice): number {
   return rank(other.severity) - rank(one.severity) || other.at - one.at
 }
 
-/** Which of the notices, sorted by severity, a browser is told, and when; null: none. */
+/** `notices` are sorted by severity. Null: the browser is told none. */
 export function choose(
   event: NotificationEvent,
   notices: readonly Notice[],
@@ -76,7 +73,6 @@ export function choose(
   return lasting ? { notice: lasting, at: quietUntil } : null
 }
 
-/** When the quiet hours that `now` is in end; null: it is in none. */
 export function quietEnd({ fromMinute, toMinute, timeZone }: QuietHours, now: number): number | null {
   const minute = minuteOfDay(now, timeZone)
   const isQuiet =
@@ -111,7 +107,6 @@ export function isTimeZone(name: string): boolean {
 const TITLE_CHARS = 120
 const LINE_CHARS = 200
 
-/** `waiting`: all approvals that wait. `place`: with an address of the console. */
 export function notificationText(
   event: NotificationEvent,
   notice: NoticeRow,
@@ -145,7 +140,6 @@ function eventNow(event: NotificationEvent, { isCurrent, data }: NoticeRow): str
   return event === 'alert.firing' ? 'alert.resolved' : event
 }
 
-/** Why a browser cannot have this address, to append to the field name; null if it can. */
 export function endpointFault(endpoint: string): string | null {
   const url = URL.parse(endpoint)
   if (url === null) return 'must be an https address'

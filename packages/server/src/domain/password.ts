@@ -1,4 +1,3 @@
-/** argon2id in PHC form, off the main thread. */
 import { argon2, randomBytes, timingSafeEqual, type Argon2Parameters } from 'node:crypto'
 import { promisify } from 'node:util'
 

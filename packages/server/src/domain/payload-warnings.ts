@@ -15,13 +15,11 @@ export interface PayloadWarning {
   message: string
 }
 
-/** These have their own rules. */
 const OWN_RULES = /^\/(?:usage|cost|status|name|value|targetEventId|author)\b/
 
 const ITEMS_LOOKED_AT = 20
 
 const conventions = new Map<string, TSchema>(Object.entries(PAYLOADS))
-/** Compiled with the first event of the type. */
 const compiled = new Map<string, Validator>()
 
 export function payloadWarnings(eventType: string, payload: Payload): PayloadWarning[] {

@@ -40,7 +40,6 @@ export function conditionOf(source: string): Condition {
   return compiled.condition
 }
 
-/** Its usage requires reading the rest of the run. */
 export function needsRunUsage(condition: Condition): boolean {
   const { variables } = fieldsOf(condition)
   return (['run.cost', 'run.totalTokens', 'run.toolCalls'] as const).some((name) => variables.includes(name))

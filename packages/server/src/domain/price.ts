@@ -63,7 +63,6 @@ export function addEstimates(one: Estimate, other: Estimate): Estimate {
   return { femtos: one.femtos + other.femtos, unpriced: one.unpriced + other.unpriced }
 }
 
-/** Rounded to the nearest, and saturated as all sums are. */
 export function toNanos(femtos: bigint): number {
   const nanos = (femtos + FEMTOS_PER_NANO / 2n) / FEMTOS_PER_NANO
   return Number(nanos > MOST_NANOS ? MOST_NANOS : nanos)

@@ -3,7 +3,6 @@ import { isObject } from '@tacho/contract/read-payload.ts'
 
 type Payload = Readonly<Record<string, unknown>>
 
-/** OpenTelemetry's name is an attribute of the resource. */
 const RELEASES = ['release', 'agentVersion', 'appVersion', 'serviceVersion']
 
 /** Empty: retention removed the payload. */

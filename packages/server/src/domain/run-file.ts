@@ -51,7 +51,6 @@ async function readRows(storage: Reads, environmentId: string, run: string): Pro
 
 const placeOf = (row: EventRowRead | undefined) => (row === undefined ? null : { time: row.time, seq: row.seq })
 
-/** The first rows whose payloads together have at most that size. */
 function rowsWithin(rows: readonly EventRowRead[], bytesMax: number): number {
   let bytes = 0
   const at = rows.findIndex(({ payloadBytes }) => (bytes += payloadBytes) > bytesMax)
@@ -78,7 +77,6 @@ function stepsOf(rows: readonly EventRowRead[]): Step[] {
   })
 }
 
-/** Skips rows that were deleted meanwhile. */
 async function* payloadsOf(
   storage: Reads,
   environmentId: string,

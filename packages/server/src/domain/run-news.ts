@@ -4,7 +4,6 @@ import type { RunRow } from '../storage/runs.ts'
 import { toCompleteness } from './completeness.ts'
 import { nullableIsoTime, toRunFailure } from './run.ts'
 
-/** Null: it has no gaps, or none any more. */
 export function gapsNews(environmentId: string, run: RunRow): object | null {
   const completeness = toCompleteness(run)
   const { state, unnumbered: _unnumbered, recorders: _recorders, ...counts } = completeness

@@ -34,14 +34,12 @@ export interface Step {
   latency: number | null
 }
 
-/** No script, no frame, nothing from elsewhere, and no style but this one. */
 export const RUN_PAGE_POLICY = `default-src 'none'; style-src 'sha256-${hash('sha256', RUN_PAGE_STYLE, 'base64')}'; base-uri 'none'; form-action 'none'`
 
 /** Indenting makes a deep payload longer: at most by this factor. */
 const INDENTED_MOST = 3
 const FACT_CHARS = 200
 
-/** `shown` counts the events in the file, and those with payloads. */
 export function pageStart(file: RunFile, shown: { events: number; payloads: number }): string {
   const { run, issues, approvals } = file
   const title = `Run ${run.runId}: ${run.status}`

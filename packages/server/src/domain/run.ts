@@ -87,7 +87,6 @@ function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'po
   return { tools: tool, models: model, policyIds: policy, promptVersionIds: prompt }
 }
 
-/** The internal id is derived from the run and the client's event id, so it is not stored. */
 export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
   const latency = row.latencyMicros === null ? null : row.latencyMicros / 1_000
   const cost = row.costNanos === null ? null : row.costNanos / NANOS

@@ -13,7 +13,6 @@ type Payload = Readonly<Record<string, unknown>>
 export interface FailedEvent {
   event: StoredEvent
   failure: SeenFailure
-  /** Release of the agent, if the event names one. */
   release: string | null
   promptVersionId: string | null
 }
@@ -25,7 +24,6 @@ export interface ToldFailure extends FailedEvent {
   isCommand: boolean
 }
 
-/** `told` has all failures of the run's events. */
 export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boolean {
   if (ofPolicy(one) || one.isCommand) return false
   if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)

@@ -3,7 +3,6 @@
  * one, and one key leaves room for the others.
  */
 
-/** Memory and turns are shared by workspace, and in it by key or operator. */
 export interface Holder {
   workspace: string
   credential: string

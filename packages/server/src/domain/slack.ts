@@ -23,7 +23,6 @@ export interface SlackSignature {
   signature: string
 }
 
-/** Null if the headers cannot be valid at `now`. */
 export function slackSignatureOf(
   { timestamp, signature }: Record<keyof SlackSignature, unknown>,
   now: number,
@@ -65,7 +64,6 @@ const DECISIONS = new Map<string, Decision>([
   [SLACK_BUTTONS.reject, 'REJECTED'],
 ])
 
-/** Null: the request is about something else. */
 export function slackPressOf(body: Buffer): SlackPress | null {
   const payload = parsed(new URLSearchParams(body.toString()).get('payload'))
   checker ??= Compile(Pressed)
@@ -91,7 +89,6 @@ function nameOf(text = ''): string {
   return isStorableText(text) ? Array.from(text).slice(0, NAME_CHARS).join('') : ''
 }
 
-/** The code follows the #, which browsers never send to a server. */
 export function slackLinkAddress(place: string, webhookId: string, code: string): string {
   return `${place}/slack-link#${webhookId}.${code}`
 }
@@ -113,7 +110,6 @@ const STATES: Record<ApprovalRow['status'], string> = {
   EXPIRED: 'expired undecided',
 }
 
-/** After a press that came too late. */
 export function refusedText({ status, deciderName, importedAt }: ApprovalRow): string {
   if (importedAt !== null) return 'Nothing was changed: the request was imported, and no client waits for it.'
   const who = deciderName === null ? '' : ` by ${slackText(deciderName, NAME_CHARS)}`

@@ -6,7 +6,6 @@ import { isStorableText } from './text.ts'
 
 type Payload = Record<string, unknown>
 
-/** Null: neither a TOOL_CALL nor a decision that held one back. A name that is too long counts as none. */
 export function toolUseOf(eventType: string, payload: Payload): ToolUse | null {
   const isCall = eventType === 'TOOL_CALL'
   if (!isCall && eventType !== 'POLICY_DECISION') return null

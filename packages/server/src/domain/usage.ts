@@ -19,7 +19,6 @@ type Payload = Record<string, unknown>
 type TokenCount = keyof typeof TOKEN_NAMES
 const COUNTS: readonly TokenCount[] = ['promptTokens', 'completionTokens', 'totalTokens']
 
-/** Null unless it is an LLM_CALL. Missing or out-of-range values count as zero. */
 export function usageOf(eventType: string, payload: Payload): NewUsage | null {
   if (eventType !== 'LLM_CALL') return null
   const usage: Payload = isObject(payload['usage']) ? payload['usage'] : {}
@@ -42,7 +41,6 @@ export function latencyOf(payload: Payload): number | null {
   return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
 }
 
-/** Not understood, so they count as zero; in words for the sender. */
 export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: string[] } {
   return {
     usage: (usage ?? null) === null ? [] : uncountedTokens(usage),

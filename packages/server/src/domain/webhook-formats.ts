@@ -8,7 +8,6 @@ import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
 import { isMoney } from './alert.ts'
 import { isoTime } from './run.ts'
 
-/** For people. Null: the environment was deleted. */
 export interface WebhookPlace {
   environment: string
   url: string
@@ -19,6 +18,7 @@ export interface WebhookNews {
   type: string
   createdAt: number
   data: Record<string, unknown>
+  /** Null: the environment was deleted. */
   place: WebhookPlace | null
   hasButtons?: boolean
 }
@@ -54,7 +54,6 @@ const EVENTS = {
 } satisfies Record<WebhookEvent | 'webhook.test', EventLook>
 const LOOKS = new Map<string, EventLook>(Object.entries(EVENTS))
 
-/** In this order, if the data has them. */
 const SHOWN = {
   toolName: 'Tool',
   inputInShort: 'Input, masked by the client',
@@ -73,7 +72,6 @@ const SHOWN = {
   percent: 'Percent of the budget',
 } as const
 
-/** Null: there is none, or the environment was deleted. */
 export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place'>): string | null {
   if (typeof data['url'] === 'string') return data['url']
   if (place === null) return null
@@ -162,7 +160,6 @@ function buttonsOf({ type, data, hasButtons = false }: WebhookNews): object[] {
   const button = (act: keyof typeof SLACK_BUTTONS, text: string, more: object) => {
     return { type: 'button', action_id: SLACK_BUTTONS[act], text: plain(text), value, ...more }
   }
-  // A slip of a finger approves nothing.
   const confirm = {
     title: plain('Approve this call?'),
     text: plain(cut(`${printable(String(toolName))} runs once, with the input that was asked for.`, QUESTION_CHARS)),
@@ -217,7 +214,6 @@ const SUMMARY_CHARS = 1_024
 const DEDUP_CHARS = 255
 const DETAIL_CHARS = 2_000
 
-/** To append to the field name; null if the address fits. */
 export function addressFault(format: WebhookFormat, url: string): string | null {
   if (format !== 'pagerduty') return null
   if (URL.parse(url)?.searchParams.get(ROUTING_KEY)) return null

@@ -16,7 +16,6 @@ const SECOND_MS = 1_000
 /** Before the second and later attempts; about a day in total. */
 const DELAYS_MS = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200].map((seconds) => seconds * SECOND_MS)
 
-/** `whsec_` and base64 (Standard Webhooks, "Secret"). */
 export function newWebhookSecret(random: Random): string {
   return SECRET_PREFIX + Buffer.from(random(SECRET_BYTES)).toString('base64')
 }
@@ -44,7 +43,6 @@ export function newsOf(
   return { id, type, createdAt, data, place, hasButtons: webhook.signingSecret !== null }
 }
 
-/** Whose input a message shows. Null: it shows none. */
 export function inputWanted({ webhook, delivery }: DeliveryOrder): InputOfRequest | null {
   const isShown = webhook.showsInput && INPUT_FORMATS.includes(webhook.format)
   if (!isShown || delivery.type !== 'approval.requested') return null
@@ -54,7 +52,6 @@ export function inputWanted({ webhook, delivery }: DeliveryOrder): InputOfReques
     : null
 }
 
-/** Also signed with the previous secret while it is valid. */
 export function webhookMessage(
   { webhook, delivery }: DeliveryOrder,
   place: WebhookPlace | null,

@@ -1,4 +1,3 @@
-/** Once a minute, from rollups; the node that claims a check does it. */
 import { HOUR_MS, hourOf } from '../storage/hours.ts'
 import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
 import type { PriceTable } from '../prices/price-table.ts'
@@ -44,7 +43,6 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
     kind: 'check_alert',
     batch: 10,
     perform: check,
-    // A rule that fails now may work later.
     giveUp: async () => ({ dueAt: now() + HOUR_MS }),
   }
 }

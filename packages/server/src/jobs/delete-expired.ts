@@ -2,7 +2,6 @@ import { IDEMPOTENCY_KEPT_MS } from '../storage/idempotency.ts'
 import { every, type Job, type JobOptions } from './every.ts'
 
 type Acts = 'deleteExpiredSignIns' | 'deleteOldIdempotencyKeys'
-/** Small, so that other writers get their turn. */
 const SLICE = 500
 
 /** The rows are already invalid; deletion keeps the tables small. */

@@ -20,7 +20,6 @@ export interface DeliverOptions extends HandlerOptions<Acts> {
   random?: () => number
 }
 
-/** One workspace gets at most half of them. */
 const SLOTS = 40
 /** A receiver slower than this gets its other messages after a multiple of the time it took. */
 const SLOW_MS = 1_000
@@ -28,7 +27,6 @@ const SLOW_PAUSE = 3
 /** Between two mails of an environment to one address. */
 const MAIL_PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
-/** A mail waits this long while others are under way. */
 const BUSY_PAUSE_MS = 1_000
 /** The event with the input follows its request: a message that shows it waits so long for it. */
 const INPUT_WAIT_MS = 3_000

@@ -1,4 +1,3 @@
-/** Finishes erasures: searches the events that were left to search, then deletes them. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { advanceErasure, type ErasingStore } from '../domain/erasure.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'

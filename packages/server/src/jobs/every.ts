@@ -13,10 +13,8 @@ export interface JobOptions<Acts extends keyof Storage> extends HandlerOptions<A
 
 export interface Repetition {
   intervalMs: number
-  /** The signal aborts when the job stops. */
   run: (signal: AbortSignal) => Promise<void>
   onError: (error: unknown) => void
-  /** Once more when the job stops. */
   runsAtEnd?: boolean
   /** From 0 to 1; spreads the nodes of an installation. */
   random?: () => number

@@ -4,7 +4,6 @@ import { every, type Job, type JobOptions } from './every.ts'
 type Acts = 'listOverdueEnvironments' | 'expireApprovals'
 
 const ENVIRONMENTS_AT_ONCE = 100
-/** The next run handles the remaining ones. */
 const MOST_ROUNDS = 20
 
 /**

@@ -21,7 +21,6 @@ export interface FindFailuresOptions extends HandlerOptions<Acts> {
   random: Random
 }
 
-/** Shared by the workspaces. */
 const SLOTS = 4
 /** In a transaction: a batch of events waits no longer for them than for another batch. */
 const FAILURES_AT_ONCE = 20

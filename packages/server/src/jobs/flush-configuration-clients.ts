@@ -6,7 +6,6 @@ export interface FlushClientsOptions extends JobOptions<'writeConfigurationClien
   clients: { take(): ReadonlyMap<string, ConfigurationClientSeen[]> }
 }
 
-/** Once a minute and on stop; one transaction per environment. */
 export function flushConfigurationClients({
   storage,
   clients,

@@ -10,7 +10,6 @@ export interface FlushOptions extends Omit<JobOptions<'touchCredentials'>, 'now'
   sources: readonly UseSource[]
 }
 
-/** About once a minute, and on stop. */
 export function flushCredentialUses({ storage, sources, onError, intervalMs = 60_000 }: FlushOptions): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 

@@ -14,7 +14,6 @@ export interface IndexSearchOptions extends HandlerOptions<Acts> {
 
 const RESTS = 6
 const IDLE_MS = 500
-/** After this time, the next environment gets its turn. */
 const TURN_MS = 2_000
 
 export function indexSearch(options: IndexSearchOptions): ItemHandler {
@@ -24,7 +23,6 @@ export function indexSearch(options: IndexSearchOptions): ItemHandler {
     batch: 1,
     async perform({ environmentId }, _, signal) {
       const isBusy = await follow(environmentId, options, signal)
-      // If the work has ended, nothing is held.
       return { dueAt: now() + (isBusy ? 0 : IDLE_MS) }
     },
     async giveUp({ environmentId }, reason) {

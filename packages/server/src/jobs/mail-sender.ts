@@ -11,7 +11,6 @@ const SEND_MS = 15_000
 const AT_ONCE = { most: 5, ofWorkspace: 3, ofCredential: 3 }
 
 export interface MailSender {
-  /** `busy`: no more mails may be under way. */
   send(message: MailMessage, workspaceId: string): Promise<Sent | 'busy'>
 }
 
@@ -20,7 +19,6 @@ export interface MailOptions {
   mailFrom: string | null
 }
 
-/** Null: the server sends no mail. */
 export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender | null {
   const server = smtpUrl === null ? null : smtpServerOf(smtpUrl)
   if (server === null || mailFrom === null) return null

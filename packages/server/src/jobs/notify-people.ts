@@ -25,7 +25,6 @@ const MESSAGES = 20
 /** Between two messages of one event in one environment, so that a flood of requests is not one of notifications. */
 const PAUSE_MS = 10_000
 const PAUSES_KEPT = 10_000
-/** Items that one message can tell. */
 const JOINED = 200
 const ATTEMPTS = 4
 const DAY_SECONDS = 24 * 60 * 60
@@ -136,7 +135,6 @@ export function notifyPeople({ storage, push, now, random = Math.random }: Notif
 
 const isHigh = ({ severity }: Notice) => severity === 'HIGH' || severity === 'CRITICAL'
 
-/** How long the push service keeps it for a browser that is off. */
 function secondsOf({ until }: Notice, now: number): number {
   return until === null ? DAY_SECONDS : Math.max(1, Math.floor((until - now) / 1_000))
 }

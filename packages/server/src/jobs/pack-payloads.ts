@@ -26,7 +26,6 @@ const RUNS_LISTED = 500
 const LEAST_SAVED = 200
 /** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
 const PATIENCE = { sqlite: 4, postgres: 10 } as const
-/** Of packed payloads in one transaction. */
 const SLICE_BYTES = 2 * 1_048_576
 
 export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: JobOptions<Acts>): Job {
@@ -69,7 +68,6 @@ export function packPayloads({ storage, now, onError, intervalMs = 600_000 }: Jo
     }
   }
 
-  /** Returns null if there is nothing to store. */
   async function read(
     environmentId: string,
     run: UnpackedRun,

@@ -14,7 +14,6 @@ export type PushSender = (
 
 export interface PushOptions {
   keys: PushKeys
-  /** How a push service reaches the operator of this server. */
   contact: () => string
   send: WebhookSender['send']
 }
@@ -47,7 +46,6 @@ export function createPushSender({ keys, contact, send }: PushOptions): PushSend
   }
 }
 
-/** An address of the kinds that push services accept. */
 export function contactOf(publicUrl: string, mailFrom: string | null): string {
   if (mailFrom !== null) return `mailto:${mailFrom}`
   return publicUrl.startsWith('https://') ? new URL(publicUrl).origin : 'mailto:operator@localhost'

@@ -14,7 +14,6 @@ export function readSteps(
   environmentId: string,
   taker: Pick<Trial, 'addSteps' | 'forgetRuns'>,
 ) {
-  /** The last delivered step per run. */
   const followed = new LRUCache<string, { after: TimelinePlace | null }>({
     max: RUNS_FOLLOWED,
     dispose: (_, run, reason) => {

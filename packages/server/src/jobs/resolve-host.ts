@@ -11,7 +11,6 @@ import { LRUCache } from 'lru-cache'
 export type ResolveHost = (host: string) => Promise<LookupAddress[]>
 
 export interface ResolveOptions {
-  /** `address:port`; by default those of the system. */
   servers?: readonly string[]
   /** Timeout of each of the two attempts. */
   timeoutMs?: number

@@ -48,7 +48,6 @@ export function retain({ storage, now }: HandlerOptions<keyof Storage>): ItemHan
       }
       return 'done'
     },
-    // The next pass is queued when it is due.
     giveUp: async () => 'done',
   }
 }
@@ -111,7 +110,6 @@ async function* slicesOf(storage: Storage, environmentId: string, now: () => num
   }
 }
 
-/** The first of the runs, with about `most` events together. */
 function sliceOf(runs: readonly ExpiredRun[], most: number): RetentionSlice {
   let events = runs[0]?.events ?? 0
   let count = 1

@@ -1,4 +1,3 @@
-/** Computes the facts of a record and adds it to the issue with its fingerprint, or opens one. */
 import { issueTitle } from '../domain/issue-title.ts'
 import { canonicalFacts, groupingOf } from '../domain/issue.ts'
 import { uuidv7, type Random } from '../storage/uuid.ts'

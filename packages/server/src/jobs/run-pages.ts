@@ -2,7 +2,6 @@ import type { WebhookPlace } from '../domain/webhook-formats.ts'
 import type { Storage } from '../storage/storage.ts'
 
 export interface RunPages {
-  /** Null: it was deleted. */
   placeOf(environmentId: string): Promise<(WebhookPlace & { workspaceId: string }) | null>
   /** `run` is its internal id. Null: the environment was deleted. */
   urlOf(environmentId: string, run: string): Promise<string | null>

@@ -101,7 +101,6 @@ interface Window {
   cut: boolean
 }
 
-/** Limited to the newest calls that one simulation may examine. */
 async function measure(
   storage: Pick<Storage, 'countToolCalls'>,
   { environmentId, createdAt, days }: SimulationRow,

@@ -5,7 +5,6 @@ import { answerCalls } from '../threads/called-thread.ts'
 
 export type TrialData = TrialPolicy & { condition: string }
 
-/** A method of the trial, and its arguments. */
 export type TrialCall = { [Name in keyof Trial]: [name: Name, ...args: Parameters<Trial[Name]>] }[keyof Trial]
 
 const { condition, ...policy } = workerData as TrialData

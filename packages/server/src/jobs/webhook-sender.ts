@@ -20,7 +20,6 @@ export interface WebhookSender {
   close(): Promise<void>
 }
 
-/** `allowed`: private networks that webhooks may reach. */
 export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   const guard = addressGuard(allowed)
   const resolveHost = createHostResolver()

@@ -27,9 +27,7 @@ interface Handler {
   giveUp(item: WorkItem, reason: string, hold: WorkHold): Promise<Next>
 }
 
-/** Its items do not share transactions. */
 export interface ItemHandler extends Handler {
-  /** `batch` is a number of slots that the workspaces share. */
   inTurn?: boolean
   /**
    * If it rejects, the item is retried. The signal aborts when the process stops: a long task may reject then, and
@@ -60,13 +58,11 @@ export interface WorkRunnerOptions {
   pollMs?: number
   leaseMs?: number
   maxAttempts?: number
-  /** Doubles with each further attempt. */
   firstDelayMs?: number
 }
 
 export interface WorkRunner {
   start(): void
-  /** Does not wait for the poll. */
   wake(kind: WorkKind): void
   stop(): Promise<void>
 }

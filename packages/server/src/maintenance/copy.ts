@@ -6,14 +6,12 @@ import { StoreRefused } from '../storage/store.ts'
 export { StoreRefused, type CopyReport }
 
 export interface CopyOptions extends CopyWatch {
-  /** `sqlite:<directory>` or `postgres://…` */
   from: string
   to: string
   /** Changes stored after the copy starts are not copied. */
   whileRunning?: boolean
 }
 
-/** Throws StoreRefused with a message for people. */
 export async function copy({ from, to, whileRunning = false, ...watch }: CopyOptions): Promise<CopyReport> {
   const [source, target] = [parsePlace(from), parsePlace(to)]
   if (from === to || (source.directory !== null && source.directory === target.directory)) {

@@ -25,7 +25,6 @@ export interface FirstCredentials {
   environment: string
   apiKey: string | null
   operatorToken: string | null
-  /** The address of the first owner, if the settings name one, and the link's token. */
   invitation: { email: string | null; text: string } | null
 }
 

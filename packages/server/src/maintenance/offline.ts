@@ -32,7 +32,6 @@ export interface Recovered {
   revokedApiKeys: number
 }
 
-/** Rejects with StoreRefused and a message for people if a server has the store open or there is no store. */
 export async function recover(options: RecoverOptions): Promise<Recovered> {
   const { operatorToken = false, apiKeyFor, revokeOld = false } = options
   const storage = await open(options)

@@ -11,7 +11,6 @@ export function packageRates(name: string): ModelRates | null {
   return rates.every((each) => each !== null) ? rates : null
 }
 
-/** Tries the whole name, then `provider/name` or `provider:name`, then the name without provider, then Amazon Bedrock's form. */
 function find(name: string): ModelPrice | ConditionalPrice[] | null {
   const [, provider = '', rest = ''] = /^([^/:]+)[/:](.+)$/.exec(name) ?? []
   const tries: (() => ModelPrice | ConditionalPrice[] | null)[] = [() => pricesOf(name)]

@@ -17,11 +17,8 @@ import { TOKEN_PARTS, type UncostedCalls, type UncostedSum } from '../storage/un
 import type { PriceTable } from './price-table.ts'
 
 export interface Pricing {
-  /** With prices as of `time`. */
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
-  /** Each with prices as of its time. */
   ofSums(sums: readonly UncostedSum[]): EstimateFields
-  /** In units of 1e-9. */
   nanosOf(sums: readonly UncostedSum[]): number
   hasPrice(model: string): boolean
 }
@@ -29,7 +26,6 @@ export interface Pricing {
 const NANOS = 1e9
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
 
-/** Without calls, it reads nothing. */
 export async function pricingOf(
   { storage, prices }: { storage: Pick<Storage, 'listPrices'>; prices: PriceTable },
   workspaceId: string,

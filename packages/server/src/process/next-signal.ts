@@ -6,7 +6,6 @@ const SAME_SIGNAL_MS = 1_000
 /** Jobs, threads and the store end sooner on any healthy machine. */
 export const CLOSE_MS = 5_000
 
-/** The next different signal exits immediately. */
 export function nextSignal(leave: (code: number) => void): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
   let firstAt: number | null = null

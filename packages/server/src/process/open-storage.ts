@@ -6,7 +6,6 @@ import { SNAPSHOT_PREFIX } from '../http/operator/backups.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { StoreWarning } from '../storage/store.ts'
 
-/** Lasting trouble must not fill the log. */
 const WARN_EVERY_MS = 60_000
 
 export interface StorageWatch {
@@ -28,7 +27,6 @@ export function storagePlace({ databaseUrl, dataDir }: Config): string {
 async function openEmbedded(config: Config, { log, onTrouble }: StorageWatch): Promise<Storage> {
   const { openSqliteStorage } = await import('../storage/sqlite/open.ts')
   const directory = path.resolve(config.dataDir)
-  // Only the owner can read what agents did.
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const storage = await openSqliteStorage({
     directory,

@@ -2,7 +2,6 @@ import os from 'node:os'
 
 export interface RequestMemory {
   bodies: number
-  /** While they are built or unread. */
   replies: number
 }
 
@@ -11,7 +10,6 @@ const MOST = 64 * 1_048_576
 const LEAST = 16 * 1_048_576
 const PART = 16
 
-/** Less where the machine or its container has little memory. */
 export function requestMemory(
   available: number = Math.min(os.totalmem(), process.constrainedMemory() || Infinity),
 ): RequestMemory {

@@ -53,7 +53,6 @@ import type { Storage } from '../storage/storage.ts'
 import type { WorkerLink } from './worker-link.ts'
 
 export interface RunningServer {
-  /** As a client on this machine writes it. */
   url: string
   close(): Promise<void>
 }

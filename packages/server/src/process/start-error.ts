@@ -2,7 +2,6 @@ import path from 'node:path'
 import type { Config } from '../config/config.ts'
 import { StorageError, StoreRefused } from '../storage/store.ts'
 
-/** Why the server cannot start, as one sentence for people; null if the reason is unusual. */
 export function startErrorText(error: unknown, { host, port, dataDir }: Config): string | null {
   if (error instanceof StoreRefused) return error.message
   if (error instanceof StorageError && error.code === 'storage_full') {

@@ -2,7 +2,6 @@ import cluster from 'node:cluster'
 import type { MetricObject, Registry } from 'prom-client'
 
 export type FromWorker =
-  /** For people; the parent prints it once for all workers. */
   | { tacho: 'print'; text: string }
   | { tacho: 'ready' }
   | { tacho: 'measured'; metrics: MetricObject[] }

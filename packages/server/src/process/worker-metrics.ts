@@ -58,7 +58,6 @@ export function createWorkerMetrics() {
   }
 }
 
-/** An ended worker's counters stay meaningful; its gauges do not. */
 function isCount(type: unknown): boolean {
   return type === 'counter' || type === 'histogram'
 }

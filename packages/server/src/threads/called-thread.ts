@@ -9,13 +9,11 @@ interface Message<Task> {
 type Answer<Result> = { id: number; result: Result } | { id: number; error: Error }
 
 export interface CalledThread<Task, Result> {
-  /** Rejects if the thread ends first, or has ended. */
   call(task: Task): Promise<Result>
   tell(task: Task): void
   close(): Promise<void>
 }
 
-/** `onEnd` runs after the calls were rejected, whether the thread was closed or not. */
 export function startCalledThread<Task, Result>(
   url: URL,
   { name, ...options }: WorkerOptions & { name: string },
@@ -51,7 +49,6 @@ export function startCalledThread<Task, Result>(
   }
 }
 
-/** Ends the thread `idleMs` after its last user has left. */
 export function createSharedThread<Task, Result>(
   start: (onEnd: () => void) => CalledThread<Task, Result>,
   idleMs: number,

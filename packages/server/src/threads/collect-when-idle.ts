@@ -15,7 +15,6 @@ const LOOK_MS = 5_000
 const QUIET_LOOKS = { first: 1, later: 12 }
 /** Background jobs, which look for work every second, take a third of it. */
 const IDLE_SHARE = 0.01
-/** Less is not worth a collection. */
 const GROWN_BYTES = 6 * 1_048_576
 
 export function collectWhenIdle({ lookMs = LOOK_MS, quiet = QUIET_LOOKS } = {}): void {

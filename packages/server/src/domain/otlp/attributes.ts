@@ -22,7 +22,6 @@ export class Attributes {
     this.dropped = pairs.length - kept.length
   }
 
-  /** The first of these names that has a value; null counts as missing. */
   peek(...names: string[]): Json | undefined {
     for (const name of names) {
       const value = this.#left.get(name)
@@ -105,7 +104,6 @@ function grown(branch: Branch): Json {
   return entries.sort(([a], [b]) => Number(a) - Number(b)).map(([, value]) => value)
 }
 
-/** Integers beyond 2^53, infinities and NaN become texts, bytes base64. */
 export function plainValue(given: AnyValue | undefined): Json {
   const value = given?.value
   switch (value?.case) {
@@ -129,7 +127,6 @@ export function plainValue(given: AnyValue | undefined): Json {
   }
 }
 
-/** Only lists and objects; any other value is returned unchanged. */
 export function parsed(value: Json): Json {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || levelsOf(value) > LEVELS_MAX) return value
   try {

@@ -45,7 +45,6 @@ const step = (name: string, attributes: Attributes): AgentRecord => ({
   payload: set({ latency: takeNumber(attributes, 'duration_ms') }),
 })
 
-/** A request that succeeded is a step. */
 function failed(name: string, attributes: Attributes): AgentRecord {
   const message = attributes.takeText('error', 'error.message')
   const status = Number(attributes.peek('http.response.status_code') ?? 0)

@@ -1,4 +1,3 @@
-/** Each span or log record on its own, as events of a batch. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { judgeItems, type JudgeContext, type JudgedBatch } from '../event.ts'
 import { logEvents } from './log-event.ts'
@@ -15,7 +14,6 @@ export interface JudgedTelemetry {
   itemOf: number[]
   /** The first events must be stored before the others. */
   namesAgent: boolean
-  /** They cannot be decoded, or have no valid ids. */
   unreadable: number
 }
 

@@ -1,4 +1,3 @@
-/** OTLP log records as events: docs/otlp.md. */
 import { toBinary } from '@bufbuild/protobuf'
 import { createHash } from 'node:crypto'
 import { fit } from '@tacho/contract/fit.ts'

@@ -21,7 +21,6 @@ export function inputMessages(attributes: Attributes): Json[] | undefined {
   return [set({ role: 'system', ...contentOf(Array.isArray(system) ? system : [system]) }), ...(messages ?? [])]
 }
 
-/** One message, or a list of several; undefined if not recorded. */
 export function outputOf(attributes: Attributes): Json | undefined {
   const answers = listOf(
     attributes.takeJson('gen_ai.output.messages'),
@@ -64,7 +63,6 @@ function listOf(...found: (Json | undefined)[]): Json[] | undefined {
   ]
 }
 
-/** Several results of tools in one message become a message each. */
 function messagesOf(given: Json): JsonObject[] {
   if (!isObject(given)) return [{ content: given }]
   const message = isObject(given['message']) ? given['message'] : given
@@ -122,7 +120,6 @@ function textPart(part: Json, type: string | undefined): string | undefined {
   return textOf(part['text'] ?? part['content'])
 }
 
-/** As `{ id, name, arguments }`, from any convention. */
 function toolCall(given: Json): Json {
   if (!isObject(given)) return given
   const call = [given['tool_call'], given['functionCall'], given].find(isObject) ?? given

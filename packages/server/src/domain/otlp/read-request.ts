@@ -21,7 +21,6 @@ export interface Sent<Item> {
   item: Item | null
 }
 
-/** The sending process. Read once, because every one of its spans repeats it. */
 export interface Resource {
   attributes: JsonObject
   service: string | undefined
@@ -30,7 +29,6 @@ export interface Resource {
   sessionId: string | undefined
 }
 
-/** `too_many`: more than LIMITS.otlpItems or LIMITS.otlpValues. */
 export type Read<Item> = Sent<Item>[] | 'malformed' | 'too_many'
 
 export function readSpans(body: Uint8Array, encoding: Encoding): Read<Span> {
@@ -201,7 +199,6 @@ function resourceOf(sent: MessageShape<typeof ResourceSchema> | undefined): Reso
   }
 }
 
-/** With the number of attributes that did not fit. */
 function repeated(attributes: JsonObject): JsonObject {
   const kept: [string, Json][] = []
   let room = RESOURCE_BYTES

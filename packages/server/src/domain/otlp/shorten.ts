@@ -1,10 +1,8 @@
-/** Cuts texts first, then whole members, and marks what was cut. */
 import { isObject, type Json, type JsonObject } from './attributes.ts'
 
 /** Tried in turn before whole members are cut. Few, because each costs a walk. */
 const TEXT_CHARS = [16_384, 1_024, 256]
 
-/** `tachoShortened` has the size before. */
 export function shortenedJson(payload: JsonObject, maxBytes: number): string {
   const whole = JSON.stringify(payload)
   const originalBytes = Buffer.byteLength(whole)
@@ -19,7 +17,6 @@ export function shortenedJson(payload: JsonObject, maxBytes: number): string {
   return JSON.stringify({ ...withoutLastMembers(shorter, maxBytes - Buffer.byteLength(JSON.stringify(mark))), ...mark })
 }
 
-/** A sentence stands for each member that does not fit. */
 function withoutLastMembers(payload: JsonObject, maxBytes: number): JsonObject {
   const members = Object.entries(payload)
   let room = maxBytes - members.length * MEMBER_MARK_BYTES

@@ -30,7 +30,6 @@ type EventType = 'LLM_CALL' | 'TOOL_CALL' | 'AGENT_STEP'
 const NANOS_PER_MS = 1_000_000n
 const STATUS_ERROR = 2
 
-/** Null if the span cannot be read. */
 export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEvent[] | null {
   // Ids of another size, or of zeros, are invalid (W3C Trace Context).
   if (span === null || span.traceId.length !== 16 || span.spanId.length !== 8) return null
@@ -38,7 +37,6 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
   const attributes = new Attributes(span.attributes)
   const { error, events, messages, answers } = readEvents(span, attributes)
   const startedAt = millis(span.startTimeUnixNano)
-  // Without an end, or with an end before its start, it takes no time.
   const nanos = span.endTimeUnixNano > span.startTimeUnixNano ? span.endTimeUnixNano - span.startTimeUnixNano : 0n
   const endedAt = millis(span.startTimeUnixNano + nanos)
   const spanId = hex(span.spanId)
@@ -81,7 +79,7 @@ export function spanEvents({ resource, scope, item: span }: Sent<Span>): OtlpEve
   return [event, outcome]
 }
 
-/** Shared by spans and log records. A text over its limit stays among the attributes. */
+/** A text over its limit stays among the attributes. */
 export function envelopeOf(attributes: Attributes, resource: Resource, traceId: string) {
   const named = (max: number, ...names: string[]): string | undefined => {
     const text = attributes.text(...names)
@@ -267,7 +265,6 @@ function readEvents(span: Span, attributes: Attributes) {
   return { error, events: some(events), messages, answers }
 }
 
-/** OpenTelemetry's own limit is 128, unless a client sets another. */
 const EVENTS_MAX = 1_000
 
 function droppedFrom({ events, links }: Span, attributes: Attributes): JsonObject | undefined {
