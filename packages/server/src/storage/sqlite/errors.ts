@@ -11,10 +11,12 @@ export function isDataError(error: unknown): boolean {
   return error instanceof TypeError && error.message.startsWith('SQLite3 can only bind')
 }
 
+/** Of SQLite by their codes: an error that ends a thread arrives without its class. */
 export function storageError(error: unknown): unknown {
-  if (!(error instanceof Database.SqliteError)) return error
-  if (error.code.startsWith('SQLITE_FULL')) return new StorageError('storage_full', 'The disk is full', error)
-  if (DAMAGE.test(error.code)) return new StoreDamaged(`The store is damaged: ${error.message} (${error.code})`, error)
-  if (!STORE_ERRORS.test(error.code)) return error
-  return new StorageError('storage_unavailable', `The store failed: ${error.message} (${error.code})`, error)
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return error
+  const { code, message } = error
+  if (code.startsWith('SQLITE_FULL')) return new StorageError('storage_full', 'The disk is full', error)
+  if (DAMAGE.test(code)) return new StoreDamaged(`The store is damaged: ${message} (${code})`, error)
+  if (!STORE_ERRORS.test(code)) return error
+  return new StorageError('storage_unavailable', `The store failed: ${message} (${code})`, error)
 }

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { CHECKED_BYTES, mib, queueCheck, tooLargeToCheck } from '../store-checks.ts'
-import type { StoreCheck } from '../store.ts'
+import { StoreDamaged, type StoreCheck } from '../store.ts'
 import type { FileChecked } from './check-file.ts'
 import type { Disk } from './disk.ts'
 import type { Durability } from './durable.ts'
@@ -49,11 +49,17 @@ export function missingText(missing: number): string {
 async function integrity(file: string): Promise<StoreCheck[]> {
   const { size } = statSync(file)
   if (size > CHECKED_BYTES) return [tooLargeToCheck('integrity', size)]
-  const { structure, payloads } = (await runTask(file, 'check', [])) as FileChecked
-  const isIntact = structure === 'ok' && payloads !== null
-  const found = structure === 'ok' ? 'payloads cannot be read' : structure
-  const detail = isIntact
-    ? `All ${mib(size)} of the store are intact`
-    : `The store is damaged: ${found}. Restore a backup`
-  return [{ name: 'integrity', ok: isIntact, detail }, ...(payloads === null ? [] : [payloads])]
+  try {
+    const { structure, payloads } = (await runTask(file, 'check', [])) as FileChecked
+    const isIntact = structure === 'ok' && payloads !== null
+    const found = structure === 'ok' ? 'payloads cannot be read' : structure
+    const detail = isIntact ? `All ${mib(size)} of the store are intact` : `The store is damaged: ${found}${REMEDY}`
+    return [{ name: 'integrity', ok: isIntact, detail }, ...(payloads === null ? [] : [payloads])]
+  } catch (error) {
+    // The file can no longer be opened: the service may still have what it needs in memory.
+    if (error instanceof StoreDamaged) return [{ name: 'integrity', ok: false, detail: `${error.message}${REMEDY}` }]
+    throw error
+  }
 }
+
+const REMEDY = '. Restore a backup'

@@ -11,6 +11,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { StorageError } from '../store.ts'
+import { storageError } from './errors.ts'
 import { receivedError, type Call, type Replies } from './messages.ts'
 import { moduleUrl } from '../../program/module-url.ts'
 import { PendingCalls } from '../../threads/pending-calls.ts'
@@ -63,7 +64,9 @@ export async function startThread(options: ThreadOptions): Promise<Thread> {
 
   function end(cause: unknown) {
     if (ended !== null) return
-    ended = new StorageError('storage_unavailable', `The ${name} thread of the store has ended`, cause)
+    const told = storageError(cause)
+    const reason = `The ${name} thread of the store has ended`
+    ended = told instanceof StorageError ? told : new StorageError('storage_unavailable', reason, cause)
     calls.rejectAll(ended)
     if (started && !closing) onDeath({ error: ended, outOfMemory: isOutOfMemory(cause) })
   }

@@ -82,6 +82,20 @@ test('doctor finds an entry of an index that its table does not have', async (t)
   assert.match(found.detail, /missing from index/)
 })
 
+test('doctor says that the store is damaged, if its file can no longer be opened while the service runs', async (t) => {
+  const { directory, file } = await closedStore(t)
+  const bytes = readFileSync(file)
+  const storage = await openStore(t, { directory })
+  writeFileSync(file, Buffer.alloc(bytes.length, 0xff))
+  const found = await check(storage, 'integrity')
+  writeFileSync(file, bytes)
+  assert.deepEqual(found, {
+    name: 'integrity',
+    ok: false,
+    detail: 'The store is damaged: file is not a database (SQLITE_NOTADB). Restore a backup',
+  })
+})
+
 /** Where the first page of a table or index is in the file. */
 function pageOf(file: string, name: string): { start: number; end: number } {
   const db = new Database(file)
