@@ -5,13 +5,14 @@ import { nearestName } from './nearest-name.ts'
 import { isEmail, lowerCase } from '../domain/email.ts'
 import { smtpServerOf } from '../domain/smtp-server.ts'
 import {
+  bytes,
   choice,
+  duration,
   integer,
   networks,
   onOff,
   optional,
   optionalText,
-  quantity,
   secretText,
   text,
   webAddress,
@@ -27,7 +28,7 @@ export const SETTINGS = {
     { placeholder: 'address', byDefault: '127.0.0.1', help: 'Address to listen on; :: or 0.0.0.0 for all interfaces' },
     255,
   ),
-  port: integer({ placeholder: 'port', byDefault: '4680', help: 'Port to listen on; 0 for any free port' }, 0, 65_535),
+  port: integer({ byDefault: '4680', from: 0, to: 65_535, help: 'Port to listen on; 0 for any free port' }, 'port'),
   dataDir: text({ placeholder: 'directory', byDefault: './data', help: 'Directory of the embedded store' }, 4_096),
   databaseUrl: optionalText(
     {
@@ -37,27 +38,15 @@ export const SETTINGS = {
     },
     4_096,
   ),
-  databasePool: integer({ placeholder: 'number', byDefault: '10', help: 'Database connections per process' }, 2, 1_000),
-  databaseTimeout: quantity(
-    { placeholder: 'duration', byDefault: '20s', help: 'Timeout for a database statement' },
-    'duration',
-    '1s',
-    '10m',
-  ),
-  workers: integer(
-    {
-      placeholder: 'number',
-      byDefault: '1',
-      help: 'Server processes on this machine; more than one require a database',
-    },
-    1,
-    256,
-  ),
-  trustProxy: networks({
-    placeholder: 'networks',
-    byDefault: 'none',
-    help: 'Proxies whose X-Forwarded headers are trusted, separated by commas',
+  databasePool: integer({ byDefault: '10', from: 2, to: 1_000, help: 'Database connections per process' }),
+  databaseTimeout: duration({ byDefault: '20s', from: '1s', to: '10m', help: 'Timeout for a database statement' }),
+  workers: integer({
+    byDefault: '1',
+    from: 1,
+    to: 256,
+    help: 'Server processes on this machine; more than one require a database',
   }),
+  trustProxy: networks('Proxies whose X-Forwarded headers are trusted, separated by commas'),
   logLevel: choice({ byDefault: 'info', help: 'Lowest level to log; default of tacho serve on a terminal: warn' }, [
     'debug',
     'info',
@@ -66,61 +55,45 @@ export const SETTINGS = {
     'fatal',
     'silent',
   ]),
-  rateLimit: integer(
-    {
-      placeholder: 'number',
-      byDefault: String(LIMITS.requestsPerSecondDefault),
-      help: 'Requests per second for an API key without its own limit',
-    },
-    1,
-    LIMITS.requestsPerSecondMax,
-  ),
-  operatorRateLimit: integer(
-    {
-      placeholder: 'number',
-      byDefault: String(LIMITS.operatorRequestsPerSecondDefault),
-      help: 'Requests per second for an operator token or session; an address gets four times as many',
-    },
-    1,
-    LIMITS.requestsPerSecondMax,
-  ),
-  minFreeDisk: quantity(
-    { placeholder: 'bytes', byDefault: '256MiB', help: 'Reject writes while less disk space is free' },
-    'bytes',
-    '0B',
-    '1TiB',
-  ),
+  rateLimit: integer({
+    byDefault: String(LIMITS.requestsPerSecondDefault),
+    from: 1,
+    to: LIMITS.requestsPerSecondMax,
+    help: 'Requests per second for an API key without its own limit',
+  }),
+  operatorRateLimit: integer({
+    byDefault: String(LIMITS.operatorRequestsPerSecondDefault),
+    from: 1,
+    to: LIMITS.requestsPerSecondMax,
+    help: 'Requests per second for an operator token or session; an address gets four times as many',
+  }),
+  minFreeDisk: bytes({
+    byDefault: '256MiB',
+    from: '0B',
+    to: '1TiB',
+    help: 'Reject writes while less disk space is free',
+  }),
   packPayloads: choice(
     { byDefault: 'auto', help: 'Compress payloads of idle runs in the background; auto: in the embedded store only' },
     ['auto', 'on', 'off'],
   ),
-  requestTimeout: quantity(
-    {
-      placeholder: 'duration',
-      byDefault: '30s',
-      help: 'Timeout for a request to arrive, and for a client that does not read its reply',
-    },
-    'duration',
-    '1s',
-    '1h',
-  ),
-  // Below the ten seconds after which container engines kill a process by default.
-  drainTimeout: quantity(
-    { placeholder: 'duration', byDefault: '8s', help: 'Time for open requests to finish when the server stops' },
-    'duration',
-    '0s',
-    '10m',
-  ),
-  webhookNetworks: networks({
-    placeholder: 'networks',
-    byDefault: 'none',
-    help: 'Private networks that webhooks can reach, separated by commas; public networks are always allowed',
+  requestTimeout: duration({
+    byDefault: '30s',
+    from: '1s',
+    to: '1h',
+    help: 'Timeout for a request to arrive, and for a client that does not read its reply',
   }),
-  publicUrl: optional(
-    { placeholder: 'address', help: 'Public address of the server, for links and for an identity provider' },
-    webAddress,
-    'an http or https address without a query',
+  // Below the ten seconds after which container engines kill a process by default.
+  drainTimeout: duration({
+    byDefault: '8s',
+    from: '0s',
+    to: '10m',
+    help: 'Time for open requests to finish when the server stops',
+  }),
+  webhookNetworks: networks(
+    'Private networks that webhooks can reach, separated by commas; public networks are always allowed',
   ),
+  publicUrl: webAddress('Public address of the server, for links and for an identity provider'),
   smtpUrl: secretText(
     {
       placeholder: 'url',
@@ -134,11 +107,7 @@ export const SETTINGS = {
     (given) => (isEmail(given) ? given : null),
     'an e-mail address',
   ),
-  oidcIssuer: optional(
-    { placeholder: 'address', help: 'Identity provider for sign-in; its endpoints are discovered automatically' },
-    webAddress,
-    'an http or https address without a query',
-  ),
+  oidcIssuer: webAddress('Identity provider for sign-in; its endpoints are discovered automatically'),
   oidcClientId: optional({ placeholder: 'id', help: 'Client id at the identity provider' }, anyText, 'a text'),
   oidcClientSecret: secretText(
     { placeholder: 'secret', help: 'Client secret at the identity provider' },
@@ -159,9 +128,9 @@ export const SETTINGS = {
     'approver',
     'admin',
   ]),
-  console: onOff({ byDefault: 'on', help: 'Serve the operator console at /, if it is built' }),
-  metrics: onOff({ byDefault: 'on', help: 'Serve /metrics, without a key' }),
-  docs: onOff({ byDefault: 'on', help: 'Serve /docs and the interface documents, without a key' }),
+  console: onOff('Serve the operator console at /, if it is built'),
+  metrics: onOff('Serve /metrics, without a key'),
+  docs: onOff('Serve /docs and the interface documents, without a key'),
   initWorkspace: text(
     { placeholder: 'name', byDefault: 'default', help: 'Workspace of a new store', fromFile: true },
     LIMITS.nameChars,
@@ -225,9 +194,12 @@ export function readConfig(flags: Flags, environment: Environment): ConfigRead {
   const values: Record<string, unknown> = {}
   for (const [name, setting] of ENTRIES) {
     const given = findText(name, setting, flags, environment)
+    if ('fault' in given) {
+      faults.push(given.fault)
+      continue
+    }
     const parsed = given.text === null ? { value: null } : setting.parse(given.text)
-    if (given.fault !== undefined) faults.push(given.fault)
-    else if ('value' in parsed) values[name] = parsed.value
+    if ('value' in parsed) values[name] = parsed.value
     else faults.push(`${given.from} must be ${parsed.mustBe}${setting.secret ? '' : `, not ${quoted(given.text)}`}.`)
   }
   if (faults.length > 0) return { ok: false, faults }
@@ -263,11 +235,7 @@ function anyText(given: string): string | null {
   return given.length > 0 && given.length <= 1024 ? given : null
 }
 
-interface Given {
-  from: string
-  text: string | null
-  fault?: string
-}
+type Given = { from: string; text: string | null } | { fault: string }
 
 function findText(name: SettingName, setting: Setting<unknown>, flags: Flags, environment: Environment): Given {
   const flag = setting.secret ? undefined : flags[name]
@@ -277,7 +245,7 @@ function findText(name: SettingName, setting: Setting<unknown>, flags: Flags, en
   // Compose and unit files can set an empty variable.
   const value = environment[variable] || null
   const file = (setting.fromFile && environment[fileVariable]) || null
-  if (value !== null && file !== null) return noText(`Set only one of ${variable} and ${fileVariable}.`)
+  if (value !== null && file !== null) return { fault: `Set only one of ${variable} and ${fileVariable}.` }
   if (file !== null) return readText(fileVariable, file)
   // A service link gets its own message, not one about a bad value.
   if (value === null || isServiceLink(value)) return { from: 'The default', text: setting.byDefault }
@@ -288,14 +256,9 @@ function readText(fileVariable: string, file: string): Given {
   try {
     return { from: `The content of ${fileVariable}`, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') }
   } catch (error) {
-    return noText(
-      `${fileVariable} names ${quoted(file)}, which cannot be read (${(error as NodeJS.ErrnoException).code}).`,
-    )
+    const { code } = error as NodeJS.ErrnoException
+    return { fault: `${fileVariable} names ${quoted(file)}, which cannot be read (${code}).` }
   }
-}
-
-function noText(fault: string): Given {
-  return { from: '', text: null, fault }
 }
 
 function unknownFlags(flags: Flags): string[] {

@@ -11,7 +11,7 @@ export interface Setting<Value> {
   fromFile?: boolean
 }
 
-export type Parsed<Value> = { value: Value } | { mustBe: string }
+type Parsed<Value> = { value: Value } | { mustBe: string }
 
 interface About {
   placeholder: string
@@ -39,23 +39,34 @@ export function optionalText(about: Omit<About, 'byDefault'>, maxChars: number):
   return { ...text({ ...about, byDefault: '' }, maxChars), byDefault: null }
 }
 
-export function integer(about: About, minimum: number, maximum: number): Setting<number> {
+interface Range<Bound> {
+  help: string
+  byDefault: string
+  from: Bound
+  to: Bound
+}
+
+export function integer({ from, to, ...about }: Range<number>, placeholder = 'number'): Setting<number> {
   return {
     ...about,
+    placeholder,
     parse(given) {
       const value = /^[0-9]{1,15}$/.test(given) ? Number(given) : Number.NaN
-      if (value >= minimum && value <= maximum) return { value }
-      return { mustBe: `a whole number from ${minimum} to ${maximum}` }
+      return value >= from && value <= to ? { value } : { mustBe: `a whole number from ${from} to ${to}` }
     },
   }
 }
 
-/** In the smallest unit: `256MiB` in bytes, `30s` in milliseconds. */
-export function quantity(about: About, kind: keyof typeof UNITS, minimum: string, maximum: string): Setting<number> {
-  const mustBe = `from ${minimum} to ${maximum}, with a unit (${Object.keys(UNITS[kind]).join(', ')})`
-  const [least, most] = [inSmallestUnit(kind, minimum), inSmallestUnit(kind, maximum)]
+export const bytes = (range: Range<string>): Setting<number> => quantity(range, 'bytes')
+/** In milliseconds. */
+export const duration = (range: Range<string>): Setting<number> => quantity(range, 'duration')
+
+function quantity({ from, to, ...about }: Range<string>, kind: keyof typeof UNITS): Setting<number> {
+  const mustBe = `from ${from} to ${to}, with a unit (${Object.keys(UNITS[kind]).join(', ')})`
+  const [least, most] = [inSmallestUnit(kind, from), inSmallestUnit(kind, to)]
   return {
     ...about,
+    placeholder: kind,
     parse(given) {
       const value = inSmallestUnit(kind, given)
       return value >= least && value <= most ? { value } : { mustBe }
@@ -77,17 +88,20 @@ export function choice<const Value extends string>(
   }
 }
 
-export function onOff(about: Omit<About, 'placeholder'>): Setting<boolean> {
+export function onOff(help: string): Setting<boolean> {
   return {
-    ...about,
+    help,
+    byDefault: 'on',
     placeholder: 'on|off',
     parse: (given) => (given === 'on' || given === 'off' ? { value: given === 'on' } : { mustBe: 'on or off' }),
   }
 }
 
-export function networks(about: About): Setting<string[]> {
+export function networks(help: string): Setting<string[]> {
   return {
-    ...about,
+    help,
+    byDefault: 'none',
+    placeholder: 'networks',
     parse(given) {
       const value = given === 'none' ? [] : given.split(',').map((part) => part.trim())
       if (value.every(isNetwork)) return { value }
@@ -126,8 +140,11 @@ export function optional(
   }
 }
 
+export const webAddress = (help: string): Setting<string | null> =>
+  optional({ placeholder: 'address', help }, readWebAddress, 'an http or https address without a query')
+
 /** Keeps a path that a proxy adds. */
-export function webAddress(given: string): string | null {
+function readWebAddress(given: string): string | null {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null
   return url.search === '' && url.hash === '' ? url.origin + url.pathname.replace(/\/+$/, '') : null
