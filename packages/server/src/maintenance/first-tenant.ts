@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
-import { SCOPES } from '@tacho/contract/route.ts'
 import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Config } from '../config/config.ts'
@@ -18,6 +17,7 @@ import { invitationLink } from '../domain/invitation.ts'
 import { ROOT } from '../program/root.ts'
 import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
+import { fullKey, ownerToken } from './full-access.ts'
 
 /** To show once; null if the settings provided them. */
 export interface FirstCredentials {
@@ -46,20 +46,11 @@ export async function createFirstTenant(
   const email = config.initOperatorEmail
   // The owner of a supplied token can invite people, so a link that creates an owner would only be a risk in the log.
   const link = email === null && config.initOperatorToken !== null ? null : newInvitation(randomBytes)
-  const never = { createdAt: now, expiresAt: null, revokedAt: null, lastUsedAt: null }
   const outcome = await storage.initialise({
     workspace: { id: workspaceId, name: config.initWorkspace, createdAt: now },
     environment: { id: environmentId, workspaceId, name: config.initEnvironment, createdAt: now },
-    apiKey: {
-      id: key.id,
-      environmentId,
-      name: 'first key',
-      hash: key.hash,
-      scopes: [...SCOPES],
-      requestsPerSecond: null,
-      ...never,
-    },
-    operatorToken: { id: token.id, name: 'first token', hash: token.hash, workspaceId: null, role: 'owner', ...never },
+    apiKey: fullKey(key, 'first key', environmentId, now),
+    operatorToken: ownerToken(token, 'first token', now),
     ...(link === null
       ? {}
       : {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { SCOPES } from '@tacho/contract/route.ts'
 import { newApiKey, newOperatorToken } from '../domain/credential.ts'
 import { STORE_FILE } from '../storage/sqlite/database.ts'
 import { openSqliteStorage } from '../storage/sqlite/open.ts'
@@ -10,6 +9,7 @@ import type { Storage } from '../storage/storage.ts'
 import { StoreRefused } from '../storage/store.ts'
 import type { EnvironmentRow } from '../storage/environments.ts'
 import { allRows } from '../storage/page.ts'
+import { fullKey, ownerToken } from './full-access.ts'
 
 export { StoreRefused }
 
@@ -71,20 +71,10 @@ interface Replacement {
 }
 
 async function replaceToken(storage: Storage, revokeOld: boolean): Promise<Replacement> {
-  const { id, hash, text } = newOperatorToken(randomBytes)
+  const token = newOperatorToken(randomBytes)
   const now = Date.now()
-  await storage.createOperatorToken(
-    {
-      id,
-      hash,
-      name: 'recovered',
-      workspaceId: null,
-      role: 'owner',
-      ...usableFrom(now),
-    },
-    [],
-  )
-  return { text, revoked: revokeOld ? await storage.revokeOtherOperatorTokens(id, now) : 0 }
+  await storage.createOperatorToken(ownerToken(token, 'recovered', now), [])
+  return { text: token.text, revoked: revokeOld ? await storage.revokeOtherOperatorTokens(token.id, now) : 0 }
 }
 
 async function replaceKey(
@@ -92,25 +82,13 @@ async function replaceKey(
   { id: environmentId }: EnvironmentRow,
   revokeOld: boolean,
 ): Promise<Replacement> {
-  const { id, hash, text } = newApiKey(randomBytes)
+  const key = newApiKey(randomBytes)
   const now = Date.now()
   const old = revokeOld ? await allRows((page) => storage.listApiKeys(environmentId, page)) : []
   const good = old.filter(({ revokedAt }) => revokedAt === null)
-  const scopes = [...SCOPES]
-  await storage.createApiKey(
-    {
-      id,
-      environmentId,
-      name: 'recovered',
-      hash,
-      scopes,
-      requestsPerSecond: null,
-      ...usableFrom(now),
-    },
-    [],
-  )
-  for (const key of good) await storage.revokeApiKey(environmentId, key.id, now, [])
-  return { text, revoked: good.length }
+  await storage.createApiKey(fullKey(key, 'recovered', environmentId, now), [])
+  for (const { id } of good) await storage.revokeApiKey(environmentId, id, now, [])
+  return { text: key.text, revoked: good.length }
 }
 
 async function environmentNamed(
@@ -124,8 +102,4 @@ async function environmentNamed(
   const environment = environments.find(({ name }) => name === names.environment)
   if (environment) return environment
   throw new StoreRefused(`Workspace ${workspace.name} has no environment ${JSON.stringify(names.environment)}.`)
-}
-
-function usableFrom(createdAt: number) {
-  return { createdAt, expiresAt: null, revokedAt: null, lastUsedAt: null }
 }

@@ -1,0 +1,12 @@
+import { SCOPES } from '@tacho/contract/route.ts'
+import type { Credential } from '../domain/credential.ts'
+
+const unused = (createdAt: number) => ({ createdAt, expiresAt: null, revokedAt: null, lastUsedAt: null })
+
+export function ownerToken({ id, hash }: Credential, name: string, now: number) {
+  return { id, name, hash, workspaceId: null, role: 'owner', ...unused(now) } as const
+}
+
+export function fullKey({ id, hash }: Credential, name: string, environmentId: string, now: number) {
+  return { id, environmentId, name, hash, scopes: [...SCOPES], requestsPerSecond: null, ...unused(now) }
+}
