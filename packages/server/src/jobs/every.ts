@@ -16,19 +16,17 @@ export interface Repetition {
   run: (signal: AbortSignal) => Promise<void>
   onError: (error: unknown) => void
   runsAtEnd?: boolean
-  /** From 0 to 1; spreads the nodes of an installation. */
-  random?: () => number
 }
 
-/** Runs never overlap. The pause between them is the interval plus or minus a tenth. */
-export function every({ intervalMs, run, onError, runsAtEnd = false, random = Math.random }: Repetition): Job {
+/** Runs never overlap. Their pause varies by a tenth, which spreads the nodes of an installation. */
+export function every({ intervalMs, run, onError, runsAtEnd = false }: Repetition): Job {
   const stopped = new AbortController()
   const ended = loop()
 
   async function loop(): Promise<void> {
     while (!stopped.signal.aborted) {
       await tryToRun()
-      const pause = intervalMs * (0.9 + 0.2 * random())
+      const pause = intervalMs * (0.9 + 0.2 * Math.random())
       await wait(pause, undefined, { signal: stopped.signal }).catch(() => undefined)
     }
   }

@@ -15,17 +15,13 @@ import type { RunPages } from './run-pages.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 
 type Acts = 'readFailures' | 'recordFailures' | 'nameReported' | 'tellOfRun'
-
-export interface FindFailuresOptions extends HandlerOptions<Acts> {
-  pages: Pick<RunPages, 'urlOf'>
-  random: Random
-}
+type Options = HandlerOptions<Acts> & { pages: Pick<RunPages, 'urlOf'>; random: Random }
 
 const SLOTS = 4
 /** In a transaction: a batch of events waits no longer for them than for another batch. */
 const FAILURES_AT_ONCE = 20
 
-export function findFailures({ storage, pages, now, random }: FindFailuresOptions): ItemHandler {
+export function findFailures({ storage, pages, now, random }: Options): ItemHandler {
   /** Null: nothing to send to webhooks, or not yet. */
   async function find({ environmentId, subjectId }: WorkItem): Promise<{ run: string; data: object } | null> {
     const subject = readFailureSubject(subjectId)

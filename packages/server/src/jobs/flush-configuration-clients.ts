@@ -1,18 +1,11 @@
-import type { ConfigurationClientSeen } from '../storage/configuration-clients.ts'
-import { CLIENTS_KEPT_MS } from '../storage/configuration-clients.ts'
+import { CLIENTS_KEPT_MS, type ConfigurationClientSeen } from '../storage/configuration-clients.ts'
 import { every, type Job, type JobOptions } from './every.ts'
 
-export interface FlushClientsOptions extends JobOptions<'writeConfigurationClients'> {
+type Options = JobOptions<'writeConfigurationClients'> & {
   clients: { take(): ReadonlyMap<string, ConfigurationClientSeen[]> }
 }
 
-export function flushConfigurationClients({
-  storage,
-  clients,
-  now,
-  onError,
-  intervalMs = 60_000,
-}: FlushClientsOptions): Job {
+export function flushConfigurationClients({ storage, clients, now, onError, intervalMs = 60_000 }: Options): Job {
   return every({ intervalMs, run: flush, onError, runsAtEnd: true })
 
   // A failed write loses this minute. The next polls of the same clients are recorded again.

@@ -1,15 +1,11 @@
 import { every, type Job, type JobOptions } from './every.ts'
 
-export interface RevisionListener {
-  observeRevision(revision: number, askedAt: number): void
-}
-
-export interface FollowOptions extends Omit<JobOptions<'controlRevision'>, 'now'> {
-  listeners: readonly RevisionListener[]
+type Options = Omit<JobOptions<'controlRevision'>, 'now'> & {
+  listeners: readonly { observeRevision(revision: number, askedAt: number): void }[]
 }
 
 /** Sends nothing while the store is silent. */
-export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: FollowOptions): Job {
+export function followControlRevision({ storage, listeners, onError, intervalMs = 500 }: Options): Job {
   return every({
     intervalMs,
     onError,

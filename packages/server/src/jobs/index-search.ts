@@ -7,16 +7,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 
 type Acts = 'markOlderRuns' | 'readUnindexed' | 'indexEvents' | 'removeIndexed' | 'failIndexing'
-
-export interface IndexSearchOptions extends HandlerOptions<Acts> {
-  rests?: number
-}
+type Options = HandlerOptions<Acts> & { rests?: number }
 
 const RESTS = 6
 const IDLE_MS = 500
 const TURN_MS = 2_000
 
-export function indexSearch(options: IndexSearchOptions): ItemHandler {
+export function indexSearch(options: Options): ItemHandler {
   const { storage, now } = options
   return {
     kind: 'index_search',
@@ -34,7 +31,7 @@ export function indexSearch(options: IndexSearchOptions): ItemHandler {
 
 async function follow(
   environmentId: string,
-  { storage, rests = RESTS }: IndexSearchOptions,
+  { storage, rests = RESTS }: Options,
   signal: AbortSignal,
 ): Promise<boolean> {
   const end = performance.now() + TURN_MS

@@ -20,9 +20,7 @@ const PASS_EVERY_MS = 3_600_000
 const TURN_MS = 60_000
 const RUNS_AT_ONCE = 500
 
-export interface QueueOptions extends JobOptions<'queueRetention'> {
-  wake: () => void
-}
+type QueueOptions = JobOptions<'queueRetention'> & { wake: () => void }
 
 export function queueRetention({ storage, now, wake, onError, intervalMs = 60_000 }: QueueOptions): Job {
   return every({

@@ -3,11 +3,9 @@ import { gapsNews } from '../domain/run-news.ts'
 import type { RunPages } from './run-pages.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 
-export interface TellGapsOptions extends HandlerOptions<'tellOfRun' | 'findRun'> {
-  pages: Pick<RunPages, 'urlOf'>
-}
+type Options = HandlerOptions<'tellOfRun' | 'findRun'> & { pages: Pick<RunPages, 'urlOf'> }
 
-export function tellGaps({ storage, pages, now }: TellGapsOptions): ItemHandler {
+export function tellGaps({ storage, pages, now }: Options): ItemHandler {
   return {
     kind: 'tell_gaps',
     batch: 50,

@@ -22,12 +22,14 @@ export interface WebhookSender {
 
 export function createWebhookSender(allowed: readonly string[]): WebhookSender {
   const guard = addressGuard(allowed)
+  const faultOf = (addresses: LookupAddress[]) =>
+    addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null
   const resolveHost = createHostResolver()
   // Checked during DNS resolution: the connection uses the same address without a second lookup.
   const checkedLookup: LookupFunction = (hostname, options, callback) => {
     const found = (addresses: LookupAddress[]) => {
-      const refused = addresses.map(({ address }) => guard(address)).find((fault) => fault !== null)
-      if (refused) return callback(new NotPublic(`The address ${refused}`), [])
+      const refused = faultOf(addresses)
+      if (refused !== null) return callback(new NotPublic(`The address ${refused}`), [])
       const [first] = addresses
       if (options.all || !first) callback(null, addresses)
       else callback(null, first.address, first.family)
@@ -57,10 +59,7 @@ export function createWebhookSender(allowed: readonly string[]): WebhookSender {
       const url = URL.parse(given)
       if (url === null || !['http:', 'https:'].includes(url.protocol)) return 'must be an http or https address'
       if (url.username !== '' || url.password !== '') return 'must not contain a user or password'
-      return resolveHost(literalOf(url)).then(
-        (addresses) => addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null,
-        () => 'names a host that does not resolve',
-      )
+      return resolveHost(literalOf(url)).then(faultOf, () => 'names a host that does not resolve')
     },
     async send({ url, headers, body }) {
       // A literal address connects without a lookup.

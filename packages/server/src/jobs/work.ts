@@ -16,7 +16,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Storage } from '../storage/storage.ts'
 import { StatementTimeout, StorageError } from '../storage/store.ts'
-import type { SharedWorkItem, WorkHold, WorkItem, WorkKind } from '../storage/work.ts'
+import type { SharedWorkItem, WorkClaim, WorkHold, WorkItem, WorkKind } from '../storage/work.ts'
 
 /** `ended`: the storage act that did the work also ended the item. `failed`: why; then the attempt counts. */
 export type Next = 'done' | 'ended' | { dueAt: number; failed?: string }
@@ -81,10 +81,7 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
 
   async function loop(handler: WorkHandler, alarm: Alarm): Promise<void> {
     while (!stopping.signal.aborted) {
-      const items = await claim(handler).catch((error: unknown) => {
-        onError(error, handler.kind)
-        return []
-      })
+      const items = await claim(handler, handler.batch, (asked) => storage.claimWork(asked))
       if (items.length > 0) await work(handler, items)
       if (items.length < handler.batch) await rest(alarm)
     }
@@ -94,7 +91,9 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
     const running = new Map<SharedWorkItem, Promise<void>>()
     while (!stopping.signal.aborted) {
       const free = handler.batch - running.size
-      const items = free === 0 ? [] : await claimInTurn(handler, free, [...running.keys()])
+      const held = Map.groupBy(running.keys(), ({ workspaceId }) => workspaceId)
+      const counts = [...held].map(([workspaceId, own]): [string, number] => [workspaceId, own.length])
+      const items = free === 0 ? [] : await claim(handler, free, (asked) => storage.claimWorkInTurn(asked, counts))
       for (const item of items) {
         const end = () => {
           running.delete(item)
@@ -108,20 +107,16 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
     await Promise.all(running.values())
   }
 
-  async function claimInTurn(
+  async function claim<Item>(
     { kind }: WorkHandler,
     limit: number,
-    running: SharedWorkItem[],
-  ): Promise<SharedWorkItem[]> {
-    const held = Map.groupBy(running, ({ workspaceId }) => workspaceId)
-    const counts = [...held].map(([workspaceId, items]): [string, number] => [workspaceId, items.length])
+    take: (asked: WorkClaim) => Promise<Item[]>,
+  ): Promise<Item[]> {
     const at = now()
-    return storage
-      .claimWorkInTurn({ kind, owner, now: at, leaseUntil: at + leaseMs, limit }, counts)
-      .catch((error: unknown) => {
-        onError(error, kind)
-        return []
-      })
+    return take({ kind, owner, now: at, leaseUntil: at + leaseMs, limit }).catch((error: unknown) => {
+      onError(error, kind)
+      return []
+    })
   }
 
   async function rest(alarm: Alarm): Promise<void> {
@@ -136,11 +131,6 @@ export function createWorkRunner(options: WorkRunnerOptions): WorkRunner {
       const due = await storage.dueWork(now()).catch(() => alarms.keys())
       for (const kind of due) alarms.get(kind)?.ring()
     }
-  }
-
-  function claim({ kind, batch }: WorkHandler): Promise<WorkItem[]> {
-    const at = now()
-    return storage.claimWork({ kind, owner, now: at, leaseUntil: at + leaseMs, limit: batch })
   }
 
   async function work(handler: WorkHandler, items: WorkItem[]): Promise<void> {

@@ -1,6 +1,6 @@
 /** Import it only in a thread or a test. */
 import { calcPrice, findProvider, type ConditionalPrice, type ModelPrice } from '@pydantic/genai-prices'
-import type { DatedRates, ModelRates, Rate, Rates } from '../domain/price.ts'
+import type { DatedRates, ModelRates, Rate, Rates } from '../domain/estimate.ts'
 
 /** Null: the package lacks the model, or the prices of its tokens. */
 export function packageRates(name: string): ModelRates | null {
@@ -13,15 +13,13 @@ export function packageRates(name: string): ModelRates | null {
 
 function find(name: string): ModelPrice | ConditionalPrice[] | null {
   const [, provider = '', rest = ''] = /^([^/:]+)[/:](.+)$/.exec(name) ?? []
-  const tries: (() => ModelPrice | ConditionalPrice[] | null)[] = [() => pricesOf(name)]
-  if (provider !== '' && findProvider({ providerId: provider })) tries.push(() => pricesOf(rest, provider))
-  if (provider !== '') tries.push(() => pricesOf(rest))
-  tries.push(() => pricesOf(name, 'aws'))
-  for (const attempt of tries) {
-    const found = attempt()
-    if (found !== null) return found
-  }
-  return null
+  const isProvider = provider !== '' && findProvider({ providerId: provider }) !== undefined
+  return (
+    pricesOf(name) ??
+    (isProvider ? pricesOf(rest, provider) : null) ??
+    (provider === '' ? null : pricesOf(rest)) ??
+    pricesOf(name, 'aws')
+  )
 }
 
 function pricesOf(model: string, providerId?: string): ModelPrice | ConditionalPrice[] | null {

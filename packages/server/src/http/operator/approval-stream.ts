@@ -15,7 +15,6 @@ import { Shares } from '../../domain/shares.ts'
 import { namedApprovals } from './named-approvals.ts'
 
 export interface StreamOptions {
-  beatMs?: number
   mostStreams?: number
   ofWorkspace?: number
   ofCaller?: number
@@ -26,12 +25,14 @@ const SNAPSHOT_ROWS = 100
 const SNAPSHOT_BYTES = 256 * 1024
 const BACKLOG_BYTES = 512 * 1024
 const RECONNECT_MS = 1_000
+/** Access is checked again before each heartbeat and each message. */
+const BEAT_MS = 2_000
 
 export function approvalStreamRoutes(
   app: FastifyInstance,
   deps: Deps,
   { feed, current }: ApprovalReader,
-  { beatMs = 2_000, mostStreams = 1_000, ofWorkspace = 200, ofCaller = 20 }: StreamOptions = {},
+  { mostStreams = 1_000, ofWorkspace = 200, ofCaller = 20 }: StreamOptions = {},
 ): void {
   const { storage, draining } = deps
   const open = new Shares({ most: mostStreams, ofWorkspace, ofCredential: ofCaller })
@@ -78,7 +79,7 @@ export function approvalStreamRoutes(
       messages.destroy()
       throw error
     })
-    const beat = setInterval(() => void sendIfAllowed(() => ': heartbeat\n\n'), beatMs)
+    const beat = setInterval(() => void sendIfAllowed(() => ': heartbeat\n\n'), BEAT_MS)
     beat.unref()
     messages.once('close', () => {
       over = true
