@@ -5,8 +5,9 @@
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
 import type { RunRow } from '../storage/runs.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { uuidv5 } from '../storage/uuid.ts'
+import { pick } from './shown.ts'
 
 export interface CallJudgement {
   call: ToolEventRow
@@ -30,6 +31,8 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
     used.add(approval.id)
     judged.set(call, { call, verdict, approval, approvalId: approval.id, linkedBy })
   }
+  const unlinked = (call: ToolEventRow, verdict: CallVerdict) =>
+    judged.set(call, { call, verdict, approval: null, approvalId: call.approvalId, linkedBy: 'none' })
   const unjudged = () => calls.filter((call) => !judged.has(call))
   const unused = ({ id }: ApprovalRow) => !used.has(id)
   const placeOf = new Map(events.map((event, place) => [event, place]))
@@ -41,14 +44,7 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
     if (call.approvalId === null) continue
     const approval = byId.get(call.approvalId)
     if (approval) judge(call, approval, 'approvalId')
-    else
-      judged.set(call, {
-        call,
-        verdict: 'unknown_approval',
-        approval: null,
-        approvalId: call.approvalId,
-        linkedBy: 'none',
-      })
+    else unlinked(call, 'unknown_approval')
   }
   const sameInput = Map.groupBy(ofRun, keyOf)
   const next = new Map<string, number>()
@@ -75,7 +71,7 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
       left.splice(at, 1)
       judge(call, asked, 'toolName')
     } else if (own === 'required' || (own === null && decided.requires(call.toolName))) {
-      judged.set(call, { call, verdict: 'without_approval', approval: null, approvalId: null, linkedBy: 'none' })
+      unlinked(call, 'without_approval')
     }
   }
   return calls.flatMap((call) => judged.get(call) ?? [])
@@ -118,18 +114,14 @@ export function toJudgedCall(
   { call, verdict, approval, approvalId, linkedBy }: CallJudgement,
 ): JudgedCall {
   return {
-    eventId: call.eventId,
+    ...pick(call, 'eventId', 'label', 'toolName', 'inputHash', 'outcome'),
     id: uuidv5(id, call.eventId),
-    label: call.label,
     timestamp: isoTime(call.time),
     receivedAt: isoTime(call.receivedAt),
-    toolName: call.toolName,
-    inputHash: call.inputHash,
     verdict,
     message: CALL_VERDICTS[verdict],
     approvalId,
     linkedBy,
     hashChecked: approval !== null && call.inputHash !== null,
-    outcome: call.outcome,
   }
 }

@@ -3,8 +3,8 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { ApprovalGroup, AskedLately, OperatorApproval } from '@tacho/contract/operator/approval.ts'
 import type { ApprovalGroupRow, ApprovalRow, NewApprovalRow } from '../storage/approvals.ts'
 import type { Storage } from '../storage/storage.ts'
-import { isoOf, pick } from './shown.ts'
-import { isStorableText } from './text.ts'
+import { isoOf, orNull, pick } from './shown.ts'
+import { unstorableField } from './text.ts'
 
 const MINUTE_MS = 60_000
 
@@ -14,27 +14,19 @@ export const ASKED_LATELY = { windowMs: 5 * MINUTE_MS, burst: 20, most: 1_000 } 
 const FIELDS = Object.keys(NewApproval.properties) as (keyof NewApproval)[]
 
 export function unstorableText(request: NewApproval): keyof NewApproval | null {
-  return FIELDS.find((field) => !isStorableText(String(request[field] ?? ''))) ?? null
+  return unstorableField(request, FIELDS)
 }
 
 export function toNewApproval(
   request: NewApproval,
-  asked: { id: string; environmentId: string; clientId: string; now: number },
+  { now, ...asked }: { id: string; environmentId: string; clientId: string; now: number },
 ): NewApprovalRow {
-  const { id, environmentId, clientId, now } = asked
   const timeoutMs = request.timeoutMs ?? LIMITS.approvalTimeoutMsDefault
   return {
-    id,
-    environmentId,
-    clientId,
-    clientRequestId: request.clientRequestId,
-    runId: request.runId ?? null,
-    sessionId: request.sessionId ?? null,
-    agentId: request.agentId ?? null,
-    policyId: request.policyId ?? null,
-    toolName: request.toolName,
+    ...asked,
+    ...pick(request, 'clientRequestId', 'toolName'),
+    ...orNull(request, 'runId', 'sessionId', 'agentId', 'policyId', 'reason'),
     inputHash: request.inputHash.toLowerCase(),
-    reason: request.reason ?? null,
     timeoutMs,
     createdAt: now,
     expiresAt: now + timeoutMs,

@@ -2,7 +2,7 @@ import type { CompletenessQuery, CompletenessSum } from '@tacho/contract/operato
 import { MOST_REASONS, readRecorders, type Drop, type Recorder } from '../storage/completeness.ts'
 import type { GapRow } from '../storage/runs.ts'
 import { countsOf, dropsOfAll, toDrops, toRecorder, type Counts } from './completeness.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 
 export interface Sum {
   key: string

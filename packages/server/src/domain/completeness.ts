@@ -10,6 +10,7 @@ import {
   type Drop,
   type Recorder,
 } from '../storage/completeness.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { hasAtMost } from './text.ts'
 
 /** Another number counts as absent: an event is never rejected for it. */
@@ -82,17 +83,12 @@ export function toCompleteness(run: { recorders: string | null; eventCount: numb
   return { state, ...counts, drops: toDrops(dropsOfAll(recorders)), unnumbered, recorders: each }
 }
 
-export type Counts = Pick<Completeness, 'recorded' | 'arrived' | 'rejected' | 'dropped' | 'missing'>
+const COUNTS = ['recorded', 'arrived', 'rejected', 'dropped', 'missing'] as const
+export type Counts = Pick<Completeness, (typeof COUNTS)[number]>
 
 export function countsOf(each: readonly Counts[]): Counts {
-  const sum = (of: (counts: Counts) => number) => each.reduce((total, one) => total + of(one), 0)
-  return {
-    recorded: sum(({ recorded }) => recorded),
-    arrived: sum(({ arrived }) => arrived),
-    rejected: sum(({ rejected }) => rejected),
-    dropped: sum(({ dropped }) => dropped),
-    missing: sum(({ missing }) => missing),
-  }
+  const sums = COUNTS.map((name) => [name, each.reduce((sum, one) => sum + one[name], 0)])
+  return Object.fromEntries(sums) as Counts
 }
 
 export function toRecorder(recorder: Recorder): RecorderCompleteness {
@@ -116,9 +112,5 @@ export function dropsOfAll(recorders: readonly Recorder[], drops = new Map<strin
 }
 
 export function toDrops(drops: ReadonlyMap<string, Drop>): Completeness['drops'] {
-  return [...drops.values()].map(({ reason, count, lastAt }) => ({
-    reason,
-    count,
-    lastAt: new Date(lastAt).toISOString(),
-  }))
+  return [...drops.values()].map((drop) => ({ ...drop, lastAt: isoTime(drop.lastAt) }))
 }

@@ -1,6 +1,15 @@
 /** Exact: prices are integers of 1e-15 for a token or a call, and a sum is rounded once, to 1e-9. */
+import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { DAY_MS } from '../storage/hours.ts'
-import { TOKEN_PARTS, type UncostedCalls, type TokenParts } from '../storage/uncosted.ts'
+import { TOKEN_PARTS, type UncostedCalls, type UncostedSum, type TokenParts } from '../storage/uncosted.ts'
+
+/** With the prices of one workspace. */
+export interface Estimator {
+  ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
+  ofSums(sums: readonly UncostedSum[]): EstimateFields
+  nanosOf(sums: readonly UncostedSum[]): number
+  hasPrice(model: string): boolean
+}
 
 /** For a million tokens; above a threshold of input, another one. */
 export type Rate = number | { base: number; above: readonly { context: number; price: number }[] }
@@ -27,8 +36,6 @@ export interface Estimate {
   unpriced: number
 }
 
-export const NO_ESTIMATE: Estimate = { femtos: 0n, unpriced: 0 }
-
 /** From the price of a million tokens to 1e-15 for one token. */
 const FEMTOS_PER_TOKEN = 1e9
 const FEMTOS = 1e15
@@ -44,23 +51,19 @@ export const CONTAINED_IN = {
   reasoning: 'output',
 } as const satisfies Record<keyof TokenParts, keyof TokenParts>
 
-export function estimateCalls(
-  calls: readonly UncostedCalls[],
+export function estimateCalls<Calls extends UncostedCalls>(
+  calls: readonly Calls[],
   ratesOf: (model: string) => ModelRates | null,
-  time: number,
+  timeOf: (calls: Calls) => number,
 ): Estimate {
-  let { femtos, unpriced } = NO_ESTIMATE
+  let [femtos, unpriced] = [0n, 0]
   for (const each of calls) {
     const dated = ratesOf(each.model)
-    const rates = dated && ratesAt(dated, time)
+    const rates = dated && ratesAt(dated, timeOf(each))
     if (rates) femtos += priceOf(each, rates)
     else unpriced += each.calls
   }
   return { femtos, unpriced }
-}
-
-export function addEstimates(one: Estimate, other: Estimate): Estimate {
-  return { femtos: one.femtos + other.femtos, unpriced: one.unpriced + other.unpriced }
 }
 
 export function toNanos(femtos: bigint): number {

@@ -11,7 +11,7 @@ import { eventFailure } from './failure.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { scoreOf } from './score.ts'
 import { faultLine, schemaFaults } from './schema-faults.ts'
-import { hasAtMost, isStorableText, UNSTORABLE } from './text.ts'
+import { hasAtMost, isStorableText, UNSTORABLE, unstorableField } from './text.ts'
 import { payloadWarnings } from './payload-warnings.ts'
 import { traitsOf } from './traits.ts'
 import { toolUseOf } from './tool-use.ts'
@@ -105,8 +105,8 @@ interface Fault {
 function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeContext): NewEvent | Fault {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
-  const badText = textFault(item)
-  if (badText) return badText
+  const badText = unstorableField(item, TEXTS)
+  if (badText !== null) return fault('invalid_text', `${badText} ${UNSTORABLE}`)
   const { json, levels } = item.payload ? payload() : NO_PAYLOAD
   if (json.length > LIMITS.payloadBytes || Buffer.byteLength(json) > LIMITS.payloadBytes) {
     return fault('payload_too_large')
@@ -205,14 +205,6 @@ const TEXTS = [
   'label',
   'schemaVersion',
 ] as const
-
-function textFault(item: EventInput): Fault | null {
-  for (const field of TEXTS) {
-    const value = item[field]
-    if (typeof value === 'string' && !isStorableText(value)) return fault('invalid_text', `${field} ${UNSTORABLE}`)
-  }
-  return null
-}
 
 function fault(code: RejectionCode, message: string = REJECTIONS[code]): Fault {
   return { code, message }

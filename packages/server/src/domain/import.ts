@@ -2,9 +2,10 @@ import { hash } from 'node:crypto'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import type { ExportedRow } from '../storage/exports.ts'
 import type { NewEvent, ImportedRun } from '../storage/events.ts'
-import { EXPORTED_TABLES, memberOf, type TableParts } from '../storage/exported-tables.ts'
+import { columnsIn, EXPORTED_TABLES, memberOf, type Columns } from '../storage/exported-tables.ts'
 import { measureContent } from '../storage/prompts.ts'
 import { hasGaps, readRecorders, recordersText, type Recorder } from '../storage/completeness.ts'
+import type { RunRow } from '../storage/runs.ts'
 import { scoreId, type ScoreRow } from '../storage/scores.ts'
 import type { ExportedTable } from '../storage/tables.ts'
 import { NO_TRAITS, readTraits, TRAITS_CHARS } from '../storage/traits.ts'
@@ -27,28 +28,11 @@ export interface RunLine extends ImportedRun {
   facts: ExportedRow
 }
 
-const REQUIRED_TEXTS = ['status', 'agentId'] as const
-const REQUIRED_NUMBERS = [
-  'startedAt',
-  'lastEventAt',
-  'receivedAt',
-  'promptTokens',
-  'completionTokens',
-  'totalTokens',
-  'costNanos',
-  'eventCount',
-  'differingRetries',
-  'payloadsRemoved',
-  'errorCount',
-] as const
-const OPTIONAL_NUMBERS = ['endedAt', 'pinnedAt', 'ruleClosedAt'] as const
-export const RUN_FACTS = [...REQUIRED_TEXTS, ...REQUIRED_NUMBERS, 'sessionId', ...OPTIONAL_NUMBERS] as const
-const RUN_PARTS = {
-  columns: ['id', 'runId', ...RUN_FACTS],
-  numbers: [...REQUIRED_NUMBERS, ...OPTIONAL_NUMBERS],
-  nullable: ['sessionId', ...OPTIONAL_NUMBERS],
-  json: [],
-}
+/** In the words of storage/tables.ts. */
+const RUN_COLUMNS = `status agent_id started_at# last_event_at# received_at# prompt_tokens# completion_tokens#
+  total_tokens# cost_nanos# event_count# differing_retries# payloads_removed# error_count# session_id? ended_at#?
+  pinned_at#? rule_closed_at#?`
+export const RUN_FACTS = columnsIn(RUN_COLUMNS).columns.map(memberOf) as (keyof RunRow)[]
 
 export interface ImportFault {
   line: number
@@ -94,7 +78,7 @@ function copyMembers(
   row: ExportedRow,
   line: ReadLine,
   table: ExportedTable | 'run',
-  { columns, numbers, nullable, json }: Pick<TableParts, 'columns' | 'numbers' | 'nullable' | 'json'>,
+  { columns, numbers, nullable, json }: Columns,
 ): string | null {
   for (const column of columns) {
     const member = memberOf(column)
@@ -182,7 +166,7 @@ function areTraits(value: unknown): value is string {
 
 function addRun(parts: ImportPart[], line: ReadLine, index: number): string | null {
   const facts: ExportedRow = {}
-  const fault = copyMembers(facts, line, 'run', RUN_PARTS)
+  const fault = copyMembers(facts, line, 'run', columnsIn(`id run_id ${RUN_COLUMNS}`))
   if (fault !== null) return fault
   const { traits = NO_TRAITS, uncosted = null, failure = null, recorders = null } = line.members
   if (!areTraits(traits)) return 'has invalid traits'

@@ -28,9 +28,8 @@ import { RunStatus } from '@tacho/contract/run.ts'
 import { RuntimeConfig, RuntimePrompt } from '@tacho/contract/runtime-config.ts'
 import { SCORE_KINDS } from '@tacho/contract/words.ts'
 import Type, { type TSchema } from 'typebox'
-import { Compile, type Validator } from 'typebox/compile'
 import type { ExportedTable } from '../storage/tables.ts'
-import { schemaFaults } from './schema-faults.ts'
+import { schemaFaults, validatorOf } from './schema-faults.ts'
 import { isStorableText, UNSTORABLE } from './text.ts'
 
 const id = uuid('')
@@ -138,15 +137,12 @@ const SCHEMAS: Readonly<Record<ExportedTable | 'run' | 'event', Readonly<Record<
   event: {},
 }
 
-const compiled = new Map<TSchema, Validator>()
-
 /** Completes a sentence about the line. JSON is given as its value. */
 export function valueFault(type: keyof typeof SCHEMAS, member: string, value: unknown): string | null {
   if (value === null) return null
   if (typeof value === 'string' && !isStorableText(value)) return `has an invalid ${member}: it ${UNSTORABLE}`
   const schema = schemaOf(type, member, value)
-  let validator = compiled.get(schema)
-  if (validator === undefined) compiled.set(schema, (validator = Compile(schema)))
+  const validator = validatorOf(schema)
   if (validator.Check(value)) return null
   const [fault] = schemaFaults(schema, validator.Errors(value))
   return `has an invalid ${member}${fault?.path.replaceAll('/', '.') ?? ''}: it ${fault?.message ?? 'has the wrong form'}`

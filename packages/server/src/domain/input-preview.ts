@@ -3,7 +3,7 @@ import type { InputPreview } from '@tacho/contract/operator/approval.ts'
 import { callInShort } from '@tacho/contract/told-call.ts'
 import type { ApprovalRow, InputOfRequest, InputsBounds, RecordedInputRow, SoughtInput } from '../storage/approvals.ts'
 import { memberSlices } from './json-slices.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 
 /** SDKs set this key on a payload that they shorten. */
 const SHORTENED = 'tachoShortened'

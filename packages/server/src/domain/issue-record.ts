@@ -2,7 +2,8 @@ import type { IssueRecordInput } from '@tacho/contract/issue-record.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { NewIssueRecord } from '../storage/issue-records.ts'
 import { memberSlices, type JsonSlice } from './json-slices.ts'
-import { isStorableText, UNSTORABLE } from './text.ts'
+import { orNull, pick } from './shown.ts'
+import { UNSTORABLE, unstorableField } from './text.ts'
 
 export interface FieldFault {
   field: string
@@ -29,10 +30,8 @@ const OBJECTS = ['payload', 'evidence'] as const
 
 /** `text` is the JSON source of `input`: payload and evidence are stored exactly as sent. */
 export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt: Receipt): NewIssueRecord | FieldFault {
-  for (const field of TEXTS) {
-    const value = input[field]
-    if (typeof value === 'string' && !isStorableText(value)) return { field, message: UNSTORABLE }
-  }
+  const badText = unstorableField(input, TEXTS)
+  if (badText !== null) return { field: badText, message: UNSTORABLE }
   const [payload, evidence] = memberSlices(text, OBJECTS)
   for (const [index, slice] of [payload, evidence].entries()) {
     if (slice && slice.levels > LIMITS.payloadDepthLevels) {
@@ -42,15 +41,8 @@ export function toNewIssueRecord(input: IssueRecordInput, text: string, receipt:
   }
   return {
     ...receipt,
-    sdkInstanceId: input.sdkInstanceId,
-    clientRecordId: input.clientRecordId,
-    recordKind: input.recordKind,
-    detectionType: input.detectionType,
-    runId: input.runId ?? null,
-    sessionId: input.sessionId ?? null,
-    eventId: input.eventId ?? null,
-    agentId: input.agentId,
-    policyId: input.policyId ?? null,
+    ...pick(input, 'sdkInstanceId', 'clientRecordId', 'recordKind', 'detectionType', 'agentId'),
+    ...orNull(input, 'runId', 'sessionId', 'eventId', 'policyId'),
     promptVersionId: input.promptVersionId?.toLowerCase() ?? null,
     // -0 is in range but must not be stored as -0.
     detectedAt: input.detectedAt + 0,

@@ -18,7 +18,7 @@ import type {
   IssueRow,
   IssueWhole,
 } from '../storage/issues.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { isoOf, pick } from './shown.ts'
 import { releaseIn } from './release.ts'
 import { uuidv5 } from '../storage/uuid.ts'
@@ -30,19 +30,16 @@ export function toIssueSummary(row: IssueRow): IssueSummary {
     ...isoOf(row, 'ignoredUntil', 'openedAt', 'lastRegressionAt'),
     stateChangedAt: isoTime(row.stateAt),
     stateChangedBy: row.stateBy,
-    firstSeenAt: isoTime(row.firstSeen),
-    lastSeenAt: isoTime(row.lastSeen),
-    affectedRuns: row.runs,
-    affectedAgents: row.agents,
+    ...seenOf(row),
+    ...affectedOf(row),
   }
 }
 
 export function toIssue(row: IssueWhole): Issue {
-  const groups = row.groups.map((group) => toGroup(row, group))
   const release = (payload: string | null) => (payload === null ? null : releaseIn(payload))
   return {
     ...toIssueSummary(row),
-    groups,
+    groups: row.groups.map((group) => toGroup(row, group)),
     mergedFrom: row.mergedFrom,
     firstRelease: release(row.firstPayload),
     lastRelease: release(row.lastPayload),
@@ -51,34 +48,20 @@ export function toIssue(row: IssueWhole): Issue {
 
 function toGroup(issue: IssueRow, row: IssueGroupRow): IssueGroup {
   return {
-    fingerprint: row.fingerprint,
+    ...pick(row, 'fingerprint', 'occurrences', 'recoveries'),
     facts: JSON.parse(row.facts) as Facts,
-    occurrences: row.occurrences,
-    recoveries: row.recoveries,
-    affectedRuns: row.runs,
-    affectedAgents: row.agents,
-    firstSeenAt: isoTime(row.firstSeen),
-    lastSeenAt: isoTime(row.lastSeen),
+    ...seenOf(row),
+    ...affectedOf(row),
     mergedFrom: row.homeIssueId === issue.id ? null : row.homeIssueId,
   }
 }
 
 export function toIssueRecord(row: IssueRecordRow): IssueRecord {
   return {
-    ...pick(
-      row,
-      'id',
-      'origin',
-      'sdkInstanceId',
-      'clientRecordId',
-      'recordKind',
-      'detectionType',
-      'runId',
-      'sessionId',
-    ),
-    ...pick(row, 'eventId', 'agentId', 'policyId', 'promptVersionId', 'status', 'failure', 'fingerprint', 'sameAs'),
+    ...pick(row, 'id', 'origin', 'sdkInstanceId', 'clientRecordId', 'recordKind', 'detectionType', 'runId'),
+    ...pick(row, 'sessionId', 'eventId', 'agentId', 'policyId', 'promptVersionId'),
+    ...pick(row, 'status', 'failure', 'fingerprint', 'sameAs', 'issueId'),
     ...isoOf(row, 'detectedAt', 'receivedAt'),
-    issueId: row.issueId,
     statusChangedAt: isoTime(row.statusAt),
     internalRunId: row.run,
     internalEventId: row.eventIsStored && row.run && row.eventId !== null ? uuidv5(row.run, row.eventId) : null,
@@ -92,26 +75,23 @@ export function issueRecordJson(row: IssueRecordWhole): string {
 }
 
 export function toAffectedRun(row: AffectedRunRow): AffectedRun {
-  return {
-    runId: row.runId,
-    internalRunId: row.run,
-    status: row.status as RunStatus | null,
-    occurrences: row.occurrences,
-    firstSeenAt: isoTime(row.firstSeen),
-    lastSeenAt: isoTime(row.lastSeen),
-  }
+  const { run: internalRunId, status } = row
+  return { ...pick(row, 'runId', 'occurrences'), internalRunId, status: status as RunStatus | null, ...seenOf(row) }
 }
 
 export function toAffectedAgent(row: AffectedAgentRow): AffectedAgent {
-  return {
-    agentId: row.agentId,
-    internalAgentId: row.agent,
-    name: row.name,
-    occurrences: row.occurrences,
-    firstSeenAt: isoTime(row.firstSeen),
-    lastSeenAt: isoTime(row.lastSeen),
-  }
+  return { ...pick(row, 'agentId', 'name', 'occurrences'), internalAgentId: row.agent, ...seenOf(row) }
 }
+
+const seenOf = (row: { firstSeen: number; lastSeen: number }) => ({
+  firstSeenAt: isoTime(row.firstSeen),
+  lastSeenAt: isoTime(row.lastSeen),
+})
+
+const affectedOf = ({ runs, agents }: { runs: number; agents: number }) => ({
+  affectedRuns: runs,
+  affectedAgents: agents,
+})
 
 export function toActivity(row: IssueActivityRow): IssueActivity {
   const detail = JSON.parse(row.detail) as Record<string, unknown>

@@ -20,20 +20,11 @@ const CLOSE_BRACE = 0x7d
  */
 export function payloadSlices(text: string): (JsonSlice | null)[] {
   const slices: (JsonSlice | null)[] = []
-  let at = skipSpace(text, text.indexOf('[') + 1)
-  while (text.charCodeAt(at) !== CLOSE_BRACKET) {
-    let end: number
-    if (text.charCodeAt(at) === OPEN_BRACE) {
-      const item = membersOf(text, at, PAYLOAD)
-      slices.push(item.slices[0] ?? null)
-      end = item.end
-    } else {
-      slices.push(null)
-      end = valueEnd(text, at).end
-    }
-    at = skipSpace(text, end)
-    if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
-  }
+  eachItem(text, text.indexOf('['), (start) => {
+    const item = text.charCodeAt(start) === OPEN_BRACE ? membersOf(text, start, PAYLOAD) : null
+    slices.push(item?.slices[0] ?? null)
+    return item?.end ?? valueEnd(text, start).end
+  })
   return slices
 }
 
@@ -50,8 +41,12 @@ export function valuesAt(text: string, keys: readonly string[]): string[] {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { at, depth } = next
     const code = text.charCodeAt(at)
-    if (code === OPEN_BRACKET) eachItem(text, at, (start) => open.push({ at: start, depth }))
-    else if (depth === keys.length) found.push(text.slice(at, valueEnd(text, at).end))
+    if (code === OPEN_BRACKET) {
+      eachItem(text, at, (start) => {
+        open.push({ at: start, depth })
+        return valueEnd(text, start).end
+      })
+    } else if (depth === keys.length) found.push(text.slice(at, valueEnd(text, at).end))
     else if (code === OPEN_BRACE) {
       eachMember(text, at, keys.slice(depth, depth + 1), (_, { start }) => open.push({ at: start, depth: depth + 1 }))
     }
@@ -59,11 +54,11 @@ export function valuesAt(text: string, keys: readonly string[]): string[] {
   return found
 }
 
-function eachItem(text: string, open: number, take: (start: number) => void): void {
+/** `take` returns the end of the item, so that each is scanned once. */
+function eachItem(text: string, open: number, take: (start: number) => number): void {
   let at = skipSpace(text, open + 1)
   while (text.charCodeAt(at) !== CLOSE_BRACKET) {
-    take(at)
-    at = skipSpace(text, valueEnd(text, at).end)
+    at = skipSpace(text, take(at))
     if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
   }
 }

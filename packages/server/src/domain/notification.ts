@@ -189,12 +189,8 @@ export function pushKeysOf(stored: string): PushKeys {
 
 export function toNotifiedBrowser(row: BrowserRow, sessionId: string): NotifiedBrowser {
   const { endpointHash: endpoint } = row
-  return {
-    ...pick(row, 'id', 'userAgent'),
-    ...isoOf(row, 'addedAt', 'notifiedAt'),
-    endpoint,
-    current: row.sessionId === sessionId,
-  }
+  const times = isoOf(row, 'addedAt', 'notifiedAt')
+  return { ...pick(row, 'id', 'userAgent'), ...times, endpoint, current: row.sessionId === sessionId }
 }
 
 export function toNotificationSettings(

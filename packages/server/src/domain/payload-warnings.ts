@@ -3,9 +3,8 @@ import type { WarningCode } from '@tacho/contract/errors.ts'
 import { PAYLOADS } from '@tacho/contract/payload.ts'
 import { RUN_OUTCOMES } from '@tacho/contract/words.ts'
 import type { TSchema } from 'typebox'
-import { Compile, type Validator } from 'typebox/compile'
 import { scoreFaults } from './score.ts'
-import { schemaFaults } from './schema-faults.ts'
+import { schemaFaults, validatorOf } from './schema-faults.ts'
 import { outcomeOf, uncounted } from './usage.ts'
 
 type Payload = Record<string, unknown>
@@ -20,7 +19,6 @@ const OWN_RULES = /^\/(?:usage|cost|status|name|value|targetEventId|author)\b/
 const ITEMS_LOOKED_AT = 20
 
 const conventions = new Map<string, TSchema>(Object.entries(PAYLOADS))
-const compiled = new Map<string, Validator>()
 
 export function payloadWarnings(eventType: string, payload: Payload): PayloadWarning[] {
   const schema = conventions.get(eventType)
@@ -38,16 +36,12 @@ export function payloadWarnings(eventType: string, payload: Payload): PayloadWar
     warn('outcome_not_understood', [`status must be one of ${RUN_OUTCOMES.join(', ')} to close the run`])
   }
   if (eventType === 'SCORE') warn('score_not_understood', scoreFaults(payload))
-  warn('payload_not_understood', brokenConventions(eventType, schema, payload))
+  warn('payload_not_understood', brokenConventions(schema, payload))
   return warnings
 }
 
-function brokenConventions(eventType: string, schema: TSchema, payload: Payload): string[] {
-  let validator = compiled.get(eventType)
-  if (validator === undefined) {
-    validator = Compile(schema)
-    compiled.set(eventType, validator)
-  }
+function brokenConventions(schema: TSchema, payload: Payload): string[] {
+  const validator = validatorOf(schema)
   if (validator.Check(payload)) return []
   const looked = beginning(payload, schema)
   const faults = schemaFaults(schema, validator.Errors(looked))

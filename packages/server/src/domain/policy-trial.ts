@@ -5,7 +5,7 @@ import { evaluate } from '@tacho/policy/evaluate.ts'
 import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
 import { fieldCensus } from './field-census.ts'
 import { factsOf, recordedCall } from './recorded-call.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { runUsages } from './run-usage.ts'
 
 export interface TrialPolicy {

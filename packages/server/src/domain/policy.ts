@@ -1,15 +1,16 @@
 import type { Policy, PolicyVersion } from '@tacho/contract/operator/policy.ts'
 import type { PolicyRow, PolicyVersionRow } from '../storage/policies.ts'
-import { isoTime, nullableIsoTime } from './run.ts'
+import { isoOf, pick } from './shown.ts'
 
-export function toPolicy({ id, workspaceId, createdAt, archivedAt, newest }: PolicyRow): Policy {
-  const times = { createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
-  return { policyId: id, workspaceId, ...times, newest: toPolicyVersion(newest) }
+export function toPolicy(row: PolicyRow): Policy {
+  const { id: policyId, workspaceId, newest } = row
+  return { policyId, workspaceId, ...isoOf(row, 'createdAt', 'archivedAt'), newest: toPolicyVersion(newest) }
 }
 
 export function toPolicyVersion(row: PolicyVersionRow): PolicyVersion {
-  const { policyId, number, name, description, condition, severity, action, author, note } = row
-  const times = { createdAt: isoTime(row.createdAt), importedAt: nullableIsoTime(row.importedAt) }
-  const written = { version: String(number), author, note, ...times }
-  return { policyId, ...written, name, description, condition, severity, action }
+  return {
+    ...pick(row, 'policyId', 'name', 'description', 'condition', 'severity', 'action', 'author', 'note'),
+    version: String(row.number),
+    ...isoOf(row, 'createdAt', 'importedAt'),
+  }
 }

@@ -2,7 +2,7 @@ import type { RunProblem } from '@tacho/contract/operator/run-problem.ts'
 import { problemOf } from '@tacho/contract/problem.ts'
 import { textAt } from '@tacho/contract/read-payload.ts'
 import type { ProblemEvent } from '../storage/events.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 
 /** A removed payload no longer says why. */
 export function toRunProblem({ eventId, eventType, label, time, payload, problem }: ProblemEvent): RunProblem {

@@ -1,22 +1,23 @@
 import type { Prompt, PromptResult, PromptVersion, PromptVersionRow as Row } from '@tacho/contract/operator/prompt.ts'
-import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import type { PromptRow, PromptVersionInfo, PromptVersionRow, VersionResultRow } from '../storage/prompts.ts'
-import type { UncostedSum } from '../storage/uncosted.ts'
-import { isoTime, nullableIsoTime } from './run.ts'
+import type { Estimator } from './estimate.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { toScoreSums } from './score.ts'
-import { pick } from './shown.ts'
+import { isoOf, pick } from './shown.ts'
 import { toLatency, toUsage } from './usage.ts'
 
-export function toPrompt({ id, workspaceId, name, createdAt, archivedAt, newest }: PromptRow): Prompt {
-  const times = { createdAt: isoTime(createdAt), archivedAt: nullableIsoTime(archivedAt) }
-  return { promptId: id, workspaceId, name, ...times, newest: toPromptVersionRow(newest) }
+export function toPrompt(row: PromptRow): Prompt {
+  const { id: promptId, workspaceId, name, newest } = row
+  return { promptId, workspaceId, name, ...isoOf(row, 'createdAt', 'archivedAt'), newest: toPromptVersionRow(newest) }
 }
 
 export function toPromptVersionRow(row: PromptVersionInfo): Row {
-  const { id, promptId, number, contentHash, contentBytes, author, note } = row
-  const times = { createdAt: isoTime(row.createdAt), importedAt: nullableIsoTime(row.importedAt) }
-  const written = { version: String(number), author, note, ...times }
-  return { promptId, versionId: id, ...written, contentBytes, contentHash }
+  return {
+    versionId: row.id,
+    version: String(row.number),
+    ...pick(row, 'promptId', 'author', 'note', 'contentBytes', 'contentHash'),
+    ...isoOf(row, 'createdAt', 'importedAt'),
+  }
 }
 
 export function toPromptVersion(row: PromptVersionRow): PromptVersion {
@@ -26,14 +27,10 @@ export function toPromptVersion(row: PromptVersionRow): PromptVersion {
 const NO_RUNS = { runs: 0, completed: 0, failed: 0, cancelled: 0, events: 0, errors: 0, blocked: 0, approvals: 0 }
 const NO_USAGE = { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
 
-interface Estimator {
-  ofSums(sums: readonly UncostedSum[]): EstimateFields
-}
-
 export function toPromptResult(
   { id, number, note }: PromptVersionInfo,
   result: VersionResultRow | null,
-  estimator: Estimator,
+  estimator: Pick<Estimator, 'ofSums'>,
 ): PromptResult {
   const counts = result ?? NO_RUNS
   return {

@@ -21,16 +21,9 @@ export async function* runFileText(storage: Reads, environmentId: string, file: 
   const shown = file.hasPayloads ? rowsWithin(rows, LIMITS.runFilePayloadBytes) : 0
   const steps = stepsOf(rows)
   let piece = pageStart(file, { events: rows.length, payloads: shown })
-  for await (const [index, payload] of payloadsOf(storage, environmentId, file.run.id, rows.slice(0, shown))) {
+  for await (const [index, payload] of payloadsOf(storage, environmentId, file.run.id, rows, shown)) {
     const step = steps[index]
-    if (step === undefined) continue
-    piece += stepHtml(step, payload)
-    if (piece.length < PIECE_CHARS) continue
-    yield piece
-    piece = ''
-  }
-  for (const step of steps.slice(shown)) {
-    piece += stepHtml(step, null)
+    if (step !== undefined) piece += stepHtml(step, payload)
     if (piece.length < PIECE_CHARS) continue
     yield piece
     piece = ''
@@ -77,15 +70,17 @@ function stepsOf(rows: readonly EventRowRead[]): Step[] {
   })
 }
 
+/** Of the first `shown` rows, without those that were deleted meanwhile; null for the others. */
 async function* payloadsOf(
   storage: Reads,
   environmentId: string,
   run: string,
   rows: readonly EventRowRead[],
-): AsyncGenerator<[number, string]> {
-  const placeIn = new Map(rows.map(({ seq }, index) => [seq, index]))
+  shown: number,
+): AsyncGenerator<[number, string | null]> {
+  const placeIn = new Map(rows.slice(0, shown).map(({ seq }, index) => [seq, index]))
   let after: ReturnType<typeof placeOf> = null
-  for (let left = rows.length; left > 0;) {
+  for (let [left, more] = [shown, true]; left > 0 && more;) {
     const page = await storage.listEvents(environmentId, run, {
       limit: PAYLOADS_PER_PAGE,
       pageBytes: PAYLOAD_PAGE_BYTES,
@@ -96,9 +91,10 @@ async function* payloadsOf(
       // An event that arrived after the start of the export is not in the file.
       if (index === undefined) continue
       yield [index, row.payload]
-      left = rows.length - index - 1
+      left = shown - index - 1
     }
     after = placeOf(page.rows.at(-1))
-    if (!page.more) return
+    more = page.more
   }
+  for (let index = shown; index < rows.length; index++) yield [index, null]
 }

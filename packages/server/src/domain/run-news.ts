@@ -2,7 +2,8 @@ import { completenessText } from '@tacho/contract/completeness.ts'
 import { whyEnded } from '@tacho/contract/failure.ts'
 import type { RunRow } from '../storage/runs.ts'
 import { toCompleteness } from './completeness.ts'
-import { nullableIsoTime, toRunFailure } from './run.ts'
+import { toRunFailure } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 
 export function gapsNews(environmentId: string, run: RunRow): object | null {
   const completeness = toCompleteness(run)
@@ -17,7 +18,7 @@ export function failedRunNews(environmentId: string, run: RunRow): object | null
   if (status !== 'FAILED') return null
   // What failed earlier is not why it went silent.
   const failure = ruleClosedAt === null ? toRunFailure(run) : null
-  const why = whyEnded({ status, closedByRuleAt: nullableIsoTime(ruleClosedAt), failure })
+  const why = whyEnded({ status, closedByRuleAt: isoTime(ruleClosedAt), failure })
   return { ...newsOf(environmentId, run, why ?? 'It says FAILED and no error'), failure }
 }
 

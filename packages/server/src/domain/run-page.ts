@@ -9,10 +9,10 @@ import { stalledMs } from '@tacho/contract/stalled.ts'
 import { EVENT_TYPE_WORDS } from '@tacho/contract/words.ts'
 import type { EventRowRead } from '../storage/events.ts'
 import { html, type Html } from './html.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { RUN_PAGE_STYLE } from './run-page-style.ts'
 import { failureLine, failureOf, isErrorEvent, whyEnded } from '@tacho/contract/failure.ts'
-import { usageOf } from './usage.ts'
+import { NANOS, usageOf } from './usage.ts'
 
 export interface RunFile {
   run: OperatorRun
@@ -58,7 +58,7 @@ export function pageStart(file: RunFile, shown: { events: number; payloads: numb
       <main>
         <header>
           <p class="soft">${file.workspace} / ${file.environment}</p>
-          <h1><bdi>${run.runId}</bdi> ${chip(run.status, TONES.get(run.status))}</h1>
+          <h1><bdi>${run.runId}</bdi> ${chip(run.status)}</h1>
           ${whyHtml(run, file.hasPayloads)}
           <dl>
             ${factsOf(file).map(
@@ -187,14 +187,14 @@ const TONES = new Map([
   ['CANCELLED', 'warn'],
 ])
 
-function chip(status: string, tone = ''): Html {
-  return html`<span class="chip ${tone}">${status}</span>`
+function chip(status: string): Html {
+  return html`<span class="chip ${TONES.get(status) ?? ''}">${status}</span>`
 }
 
 function issueHtml({ title, state, occurrences, firstSeenAt, lastSeenAt, assignee }: IssueSummary): Html {
   const seen = `${number(occurrences)} ${occurrences === 1 ? 'time' : 'times'} from ${timeText(firstSeenAt)} to ${timeText(lastSeenAt)}`
   return html`<li>
-    ${chip(state, TONES.get(state))} <bdi>${title}</bdi>
+    ${chip(state)} <bdi>${title}</bdi>
     <p class="soft">${seen}${assignee === null ? '' : `, assigned to ${assignee}`}</p>
   </li> `
 }
@@ -206,7 +206,7 @@ function approvalHtml(approval: OperatorApproval): Html {
   const imported = importedAt === null ? '' : `, imported ${timeText(importedAt)}`
   const reasons = [reason, decisionReason].flatMap((text) => (text === null ? [] : [html`<p><bdi>${text}</bdi></p>`]))
   return html`<li>
-    ${chip(status, TONES.get(status))} <bdi>${toolName}</bdi>${reasons}
+    ${chip(status)} <bdi>${toolName}</bdi>${reasons}
     <p class="soft">Requested ${timeText(createdAt)}${decided}${imported}. Input ${inputHash.slice(0, HASH_DIGITS)}…</p>
   </li> `
 }
@@ -221,7 +221,7 @@ function factLine({ eventType, label }: EventRowRead, data: Record<string, unkno
   if (usage !== null) {
     facts.push(...text('model'))
     if (usage.totalTokens > 0) facts.push(`${number(usage.totalTokens)} tokens`)
-    if (usage.costNanos > 0) facts.push(`cost ${number(usage.costNanos / 1e9)}`)
+    if (usage.costNanos > 0) facts.push(`cost ${number(usage.costNanos / NANOS)}`)
   }
   if (eventType === 'TOOL_CALL') facts.push(...text('toolName'))
   if (eventType === 'POLICY_DECISION') facts.push(...text('action'), ...text('toolName'))

@@ -9,8 +9,11 @@ import type { RunScoreRow } from '../storage/scores.ts'
 import { failurePlace, readFailure } from '../storage/failure.ts'
 import { readSaid } from '../storage/said.ts'
 import { readTraits } from '../storage/traits.ts'
-import { readUncosted, type UncostedCalls } from '../storage/uncosted.ts'
+import { readUncosted } from '../storage/uncosted.ts'
+import { isoTime } from '../storage/iso-time.ts'
 import { toCompleteness } from './completeness.ts'
+import type { Estimator } from './estimate.ts'
+import { isoOf, pick } from './shown.ts'
 import { NANOS, toUsage } from './usage.ts'
 import { uuidv5 } from '../storage/uuid.ts'
 
@@ -27,16 +30,12 @@ export function toRun(row: RunRow): Run {
 }
 
 function statusOf({ status, endedAt }: RunRow): Pick<Run, 'status' | 'endedAt'> {
-  return { status, endedAt: nullableIsoTime(endedAt) }
-}
-
-interface Estimator {
-  ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
+  return { status, endedAt: isoTime(endedAt) }
 }
 
 export function toOperatorRun(
   row: RunRow,
-  estimator: Estimator,
+  estimator: Pick<Estimator, 'ofCalls'>,
   scores: readonly RunScoreRow[] = [],
   activity?: RunActivity,
 ): OperatorRun {
@@ -44,22 +43,16 @@ export function toOperatorRun(
     ...toRun(row),
     ...statusOf(row),
     agent: { id: row.agentId, name: row.agentDisplayName ?? row.agentName },
-    sessionId: row.sessionId,
     agentId: row.agentExternalId,
     ...estimator.ofCalls(readUncosted(row.uncosted), row.startedAt),
-    eventCount: row.eventCount,
-    differingRetries: row.differingRetries,
+    ...pick(row, 'sessionId', 'eventCount', 'differingRetries', 'errorCount', 'payloadsRemoved'),
+    ...isoOf(row, 'lastEventAt', 'receivedAt', 'pinnedAt'),
+    closedByRuleAt: isoTime(row.ruleClosedAt),
     completeness: toCompleteness(row),
-    errorCount: row.errorCount,
     failure: toRunFailure(row),
     ...saidBy(row),
     ...namesOf(row),
-    lastEventAt: isoTime(row.lastEventAt),
-    receivedAt: isoTime(row.receivedAt),
-    pinnedAt: row.pinnedAt === null ? null : isoTime(row.pinnedAt),
-    closedByRuleAt: nullableIsoTime(row.ruleClosedAt),
     ...(activity && { activity }),
-    payloadsRemoved: row.payloadsRemoved,
     scores: scores.map(toRunScore),
   }
 }
@@ -73,8 +66,8 @@ export function toRunFailure({ status, failure, failureMessage }: RunRow): RunFa
   const known = readFailure(failure, failureMessage)
   if (known === null || (status === 'CANCELLED' && !known.isFinal)) return null
   const { errorClass, message, eventId } = known
-  const { kind, name } = failurePlace(known)
-  return { errorClass, message, place: kind, name, eventId }
+  const { kind: place, name } = failurePlace(known)
+  return { errorClass, message, place, name, eventId }
 }
 
 function saidBy({ said }: RunRow): Pick<OperatorRun, 'title' | 'answer'> {
@@ -94,14 +87,10 @@ export function toEventRow(run: RunRow, row: EventRowRead): EventRow {
 }
 
 /** Splices in the payload's text, because encoding it again would change it. */
-export function eventJson(run: RunRow, row: StoredEvent, times = EACH, estimate?: EstimateFields): string {
+export function eventJson(run: RunRow, row: StoredEvent, estimate?: EstimateFields, times = EACH): string {
   const lost = row.payloadBytes === 0 ? ',"payloadRemoved":true' : row.payloadDamaged ? ',"payloadDamaged":true' : ''
   const fields = JSON.stringify({ ...eventFields(run, row, times), ...estimate }).slice(0, -1)
   return `${fields}${lost},"payload":${row.payload}}`
-}
-
-export function operatorEventJson(run: RunRow, row: StoredEvent, estimate: EstimateFields): string {
-  return eventJson(run, row, EACH, estimate)
 }
 
 export function eventPageJson(run: RunRow, rows: StoredEvent[], nextCursor: string | null): string {
@@ -114,18 +103,11 @@ export function runDetailJson(run: RunRow, rows: StoredEvent[], nextCursor: stri
   return `${head},"events":${eventsJson(run, rows)},${tail}}`
 }
 
-export function isoTime(milliseconds: number): string {
-  return new Date(milliseconds).toISOString()
-}
-
-export function nullableIsoTime(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : isoTime(milliseconds)
-}
-
-const EACH = { sent: isoTime, received: isoTime }
+type TimeText = (milliseconds: number) => string
+const EACH: { sent: TimeText; received: TimeText } = { sent: isoTime, received: isoTime }
 
 /** Reuses the common prefix of times that are close together. */
-function isoTimes(): typeof isoTime {
+function isoTimes(): TimeText {
   let second = Number.NaN
   let text = ''
   return (milliseconds) => {
@@ -140,7 +122,7 @@ function isoTimes(): typeof isoTime {
 
 function eventsJson(run: RunRow, rows: StoredEvent[]): string {
   const times = { sent: isoTimes(), received: isoTimes() }
-  return `[${rows.map((row) => eventJson(run, row, times)).join(',')}]`
+  return `[${rows.map((row) => eventJson(run, row, undefined, times)).join(',')}]`
 }
 
 type EventFields = Omit<EventRow, 'latency' | 'tokens' | 'cost' | 'payloadBytes'>

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 
 /** `path` is a JSON Pointer; `message` completes a sentence that starts with the field's name. */
@@ -11,6 +12,17 @@ export const FAULTS_MAX = 8
 
 /** Longer lists would fill a line; the documentation has them. */
 const ENUM_VALUES_MAX = 12
+
+const compiled = new WeakMap<TSchema, Validator>()
+
+/** Compiled at its first use: most schemas are not needed. */
+export function validatorOf(schema: TSchema): Validator {
+  const known = compiled.get(schema)
+  if (known !== undefined) return known
+  const validator = Compile(schema)
+  compiled.set(schema, validator)
+  return validator
+}
 
 export function schemaFaults(schema: TSchema, errors: readonly TLocalizedValidationError[]): SchemaFault[] {
   const faults = new Map<string, string>()

@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Score, ScoreSum, ScoreSums } from '@tacho/contract/operator/score.ts'
 import { SCORE_NAME_PATTERN } from '@tacho/contract/words.ts'
 import type { NewScore, ScoreRow, ScoreSumRow, ScoreValue } from '../storage/scores.ts'
-import { isoTime, nullableIsoTime } from './run.ts'
+import { isoOf, pick } from './shown.ts'
 import { hasAtMost, isStorableText } from './text.ts'
 
 type Payload = Record<string, unknown>
@@ -67,22 +67,13 @@ function cut(text: string, codePoints: number): string {
 }
 
 export function toScore(row: ScoreRow): Score {
-  const { id, eventId, name, comment, authorKind, authorId, authorName, scoredAt, sentAs, importedAt } = row
+  const { kind, number, category, authorKind, authorId: id, authorName: name } = row
   return {
-    id,
-    eventId,
-    name,
-    value: toValue(row),
-    comment,
-    author: { kind: authorKind as Score['author']['kind'], id: authorId, name: authorName },
-    scoredAt: isoTime(scoredAt),
-    sentAs,
-    importedAt: nullableIsoTime(importedAt),
+    ...pick(row, 'id', 'eventId', 'name', 'comment', 'sentAs'),
+    ...isoOf(row, 'scoredAt', 'importedAt'),
+    value: category ?? (kind === 'BOOLEAN' ? number === 1 : (number ?? 0)),
+    author: { kind: authorKind as Score['author']['kind'], id, name },
   }
-}
-
-function toValue({ kind, number, category }: Pick<ScoreRow, 'kind' | 'number' | 'category'>): Score['value'] {
-  return category ?? (kind === 'BOOLEAN' ? number === 1 : (number ?? 0))
 }
 
 export function toScoreSums(rows: readonly ScoreSumRow[]): ScoreSum[] {

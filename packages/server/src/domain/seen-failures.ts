@@ -39,8 +39,8 @@ const KINDS = new Map<string, FailureKind>([
 ])
 
 export function toldFailure(event: StoredEvent): ToldFailure | null {
-  const payload = parsed(event.payload)
   const { eventType, label } = event
+  const payload = event.payload === '' ? null : (JSON.parse(event.payload) as Payload)
   const told = payload && failureOf({ eventType, label, payload })
   if (!told) return null
   const { place, errorClass: type, message, stack } = told
@@ -65,11 +65,6 @@ export function toldFailure(event: StoredEvent): ToldFailure | null {
 
 /** Source: decision 0138. */
 const isExitCode = (value: unknown): boolean => Number.isInteger(value) && value !== 0
-
-function parsed(json: string): Payload | null {
-  if (json === '') return null
-  return JSON.parse(json) as Payload
-}
 
 const MESSAGE_CHARS = 1_000
 

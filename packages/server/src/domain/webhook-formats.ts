@@ -6,7 +6,7 @@ import { money } from '@tacho/contract/format.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
 import { isMoney } from './alert.ts'
-import { isoTime } from './run.ts'
+import { isoTime } from '../storage/iso-time.ts'
 
 export interface WebhookPlace {
   environment: string

@@ -1,4 +1,4 @@
-import { isStorableText, UNSTORABLE } from '../domain/text.ts'
+import { UNSTORABLE, unstorableField } from '../domain/text.ts'
 import { refuse, type Refusal } from './reply-error.ts'
 
 export function refuseField(name: string, message: string): Refusal {
@@ -15,9 +15,8 @@ export function checkTenantName(name: string): void {
 }
 
 export function checkTexts(texts: Record<string, string | null | undefined>): void {
-  for (const [name, text] of Object.entries(texts)) {
-    if (typeof text === 'string' && !isStorableText(text)) throw refuseField(name, UNSTORABLE)
-  }
+  const field = unstorableField(texts, Object.keys(texts))
+  if (field !== null) throw refuseField(field, UNSTORABLE)
 }
 
 export function timeOf(name: string, text: string): number {

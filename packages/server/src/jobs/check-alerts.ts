@@ -1,7 +1,8 @@
 import { HOUR_MS, hourOf } from '../storage/hours.ts'
 import { alertNews, isMoney, nextAlert, periodStart } from '../domain/alert.ts'
+import { NANOS } from '../domain/usage.ts'
 import type { PriceTable } from '../prices/price-table.ts'
-import { pricingOf } from '../prices/pricing.ts'
+import { estimatorOf } from '../prices/estimator.ts'
 import type { AlertRow, AlertRule, AlertWindow } from '../storage/alerts.ts'
 import type { WorkHold, WorkItem } from '../storage/work.ts'
 import type { HandlerOptions, ItemHandler, Next } from './work.ts'
@@ -9,7 +10,6 @@ import type { HandlerOptions, ItemHandler, Next } from './work.ts'
 type Acts = 'startAlertCheck' | 'measureAlert' | 'recordAlertCheck' | 'sumUncosted' | 'listPrices'
 
 const INTERVAL_MS = 60_000
-const NANOS = 1e9
 
 export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { prices: PriceTable }): ItemHandler {
   async function check({ environmentId, subjectId: id }: WorkItem, { owner }: WorkHold): Promise<Next> {
@@ -36,7 +36,7 @@ export function checkAlerts({ storage, prices, now }: HandlerOptions<Acts> & { p
   ): Promise<number> {
     const { from, to } = window
     const sums = await storage.sumUncosted(environmentId, { from, to, agentId: rule.agentId })
-    return (await pricingOf({ storage, prices }, workspaceId, sums)).nanosOf(sums) / NANOS
+    return (await estimatorOf({ storage, prices }, workspaceId, sums)).nanosOf(sums) / NANOS
   }
 
   return {

@@ -2,35 +2,26 @@
 import { hash } from 'node:crypto'
 import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import {
-  addEstimates,
   CONTAINED_IN,
   estimateCalls,
-  NO_ESTIMATE,
   toNanos,
-  type Estimate,
+  type Estimator,
   type ModelRates,
   type Rates,
-} from '../domain/price.ts'
+} from '../domain/estimate.ts'
+import { NANOS } from '../domain/usage.ts'
 import type { PriceRow } from '../storage/prices.ts'
 import type { Storage } from '../storage/storage.ts'
 import { TOKEN_PARTS, type UncostedCalls, type UncostedSum } from '../storage/uncosted.ts'
 import type { PriceTable } from './price-table.ts'
 
-export interface Pricing {
-  ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
-  ofSums(sums: readonly UncostedSum[]): EstimateFields
-  nanosOf(sums: readonly UncostedSum[]): number
-  hasPrice(model: string): boolean
-}
-
-const NANOS = 1e9
 const NOTHING: EstimateFields = { estimatedCost: null, priceTable: null, unpricedCalls: 0 }
 
-export async function pricingOf(
+export async function estimatorOf(
   { storage, prices }: { storage: Pick<Storage, 'listPrices'>; prices: PriceTable },
   workspaceId: string,
   calls: readonly UncostedCalls[],
-): Promise<Pricing> {
+): Promise<Estimator> {
   const own = calls.length === 0 ? [] : await storage.listPrices(workspaceId)
   const ofWorkspace = new Map(own.map((row) => [row.model, ratesOfWorkspace(row)]))
   const others = calls.map(({ model }) => model).filter((model) => !ofWorkspace.has(model))
@@ -38,17 +29,20 @@ export async function pricingOf(
   const ratesOf = (model: string) => ofWorkspace.get(model) ?? ofTable.get(model) ?? null
   const priceTable = tableName(prices, own)
 
-  const sumUp = (sums: readonly UncostedSum[]) =>
-    sums.reduce((sum, each) => addEstimates(sum, estimateCalls([each], ratesOf, each.at)), NO_ESTIMATE)
-  const shown = (list: readonly UncostedCalls[], { femtos, unpriced }: Estimate): EstimateFields => {
+  function estimate<Calls extends UncostedCalls>(
+    list: readonly Calls[],
+    timeOf: (calls: Calls) => number,
+  ): EstimateFields {
     if (list.length === 0) return NOTHING
-    const isPriced = list.some(({ calls: count }) => count > 0) && list.some(({ model }) => ratesOf(model) !== null)
-    return { estimatedCost: isPriced ? toNanos(femtos) / NANOS : null, priceTable, unpricedCalls: unpriced }
+    const { femtos, unpriced: unpricedCalls } = estimateCalls(list, ratesOf, timeOf)
+    const isPriced = list.some((each) => each.calls > 0) && list.some(({ model }) => ratesOf(model) !== null)
+    return { estimatedCost: isPriced ? toNanos(femtos) / NANOS : null, priceTable, unpricedCalls }
   }
+  const atOf = ({ at }: UncostedSum) => at
   return {
-    ofCalls: (list, time) => shown(list, estimateCalls(list, ratesOf, time)),
-    ofSums: (sums) => shown(sums, sumUp(sums)),
-    nanosOf: (sums) => toNanos(sumUp(sums).femtos),
+    ofCalls: (list, time) => estimate(list, () => time),
+    ofSums: (sums) => estimate(sums, atOf),
+    nanosOf: (sums) => toNanos(estimateCalls(sums, ratesOf, atOf).femtos),
     hasPrice: (model) => ratesOf(model) !== null,
   }
 }

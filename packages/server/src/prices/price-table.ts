@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
-import type { ModelRates } from '../domain/price.ts'
+import type { ModelRates } from '../domain/estimate.ts'
 import { moduleUrl } from '../program/module-url.ts'
 import { createSharedThread, startCalledThread } from '../threads/called-thread.ts'
 
@@ -19,11 +19,11 @@ const PACKAGE = '@pydantic/genai-prices'
 const IDLE_MS = 10_000
 const MODELS_KEPT = 5_000
 
-export function createPriceTable(idleMs = IDLE_MS): PriceTable {
+export function createPriceTable(): PriceTable {
   const known = new LRUCache<string, { rates: ModelRates | null }>({ max: MODELS_KEPT })
   const threads = createSharedThread<string[], (ModelRates | null)[]>(
     (onEnd) => startCalledThread(moduleUrl('price-thread', import.meta.url), { name: 'price' }, onEnd),
-    idleMs,
+    IDLE_MS,
   )
 
   async function look(models: string[]): Promise<void> {

@@ -1,5 +1,6 @@
 import type { ApprovalStatus, Decision } from '@tacho/contract/approval.ts'
 import type { ApprovalGroup } from '@tacho/contract/operator/approval.ts'
+import { isoTime } from './iso-time.ts'
 import type { PageAfter } from './page.ts'
 import type { RowFor } from './row-for.ts'
 import type { RowOf } from './tables.ts'
@@ -31,8 +32,6 @@ export type NewApprovalRow = Omit<ApprovalRow, NotRequested>
 
 export type DeciderKind = 'operator' | 'token'
 export type DecidedVia = 'slack'
-
-const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
 
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval

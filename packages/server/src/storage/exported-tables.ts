@@ -1,31 +1,33 @@
 import { TABLES, type ExportedTable, type NamedTable, type Table, type TableName } from './tables.ts'
 
-export interface TableParts {
-  name: TableName
-  of: 'environment' | 'workspace'
-  key: readonly string[]
+export interface Columns {
   columns: readonly string[]
   numbers: readonly string[]
   nullable: readonly string[]
   json: readonly string[]
 }
 
+export interface TableParts extends Columns {
+  name: TableName
+  of: 'environment' | 'workspace'
+  key: readonly string[]
+}
+
 const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '')
 const bare = (word: string): string => word.replace(/[#{}?]+$/, '')
 
-function partsOf({ name, key: [tenant, ...key], exported = '' }: NamedTable): TableParts {
-  const words = wordsOf(exported)
+export function columnsIn(text: string): Columns {
+  const words = wordsOf(text)
   const named = (mark: string) => words.filter((word) => word.includes(mark)).map(bare)
-  return {
-    name,
-    of: tenant === 'workspace_id' ? 'workspace' : 'environment',
-    key,
-    columns: words.map(bare),
-    numbers: named('#'),
-    nullable: named('?'),
-    json: named('{}'),
-  }
+  return { columns: words.map(bare), numbers: named('#'), nullable: named('?'), json: named('{}') }
 }
+
+const partsOf = ({ name, key: [tenant, ...key], exported = '' }: NamedTable): TableParts => ({
+  name,
+  of: tenant === 'workspace_id' ? 'workspace' : 'environment',
+  key,
+  ...columnsIn(exported),
+})
 
 export const EXPORTED_TABLES = Object.fromEntries(
   TABLES.flatMap((table) => (table.line === undefined ? [] : [[table.line, partsOf(table)]])),

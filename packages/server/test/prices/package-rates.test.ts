@@ -5,7 +5,7 @@ import { calcPrice, waitForUpdate, type Provider } from '@pydantic/genai-prices'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
 import fc from 'fast-check'
 import { usageOf } from '../../src/domain/usage.ts'
-import { estimateCalls, toNanos } from '../../src/domain/price.ts'
+import { estimateCalls, toNanos } from '../../src/domain/estimate.ts'
 import { packageRates } from '../../src/prices/package-rates.ts'
 
 const providers: Provider[] = (await waitForUpdate()) ?? []
@@ -59,7 +59,7 @@ test('an estimate is what the package itself calculates, to 1e-9', () => {
         }
         const tokens = usageOf('LLM_CALL', { model, usage })?.uncosted
         assert.ok(tokens)
-        const { femtos, unpriced } = estimateCalls([{ model, calls: 1, ...tokens }], packageRates, time)
+        const { femtos, unpriced } = estimateCalls([{ model, calls: 1, ...tokens }], packageRates, () => time)
         const expected = calcPrice(
           {
             input_tokens: input + read + write + hour,
@@ -109,7 +109,16 @@ test('prices follow the time where the package says so', () => {
     }
     const calls = [{ model: 'deepseek-v4-pro', calls: 1, ...tokens }]
     const expected = calcPrice({ input_tokens: 1_000_000 }, 'deepseek-v4-pro', { timestamp: new Date(time) })
-    return [toNanos(estimateCalls(calls, () => dated, time).femtos) / 1e9, expected?.total_price]
+    return [
+      toNanos(
+        estimateCalls(
+          calls,
+          () => dated,
+          () => time,
+        ).femtos,
+      ) / 1e9,
+      expected?.total_price,
+    ]
   }
   for (const hour of [0, 1, 3, 4, 6, 9, 10, 23]) {
     const [estimated, expected] = at(hour)

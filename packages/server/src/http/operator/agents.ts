@@ -1,5 +1,5 @@
 import type { Agent } from '@tacho/contract/operator/agent.ts'
-import { isoTime, nullableIsoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AgentRow } from '../../storage/agents.ts'
 import { listPage, byId, NOTHING } from '../paging.ts'
@@ -19,6 +19,6 @@ export function agentsRoutes({ serve, storage, cursors }: OperatorDeps): void {
 }
 
 export function toAgent({ id, externalId, reportedName, displayName, archivedAt, lastRunAt }: AgentRow): Agent {
-  const times = { archivedAt: nullableIsoTime(archivedAt), lastRunAt: isoTime(lastRunAt) }
+  const times = { archivedAt: isoTime(archivedAt), lastRunAt: isoTime(lastRunAt) }
   return { id, agentId: externalId, name: displayName ?? reportedName, reportedName, ...times }
 }

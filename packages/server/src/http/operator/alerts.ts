@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Alert, AlertChange, AlertKind } from '@tacho/contract/operator/alert.ts'
 import { alertNews, firstState } from '../../domain/alert.ts'
-import { isoTime, nullableIsoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import type { AlertRow } from '../../storage/alerts.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { refuse } from '../reply-error.ts'
@@ -84,6 +84,6 @@ function checkRule(kind: AlertKind, { name, threshold }: AlertChange): void {
 
 function toAlert({ id, environmentId, rule, state, checkedAt, createdAt }: AlertRow): Alert {
   const { status, value, percentTold, since } = state
-  const times = { since: isoTime(since), checkedAt: nullableIsoTime(checkedAt) }
+  const times = { since: isoTime(since), checkedAt: isoTime(checkedAt) }
   return { id, environmentId, ...rule, status, value, percentTold, ...times, createdAt: isoTime(createdAt) }
 }

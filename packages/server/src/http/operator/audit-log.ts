@@ -1,5 +1,5 @@
 import type { AuditEntry } from '@tacho/contract/operator/audit.ts'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AuditEntry as AuditRow } from '../../storage/audit.ts'
 import { listPage, byId, NOTHING } from '../paging.ts'

@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { completenessSums, placeOf, toSum, type Sum } from '../../domain/completeness-sums.ts'
-import { nullableIsoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import type { GapFilter, RunPlace } from '../../storage/runs.ts'
 import { waitForTurn } from '../turns.ts'
 import { windowOf } from './window.ts'
@@ -25,7 +25,7 @@ export function completenessRoutes({ serve, storage, cursors }: OperatorDeps): v
       },
       placeOf,
     })
-    return { items: rows.map(toSum), nextCursor, lookedTo: nullableIsoTime(addedTo) }
+    return { items: rows.map(toSum), nextCursor, lookedTo: isoTime(addedTo) }
   })
 
   /** Returns the start of the last run, if there may be more. */

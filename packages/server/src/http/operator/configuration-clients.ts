@@ -1,6 +1,6 @@
 import type { ConfigurationClient } from '@tacho/contract/operator/configuration-client.ts'
 import { CLIENT_STANDINGS } from '@tacho/contract/words.ts'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import type { ConfigurationClientRow } from '../../storage/configuration-clients.ts'
 import { readPage } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'

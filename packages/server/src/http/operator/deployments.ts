@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/operator/deployment.ts'
 import type { FastifyRequest } from 'fastify'
-import { isoTime, nullableIsoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { Change, DeploymentChangeRow, DeploymentRow, Intent, Item, Published } from '../../storage/deployments.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
@@ -139,11 +139,11 @@ function toVersion(number: number | null): string | null {
 }
 
 function toDeployment({ version, earlierVersion, deployedAt, importedAt, ...row }: DeploymentRow): Deployment {
-  const times = { deployedAt: isoTime(deployedAt), importedAt: nullableIsoTime(importedAt) }
+  const times = { deployedAt: isoTime(deployedAt), importedAt: isoTime(importedAt) }
   return { ...row, version: String(version), earlierVersion: toVersion(earlierVersion), ...times }
 }
 
 function toDeploymentChange(row: DeploymentChangeRow): DeploymentChange {
-  const times = { at: isoTime(row.at), importedAt: nullableIsoTime(row.importedAt) }
+  const times = { at: isoTime(row.at), importedAt: isoTime(row.importedAt) }
   return { ...row, from: toVersion(row.from), to: toVersion(row.to), ...times }
 }

@@ -1,11 +1,12 @@
 import { REJECTIONS } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { EventTrace } from '@tacho/contract/operator/run.ts'
-import { eventJson, isoTime, operatorEventJson, toEventRow } from '../../domain/run.ts'
+import { eventJson, toEventRow } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import { payloadWarnings } from '../../domain/payload-warnings.ts'
 import { usageOf } from '../../domain/usage.ts'
-import { pricingOf } from '../../prices/pricing.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
 import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/events.ts'
 import type { UncostedCalls } from '../../storage/uncosted.ts'
 import { refuse } from '../reply-error.ts'
@@ -45,8 +46,8 @@ export function operatorEventsRoutes(deps: OperatorDeps): void {
     const found = await storage.findEvent(environment.id, params.runId, params.eventId)
     if (!found) return refuse('not_found', 'The event does not exist')
     const calls = uncostedOf(found.event)
-    const pricing = await pricingOf(deps, environment.workspaceId, calls)
-    return new RawJson(operatorEventJson(found.run, found.event, pricing.ofCalls(calls, found.event.time)))
+    const estimator = await estimatorOf(deps, environment.workspaceId, calls)
+    return new RawJson(eventJson(found.run, found.event, estimator.ofCalls(calls, found.event.time)))
   })
 
   serve('traceEvent', async ({ params, environment }) => {

@@ -3,11 +3,12 @@ import type { FastifyInstance } from 'fastify'
 import { exportText } from '../../domain/export.ts'
 import { readMark } from '../../domain/export-lines.ts'
 import { toIssueSummary } from '../../domain/issue-view.ts'
-import { isoTime, toOperatorRun } from '../../domain/run.ts'
+import { toOperatorRun } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { runFileText } from '../../domain/run-file.ts'
 import { RUN_PAGE_POLICY } from '../../domain/run-page.ts'
 import { UNSTORABLE } from '../../domain/text.ts'
-import { pricingOf } from '../../prices/pricing.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import { refuse } from '../reply-error.ts'
@@ -74,14 +75,14 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
   serve('exportRun', async ({ params, query, request, reply, environment, workspace }) => {
     const row = await runOf(storage, environment.id, params.runId)
     const begin = async () => {
-      const pricing = await pricingOf(deps, workspace.id, readUncosted(row.uncosted))
+      const estimator = await estimatorOf(deps, workspace.id, readUncosted(row.uncosted))
       const limit = LIMITS.runFileRows
       const approvals = await current.read(environment.id, () =>
         storage.listApprovalsOfRun(environment.id, row.runId, limit),
       )
       const issues = await storage.listIssues(environment.id, { runId: row.runId }, { limit, after: null })
       return runFileText(storage, environment.id, {
-        run: toOperatorRun(row, pricing, (await storage.readRunScores(environment.id, [row.id])).get(row.id)),
+        run: toOperatorRun(row, estimator, (await storage.readRunScores(environment.id, [row.id])).get(row.id)),
         workspace: workspace.name,
         environment: environment.name,
         issues: issues.rows.map(toIssueSummary),

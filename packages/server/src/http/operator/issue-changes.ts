@@ -1,7 +1,7 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import type { FastifyRequest } from 'fastify'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { toActivity, toIssue } from '../../domain/issue-view.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { ChangedIssue, IssueActivityRow, IssueWhole } from '../../storage/issues.ts'

@@ -9,7 +9,7 @@ import {
   toIssueRecord,
   toIssueSummary,
 } from '../../domain/issue-view.ts'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { IssueFilter, PageBySeen, IssueRow } from '../../storage/issues.ts'
 import type { Page } from '../../storage/page.ts'

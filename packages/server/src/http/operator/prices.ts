@@ -1,8 +1,8 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Price } from '@tacho/contract/operator/price.ts'
-import { isoTime } from '../../domain/run.ts'
-import { pricingOf, tableName } from '../../prices/pricing.ts'
+import { isoTime } from '../../storage/iso-time.ts'
+import { estimatorOf, tableName } from '../../prices/estimator.ts'
 import type { PriceRow } from '../../storage/prices.ts'
 import { TOKEN_PARTS } from '../../storage/uncosted.ts'
 import { refuse } from '../reply-error.ts'
@@ -47,10 +47,10 @@ export function pricesRoutes(deps: OperatorDeps): void {
       return refuseField('to', `must be at most ${LIMITS.unpricedDays} days after from`)
     }
     const sums = await storage.sumUncosted(environment.id, { ...window, agentId: null })
-    const pricing = await pricingOf(deps, environment.workspaceId, sums)
+    const estimator = await estimatorOf(deps, environment.workspaceId, sums)
     const models = new Map<string, { model: string; calls: number; tokens: number; lastHour: number }>()
     for (const sum of sums) {
-      if (pricing.hasPrice(sum.model)) continue
+      if (estimator.hasPrice(sum.model)) continue
       const found = models.get(sum.model) ?? { model: sum.model, calls: 0, tokens: 0, lastHour: 0 }
       found.calls += sum.calls
       found.tokens += TOKEN_PARTS.reduce((tokens, part) => tokens + sum[part], 0)

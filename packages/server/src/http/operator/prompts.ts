@@ -3,7 +3,7 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { diffFields } from '../../domain/diff.ts'
 import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '../../domain/prompt.ts'
 import { isStorableText } from '../../domain/text.ts'
-import { pricingOf } from '../../prices/pricing.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPromptVersionRow } from '../../storage/prompts.ts'
@@ -85,8 +85,8 @@ export function promptsRoutes(deps: OperatorDeps): void {
     const ids = rows.map(({ id }) => id)
     const results = await storage.readVersionResults(environmentId, ids, LIMITS.promptResultRuns)
     const calls = results.flatMap((result) => result?.uncosted ?? [])
-    const pricing = await pricingOf(deps, workspaceId, calls)
-    const items = rows.map((version, index) => toPromptResult(version, results[index] ?? null, pricing))
+    const estimator = await estimatorOf(deps, workspaceId, calls)
+    const items = rows.map((version, index) => toPromptResult(version, results[index] ?? null, estimator))
     return { promptId: prompt.id, name: prompt.name, items }
   })
 

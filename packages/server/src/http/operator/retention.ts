@@ -7,7 +7,7 @@ import type {
   RetentionSettings,
 } from '@tacho/contract/operator/retention.ts'
 import type { FastifyRequest } from 'fastify'
-import { nullableIsoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../storage/retention.ts'
 import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow } from '../../storage/retention.ts'
 import type { Refusal } from '../reply-error.ts'
@@ -93,7 +93,7 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
     const audit = [auditOf(request, now(), at === null ? 'run.unpin' : 'run.pin', target, { runId: run.runId })]
     const pinned = await storage.pinRun(environmentId, run.id, at, audit)
     if (pinned === null) return NO_RUN
-    return { ...pinned, pinnedAt: nullableIsoTime(pinned.pinnedAt) }
+    return { ...pinned, pinnedAt: isoTime(pinned.pinnedAt) }
   }
 }
 

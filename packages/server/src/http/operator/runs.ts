@@ -1,6 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { toOperatorRun } from '../../domain/run.ts'
-import { pricingOf } from '../../prices/pricing.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
 import type { RunPlace, RunRow, RunsRead } from '../../storage/runs.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import { refuseField } from '../field.ts'
@@ -39,18 +39,18 @@ export function operatorRunsRoutes(deps: OperatorDeps): void {
       placeOf: ({ startedAt, id, rank }: RunRow): RunPlace => ({ startedAt, id, ...(rank !== undefined && { rank }) }),
     })
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
-    const pricing = await pricingOf(deps, environment.workspaceId, calls)
+    const estimator = await estimatorOf(deps, environment.workspaceId, calls)
     const activities = await activitiesOf(storage, environment.id, rows, now())
-    const items = rows.map((row) => toOperatorRun(row, pricing, scores.get(row.id), activities.get(row.id)))
+    const items = rows.map((row) => toOperatorRun(row, estimator, scores.get(row.id), activities.get(row.id)))
     return { items, nextCursor }
   })
 
   serve('readOperatorRun', async ({ params, environment }) => {
     const run = await runOf(storage, environment.id, params.runId)
     const activities = await activitiesOf(storage, environment.id, [run], now())
-    const pricing = await pricingOf(deps, environment.workspaceId, readUncosted(run.uncosted))
+    const estimator = await estimatorOf(deps, environment.workspaceId, readUncosted(run.uncosted))
     const scores = await storage.readRunScores(environment.id, [run.id])
-    return toOperatorRun(run, pricing, scores.get(run.id), activities.get(run.id))
+    return toOperatorRun(run, estimator, scores.get(run.id), activities.get(run.id))
   })
 
   /** As many runs as fit on a page with their scores. */

@@ -1,7 +1,7 @@
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { FastifyRequest } from 'fastify'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { toGroupedSums, toScore, valueOf } from '../../domain/score.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { scoreId, type ScoreRow } from '../../storage/scores.ts'

@@ -1,7 +1,8 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { SearchHit, SearchSettings } from '@tacho/contract/operator/search.ts'
-import { isoTime, toEventRow, toRun } from '../../domain/run.ts'
+import { toEventRow, toRun } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { parseSearchQuery } from '../../domain/search-query.ts'
 import type { SearchHitRow, SearchPlace, SearchSettingsRow } from '../../storage/search.ts'
 import { createTurnsOfWorkspaces } from '../shared-turns.ts'
@@ -80,7 +81,7 @@ function toSettings(row: SearchSettingsRow | null): SearchSettings {
     indexedEvents,
     olderRunsBefore: olderBefore === null ? null : isoTime(Math.min(olderBefore, changedAt)),
     waitingRuns,
-    waitingSince: waitingSince === null ? null : isoTime(waitingSince),
+    waitingSince: isoTime(waitingSince),
     error,
   }
 }

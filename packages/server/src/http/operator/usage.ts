@@ -1,9 +1,10 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { UsageHour, UsagePoint, UsagePointsQuery } from '@tacho/contract/operator/usage.ts'
-import { isoTime } from '../../domain/run.ts'
+import { isoTime } from '../../storage/iso-time.ts'
 import { toLatency, toUsage } from '../../domain/usage.ts'
 import type { UsageHourRow } from '../../storage/runs.ts'
-import { pricingOf, type Pricing } from '../../prices/pricing.ts'
+import type { Estimator } from '../../domain/estimate.ts'
+import { estimatorOf } from '../../prices/estimator.ts'
 import type { UsagePointPage, UsagePointRow, UsageWindow } from '../../storage/usage.ts'
 import type { UncostedSum } from '../../storage/uncosted.ts'
 import { refuseField } from '../field.ts'
@@ -36,8 +37,8 @@ export function usageRoutes(deps: OperatorDeps): void {
       read: (page) => storage.readUsage(environment.id, from, to, page),
       placeOf: ({ hour, agentId, modelKey }: UsageHourRow) => ({ hour, agentId, modelKey }),
     })
-    const pricing = await pricingFor(environment, rows)
-    return { items: rows.map((row) => toUsageHour(row, pricing)), nextCursor }
+    const estimator = await estimatorFor(environment, rows)
+    return { items: rows.map((row) => toUsageHour(row, estimator)), nextCursor }
   })
 
   serve('readUsagePoints', async ({ query, environment }) => {
@@ -55,11 +56,11 @@ export function usageRoutes(deps: OperatorDeps): void {
         return { part, step: last, key, ...(sort && { value, totalTokens }) }
       },
     })
-    const pricing = await pricingFor(
+    const estimator = await estimatorFor(
       environment,
       rows.map(({ row }) => row),
     )
-    return { items: rows.map(({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], pricing)), nextCursor }
+    return { items: rows.map(({ row, part }) => toUsagePoint(row, parts[part] ?? parts[0], estimator)), nextCursor }
 
     async function readParts({ limit, after }: { limit: number; after: PartPlace | null }) {
       const found: PartRow[] = []
@@ -78,8 +79,8 @@ export function usageRoutes(deps: OperatorDeps): void {
     }
   })
 
-  function pricingFor({ workspaceId }: { workspaceId: string }, rows: readonly { uncosted: UncostedSum[] }[]) {
-    return pricingOf(
+  function estimatorFor({ workspaceId }: { workspaceId: string }, rows: readonly { uncosted: UncostedSum[] }[]) {
+    return estimatorOf(
       deps,
       workspaceId,
       rows.flatMap(({ uncosted }) => uncosted),
@@ -104,24 +105,24 @@ function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step']): [Par
   return parts as [Part, ...Part[]]
 }
 
-function toUsageHour(row: UsageHourRow, pricing: Pricing): UsageHour {
+function toUsageHour(row: UsageHourRow, estimator: Estimator): UsageHour {
   return {
     hour: isoTime(row.hour),
     agent: { id: row.agentId, name: row.agentName },
     model: row.model,
     events: row.events,
     usage: toUsage(row),
-    ...pricing.ofSums(row.uncosted),
+    ...estimator.ofSums(row.uncosted),
   }
 }
 
-function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }, pricing: Pricing): UsagePoint {
+function toUsagePoint(row: UsagePointRow, window: { from: number; stepMs: number }, estimator: Estimator): UsagePoint {
   const { step, calls } = row
   return {
     from: isoTime(window.from + step * window.stepMs),
     ...pick(row, 'key', 'name', 'events', 'runs', 'completed', 'failed', 'cancelled'),
     usage: toUsage(row),
-    ...pricing.ofSums(row.uncosted),
+    ...estimator.ofSums(row.uncosted),
     llmLatency: toLatency(row.llm),
     toolLatency: toLatency(row.tool),
     calls: calls && { failed: calls.errors, blocked: calls.blocked, approvals: calls.approvals },

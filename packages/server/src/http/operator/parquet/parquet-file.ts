@@ -1,6 +1,6 @@
 import { walkEvents, walkRuns } from '../../../domain/export.ts'
 import { toOperatorRun } from '../../../domain/run.ts'
-import { pricingOf } from '../../../prices/pricing.ts'
+import { estimatorOf } from '../../../prices/estimator.ts'
 import type { RunFilter } from '../../../storage/runs.ts'
 import { readUncosted } from '../../../storage/uncosted.ts'
 import type { Deps } from '../../deps.ts'
@@ -42,8 +42,8 @@ export async function* parquetFile(
 async function* runPages(deps: Reads, { environmentId, workspaceId, filter }: ParquetRequest) {
   for await (const rows of walkRuns(deps.storage, environmentId, filter, null)) {
     const calls = rows.flatMap(({ uncosted }) => readUncosted(uncosted))
-    const pricing = await pricingOf(deps, workspaceId, calls)
-    yield rows.map((row) => toOperatorRun(row, pricing))
+    const estimator = await estimatorOf(deps, workspaceId, calls)
+    yield rows.map((row) => toOperatorRun(row, estimator))
   }
 }
 

@@ -11,6 +11,7 @@ import { readScoreFilter } from '@tacho/contract/score-filter.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { ErasureRow, ErasureSlice, NewErasure } from '../../erasures.ts'
 import { hourOf } from '../../hours.ts'
+import { isoTime } from '../../iso-time.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { look, read, write } from '../act.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../audit.ts'
@@ -220,10 +221,7 @@ async function deferErasure(sql: Sql, environmentId: string, id: string, dueAt: 
 function receiptOf(row: ErasureRow, now: number): AuditEntry {
   const { id, environmentId, requestedBy, kind, subjectHash, runs, events, approvals, issueRecords } = row
   const counts = { runs, events, eventsDeleted: row.eventsDeleted, approvals, issueRecords, issues: row.issues }
-  const times = {
-    requestedAt: new Date(row.createdAt).toISOString(),
-    effectiveAt: row.effectiveAt === null ? null : new Date(row.effectiveAt).toISOString(),
-  }
+  const times = { requestedAt: isoTime(row.createdAt), effectiveAt: isoTime(row.effectiveAt) }
   return {
     id: uuidv7(now, randomBytes),
     workspaceId: requestedBy.workspaceId,

@@ -1,14 +1,13 @@
 /** Nothing here comes from a payload. */
 import type { AlertNewsRow } from '../../alerts.ts'
 import { approvalData, type ApprovalRow } from '../../approvals.ts'
+import { isoTime } from '../../iso-time.ts'
 import type { IssueRow } from '../../issues.ts'
 import { findAgentNames } from '../agent-list.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
 import type { Sql } from '../sql.ts'
 import { announce } from './deliveries.ts'
 import { queueNotices } from './notices.ts'
-
-const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString())
 
 export async function announceApprovals(
   sql: Sql,

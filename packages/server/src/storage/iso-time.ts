@@ -1,0 +1,5 @@
+export function isoTime(milliseconds: number): string
+export function isoTime(milliseconds: number | null): string | null
+export function isoTime(milliseconds: number | null): string | null {
+  return milliseconds === null ? null : new Date(milliseconds).toISOString()
+}
