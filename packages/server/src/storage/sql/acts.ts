@@ -1,4 +1,3 @@
-/** Each engine builds its methods from these. Appending events is specific to each engine. */
 import type { ActKind, MethodsOf } from './act.ts'
 import type { Sql } from './sql.ts'
 import { alertsActs } from './alerts.ts'

@@ -30,7 +30,6 @@ const AGENTS = `SELECT id, "externalId", "reportedName", "displayName", "lastRun
 
 const HAS_RUN = '"lastRunAt" IS NOT NULL'
 
-/** By external id, as operators see them. Agents without an event are missing. */
 export async function findAgentNames(
   sql: Sql,
   environmentId: string,
@@ -44,7 +43,6 @@ export async function findAgentNames(
   return (await inChunks(keys, query)).map(({ agentId, name }) => [agentId, name])
 }
 
-/** Those with a stored run, in the order in which they were first seen. */
 function listAgents(
   sql: Sql,
   environmentId: string,
@@ -65,7 +63,6 @@ function namedLike(sql: Sql, search: string) {
   return { text, params: { search: folded(search), past: LIMITS.searchedAgentNames - 1, first: BEFORE_ALL } }
 }
 
-/** `no_id`: its name is what identifies it. */
 async function changeAgent(
   sql: Sql,
   environmentId: string,

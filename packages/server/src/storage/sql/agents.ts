@@ -44,10 +44,7 @@ export function knownAgents(refreshMs: number) {
   })
 
   return {
-    /**
-     * In the order of `events`. New agents are stored, sorted by key, before any run is locked, so a transaction that
-     * names the same new agent waits only for its row.
-     */
+    /** Before any run is locked, so a transaction that names the same new agent waits only for its row. */
     async open(sql: Sql, environmentId: string, events: readonly Named[], now: number): Promise<OpenAgents> {
       const unknown = new Map<string, Named>()
       // Entries may be evicted while this transaction waits for the database.
@@ -65,7 +62,6 @@ export function knownAgents(refreshMs: number) {
       for (const [place, agent] of loaded) agents.set(ownText(place), agent)
     },
     forget: () => agents.clear(),
-    /** Returns whether the row of the agent needs an update. */
     note(agent: KnownAgent, { agentName, time }: Named): boolean {
       const name = shortText(agentName)
       const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime

@@ -56,7 +56,6 @@ async function createAlert(sql: Sql, alert: AlertRow, audit: AuditEntry[]): Prom
   return 'created'
 }
 
-/** Also checks the alert at once. A budget whose measure changes gets the state `fresh`. */
 async function changeAlert(
   sql: Sql,
   { environmentId, id, at }: AlertRef,
@@ -103,7 +102,7 @@ async function startAlertCheck(sql: Sql, environmentId: string, id: string) {
   return { alert, workspaceId: workspace.id, isArchived }
 }
 
-/** From rollups and indexes only; money without estimates. Null: nothing to measure. */
+/** From rollups and indexes only; money without estimates. */
 async function measureAlert(
   sql: Sql,
   environmentId: string,
@@ -154,7 +153,6 @@ async function requesterKey(sql: Sql, environmentId: string, agentId: string): P
   return found?.agentId ? agentKeyOf({ agentId: found.agentId, clientId: '' }) : null
 }
 
-/** False: the owner no longer holds the check. */
 async function recordAlertCheck(sql: Sql, check: AlertCheck): Promise<boolean> {
   const { environmentId, id, owner, at, state, nextAt, news } = check
   const hold: WorkHold = { kind: 'check_alert', owner, items: [{ environmentId, subjectId: id }] }

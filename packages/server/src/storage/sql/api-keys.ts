@@ -44,7 +44,6 @@ async function findApiKey(sql: Sql, id: string): Promise<(ApiKeyRow & { workspac
   return row && { ...parsed(row), workspaceId: row.workspaceId }
 }
 
-/** A second revocation keeps the first time and is not audited again. */
 async function revokeApiKey(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
   const revoke = 'UPDATE api_keys SET revoked_at = :now WHERE environment_id = :env AND id = :id AND revoked_at IS NULL'
   if ((await sql.run(revoke, { now, env: environmentId, id })) === 1) {
@@ -73,7 +72,6 @@ async function holdApiKey(
   return revokedAt !== null || replacedBy !== null || (expiresAt !== null && expiresAt <= now) ? 'ended' : key
 }
 
-/** `ended`: it is revoked, expired or replaced. `widened`: the scopes include one that it does not have. */
 async function changeApiKey(
   sql: Sql,
   environmentId: string,
@@ -94,7 +92,6 @@ async function changeApiKey(
   return readApiKey(sql, environmentId, id)
 }
 
-/** Also limits how long the old key stays valid. */
 async function rotateApiKey(
   sql: Sql,
   environmentId: string,

@@ -23,7 +23,7 @@ export async function insertAudit(sql: Sql, entries: AuditEntry[]): Promise<void
   await insertRows(sql, 'audit_log', entries)
 }
 
-/** Removes ids and texts of clients. Actor, action and target stay. */
+/** Details have ids and texts of clients. */
 export async function eraseDetails(sql: Sql, environmentId: string, kind: string, targets: string[]): Promise<void> {
   for (const chunk of chunksOf(targets)) {
     const text = `UPDATE audit_log SET detail = '{"erased":true}'
@@ -32,7 +32,7 @@ export async function eraseDetails(sql: Sql, environmentId: string, kind: string
   }
 }
 
-/** The same for decisions on approvals of these runs, even if retention has removed the approvals. */
+/** For approvals of these runs, even if retention has removed the approvals. */
 export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: readonly string[]): Promise<void> {
   const runId = sql.dialect === 'postgres' ? "detail::jsonb ->> 'runId'" : "detail ->> 'runId'"
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
@@ -40,7 +40,6 @@ export async function eraseDecisionsOf(sql: Sql, environmentId: string, runIds: 
   for (const chunk of chunksOf(runIds)) await sql.run(text, { env: environmentId, runIds: chunk })
 }
 
-/** The same for decisions, scores of runs and changes of saved views that quote this text, whatever became of them. */
 export async function eraseQuotes(sql: Sql, environmentId: string, quoted: string): Promise<void> {
   const text = `UPDATE audit_log SET detail = '{"erased":true}'
     WHERE environment_id = :env AND target_kind IN ('approval', 'run', 'run_view') AND ${contains(sql, 'detail', ':quoted')}`
@@ -60,7 +59,7 @@ const FILTERS = [
   'id < :lastId',
 ]
 
-/** Newest first. Null: entries of every workspace and of the installation. */
+/** Null: entries of every workspace and of the installation. */
 function listAudit(sql: Sql, workspaceId: string | null, { limit, after }: PageById, filter: AuditFilter = {}) {
   const { from, to } = filter
   // Ids follow the time, so the scan starts and ends near the range.

@@ -9,7 +9,6 @@ import { insertWorkspace } from './workspaces.ts'
 
 export const controlActs = write({ initialise, secret, touchCredentials })
 
-/** Does nothing unless the store is empty. */
 async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'not_empty'> {
   await lockControl(sql)
   if ((await sql.get('SELECT id FROM workspaces LIMIT 1')) !== null) return 'not_empty'
@@ -22,7 +21,6 @@ async function initialise(sql: Sql, first: FirstTenant): Promise<'created' | 'no
   return 'created'
 }
 
-/** The caller generates it; the store keeps the first. */
 export async function secret(sql: Sql, name: string, candidate: string): Promise<string> {
   await insertRows(sql, 'secrets', [{ name, value: candidate }], 'ON CONFLICT (name) DO NOTHING')
   const row = await sql.get<{ value: string }>('SELECT value FROM secrets WHERE name = :name', { name })
@@ -35,7 +33,6 @@ const TABLES = {
   session: ['operator_sessions', 'token_hash'],
 } as const
 
-/** Never moves a time back. */
 async function touchCredentials(sql: Sql, uses: CredentialUse[]): Promise<void> {
   // Sorted, so that two nodes cannot deadlock.
   const sorted = uses.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))

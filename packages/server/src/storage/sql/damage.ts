@@ -17,7 +17,6 @@ export interface PayloadsChecked {
 
 const ROWS_PER_PAGE = 100
 
-/** `snapshot` runs the statements of a page on one snapshot. */
 export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promise<Result>) => Promise<Result>) {
   const checked: PayloadsChecked = { payloads: 0, damaged: 0, first: null }
   const environments = await snapshot((sql) => sql.all<{ id: string }>('SELECT id FROM environments ORDER BY id'))

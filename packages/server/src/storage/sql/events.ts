@@ -60,10 +60,8 @@ export const eventEnvironment = ({ dialect }: Pick<Sql, 'dialect'>, of = ':env')
 
 const withRun = (condition: string) =>
   `WITH run AS (SELECT number, session_id FROM runs WHERE environment_id = :env AND ${condition})`
-/** Parameters: `:env`, and `:run`, the internal id. */
 export const WITH_RUN = withRun(OF_UUID)
 const WITH_RUN_OF_ID = withRun(OF_RUN_ID)
-/** Events `e` of the run of WITH_RUN. */
 export const ofRun = (sql: Sql) => `e.environment_id = ${eventEnvironment(sql)} AND e.run = (SELECT number FROM run)`
 
 export const AFTER = '(e.time, e.seq) > (:time, :seq)'
@@ -73,7 +71,6 @@ const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT :limit'
 
 type FirstPage = Omit<EventPage, 'after'>
 
-/** By external id first, then by internal UUID. */
 async function readTimeline(
   sql: Sql,
   environmentId: string,
@@ -92,14 +89,13 @@ async function readTimeline(
   return run && { run, ...(await listEvents(sql, environmentId, run.id, { ...page, after: null })) }
 }
 
-/** By time, then arrival. Ends at `limit` rows or `pageBytes`, with at least one row. `run`: internal id. */
 export function listEvents(sql: Sql, environmentId: string, run: string, { after, ...page }: EventPage) {
   const from = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
   const params = { env: environmentId, run, time: after?.time, seq: after?.seq }
   return readEvents(sql, { start: WITH_RUN, columns: ROW, bytes: BYTES, from, params }, page)
 }
 
-/** Events that a person should look at. They have an index, however long the run is. */
+/** They have an index, however long the run is. */
 function listProblems(sql: Sql, environmentId: string, run: string, { after, ...page }: EventPage) {
   const problems = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} AND e.problem IS NOT NULL`
   const from = `${problems}${after ? ` AND ${AFTER}` : ''} ${BY_TIME}`
@@ -108,10 +104,7 @@ function listProblems(sql: Sql, environmentId: string, run: string, { after, ...
   return readPayloadPage<ProblemEvent>(sql, query, page)
 }
 
-/**
- * On PostgreSQL each statement is a round trip. On SQLite a window function copies rows, which takes longer than two
- * statements.
- */
+/** In one round trip on PostgreSQL. On SQLite, its window function copies rows and takes longer than two statements. */
 async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promise<Page<StoredEvent>> {
   if (sql.dialect === 'sqlite') return readPayloadPage<StoredEvent>(sql, query, page)
   const { start, from, params } = query
@@ -197,7 +190,6 @@ export function rowsByArrival(
   return { text, params }
 }
 
-/** For an export. `run`: internal id. Sizes first, so that no large row is read that does not fit. */
 async function readArrived(sql: Sql, environmentId: string, run: string, page: ArrivedPage) {
   const after = { after: { time: 0, seq: page.after } }
   const look = rowsByArrival(sql, environmentId, run, after, page.limit + 1)

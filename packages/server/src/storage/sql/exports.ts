@@ -40,7 +40,6 @@ const EVER_DEPLOYED: ReadonlyMap<ExportedTable, { kind: DeployableKind; item: st
   ['policyVersion', { kind: 'policy', item: 'policy_id' }],
 ])
 
-/** A page ends at `limit` rows or LIMITS.listBytes. */
 async function readExported(
   sql: Sql,
   environmentId: string,
@@ -67,7 +66,6 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
   return (await sql.get<{ workspaceId: string }>(text, { env: environmentId }))?.workspaceId ?? null
 }
 
-/** One audit entry covers what one actor imports in this time. */
 const LOGGED_FOR_MS = 3_600_000
 
 /**
@@ -221,7 +219,6 @@ async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, 
 }
 
 const KEPT_FACTS = ['pinned_at', 'payloads_removed', 'rule_closed_at', 'recorders', 'has_gaps']
-/** Written too if the stalled rule closed the run. */
 const CLOSED_FACTS = ['status', 'ended_at']
 const LOST_FACTS = [
   ...CLOSED_FACTS,
@@ -234,10 +231,7 @@ const LOST_FACTS = [
   ...SUM_COLUMNS.map(([column]) => column),
 ]
 
-/**
- * Facts that an imported run does not get from its events: also its counts, if its payloads were removed. `runId`:
- * external id.
- */
+/** Facts that an imported run does not get from its events: also its counts, if its payloads were removed. */
 async function importRun(sql: Sql, environmentId: string, runId: string, facts: ExportedRow): Promise<void> {
   const closed = facts['ruleClosedAt'] === null ? [] : CLOSED_FACTS
   const columns = [...KEPT_FACTS, ...(facts['payloadsRemoved'] === 0 ? closed : LOST_FACTS)]
@@ -246,7 +240,7 @@ async function importRun(sql: Sql, environmentId: string, runId: string, facts: 
   await sql.run(text, { ...membersOf(columns, facts), env: environmentId, runId })
 }
 
-/** Columns that no export has, the same for all rows. Locks what the rows share. */
+/** The same for all rows. Locks what the rows share. */
 async function addedColumns(
   sql: Sql,
   environmentId: string,
@@ -311,7 +305,6 @@ function isSame({ columns }: TableParts, one: ExportedRow, other: ExportedRow): 
   return columns.map(memberOf).every((member) => (one[member] ?? null) === (other[member] ?? null))
 }
 
-/** A record that awaits its review is reviewed here. */
 async function afterRow(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<void> {
   if (table !== 'issueRecord' || (row['status'] !== 'RECEIVED' && row['status'] !== 'EVALUATING')) return
   const work = { kind: 'review_issue_record', environmentId, subjectId: String(row['id']) } as const

@@ -41,13 +41,11 @@ async function claimIdempotencyKey(
   return row.status === null || row.reply === null ? 'running' : { status: row.status, json: row.reply }
 }
 
-/** Does nothing if that claim was taken over. */
 async function keepIdempotentReply(sql: Sql, key: IdempotencyKey, claimedAt: number, { status, json }: KeptReply) {
   const text = `UPDATE idempotency_keys SET state = 'answered', status = :status, reply = :json WHERE ${CLAIMED}`
   await sql.run(text, { status, json, ...key, claimedAt })
 }
 
-/** For a request that created nothing. Does nothing if that claim was taken over. */
 async function releaseIdempotencyKey(sql: Sql, key: IdempotencyKey, claimedAt: number): Promise<void> {
   await sql.run(`DELETE FROM idempotency_keys WHERE ${CLAIMED}`, { ...key, claimedAt })
 }

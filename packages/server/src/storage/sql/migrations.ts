@@ -33,7 +33,6 @@ export function readMigrations(folder: string): Migration[] {
 export const newestVersion = (migrations: readonly Pick<Migration, 'version'>[]): number =>
   migrations.at(-1)?.version ?? 0
 
-/** The applied migrations must be a prefix of the known ones. */
 export function checkApplied(applied: Applied[], known: Migration[]): void {
   if (applied.at(-1)?.name === COPYING) {
     throw new StoreRefused('A copy into this store has not finished. Run tacho copy again to finish it.')

@@ -26,20 +26,14 @@ export const packingActs = {
 
 const SLICE_ROWS = 500
 const SLICE_BYTES = 512 * 1_024
-/** The window is as large as a block. */
 const COMPRESSION = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: Math.log2(BLOCK_BYTES) }
 
-/** Only runs whose payloads were not tried yet. */
 function listUnpackedRuns(sql: Sql, environmentId: string, after: number, limit: number): Promise<UnpackedRun[]> {
   const text = `SELECT number, id, run_id AS "runId", status, last_event_at AS "lastEventAt" FROM runs
     WHERE environment_id = :env AND packed = 0 AND number > :after ORDER BY number LIMIT :limit`
   return sql.all(text, { env: environmentId, after, limit })
 }
 
-/**
- * The next payloads of a run: at most some hundred rows or about half a MiB. A block that saves fewer bytes than
- * `leastSaved` is not made. Null: no such run.
- */
 async function readUnpacked(
   sql: Sql,
   environmentId: string,
@@ -103,10 +97,7 @@ function blocksOf(rows: readonly UnpackedRow[]): UnpackedRow[][] {
 
 const inBackground = promisify(brotliCompress)
 
-/**
- * On PostgreSQL, this runs on the thread that answers requests, so it must not block. The embedded store has its own
- * threads.
- */
+/** On PostgreSQL in the background, because it would block the thread that answers requests. */
 async function compressed(sql: Sql, bytes: Buffer): Promise<Uint8Array> {
   const options = { params: { ...COMPRESSION, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }
   const packed = sql.dialect === 'postgres' ? await inBackground(bytes, options) : brotliCompressSync(bytes, options)
@@ -128,10 +119,7 @@ async function packBlock(sql: Sql, rows: readonly UnpackedRow[], leastSaved: num
   return { packed, places }
 }
 
-/**
- * At most one slice of each run. Its last slice marks it as packed, unless new events arrived. False: its blocks have
- * changed since, and the slice is not stored.
- */
+/** At most one slice of each run. False: its blocks have changed since, and the slice is not stored. */
 async function storeBlocks(sql: Sql, environmentId: string, slices: readonly RunSlice[]): Promise<boolean[]> {
   const stored = new Map<RunSlice, boolean>()
   const placed: PlacedBlock[] = []

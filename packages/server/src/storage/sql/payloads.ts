@@ -16,7 +16,6 @@ import { StorageError } from '../store.ts'
 import type { Page } from '../page.ts'
 import { contains, type DamagedPayload, type NamedParams, type Sql } from './sql.ts'
 
-/** A larger payload gets a block for itself. */
 export const BLOCK_PAYLOADS = 100
 export const BLOCK_BYTES = 256 * 1_024
 /** Far above any block, and far below what a damaged one could claim. */
@@ -24,7 +23,6 @@ const MAX_BLOCK_BYTES = 8 * 1_048_576
 
 const BLOCKS_AT_ONCE = 8
 
-/** Readers get this for a removed and for a damaged payload. */
 const NO_PAYLOAD = '{}'
 
 const REMOVE = "payload = '', payload_bytes = 0, payload_sum = NULL, block = NULL, block_at = NULL"
@@ -45,7 +43,6 @@ export const payloadSum = (payload: string): number => crc32(payload) | 0
 const TEXT = `CASE WHEN e.block IS NULL THEN e.payload
   ELSE '@' || e.run || ' ' || e.block || ' ' || e.block_at || ' ' || e.payload_bytes END`
 
-/** For `withPayloads`. `condition`: of events whose payload is wanted. */
 export const payloadIf = (condition: string | null) =>
   `${condition === null ? TEXT : `CASE WHEN ${condition} THEN ${TEXT} END`} AS payload, e.payload_sum AS "payloadSum"`
 export const PAYLOAD = payloadIf(null)
@@ -60,13 +57,12 @@ export const unlessPacked = (column: string, condition: string) =>
 export const PACKED = `e.payload_bytes AS "payloadBytes", CASE WHEN e.block IS NOT NULL THEN ${TEXT} END AS payload`
 
 export interface Compared {
-  /** Everything that SQL compares. */
   isSame: boolean
   payloadBytes: number | null
   payload: string | null
 }
 
-/** In the same order. A removed payload equals any. */
+/** A removed payload equals any. */
 export async function comparePacked(
   sql: Sql,
   environmentId: string,
@@ -96,7 +92,7 @@ interface Read {
   payloadDamaged?: true
 }
 
-/** Payloads are texts as sent. A damaged one is empty and marked, so that it never stops the others from being read. */
+/** A damaged payload is empty and marked, so that it never stops the others from being read. */
 export async function withPayloads<Row extends Read>(sql: Sql, environmentId: string, rows: Row[]): Promise<Row[]> {
   await readPacked(sql, environmentId, rows)
   for (const row of rows) {
@@ -110,9 +106,7 @@ export async function withPayloads<Row extends Read>(sql: Sql, environmentId: st
 }
 
 export interface PayloadQuery {
-  /** Text before SELECT. */
   start?: string
-  /** Columns besides the payload. */
   columns: string
   payload?: string
   bytes?: string
@@ -126,7 +120,6 @@ interface PageSize {
   pageBytes: number
 }
 
-/** At least one row. Sizes first, so that no payload is read that does not fit. */
 export async function readPayloadPage<Row extends Read>(
   sql: Sql,
   { start = '', columns, payload = PAYLOAD, bytes = PAYLOAD_BYTES, from, params }: PayloadQuery,
@@ -205,7 +198,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
 
 const BLOCKS_DELETED = 1_000
 
-/** Deletes blocks of a run whose events are deleted or have no payloads. False: some are left for the next call. */
+/** False: some are left for the next call. */
 export async function deleteBlocks(sql: Sql, environmentId: string, run: number): Promise<boolean> {
   const ofRun = 'payload_blocks WHERE environment_id = :env AND run = :run'
   const some = `SELECT block FROM ${ofRun} ORDER BY block LIMIT ${BLOCKS_DELETED}`

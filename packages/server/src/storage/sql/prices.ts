@@ -29,7 +29,6 @@ async function setPrice(
   { model, rates, changedAt }: PriceRow,
   audit: AuditEntry[],
 ): Promise<'set' | 'too_many'> {
-  // Serialises the count.
   await lockWorkspace(sql, workspaceId)
   const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = :workspaceId AND model <> :model'
   if ((await countOf(sql, others, { workspaceId, model })) >= LIMITS.prices) return 'too_many'
@@ -48,7 +47,6 @@ async function removePrice(sql: Sql, workspaceId: string, model: string, audit: 
   return toRow(row)
 }
 
-/** In a window of whole hours. `agentId`: internal. `stepMs`: the longest time that one sum covers. */
 function sumUncosted(sql: Sql, environmentId: string, { from, to, agentId }: UncostedWindow): Promise<UncostedSum[]> {
   const window = { from, to, start: from, stepMs: to - from }
   return readUncostedSums(sql, environmentId, { key: null, only: agentId ?? undefined, ...window })

@@ -15,7 +15,6 @@ export async function growRevision(sql: Sql): Promise<void> {
   await sql.run('UPDATE control SET revision = revision + 1 WHERE id = 1')
 }
 
-/** The end of such a change. */
 export async function auditControl(sql: Sql, audit: AuditEntry[]): Promise<void> {
   await insertAudit(sql, audit)
   await growRevision(sql)

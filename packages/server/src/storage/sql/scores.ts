@@ -35,13 +35,11 @@ export const scoresActs = {
 const COLUMNS = selectList(columnsOfRow('scores'))
 const OF_RUN = 'environment_id = :env AND run = :run'
 
-/** An event with a score that was just stored, and its run. */
 export interface ScoredEvent {
   run: string
   event: NewEvent
 }
 
-/** The transaction holds the rows of the runs. */
 export async function addScores(sql: Sql, environmentId: string, scored: readonly ScoredEvent[]): Promise<void> {
   const byRun = [...Map.groupBy(scored, ({ run }) => run)].toSorted(([a], [b]) => (a < b ? -1 : 1))
   for (const [run, events] of byRun) {
@@ -58,7 +56,6 @@ function sentScore(run: string, { score, time, eventId }: NewEvent): ScoreRow | 
   return { id: scoreId(of), ...of, ...given, sentAs: eventId, importedAt: null }
 }
 
-/** Keeps those that are later than the stored ones, if there is room. */
 async function keepScores(sql: Sql, environmentId: string, run: string, given: readonly ScoreRow[]): Promise<void> {
   if (given.length === 0) return
   const sums = await sumsOf(sql, environmentId, run)
@@ -131,14 +128,12 @@ async function sumAgain(sql: Sql, environmentId: string, run: string, names: Rea
   }
 }
 
-/** The transaction holds the run until it ends. */
 export interface HeldRun {
   room: ScoreRoom
   /** Names of scores. */
   written: Set<string>
 }
 
-/** Runs that do not exist are missing. */
 export async function holdRuns(
   sql: Sql,
   environmentId: string,
@@ -152,7 +147,6 @@ export async function holdRuns(
   return held
 }
 
-/** After an import has written their scores. */
 export async function sumHeldRuns(sql: Sql, environmentId: string, held: ReadonlyMap<string, HeldRun>): Promise<void> {
   for (const [run, { written }] of held) {
     if (written.size > 0) await sumAgain(sql, environmentId, run, written)
@@ -166,7 +160,6 @@ async function holdRun(sql: Sql, environmentId: string, run: string): Promise<bo
   return (await sql.get(text, { env: environmentId, run })) !== null
 }
 
-/** `too_many`: the run has as many scores, or names of scores, as are kept. */
 async function giveScore(
   sql: Sql,
   environmentId: string,
@@ -184,7 +177,7 @@ async function giveScore(
   return 'given'
 }
 
-/** `by`: only a score of this author. `sent`: a client sent it as an event, which stays. Null: no such score. */
+/** `by`: only a score of this author. `sent`: a client sent it as an event, which stays. */
 async function withdrawScore(
   sql: Sql,
   environmentId: string,
@@ -217,7 +210,6 @@ export async function dropComments(sql: Sql, environmentId: string, run: string)
   await sql.run(text, { env: environmentId, run })
 }
 
-/** `run`: internal id. */
 function listScores(
   sql: Sql,
   environmentId: string,
@@ -231,7 +223,6 @@ function listScores(
 const RUN_SCORE_COLUMNS = `${selectList(RUN_SCORE, 's.')}, s.scores AS count`
 const NO_RUN = '00000000-0000-0000-0000-000000000000'
 
-/** Runs without scores are missing. */
 async function readRunScores(
   sql: Sql,
   environmentId: string,
@@ -309,7 +300,6 @@ function summed(scores: string, { join, key, name } = UNGROUPED): string {
     CAST(numbers AS BIGINT) AS numbers, total FROM (${kept}) kept ORDER BY key, name, ${frequent}`
 }
 
-/** Scores given from `from` up to `to`: at most `most.pairs` pairs of run and name, the latest. */
 async function sumScores(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
@@ -348,5 +338,4 @@ export function scoresOfVersion(
   return sql.all(summed(scores), { env: environmentId, versionId, runs, rows: VERSION_ROWS })
 }
 
-/** As many as one run can have. */
 const VERSION_ROWS = LIMITS.scoreNamesOfRun * LIMITS.scoreCategories

@@ -36,7 +36,6 @@ export type Params = readonly SqlValue[] | NamedParams
 export type NamedParams = Readonly<Record<string, SqlValue | SqlList | undefined>>
 type SqlList = readonly SqlValue[] | readonly (readonly SqlValue[])[]
 
-/** Of a statement, with its values. */
 export interface Part {
   text: string
   params: NamedParams
@@ -81,16 +80,14 @@ function placesOf(value: unknown): string {
   return value.map((one) => (Array.isArray(one) ? `(${placesOf(one)})` : '?')).join(', ')
 }
 
-/** `text` selects a `count`. */
 export async function countOf(sql: Sql, text: string, params: NamedParams): Promise<number> {
   return (await sql.get<{ count: number }>(text, params))?.count ?? 0
 }
 
-/** Whether the text `inner` is in `outer`; both are SQL. */
 export const contains = ({ dialect }: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
   `${dialect === 'postgres' ? 'strpos' : 'instr'}(${outer}, ${inner}) > 0`
 
-/** The same without regard to case. Both engines fold only A to Z; so must `inner` be, by `folded`. */
+/** Both engines fold only A to Z; so must `inner` be, by `folded`. */
 export const containsFolded = (sql: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
   contains(sql, sql.dialect === 'postgres' ? `lower(${outer} COLLATE "C")` : `lower(${outer})`, inner)
 

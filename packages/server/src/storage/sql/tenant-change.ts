@@ -9,7 +9,7 @@ interface Archivable {
   archivedAt: number | null
 }
 
-/** An archived tenant keeps the time when it was archived first. `workspaceId`: names differ within it; null: all do. */
+/** `workspaceId`: names differ within it; null: all do. */
 export async function changeTenant<Row extends Archivable>(
   sql: Sql,
   table: 'workspaces' | 'environments',

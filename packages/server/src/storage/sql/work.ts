@@ -55,7 +55,6 @@ async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   return rows.map(({ kind }) => kind)
 }
 
-/** Longest due first. No other node gets it before the lease ends. Counts an attempt. */
 async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
   // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
   // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
@@ -138,7 +137,7 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
 
 const HELD = 'environment_id = :env AND kind = :kind AND subject_id = :id AND lease_owner = :owner'
 
-/** In one order everywhere. `text` ends with HELD. */
+/** In one order everywhere. */
 async function forEachHeld(
   sql: Sql,
   { kind, owner, items }: WorkHold,
@@ -153,7 +152,6 @@ async function forEachHeld(
   return held
 }
 
-/** Like the next two, returns how many items were still held. */
 function extendWork(sql: Sql, hold: WorkHold, leaseUntil: number): Promise<number> {
   return forEachHeld(sql, hold, `UPDATE work SET due_at = :leaseUntil WHERE ${HELD}`, { leaseUntil })
 }
@@ -174,7 +172,6 @@ export async function removeWork(sql: Sql, { kind, environmentId, subjectId }: O
   await sql.run(text, { env: environmentId, kind, subjectId })
 }
 
-/** Counted up to WORK_COUNTED of each kind. */
 async function workBacklog(sql: Sql, now: number): Promise<WorkBacklog[]> {
   const counted = (condition: string) => `(SELECT COUNT(*) FROM
       (SELECT 1 FROM work WHERE kind = asked.column1${condition} LIMIT ${WORK_COUNTED}) AS counted)`

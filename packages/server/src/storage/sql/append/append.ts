@@ -54,12 +54,11 @@ export interface AppendTransaction {
    * names it for its run, because the rows of the next ones then leave it out.
    */
   insertEvents(environmentId: string, events: readonly PlacedEvent[]): Promise<(number | null)[]>
-  /** Whether the stored event is the same; null: none is stored. */
+  /** Null: none is stored. */
   compareEvents(environmentId: string, events: readonly SoughtEvent[]): Promise<(boolean | null)[]>
   changeRuns(environmentId: string, runs: readonly RunState[]): Promise<unknown>
 }
 
-/** `Connection`: what a transaction runs on, if the engine has several. */
 export interface AppendEngine<Connection = never> {
   /**
    * The commit is durable when the promise resolves. `rollback`: a dry run. Removals from the environments of the
@@ -76,7 +75,6 @@ export interface AppendEngine<Connection = never> {
   isDataError(error: unknown): boolean
   /** A store failure as a StorageError; any other error unchanged. */
   storageError(error: unknown): unknown
-  /** How far the time of an agent's unchanged name may move before its row is updated. */
   agentRefreshMs: number
 }
 
@@ -107,7 +105,6 @@ interface Noted {
   agents: OpenAgents
   envelopes: OpenEnvelopes
   buckets: Buckets
-  /** False if another node knows a newer name. */
   renamed: Promise<boolean>[]
 }
 
@@ -322,7 +319,6 @@ interface Repeat {
   isSame: boolean
 }
 
-/** For the candidates without a verdict whose event is stored, by this transaction or before. */
 async function judgeRepeats(
   transaction: AppendTransaction,
   environmentId: string,

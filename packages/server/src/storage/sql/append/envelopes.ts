@@ -19,7 +19,6 @@ export const ENVELOPE = {
   schemaVersion: 'schema_version',
 } as const satisfies Record<keyof Envelope, string>
 
-/** In the order of ENVELOPE. */
 export function envelopeTexts({ clientId, agentId, agentName, schemaVersion }: Envelope): (string | null)[] {
   return [clientId, agentId, agentName, schemaVersion]
 }
@@ -66,7 +65,6 @@ export function knownEnvelopes() {
   })
 
   return {
-    /** New envelopes are stored, sorted by key. */
     async open(
       sql: Sql,
       environmentId: string,
@@ -116,7 +114,6 @@ async function storeEnvelopes(sql: Sql, environmentId: string, added: Envelope[]
   await insertJsonRows(sql, ENVELOPES, environmentId, rows)
 }
 
-/** Client texts never contain NUL. */
 function placeOf(environmentId: string, envelope: Envelope): string {
   const texts = envelopeTexts(envelope).map((text) => (text === null ? '' : `=${text}`))
   return `${environmentId}\0${texts.join('\0')}`

@@ -1,4 +1,3 @@
-/** The columns that hold an event as sent, and those that a retry must share. */
 import type { ProblemKind } from '@tacho/contract/words.ts'
 import type { NewEvent } from '../../events.ts'
 import { isError } from '../../failure.ts'
@@ -23,7 +22,6 @@ export const EVENT_COLUMNS = {
   payload: 'payload',
 } as const satisfies Partial<Record<keyof NewEvent, string>>
 
-/** In the order of EVENT_COLUMNS. */
 function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
   return [time, eventType, label, spanId, parentSpanId, payload]
 }
@@ -45,10 +43,7 @@ function problemOfEvent(event: NewEvent): ProblemKind | null {
   return event.outcome === 'FAILED' || isError(event) ? 'error' : null
 }
 
-/**
- * A retry must equal the stored event `e` and its envelope `v` in these columns. `comparePacked` compares a payload
- * that is not in its row.
- */
+/** A retry must equal the stored event `e` and its envelope `v` in these. `comparePacked` compares packed payloads. */
 export const COMPARED = [
   ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
   'e.own_session',

@@ -1,6 +1,4 @@
-/**
- * Queues the runs in which a transaction stored failures for jobs/find-failures.ts: one row for a run and transaction.
- */
+/** Queues runs with new failures for jobs/find-failures.ts: one row for a run and transaction. */
 import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../../events.ts'
 import { isError } from '../../failure.ts'
@@ -42,10 +40,7 @@ export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedR
   return enqueueWork(sql, work, RESTARTS)
 }
 
-/**
- * If everything fails, runs with this many failures a second are examined, and this many at once. The others count in
- * no issue.
- */
+/** If everything fails, this many failures a second, and this many at once, are examined. Others count in no issue. */
 const FAILURES_PER_SECOND = 50
 const FAILURES_AT_ONCE = 5_000
 const ENVIRONMENTS_KEPT = 10_000

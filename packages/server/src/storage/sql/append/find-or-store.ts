@@ -1,7 +1,4 @@
-/**
- * Finds the row of each wanted thing, under the same key. `store` inserts the missing ones; one that another transaction
- * inserts at the same time is found afterwards.
- */
+/** A row that another transaction inserts at the same time is found after `store`. */
 export async function findOrStore<Wanted, Found>(
   wanted: ReadonlyMap<string, Wanted>,
   find: (one: Wanted) => Promise<Found | null>,

@@ -2,10 +2,7 @@ import type { NewEvent } from '../../events.ts'
 import { OF_RUN_ID } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 
-/**
- * Scores whose run exists or is opened by another event. Users give scores later, in other programs, so a score neither
- * makes an agent nor is the first event of an agent's run if that can be avoided.
- */
+/** Users give scores later, in other programs. So a score should neither make an agent nor open a run of it. */
 export async function findJoining(
   sql: Sql,
   environmentId: string,

@@ -1,4 +1,3 @@
-/** The store keeps the newest of each environment. */
 import { read } from '../act.ts'
 import type { NewEvent, RejectionRow } from '../../events.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '../rows/json-rows.ts'

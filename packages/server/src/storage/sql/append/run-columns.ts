@@ -56,7 +56,6 @@ export function stateOf({ failureMessage, ...stored }: StoredRun, lastSeq: numbe
   }
 }
 
-/** With its session, if this transaction names it. */
 export function columnValues(run: RunState) {
   return {
     ...run,

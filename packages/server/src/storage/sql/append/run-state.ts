@@ -37,7 +37,6 @@ export interface RunState extends UsageSums {
   failure: RunFailure | null
   said: RunSaid | null
   recorders: Recorder[]
-  /** 1: some events of its recorders did not arrive. */
   hasGaps: 0 | 1
   uncosted: RunCalls[]
   /** 1: no payload waits to be packed into a block. */
@@ -51,7 +50,6 @@ export interface RunState extends UsageSums {
   session: string | null
   /** Its session, if this transaction is the first to name one. */
   namedSession: string | null
-  /** This transaction opens it. */
   isNew: boolean
   /** The events that were counted when this transaction opened it, for its first row. */
   openedEvents: number
@@ -190,7 +188,6 @@ function noteTraits(run: RunState, event: NewEvent): void {
   run.hasGrown = true
 }
 
-/** Also decides how the rows of the next events name their session. */
 export function nameSession(run: RunState, { sessionId }: Pick<NewEvent, 'sessionId'>): void {
   if (sessionId === null || run.session !== null) return
   run.session = ownText(shortText(sessionId))

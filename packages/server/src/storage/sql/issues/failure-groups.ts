@@ -16,7 +16,6 @@ const OPENED_MS = 3_600_000
 
 type Grouped = Pick<NewFailure, 'decision' | 'broader'>
 
-/** For the failures of one transaction, one after the other. */
 export function failureGroups(
   sql: Sql,
   environmentId: string,

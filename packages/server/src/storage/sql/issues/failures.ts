@@ -32,7 +32,6 @@ const EVENTS_KEPT = 200
 const BYTES_KEPT = 4 * 1_048_576
 const PAGE = { limit: 100, pageBytes: 1_048_576 }
 
-/** Events with these times, and others among the newest before them. */
 async function readFailures(
   sql: Sql,
   environmentId: string,
@@ -71,10 +70,6 @@ function mayFail({ eventType, payload }: StoredEvent): boolean {
   return eventType === 'ERROR' || payload.includes('"FAILED"') || /"(?:error|exception)"/.test(payload)
 }
 
-/**
- * In a broader group if they would open too many issues. Leaves out those that are stored already, that a client
- * reported, or that an operator erased. Returns how many it stored.
- */
 async function recordFailures(sql: Sql, environmentId: string, runId: string, failures: NewFailure[], now: number) {
   await holdFailures(sql, environmentId, [runId])
   const reported = await reportedEvents(sql, environmentId, runId, failures)

@@ -1,4 +1,3 @@
-/** The subjects of an issue are the union over its fingerprints. */
 import { read } from '../act.ts'
 import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
 import { firstRows, type Page } from '../../page.ts'
@@ -40,7 +39,6 @@ export async function countAffected(sql: Sql, place: AffectedPlace, detections: 
   await sql.run(`UPDATE issues ${more} AND id = :issueId`, ofIssue)
 }
 
-/** As in the table of agents. */
 export function idKey(agentId: string): string {
   return agentKey(agentId, '')
 }

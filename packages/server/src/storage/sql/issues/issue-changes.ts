@@ -21,7 +21,6 @@ import type { Sql } from '../sql.ts'
 
 export const issueChangesActs = write({ changeIssueState, endIgnoring, assignIssue, commentIssue })
 
-/** `from`: states from which a person can reach this one. */
 const CHANGES: Record<IssueState, { from: IssueState[]; kind: ActivityKind }> = {
   RESOLVED: { from: ['OPEN'], kind: 'RESOLVED' },
   IGNORED: { from: ['OPEN'], kind: 'IGNORED' },
@@ -55,7 +54,6 @@ const reopening = ({ environmentId, id }: IssueRef) => {
   return { kind: 'reopen_issue', environmentId, subjectId: id } as const
 }
 
-/** `entryId`: id of the new activity entry. */
 async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: number): Promise<void> {
   const text = `UPDATE issues SET state = 'OPEN', state_at = :now, state_by = NULL, ignored_until = NULL
     WHERE environment_id = :env AND id = :id AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= :now`

@@ -1,4 +1,3 @@
-/** Lists of an issue are collected from each of its fingerprints. */
 import type { NamedParams, Sql } from '../sql.ts'
 
 export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: string): Promise<string[]> {

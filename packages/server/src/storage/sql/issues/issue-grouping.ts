@@ -60,7 +60,6 @@ async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }:
   await insertActivity(sql, { environmentId, id: root }, { ...entry, kind: 'MERGED', detail: { issueId: issue.id } })
 }
 
-/** Back to the issue that they were merged from, or into a new one. */
 async function splitIssue(
   sql: Sql,
   issue: IssueRef,

@@ -74,7 +74,6 @@ export async function openIssue(
   await sql.run(own, { newIssueId, env: environmentId, fingerprint })
 }
 
-/** True: a resolved issue has come back. */
 export async function growIssue(
   sql: Sql,
   environmentId: string,

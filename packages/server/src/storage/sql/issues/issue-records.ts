@@ -50,10 +50,7 @@ const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventI
 
 export const UNLESS_KNOWN = 'ON CONFLICT (environment_id, record_key) DO NOTHING'
 
-/**
- * Also queues its review. The first record of a client and client record id is stored; a duplicate returns its current
- * status. Null: it was erased, or names what was erased after it.
- */
+/** Null: it was erased, or names what was erased after it. */
 async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<IssueRecordReceived | null> {
   const { environmentId, id, detectedAt, receivedAt } = record
   const key = clientRecordKey(record.sdkInstanceId, record.clientRecordId)
@@ -133,12 +130,11 @@ async function failIssueRecord(sql: Sql, environmentId: string, id: string, fail
   if (changed || (await sql.get(select, of)) === null) await endReview(sql, environmentId, id)
 }
 
-/** Part of the act that decides or fails a record. A record has work exactly while it awaits its decision. */
+/** A record has work exactly while it awaits its decision. */
 export function endReview(sql: Sql, environmentId: string, id: string): Promise<void> {
   return removeWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id })
 }
 
-/** `changed` false: it has not failed. */
 async function retryIssueRecord(
   sql: Sql,
   environmentId: string,

@@ -1,4 +1,3 @@
-/** After a merge, a split or an erasure. */
 import type { IssueGroupRow, IssueRow } from '../../issues.ts'
 import { selectList, type Sql } from '../sql.ts'
 

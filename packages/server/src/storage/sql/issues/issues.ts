@@ -35,7 +35,6 @@ const affects = (kind: 'run' | 'agent') => `i.id IN (SELECT f.issue_id FROM issu
 const WITH_TYPE = `i.id IN (SELECT f.issue_id FROM issue_fingerprints f
     WHERE f.environment_id = :env AND f.detection_type = :detectionType)`
 
-/** Last seen first, then id. Without merged issues. */
 async function listIssues(
   sql: Sql,
   environmentId: string,

@@ -3,7 +3,6 @@ const SIZE = 50
 
 export const PLACES = Array.from({ length: SIZE }, () => '?').join(', ')
 
-/** Runs a statement with such a list for all values, chunk by chunk. */
 export async function inChunks<Value, Row>(
   values: readonly Value[],
   query: (chunk: Value[]) => Promise<Row[]>,

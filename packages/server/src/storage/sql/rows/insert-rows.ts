@@ -5,7 +5,7 @@ import type { Sql, SqlValue } from '../sql.ts'
 /** Rows of one statement. Few sizes mean few texts, each prepared once. */
 const SIZES = [100, 10, 1]
 
-/** All rows have the members of the first, each the name of a column. `conflict`: the clause after the values. */
+/** All rows have the members of the first, each the name of a column. */
 export async function insertRows(
   sql: Sql,
   table: TableName | `${TableName} AS ${string}`,
@@ -29,14 +29,13 @@ export async function insertRows(
 
 const valueIn = (row: object, member: string) => stored((row as Record<string, unknown>)[member])
 
-/** Booleans as numbers, and objects as JSON. */
 export function stored(value: unknown): SqlValue {
   if (typeof value === 'boolean') return value ? 1 : 0
   const isPlain = typeof value !== 'object' || value === null || value instanceof Uint8Array
   return isPlain ? ((value ?? null) as SqlValue) : JSON.stringify(value)
 }
 
-/** Reads rows in which these members are JSON. Null stays null. */
+/** Null stays null. */
 export function withJson<Row extends object>(...members: (keyof Row)[]) {
   return (row: object): Row => {
     const texts = row as Record<keyof Row, string>

@@ -6,7 +6,6 @@ export function columnsOfRow(name: TableName): string[] {
   return TABLES.filter((table) => table.name === name).flatMap((table) => columnsOf(table).read)
 }
 
-/** Without what else `row` may have. */
 export function rowFor<Name extends TableName>(name: Name, row: RowOf<Name>): object {
   const members = columnsOfRow(name).map(memberOf) as (keyof RowOf<Name>)[]
   return Object.fromEntries(members.map((member) => [member, row[member]]))

@@ -13,7 +13,6 @@ const COLUMNS: Record<RunRanking['by'], string> = {
   failures: 'ranked_failures',
 }
 
-/** `few`: the runs of the filter, if they are few; 'all': there is no filter. */
 export function rankedWalk(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,

@@ -3,7 +3,6 @@ import type { RunPage, RunPlace } from '../../runs.ts'
 import type { Part, Sql } from '../sql.ts'
 
 export interface RunWalk {
-  /** Has the column `rank`. */
   runs: Part
   /** The place of the last run that may be examined; null: all runs are examined. */
   last: Part | null

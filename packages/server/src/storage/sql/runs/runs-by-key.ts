@@ -14,7 +14,7 @@ export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: read
   return inChunks(numbers, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_NUMBER)
 }
 
-/** Locks the runs `r` of these ids. Runs that a client writes to now are left out. */
+/** Runs that a client writes to now are left out. */
 export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly string[], columns: string) {
   const text = textOf(sql, { key: 'id', type: 'UUID', columns, lock: 'FOR UPDATE SKIP LOCKED' })
   return inChunks(ids, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_ID)

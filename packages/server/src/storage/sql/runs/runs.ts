@@ -47,7 +47,6 @@ export async function findByUuid(sql: Sql, environmentId: string, uuid: string):
   return sql.get(text, { env: environmentId, run: uuid.toLowerCase() })
 }
 
-/** Newest startedAt first, then internal id, both descending. */
 export async function listRuns(sql: Sql, environmentId: string, filter: SqlFilter, page: RunPage): Promise<RunsRead> {
   const { search, agent, ...rest } = filter
   if (filter.onlyOutcomesEnd && filter.status === 'RUNNING') {
@@ -98,7 +97,6 @@ function byNewest(one: RunPlace, other: RunPlace): number {
   return one.id === other.id ? 0 : one.id < other.id ? 1 : -1
 }
 
-/** One bounded page per way to match the text. The newest of all of them are the page. */
 async function searchRuns(sql: Sql, environmentId: string, search: string, filter: PlainFilter, page: RunPage) {
   const found = [await pageOfRuns(sql, environmentId, filter, page, namedRuns(environmentId, search))]
   // No run has two sessions or two agents, so skip the query. It would scan all runs of one of them.
@@ -124,7 +122,7 @@ function namedRuns(environmentId: string, prefix: string): Part {
   return { text: `(${runs}) named`, params }
 }
 
-/** Agents with that external id or name, reported or given. No index has the names of agents with an external id. */
+/** No index has the names of agents with an external id. */
 async function agentsNamed(sql: Sql, environmentId: string, name: string): Promise<Set<string>> {
   // Not IN, for which SQLite would scan every agent.
   const ofKey = (key: string) => `SELECT id FROM agents WHERE environment_id = :env AND agent_key = ${key}`
@@ -182,7 +180,7 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
   return continued(sql, found, walk === null ? last : walk.last)
 }
 
-/** Runs that do not match were examined too; continue after them. `last`: null if all were. */
+/** Runs that do not match were examined too; continue after them. */
 async function continued(sql: Sql, found: Page<RunRow>, last: Part | null): Promise<RunsRead> {
   if (found.more || last === null) return found
   const lookedTo = await sql.get<RunPlace>(last.text, last.params)

@@ -7,7 +7,6 @@ import { runWalk, type RunWalk } from './run-walk.ts'
 const OF_PAGE = (selected: string, name = ':scoreName') =>
   `(SELECT ${selected} FROM run_scores s WHERE s.environment_id = :env AND s.name = ${name} AND s.run = page.id)`
 
-/** Beside `:env`. */
 export function scoreConditions(
   { dialect }: Pick<Sql, 'dialect'>,
   { score, unscored, share }: Pick<RunFilter, 'score' | 'unscored' | 'share'>,
@@ -33,7 +32,6 @@ function ofScore({ name, compare, value }: ScoreFilter): Part {
   return { text: `${OF_PAGE("CASE WHEN s.kind = 'BOOLEAN' THEN s.number END")} ${value ? '>=' : '<'} 0.5`, params }
 }
 
-/** Over the runs with a number of one name. */
 export function scoreWalk(
   sql: Pick<Sql, 'dialect'>,
   environmentId: string,

@@ -13,7 +13,6 @@ export async function stalledBefore(sql: Sql, environmentId: string, now: number
   return now - idleMinutes * 60_000
 }
 
-/** A run with a pending request is not stalled. */
 export async function stalledRuns(sql: Sql, environmentId: string, now: number): Promise<Part> {
   const waiting = `SELECT run_id FROM approvals WHERE environment_id = :env AND status = 'PENDING' AND expires_at > :stalledAt
     AND run_id IS NOT NULL`

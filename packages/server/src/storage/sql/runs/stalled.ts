@@ -42,7 +42,6 @@ async function changeStalledRule(
   await insertAudit(sql, audit)
 }
 
-/** Stalled: a running run whose last event is before `stalledBefore`, unless it waits for an approval. */
 async function readActivityRule(
   sql: Sql,
   environmentId: string,
@@ -72,7 +71,6 @@ type Idle = Pick<RunState, 'id' | 'number' | 'runId' | 'agentId' | 'status' | 's
 
 const COLUMNS = selectList('id number run_id agent_id status started_at last_event_at')
 
-/** Oldest start first, a bounded number at a time. */
 async function closeStalledRuns(
   sql: Sql,
   environmentId: string,

@@ -8,7 +8,6 @@ import type { Sql } from '../sql.ts'
 // Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
 export const runSearchActs = look({ searchRun })
 
-/** `run` is the internal id. */
 async function searchRun(
   sql: Sql,
   environmentId: string,

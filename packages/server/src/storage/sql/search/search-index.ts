@@ -39,10 +39,9 @@ export function markRuns(
   return insertJsonRows(sql, MARKED, environmentId, inOrder)
 }
 
-/** No older runs are marked while this many wait. */
 const MARKED_RUNS = 100
 
-/** Only if few marked runs are left. Null: search is off. */
+/** Null: search is off. */
 async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
   const settings = await readSearchSettings(sql, environmentId)
   if (settings?.state !== 'ON') return settings
@@ -68,7 +67,6 @@ const PORTION_CHARS = 262_144
 /** Rows read at once, so that few large payloads are in memory. */
 const PAGE_ROWS = 25
 
-/** Only events that are not yet indexed, the latest marks first; bounded. */
 async function readUnindexed(sql: Sql, environmentId: string): Promise<UnindexedRun[]> {
   const marked = await sql.all<Omit<UnindexedRun, 'isComplete' | 'events'>>(
     `SELECT run, id, marks, indexed_seq AS "indexedSeq" FROM search_runs

@@ -21,7 +21,6 @@ export const searchSettingsActs = {
  */
 const SETTLE_MS = { sqlite: 0, postgres: 10_000 }
 
-/** A row, if appends to the environment must mark their runs. */
 export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environment_id = :env AND state = 'ON'"
 
 /** Longer than clocks of clients may be ahead. */
@@ -44,7 +43,7 @@ export async function readSearchSettings(sql: Sql, environmentId: string): Promi
   return { ...row, waitingRuns: waiting?.runs ?? 0, waitingSince: waiting?.since ?? null }
 }
 
-/** `removing`: its old index is not deleted yet. `unchanged`: it is so already; nothing is audited. */
+/** `removing`: its old index is not deleted yet. */
 async function switchSearch(
   sql: Sql,
   environmentId: string,

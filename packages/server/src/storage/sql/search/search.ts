@@ -1,6 +1,4 @@
-/**
- * The index gives candidates, newest first. Each is compared with the stored event, so a result never depends on it.
- */
+/** The index gives candidates. Each is compared with the stored event, so a result never depends on it. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { StoredEvent } from '../../events.ts'
 import type { RunRow } from '../../runs.ts'
@@ -21,7 +19,7 @@ interface Candidate extends SearchPlace {
   seq: number
 }
 
-/** Newest first. Events of the same time have an arbitrary order that never changes. */
+/** Events of the same time have an arbitrary order that never changes. */
 async function searchEvents(sql: Sql, environmentId: string, search: EventSearch): Promise<SearchRead> {
   const rows: SearchHitRow[] = []
   const runs = new Map<number, RunRow | null>()
@@ -74,7 +72,6 @@ async function* candidates(sql: Sql, environmentId: string, search: EventSearch)
   }
 }
 
-/** `next`: where to continue; null: no more. */
 interface Found {
   found: Candidate[]
   next: SearchPlace | null
@@ -100,7 +97,7 @@ async function placesBefore(
   return { found, next: found.length < PAGE ? null : (found.at(-1) ?? null) }
 }
 
-/** Matches of one hour are sorted together. The further back, the more hours a statement examines. */
+/** The further back, the more hours a statement examines. */
 async function hoursBefore(
   sql: Sql,
   environmentId: string,

@@ -26,7 +26,7 @@ const BUCKET = { bucket: 'integer' } as const
 
 /** `model` is empty for events without a model, and for runs, which count in the hour in which they start. */
 const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, ['events', ...USAGE, 'runs', ...OUTCOMES])
-/** Model calls; those of tools are in `tool_hours`. Histograms add up, so the same rows give any percentile. */
+/** Histograms add up, so the same rows give any percentile. */
 const LATENCIES = rollup('latency_hours', { key: { ...HOUR, model_key: 'text', ...BUCKET } }, ['calls'])
 const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ...BUCKET } }, ['calls', ...PROBLEMS])
 /** Priced when they are read, so a changed price applies to all of them at once. */
@@ -105,7 +105,6 @@ export function countEvent(counts: Counts, run: RunState, event: NewEvent): void
   if (event.promptUse !== null) countVersionRun(counts, run.id, event, event.promptUse)
 }
 
-/** Newer runs have larger ids. */
 function countVersionRun(counts: Counts, runId: string, { time, usage }: NewEvent, { versionId, problem }: PromptUse) {
   const sums = [1, ...problemSums(problem, 1), ...(usage === null ? [] : usageSums(usage, 1))]
   addChange(counts.versions, [versionId, runId], sums, [time])

@@ -37,13 +37,11 @@ const KINDS = ['models', 'tools'] as const satisfies readonly Kind[]
 export type NameKeys = Record<Kind, ReadonlyMap<string, string>>
 
 export interface Buckets extends NameKeys {
-  /** Sorted. */
   added: Record<Kind, [key: string, name: string][]>
 }
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** Does not count `other`. */
 const ownNames = (keys: ReadonlySet<string>): number => keys.size - (keys.has(OTHER_KEY) ? 1 : 0)
 
 /** Names with a bucket are never deleted, so this cache stays valid. */
@@ -93,7 +91,6 @@ export function knownNames() {
       const tools = await bucketsOf(sql, 'tools', environmentId, used.tools)
       return { models: models.keys, tools: tools.keys, added: { models: models.added, tools: tools.added } }
     },
-    /** Call this after the commit. */
     keep(environmentId: string, { added }: Buckets): void {
       for (const kind of KINDS) {
         const place = placeOf(kind, environmentId)

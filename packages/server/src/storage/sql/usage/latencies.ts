@@ -8,7 +8,6 @@ export type Call = 'LLM_CALL' | 'TOOL_CALL'
 const upTo = (percent: number, name: string) =>
   `MIN(CASE WHEN upto * 100 >= total * ${percent} THEN bucket END) AS ${name}`
 
-/** `buckets` selects `columns`, `bucket` and `calls`. */
 export function percentilesBy(columns: string, buckets: string): string {
   const counted = `SELECT ${columns}, bucket,
       SUM(calls) OVER (PARTITION BY ${columns} ORDER BY bucket) AS upto,

@@ -1,7 +1,4 @@
-/**
- * Sums by key, such as tokens by hour, agent and model. Changes add up in any order, and a negative change takes back
- * what an earlier one added.
- */
+/** Changes add up in any order, and a negative change takes back what an earlier one added. */
 import { insertJsonRows, type Columns, type InsertedTable } from '../rows/json-rows.ts'
 import type { Sql } from '../sql.ts'
 import { adding, saturating } from './sums.ts'
@@ -91,7 +88,6 @@ export function collectNames({ rollup: { named }, rows }: Changes, names: Record
   for (const { key } of rows.values()) names[named.kind].add(String(key[named.place]))
 }
 
-/** `slot`: no concurrent transaction writes rows of this number. */
 export async function writeChanges(sql: Sql, environmentId: string, changes: Changes, keys: NameKeys, slot: number) {
   if (changes.rows.size === 0) return
   const { table, hasSlots } = changes.rollup

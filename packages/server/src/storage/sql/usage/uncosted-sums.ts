@@ -13,7 +13,6 @@ export const PART_COLUMNS = {
 } as const
 
 export interface UncostedSums {
-  /** Null: all together. */
   key: 'agent_id' | 'model_key' | null
   only?: string | undefined
   /** Starts of hours: `from` inclusive, `to` exclusive. */

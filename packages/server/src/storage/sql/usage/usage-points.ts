@@ -1,4 +1,3 @@
-/** Each page sums up only its own steps. */
 import type { Page } from '../../page.ts'
 import type { LatencyRow, UsageGroup, UsagePointPage, UsagePointRow, UsageSort, UsageWindow } from '../../usage.ts'
 import type { UncostedSum } from '../../uncosted.ts'
@@ -36,7 +35,6 @@ const NO_RUNS = '0 AS runs, 0 AS completed, 0 AS failed, 0 AS cancelled'
 const NO_USAGE = '0 AS prompt_tokens, 0 AS completion_tokens, 0 AS total_tokens, 0 AS cost_nanos'
 const ofModels = (key: string) => `${key} AS key, 'LLM_CALL' AS call FROM latency_hours WHERE`
 const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_hours WHERE bucket >= 0 AND`
-/** A tool call has no model. */
 const LATENCIES: Record<UsageGroup, readonly string[]> = {
   agent: [ofModels('agent_id'), ofTools('agent_id')],
   model: [ofModels('model_key'), ofTools("''")],
@@ -53,7 +51,6 @@ const FIRST: Record<UsageGroup, string> = {
   session: '',
 }
 
-/** By step and key, or the greatest first. */
 async function readUsagePoints(
   sql: Sql,
   { environmentId, workspaceId }: { environmentId: string; workspaceId: string },
@@ -117,7 +114,6 @@ function valueOf(by: UsageGroup, sort: UsageSort): string {
   return { cost: '"costNanos"', tokens: '"totalTokens"', events: 'events', runs: 'runs', failed: 'failed' }[sort]
 }
 
-/** Selects the columns of usage_hours with `key` and `at`. */
 function sourceOf(by: UsageGroup, environmentId: string, from: number, to: number): Part {
   if (by === 'promptVersion') return versionRows(environmentId, from, to)
   if (by === 'session') return sessionRuns(environmentId, from, to)
@@ -133,7 +129,6 @@ function sourceOf(by: UsageGroup, environmentId: string, from: number, to: numbe
 const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
 const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
 
-/** Each with its outcome as a count. */
 function versionRows(environmentId: string, from: number, to: number): Part {
   const newest = `SELECT * FROM version_runs WHERE environment_id = :env AND first_at >= :from AND first_at < :to
     ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}`
@@ -165,7 +160,6 @@ async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): 
   return (await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null
 }
 
-/** `from` and `to`: the hours of some steps of the window. */
 async function readUncosted(
   sql: Sql,
   environmentId: string,

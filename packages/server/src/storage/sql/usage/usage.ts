@@ -41,7 +41,6 @@ async function readUsage(
   return { ...page, rows: page.rows.map((row) => ({ ...row, uncosted: uncosted.get(placeOf(row)) ?? [] })) }
 }
 
-/** Keyed by hour, agent and model. */
 async function readUncosted(
   sql: Sql,
   environmentId: string,
