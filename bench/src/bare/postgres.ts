@@ -34,9 +34,7 @@ const EVENTS: InsertedTable = {
     received_at: 'bigint',
     event_id: 'text',
     own_session: 'text',
-    ...Object.fromEntries(
-      Object.values(EVENT_COLUMNS).map((column) => [column, column === 'time' ? 'bigint' : 'text'] as const),
-    ),
+    ...Object.fromEntries(EVENT_COLUMNS.map((column) => [column, column === 'time' ? 'bigint' : 'text'] as const)),
     latency_us: 'bigint',
     problem: 'text',
     tokens: 'bigint',

@@ -8,7 +8,6 @@ import type {
   IssueGroup,
   IssueSummary,
 } from '@tacho/contract/operator/issue.ts'
-import type { RunStatus } from '@tacho/contract/run.ts'
 import type { IssueRecordRow, IssueRecordWhole } from '../storage/issue-records.ts'
 import type {
   AffectedAgentRow,
@@ -64,7 +63,7 @@ export function toIssueRecord(row: IssueRecordRow): IssueRecord {
     ...isoOf(row, 'detectedAt', 'receivedAt'),
     statusChangedAt: isoTime(row.statusAt),
     internalRunId: row.run,
-    internalEventId: row.eventIsStored && row.run && row.eventId !== null ? uuidv5(row.run, row.eventId) : null,
+    internalEventId: row.run && row.storedEventId !== null ? uuidv5(row.run, row.storedEventId) : null,
   }
 }
 
@@ -75,12 +74,11 @@ export function issueRecordJson(row: IssueRecordWhole): string {
 }
 
 export function toAffectedRun(row: AffectedRunRow): AffectedRun {
-  const { run: internalRunId, status } = row
-  return { ...pick(row, 'runId', 'occurrences'), internalRunId, status: status as RunStatus | null, ...seenOf(row) }
+  return { ...pick(row, 'runId', 'internalRunId', 'status', 'occurrences'), ...seenOf(row) }
 }
 
 export function toAffectedAgent(row: AffectedAgentRow): AffectedAgent {
-  return { ...pick(row, 'agentId', 'name', 'occurrences'), internalAgentId: row.agent, ...seenOf(row) }
+  return { ...pick(row, 'agentId', 'internalAgentId', 'name', 'occurrences'), ...seenOf(row) }
 }
 
 const seenOf = (row: { firstSeen: number; lastSeen: number }) => ({

@@ -27,7 +27,8 @@ export interface NewIssueRecord extends Omit<StoredRecord, NotSent> {
 export interface IssueRecordWhole extends StoredRecord {
   issueId: string | null
   run: string | null
-  eventIsStored: boolean
+  /** Null: its event is not stored, or it names none. */
+  storedEventId: string | null
 }
 
 export type IssueRecordRow = Omit<IssueRecordWhole, 'payload' | 'evidence'>
@@ -61,9 +62,4 @@ export interface IssueDecision {
 export interface DecidedIssues {
   opened: string[]
   regressed: string[]
-}
-
-export interface RetriedRecord {
-  changed: boolean
-  record: IssueRecordRow
 }

@@ -1,4 +1,5 @@
 import type { IssueActivity, IssueState } from '@tacho/contract/operator/issue.ts'
+import type { RunStatus } from '@tacho/contract/run.ts'
 import type { PageAfter } from './page.ts'
 import type { RowFor } from './row-for.ts'
 import type { RowOf } from './tables.ts'
@@ -76,13 +77,13 @@ interface AffectedRow extends Seen {
 
 export interface AffectedRunRow extends AffectedRow {
   runId: string
-  run: string | null
-  status: string | null
+  internalRunId: string | null
+  status: RunStatus | null
 }
 
 export interface AffectedAgentRow extends AffectedRow {
   agentId: string
-  agent: string | null
+  internalAgentId: string | null
   name: string | null
 }
 
@@ -117,9 +118,4 @@ export interface TrendSlots {
   count: number
   /** Only this many latest detections of each set of facts are counted. */
   most: number
-}
-
-export interface IssueTrendRow {
-  counts: number[]
-  isPartial: boolean
 }

@@ -42,6 +42,9 @@ export function uuidv7At(time: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
+/** RFC 9562 5.9. No row has it, and it sorts before every other id. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
+
 /** RFC 9562 5.5. A page of events computes hundreds. */
 export function uuidv5(namespace: string, name: string): string {
   const input = Buffer.allocUnsafe(16 + Buffer.byteLength(name))

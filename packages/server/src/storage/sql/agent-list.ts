@@ -7,14 +7,14 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AgentChange, AgentFilter, AgentRow } from '../agents.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { Page, PageById } from '../page.ts'
+import type { PageById } from '../page.ts'
+import { NIL_UUID } from '../uuid.ts'
 import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
 import { keepRemovalsWaiting } from './erasure/erased-keys.ts'
 import { agentKey } from './keys.ts'
-import { inChunks } from './rows/chunks.ts'
+import { allIn } from './rows/chunks.ts'
 import { containsFolded, folded, type Sql } from './sql.ts'
-import { BEFORE_ALL } from './usage/usage.ts'
 
 export const agentListActs = {
   ...look({ findAgentNames }),
@@ -37,22 +37,16 @@ export async function findAgentNames(
 ): Promise<[agentId: string, name: string][]> {
   const text = `SELECT external_id AS "agentId", COALESCE(display_name, name) AS name FROM agents
     WHERE environment_id = :env AND agent_key IN (:keys)`
-  const keys = [...new Set(agentIds)].map((agentId) => agentKey(agentId, ''))
-  const query = (chunk: string[]) =>
-    sql.all<{ agentId: string; name: string }>(text, { env: environmentId, keys: chunk })
-  return (await inChunks(keys, query)).map(({ agentId, name }) => [agentId, name])
+  const keys = agentIds.map((agentId) => agentKey(agentId, ''))
+  const agents = await allIn<{ agentId: string; name: string }>(sql, text, { env: environmentId, keys })
+  return agents.map(({ agentId, name }) => [agentId, name])
 }
 
-function listAgents(
-  sql: Sql,
-  environmentId: string,
-  { limit, after }: PageById,
-  { withArchived, search }: AgentFilter,
-): Promise<Page<AgentRow>> {
+function listAgents(sql: Sql, environmentId: string, page: PageById, { withArchived, search }: AgentFilter) {
   const shown = withArchived ? '' : ' AND (archived_at IS NULL OR "lastRunAt" > archived_at)'
   const found = search === undefined ? null : namedLike(sql, search)
   const text = `${AGENTS} AND a.id > :after${found?.text ?? ''}) named WHERE ${HAS_RUN}${shown} ORDER BY id`
-  return sql.page(text, { env: environmentId, after: after ?? BEFORE_ALL, ...found?.params }, limit)
+  return sql.page<AgentRow>(text, { env: environmentId, after: page.after ?? NIL_UUID, ...found?.params }, page.limit)
 }
 
 function namedLike(sql: Sql, search: string) {
@@ -60,7 +54,7 @@ function namedLike(sql: Sql, search: string) {
   const named = columns.map((column) => containsFolded(sql, column, ':search'))
   const newest = 'SELECT id FROM agents WHERE environment_id = :env ORDER BY id DESC LIMIT 1 OFFSET :past'
   const text = ` AND a.id >= COALESCE((${newest}), :first) AND (${named.join(' OR ')})`
-  return { text, params: { search: folded(search), past: LIMITS.searchedAgentNames - 1, first: BEFORE_ALL } }
+  return { text, params: { search: folded(search), past: LIMITS.searchedAgentNames - 1, first: NIL_UUID } }
 }
 
 async function changeAgent(

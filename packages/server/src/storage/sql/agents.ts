@@ -5,12 +5,10 @@
  * written only after it moves by `refreshMs`. Until then, another node may take an older name for the newer one, until
  * the next event.
  */
-import { randomBytes } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import type { NewEvent } from '../events.ts'
 import { uuidv7 } from '../uuid.ts'
-import { entryBytes, ownText } from './append/cached-text.ts'
-import { findOrStore } from './append/find-or-store.ts'
+import { ownText } from './append/cached-text.ts'
+import { knownRows } from './append/known-rows.ts'
 import { insertJsonRows, type InsertedTable } from './rows/json-rows.ts'
 import { agentKey, SHORT_CHARS, shortText } from './keys.ts'
 import type { Sql } from './sql.ts'
@@ -25,7 +23,6 @@ export interface KnownAgent {
 
 type Named = Pick<NewEvent, 'agentId' | 'agentName' | 'time'>
 
-const CACHE_BYTES = 8 * 1_048_576
 const UNNAMED = Number.MIN_SAFE_INTEGER
 
 const AGENTS: InsertedTable = {
@@ -38,30 +35,15 @@ const RENAME =
   'UPDATE agents SET name = :name, name_time = :time WHERE environment_id = :env AND id = :id AND name_time <= :time'
 
 export function knownAgents(refreshMs: number) {
-  const agents = new LRUCache<string, KnownAgent>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: (_, place) => entryBytes(place.length + SHORT_CHARS),
-  })
-
+  const agents = knownRows<KnownAgent>(SHORT_CHARS)
   return {
+    ...agents,
     /** Before any run is locked, so a transaction that names the same new agent waits only for its row. */
-    async open(sql: Sql, environmentId: string, events: readonly Named[], now: number): Promise<OpenAgents> {
-      const unknown = new Map<string, Named>()
-      // Entries may be evicted while this transaction waits for the database.
-      const known = events.map((event) => {
-        const place = placeOf(environmentId, event)
-        const agent = agents.get(place)
-        if (agent === undefined) unknown.set(place, event)
-        return agent ?? place
-      })
-      const store = (missing: Named[]) => storeAgents(sql, environmentId, missing, now)
-      const loaded = await findOrStore(unknown, (event) => findAgent(sql, environmentId, event), store)
-      return { loaded, ofEvent: known.map((one) => (typeof one === 'string' ? loaded.get(one)! : one)) }
+    open(sql: Sql, environmentId: string, events: readonly Named[], now: number) {
+      const place = (event: Named) => placeOf(environmentId, event)
+      const find = (event: Named) => findAgent(sql, environmentId, event)
+      return agents.open(events, place, find, (missing) => storeAgents(sql, environmentId, missing, now))
     },
-    keep({ loaded }: OpenAgents): void {
-      for (const [place, agent] of loaded) agents.set(ownText(place), agent)
-    },
-    forget: () => agents.clear(),
     note(agent: KnownAgent, { agentName, time }: Named): boolean {
       const name = shortText(agentName)
       const isDue = name === agent.name ? time >= agent.nameTime + refreshMs : time >= agent.seenTime
@@ -70,11 +52,6 @@ export function knownAgents(refreshMs: number) {
       return isDue
     },
   }
-}
-
-export interface OpenAgents {
-  ofEvent: KnownAgent[]
-  loaded: Map<string, KnownAgent>
 }
 
 /** True: the row has the name, and no newer one. */
@@ -90,7 +67,7 @@ async function findAgent(sql: Sql, environmentId: string, { agentId, agentName }
 
 async function storeAgents(sql: Sql, environmentId: string, missing: Named[], now: number): Promise<void> {
   const rows = missing.map(({ agentId, agentName }) => {
-    return [uuidv7(now, randomBytes), agentKey(agentId, agentName), agentId, agentName, UNNAMED] as const
+    return [uuidv7(now), agentKey(agentId, agentName), agentId, agentName, UNNAMED] as const
   })
   const inOrder = rows.toSorted(([, a], [, b]) => (a < b ? -1 : 1))
   await insertJsonRows(sql, AGENTS, environmentId, inOrder)

@@ -6,7 +6,7 @@ import { enqueueWork } from './work.ts'
 const SETTLE_MS = 60_000
 
 export function enqueueGaps(sql: Sql, environmentId: string, ids: readonly string[], at: number): Promise<void> {
-  const work = ids.toSorted().map((subjectId): NewWork => {
+  const work = ids.map((subjectId): NewWork => {
     return { kind: 'tell_gaps', environmentId, subjectId, dueAt: at + SETTLE_MS }
   })
   return enqueueWork(sql, work)

@@ -21,7 +21,7 @@ export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promi
   const checked: PayloadsChecked = { payloads: 0, damaged: 0, first: null }
   const environments = await snapshot((sql) => sql.all<{ id: string }>('SELECT id FROM environments ORDER BY id'))
   for (const { id } of environments) {
-    for (let after: Place | null = null; ;) {
+    for (let after: CheckedRow | null = null; ;) {
       const rows: CheckedRow[] = await snapshot((sql) => readPage(sql, id, after))
       for (const { eventId, payloadDamaged } of rows) {
         checked.payloads++
@@ -36,17 +36,14 @@ export async function checkPayloads(snapshot: <Result>(work: (sql: Sql) => Promi
   return checked
 }
 
-interface Place {
+interface CheckedRow {
   run: number
   eventId: string
-}
-
-interface CheckedRow extends Place {
   payload: string
   payloadDamaged?: true
 }
 
-async function readPage(sql: Sql, environmentId: string, after: Place | null): Promise<CheckedRow[]> {
+async function readPage(sql: Sql, environmentId: string, after: CheckedRow | null): Promise<CheckedRow[]> {
   const text = `SELECT e.run, e.event_id AS "eventId", ${PAYLOAD} FROM events e
     WHERE e.environment_id = ${eventEnvironment(sql)} AND (e.run, e.event_id) > (:run, :eventId)
     ORDER BY e.run, e.event_id LIMIT ${ROWS_PER_PAGE}`

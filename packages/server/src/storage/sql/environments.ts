@@ -18,8 +18,7 @@ export const environmentsActs = {
 }
 
 const COLUMNS = selectList('id workspace_id name created_at archived_at delete_at')
-/** No reader finds an environment whose deletion has begun. */
-const IS_THERE = 'removed_at IS NULL'
+const IS_NOT_BEING_DELETED = 'removed_at IS NULL'
 
 export async function insertEnvironment(sql: Sql, environment: NewEnvironmentRow): Promise<boolean> {
   const unlessTaken = 'ON CONFLICT (workspace_id, name) DO NOTHING'
@@ -50,18 +49,15 @@ export async function lockEnvironment(sql: Sql, id: string): Promise<void> {
 function listEnvironments(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND archived_at IS NULL'
   const text = `SELECT ${COLUMNS} FROM environments WHERE workspace_id = :workspaceId AND id > :after
-    AND ${IS_THERE}${used} ORDER BY id`
+    AND ${IS_NOT_BEING_DELETED}${used} ORDER BY id`
   return sql.page<EnvironmentRow>(text, { workspaceId, after: after ?? '' }, limit)
 }
 
 export function findEnvironment(sql: Sql, id: string): Promise<EnvironmentRow | null> {
-  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = :id AND ${IS_THERE}`, { id })
+  return sql.get(`SELECT ${COLUMNS} FROM environments WHERE id = :id AND ${IS_NOT_BEING_DELETED}`, { id })
 }
 
-async function findTenant(
-  sql: Sql,
-  environmentId: string,
-): Promise<{ workspace: WorkspaceRow | null; environment: EnvironmentRow | null }> {
+async function findTenant(sql: Sql, environmentId: string) {
   const ofEnvironment = `SELECT ${WORKSPACE_COLUMNS} FROM workspaces
     WHERE id = (SELECT workspace_id FROM environments WHERE id = :env)`
   const [environment, workspace] = await Promise.all([

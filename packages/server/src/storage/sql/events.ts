@@ -1,14 +1,5 @@
 import { look, read } from './act.ts'
-import type {
-  EventPage,
-  EventRowRead,
-  EventRowsPage,
-  EventRowsRead,
-  FoundEvent,
-  ProblemEvent,
-  StoredEvent,
-  Timeline,
-} from '../events.ts'
+import type { EventPage, EventRowRead, EventRowsPage, FoundEvent, ProblemEvent, StoredEvent } from '../events.ts'
 import type { ArrivedPage } from '../exports.ts'
 import type { Page } from '../page.ts'
 import { withEnvelope } from './append/envelopes.ts'
@@ -71,12 +62,7 @@ const LATEST_FIRST = 'ORDER BY e.time DESC, e.seq DESC LIMIT :limit'
 
 type FirstPage = Omit<EventPage, 'after'>
 
-async function readTimeline(
-  sql: Sql,
-  environmentId: string,
-  runIdOrUuid: string,
-  page: FirstPage,
-): Promise<Timeline | null> {
+async function readTimeline(sql: Sql, environmentId: string, runIdOrUuid: string, page: FirstPage) {
   const text = `FROM events e ${withEnvelope(sql)} WHERE ${ofRun(sql)} ${BY_TIME}`
   // PostgreSQL gets both statements in one round trip. A lookup by UUID needs a second one.
   const params = { env: environmentId, run: runIdOrUuid }
@@ -120,12 +106,7 @@ async function readEvents(sql: Sql, query: PayloadQuery, page: FirstPage): Promi
   return { rows: await withPayloads(sql, params.env, rows), more }
 }
 
-export async function listEventRows(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  page: EventRowsPage,
-): Promise<EventRowsRead> {
+export async function listEventRows(sql: Sql, environmentId: string, run: string, page: EventRowsPage) {
   const { filter, limit, order } = page
   const rowsOf = order === 'arrival' ? rowsByArrival : rowsByTime
   if (filter === undefined) {

@@ -13,14 +13,14 @@ import { keepConfiguration, lockConfiguration } from './configuration/configurat
 import { deploymentFault } from './configuration/publish.ts'
 import { findEnvironment } from './environments.ts'
 import { erasedKey, isErased, isKeyErased, keepRemovalsWaiting } from './erasure/erased-keys.ts'
-import { insertRows } from './rows/insert-rows.ts'
+import { insertRows, replacing } from './rows/insert-rows.ts'
 import { columnsOfRow } from './rows/row-names.ts'
 import { agentKey, clientRecordKey, serviceRecordKey, requestKey, textKey } from './keys.ts'
 import { growRevision } from './revision.ts'
 import { selectList, type Sql, type SqlValue } from './sql.ts'
 import type { ExportedTable } from '../tables.ts'
 import { holdRuns, sumHeldRuns, type HeldRun } from './scores.ts'
-import { SUM_COLUMNS } from './usage/sums.ts'
+import { USAGE_COLUMNS } from './usage/sums.ts'
 import { enqueueWork } from './work.ts'
 
 export const exportsActs = {
@@ -28,8 +28,7 @@ export const exportsActs = {
   ...write({ beginImport, importRows, importRun }),
 }
 
-/** Without those whose runs were all erased. */
-const USED_AGENTS =
+const AGENTS_WITH_RUNS =
   'AND EXISTS (SELECT 1 FROM runs r WHERE r.environment_id = agents.environment_id AND r.agent_id = agents.id)'
 
 /** Prompts and policies belong to the workspace. An export has those that its environment deploys or deployed. */
@@ -50,7 +49,7 @@ async function readExported(
   const parts = EXPORTED_TABLES[table]
   const key = parts.key.join(', ')
   const further = after === null ? '' : `AND (${key}) > (:after)`
-  const used = table === 'agent' ? USED_AGENTS : ''
+  const used = table === 'agent' ? AGENTS_WITH_RUNS : ''
   const { kind, item } = EVER_DEPLOYED.get(table) ?? {}
   const deployed =
     kind && `AND ${item} IN (SELECT item_id FROM deployment_changes WHERE environment_id = :env AND kind = '${kind}')`
@@ -68,10 +67,7 @@ async function ownerOf(sql: Sql, environmentId: string, { of }: TableParts): Pro
 
 const LOGGED_FOR_MS = 3_600_000
 
-/**
- * Every request of an import begins with this. An import begins in an empty environment; its later requests name the
- * same source. An audit entry is stored when it begins, and when another actor or a later hour continues it.
- */
+/** An import begins in an empty environment. Its later requests name the same source. */
 async function beginImport(
   sql: Sql,
   { environmentId, source, resume, actorId, now }: ImportStart,
@@ -79,11 +75,9 @@ async function beginImport(
 ): Promise<'begun' | 'not_empty' | 'other_source'> {
   if (!resume) {
     if (!(await isEnvironmentEmpty(sql, environmentId))) return 'not_empty'
-    const begin = `INSERT INTO imports (environment_id, source, started_at, logged_at, logged_by)
-      VALUES (:env, :source, :now, :now, :actorId)
-      ON CONFLICT (environment_id) DO UPDATE SET source = excluded.source, started_at = excluded.started_at,
-        logged_at = excluded.logged_at, logged_by = excluded.logged_by`
-    await sql.run(begin, { env: environmentId, source, now, actorId })
+    const begun = { environmentId, source, startedAt: now, loggedAt: now, loggedBy: actorId }
+    const replaced = `ON CONFLICT (environment_id) ${replacing(['source', 'started_at', 'logged_at', 'logged_by'])}`
+    await insertRows(sql, 'imports', [begun], replaced)
     await insertAudit(sql, audit)
     return 'begun'
   }
@@ -105,6 +99,15 @@ async function isEnvironmentEmpty(sql: Sql, environmentId: string): Promise<bool
   return true
 }
 
+/** `owner`: the id of the environment, or of its workspace. */
+interface Target {
+  environmentId: string
+  workspaceId: string
+  table: ExportedTable
+  parts: TableParts
+  owner: string
+}
+
 /**
  * Writes rows that are not there; an equal row stays. A different row, one that names a prompt of another workspace, or
  * an erased one ends the act; the rows before it stay. Deployments make a new configuration.
@@ -119,7 +122,10 @@ async function importRows(
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) throw new Error('The environment does not exist')
   const { workspaceId } = environment
-  const added = await addedColumns(sql, environmentId, workspaceId, table, rows, now)
+  const parts = EXPORTED_TABLES[table]
+  const owner = parts.of === 'environment' ? environmentId : workspaceId
+  const target = { environmentId, workspaceId, table, parts, owner }
+  const added = await addedMembers(sql, target, rows, now)
   if (table === 'deployment') {
     const refused = await deploymentFault(sql, workspaceId, environmentId, rows.map(deploymentOf))
     if (refused !== null) return refused
@@ -127,7 +133,7 @@ async function importRows(
   const runs = rows.map(({ run }) => String(run))
   // An export of some runs has the scores of all.
   const held = table === 'score' ? await holdRuns(sql, environmentId, runs) : null
-  const { written, fault } = await insertNew(sql, environmentId, workspaceId, table, added, rows, held)
+  const { written, fault } = await insertNew(sql, target, added, rows, held)
   if (held !== null) await sumHeldRuns(sql, environmentId, held)
   if (written > 0 && DEPLOYS.has(table)) {
     await keepConfiguration(sql, environmentId, await lastPublication(sql, environmentId))
@@ -153,43 +159,36 @@ async function lastPublication(sql: Sql, environmentId: string): Promise<number>
 
 async function insertNew(
   sql: Sql,
-  environmentId: string,
-  workspaceId: string,
-  table: ExportedTable,
-  added: Record<string, SqlValue>,
+  target: Target,
+  added: object,
   rows: ExportedRow[],
   runs: ReadonlyMap<string, HeldRun> | null,
 ): Promise<{ written: number; fault: RowsImported | null }> {
-  const parts = EXPORTED_TABLES[table]
+  const { table, parts } = target
   let written = 0
   for (const [index, row] of rows.entries()) {
     const run = runs?.get(String(row['run']))
     if (runs !== null && run === undefined) continue
-    const known = await findRow(sql, environmentId, parts, row)
+    const known = await findRow(sql, target, row)
     if (known === null) {
-      if (!(await isOwn(sql, workspaceId, table, row))) return { written, fault: { outcome: 'foreign', index } }
-      if (await wasErased(sql, environmentId, table, row)) return { written, fault: { outcome: 'erased', index } }
+      if (!(await isOwn(sql, target, row))) return { written, fault: { outcome: 'foreign', index } }
+      if (await wasErased(sql, target, row)) return { written, fault: { outcome: 'erased', index } }
       if (run && !takeRoom(run.room, String(row['name']))) continue
-      const stored = Object.fromEntries(parts.columns.map((column) => [column, row[memberOf(column)] ?? null]))
-      const columns = { ...added, ...stored, ...computed(table, row) }
-      await insertRows(sql, parts.name, [columns], 'ON CONFLICT DO NOTHING')
-      run?.written.add(String(row['name']))
+      const stored = { ...added, ...membersOf(parts.columns, row), ...computed(table, row) }
+      await insertRows(sql, parts.name, [stored], 'ON CONFLICT DO NOTHING')
+      run?.writtenNames.add(String(row['name']))
       written++
     }
-    const stored = known ?? (await findRow(sql, environmentId, parts, row))
+    const stored = known ?? (await findRow(sql, target, row))
     // Null: another row has its name or one of its other keys.
     if (stored === null || !isSame(parts, stored, row)) return { written, fault: { outcome: 'differs', index } }
-    if (known === null) await afterRow(sql, environmentId, table, row)
+    if (known === null) await afterRow(sql, target, row)
   }
   return { written, fault: null }
 }
 
-async function isOwn(
-  sql: Sql,
-  workspaceId: string,
-  table: ExportedTable,
-  { promptId, policyId, kind, itemId }: ExportedRow,
-): Promise<boolean> {
+async function isOwn(sql: Sql, { workspaceId, table }: Target, row: ExportedRow): Promise<boolean> {
+  const { promptId, policyId, kind, itemId } = row
   const isOfPrompt = table === 'promptVersion' || (DEPLOYS.has(table) && kind === 'prompt')
   const isOfPolicy = table === 'policyVersion' || (DEPLOYS.has(table) && kind === 'policy')
   if (!isOfPrompt && !isOfPolicy) return true
@@ -198,21 +197,20 @@ async function isOwn(
   return (await sql.get(text, { workspaceId, id: id ?? null })) !== null
 }
 
-async function wasErased(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<boolean> {
+async function wasErased(sql: Sql, { environmentId, table }: Target, row: ExportedRow): Promise<boolean> {
   if (table === 'issue') return isKeyErased(sql, environmentId, erasedKey('issue', String(row['id'])), 0)
   if (table === 'agent') {
     if (await isKeyErased(sql, environmentId, erasedKey('agentRow', String(row['id'])), 0)) return true
-    const key = erasedKey('agent', String(computed(table, row)['agent_key']))
+    const key = erasedKey('agent', String(computed(table, row)['agentKey']))
     return isKeyErased(sql, environmentId, key, Number(row['nameTime']))
   }
   if (table !== 'approval' && table !== 'issueRecord') return false
-  const { request_key: request, record_key: record } = computed(table, row)
-  const textOrNull = (member: string) => row[member]?.toString() ?? null
+  const { requestKey: request, recordKey: record } = computed(table, row)
   const isApproval = table === 'approval'
   return isErased(sql, environmentId, erasedKey(isApproval ? 'approval' : 'record', String(request ?? record)), {
-    runId: textOrNull('runId'),
-    sessionId: textOrNull('sessionId'),
-    agentId: textOrNull('agentId'),
+    runId: textIn(row, 'runId'),
+    sessionId: textIn(row, 'sessionId'),
+    agentId: textIn(row, 'agentId'),
     clientId: String(row[isApproval ? 'clientId' : 'sdkInstanceId']),
     time: Number(row[isApproval ? 'createdAt' : 'detectedAt']),
   })
@@ -228,7 +226,7 @@ const LOST_FACTS = [
   'failure',
   'failure_message',
   'said',
-  ...SUM_COLUMNS.map(([column]) => column),
+  ...USAGE_COLUMNS,
 ]
 
 /** Facts that an imported run does not get from its events: also its counts, if its payloads were removed. */
@@ -241,15 +239,12 @@ async function importRun(sql: Sql, environmentId: string, runId: string, facts: 
 }
 
 /** The same for all rows. Locks what the rows share. */
-async function addedColumns(
+async function addedMembers(
   sql: Sql,
-  environmentId: string,
-  workspaceId: string,
-  table: ExportedTable,
-  rows: readonly ExportedRow[],
+  { environmentId, table, parts, owner }: Target,
+  rows: ExportedRow[],
   now: number,
-): Promise<Record<string, SqlValue>> {
-  const { name, of } = EXPORTED_TABLES[table]
+) {
   if (DEPLOYS.has(table)) await lockConfiguration(sql, environmentId)
   if (table === 'approval') {
     const deadlines = rows.filter(({ status }) => status === 'PENDING').map((row) => Number(row['expiresAt']))
@@ -257,44 +252,45 @@ async function addedColumns(
     // Before the revision, in the order in which an erasure locks the two.
     await keepRemovalsWaiting(sql, environmentId)
     const revision = await nextRevision(sql, environmentId, deadline)
-    return { environment_id: environmentId, revision, imported_at: now }
+    return { environmentId, revision, importedAt: now }
   }
-  const owner = of === 'environment' ? { environment_id: environmentId } : { workspace_id: workspaceId }
   // A row that names its author is marked, because only the file says who made it.
-  return columnsOfRow(name).includes('imported_at') ? { ...owner, imported_at: now } : owner
+  const isMarked = columnsOfRow(parts.name).includes('imported_at')
+  return { [`${parts.of}Id`]: owner, ...(isMarked && { importedAt: now }) }
 }
+
+const textIn = (row: ExportedRow, member: string): string | null => row[member]?.toString() ?? null
 
 function computed(table: ExportedTable, row: ExportedRow): Record<string, SqlValue> {
   const text = (member: string) => String(row[member])
-  const textOrNull = (member: string) => row[member]?.toString() ?? null
   const keyOrNull = (member: string) => (typeof row[member] === 'string' ? textKey(row[member]) : null)
   switch (table) {
     case 'agent':
-      return { agent_key: agentKey(textOrNull('externalId'), text('name')) }
+      return { agentKey: agentKey(textIn(row, 'externalId'), text('name')) }
     case 'issueRecord':
       return {
-        record_key:
+        recordKey:
           row['origin'] === 'SERVICE'
-            ? serviceRecordKey(text('runId'), textOrNull('eventId'))
+            ? serviceRecordKey(text('runId'), textIn(row, 'eventId'))
             : clientRecordKey(text('sdkInstanceId'), text('clientRecordId')),
       }
     case 'approval':
       return {
-        request_key: requestKey(text('clientId'), text('clientRequestId')),
-        tool_key: textKey(text('toolName')),
-        agent_key: agentKeyOf({ agentId: textOrNull('agentId'), clientId: text('clientId') }),
-        policy_key: keyOrNull('policyId'),
-        run_key: keyOrNull('runId'),
+        requestKey: requestKey(text('clientId'), text('clientRequestId')),
+        toolKey: textKey(text('toolName')),
+        agentKey: agentKeyOf({ agentId: textIn(row, 'agentId'), clientId: text('clientId') }),
+        policyKey: keyOrNull('policyId'),
+        runKey: keyOrNull('runId'),
       }
     default:
       return {}
   }
 }
 
-async function findRow(sql: Sql, environmentId: string, parts: TableParts, row: ExportedRow) {
+async function findRow(sql: Sql, { parts, owner }: Target, row: ExportedRow): Promise<ExportedRow | null> {
   const key = parts.key.map((column) => `${column} = :${memberOf(column)}`).join(' AND ')
   const text = `SELECT ${selectList(parts.columns)} FROM ${parts.name} WHERE ${parts.of}_id = :owner AND ${key}`
-  return sql.get<ExportedRow>(text, { ...membersOf(parts.key, row), owner: await ownerOf(sql, environmentId, parts) })
+  return sql.get<ExportedRow>(text, { ...membersOf(parts.key, row), owner })
 }
 
 function membersOf(columns: readonly string[], row: ExportedRow): Record<string, SqlValue> {
@@ -305,7 +301,7 @@ function isSame({ columns }: TableParts, one: ExportedRow, other: ExportedRow): 
   return columns.map(memberOf).every((member) => (one[member] ?? null) === (other[member] ?? null))
 }
 
-async function afterRow(sql: Sql, environmentId: string, table: ExportedTable, row: ExportedRow): Promise<void> {
+async function afterRow(sql: Sql, { environmentId, table }: Target, row: ExportedRow): Promise<void> {
   if (table !== 'issueRecord' || (row['status'] !== 'RECEIVED' && row['status'] !== 'EVALUATING')) return
   const work = { kind: 'review_issue_record', environmentId, subjectId: String(row['id']) } as const
   await enqueueWork(sql, [{ ...work, dueAt: Number(row['receivedAt']) }])

@@ -130,8 +130,7 @@ async function storeBlocks(sql: Sql, environmentId: string, slices: readonly Run
     placed.push(...(blocks ?? []))
   }
   for (const { run, block, packed } of sql.dialect === 'postgres' ? placed : inFullPages(placed)) {
-    const text = 'INSERT INTO payload_blocks (environment_id, run, block, packed) VALUES (:env, :run, :block, :packed)'
-    await sql.run(text, { env: environmentId, run, block, packed })
+    await insertRows(sql, 'payload_blocks', [{ environmentId, run, block, packed }])
   }
   await (sql.dialect === 'postgres' ? changeRows : moveRows)(sql, environmentId, placed)
   return slices.map((one) => stored.get(one) ?? false)

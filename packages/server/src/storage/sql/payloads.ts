@@ -36,10 +36,7 @@ export const SAYS_SOMETHING = `${PAYLOAD_BYTES} > 2`
 
 export const payloadSum = (payload: string): number => crc32(payload) | 0
 
-/**
- * The text, the place of a packed one, or empty if it was removed. A payload is a JSON object, so a text never looks
- * like a place.
- */
+/** Empty if the payload was removed. A payload is a JSON object, so a text never looks like a place. */
 const TEXT = `CASE WHEN e.block IS NULL THEN e.payload
   ELSE '@' || e.run || ' ' || e.block || ' ' || e.block_at || ' ' || e.payload_bytes END`
 
@@ -149,21 +146,17 @@ function placeIn(row: object): Pick<DamagedPayload, 'eventId' | 'seq'> {
 }
 
 async function readPacked(sql: Sql, environmentId: string, rows: readonly Read[]): Promise<void> {
-  const blocks = new Map<string, { run: number; block: number; rows: { row: Read; place: Place }[] }>()
-  for (const row of rows) {
+  const packed = rows.flatMap((row) => {
     const place = placeOf(row.payload)
-    if (place === null) continue
-    const key = `${place.run} ${place.block}`
-    let packed = blocks.get(key)
-    if (packed === undefined) blocks.set(key, (packed = { run: place.run, block: place.block, rows: [] }))
-    packed.rows.push({ row, place })
-  }
-  const all = [...blocks.values()]
-  for (let start = 0; start < all.length; start += BLOCKS_AT_ONCE) {
+    return place === null ? [] : { row, place }
+  })
+  const blocks = [...Map.groupBy(packed, ({ place }) => `${place.run} ${place.block}`).values()]
+  for (let start = 0; start < blocks.length; start += BLOCKS_AT_ONCE) {
     await Promise.all(
-      all.slice(start, start + BLOCKS_AT_ONCE).map(async ({ run, block, rows: packed }) => {
+      blocks.slice(start, start + BLOCKS_AT_ONCE).map(async (some) => {
+        const { run, block } = some[0]!.place
         const texts = await readBlock(sql, environmentId, run, block)
-        for (const { row, place } of packed) {
+        for (const { row, place } of some) {
           if (texts === null) markDamaged(row)
           else row.payload = texts.toString('utf8', place.at, place.at + place.bytes)
         }
@@ -198,7 +191,6 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
 
 const BLOCKS_DELETED = 1_000
 
-/** False: some are left for the next call. */
 export async function deleteBlocks(sql: Sql, environmentId: string, run: number): Promise<boolean> {
   const ofRun = 'payload_blocks WHERE environment_id = :env AND run = :run'
   const some = `SELECT block FROM ${ofRun} ORDER BY block LIMIT ${BLOCKS_DELETED}`

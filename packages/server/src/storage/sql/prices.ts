@@ -4,7 +4,7 @@ import type { PriceRow, UncostedWindow } from '../prices.ts'
 import type { UncostedSum } from '../uncosted.ts'
 import { read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { insertRows, withJson } from './rows/insert-rows.ts'
+import { insertRows, replacing, withJson } from './rows/insert-rows.ts'
 import { countOf, selectList, type Sql } from './sql.ts'
 import { readUncostedSums } from './usage/uncosted-sums.ts'
 import { lockWorkspace } from './workspaces.ts'
@@ -32,8 +32,7 @@ async function setPrice(
   await lockWorkspace(sql, workspaceId)
   const others = 'SELECT COUNT(*) AS count FROM prices WHERE workspace_id = :workspaceId AND model <> :model'
   if ((await countOf(sql, others, { workspaceId, model })) >= LIMITS.prices) return 'too_many'
-  const replaced = `ON CONFLICT (workspace_id, model)
-    DO UPDATE SET rates = excluded.rates, changed_at = excluded.changed_at`
+  const replaced = `ON CONFLICT (workspace_id, model) ${replacing(['rates', 'changed_at'])}`
   await insertRows(sql, 'prices', [{ workspaceId, model, rates, changedAt }], replaced)
   await insertAudit(sql, audit)
   return 'set'

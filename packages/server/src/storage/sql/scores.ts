@@ -17,11 +17,12 @@ import {
   type SummedScore,
 } from '../scores.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { Page } from '../page.ts'
+import type { PageById } from '../page.ts'
+import { NIL_UUID } from '../uuid.ts'
 import { look, read, write } from './act.ts'
 import { insertAudit } from './audit.ts'
-import { inChunks } from './rows/chunks.ts'
-import { insertRows, withJson } from './rows/insert-rows.ts'
+import { allIn, inChunks } from './rows/chunks.ts'
+import { insertRows, replacing, withJson } from './rows/insert-rows.ts'
 import { columnsOfRow, rowFor } from './rows/row-names.ts'
 import { OF_UUID } from './runs/runs.ts'
 import { selectList, type Sql } from './sql.ts'
@@ -91,11 +92,8 @@ const SUMMED_COLUMNS = selectList('id name kind number category scored_at sent_a
 
 function scoresWithIds(sql: Sql, environmentId: string, run: string, ids: readonly string[]): Promise<SummedScore[]> {
   const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND id IN (:ids)`
-  return inChunks([...ids], (chunk) => sql.all<SummedScore>(text, { env: environmentId, run, ids: chunk }))
+  return allIn(sql, text, { env: environmentId, run, ids })
 }
-
-const replacing = (columns: readonly string[]) =>
-  `DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
 
 const CHANGED = columnsOfRow('scores').filter((column) => column !== 'run' && column !== 'id')
 
@@ -114,12 +112,10 @@ async function writeSums(sql: Sql, environmentId: string, run: string, sums: rea
   await insertRows(sql, 'run_scores', rows, `ON CONFLICT (environment_id, name, run) ${replacing(SUMMED)}`)
 }
 
-/** Computes them from all scores of these names. A run may have megabytes of comments, which it does not read. */
+/** Does not read comments, of which a run may have megabytes. */
 async function sumAgain(sql: Sql, environmentId: string, run: string, names: ReadonlySet<string>): Promise<void> {
   const text = `SELECT ${SUMMED_COLUMNS} FROM scores WHERE ${OF_RUN} AND name IN (:names) ORDER BY id`
-  const scores = await inChunks([...names], (chunk) => {
-    return sql.all<SummedScore>(text, { env: environmentId, run, names: chunk })
-  })
+  const scores = await allIn<SummedScore>(sql, text, { env: environmentId, run, names: [...names] })
   const sums = runScores(scores)
   await writeSums(sql, environmentId, run, sums)
   const remove = `DELETE FROM run_scores WHERE ${OF_RUN} AND name = :name`
@@ -130,26 +126,21 @@ async function sumAgain(sql: Sql, environmentId: string, run: string, names: Rea
 
 export interface HeldRun {
   room: ScoreRoom
-  /** Names of scores. */
-  written: Set<string>
+  writtenNames: Set<string>
 }
 
-export async function holdRuns(
-  sql: Sql,
-  environmentId: string,
-  runs: readonly string[],
-): Promise<Map<string, HeldRun>> {
+export async function holdRuns(sql: Sql, environmentId: string, runs: readonly string[]) {
   const held = new Map<string, HeldRun>()
   for (const run of [...new Set(runs)].toSorted()) {
     if (!(await holdRun(sql, environmentId, run))) continue
-    held.set(run, { room: roomIn(await sumsOf(sql, environmentId, run)), written: new Set() })
+    held.set(run, { room: roomIn(await sumsOf(sql, environmentId, run)), writtenNames: new Set() })
   }
   return held
 }
 
 export async function sumHeldRuns(sql: Sql, environmentId: string, held: ReadonlyMap<string, HeldRun>): Promise<void> {
-  for (const [run, { written }] of held) {
-    if (written.size > 0) await sumAgain(sql, environmentId, run, written)
+  for (const [run, { writtenNames }] of held) {
+    if (writtenNames.size > 0) await sumAgain(sql, environmentId, run, writtenNames)
   }
 }
 
@@ -210,24 +201,14 @@ export async function dropComments(sql: Sql, environmentId: string, run: string)
   await sql.run(text, { env: environmentId, run })
 }
 
-function listScores(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  { limit, after }: { limit: number; after: string | null },
-): Promise<Page<ScoreRow>> {
+function listScores(sql: Sql, environmentId: string, run: string, { limit, after }: PageById) {
   const text = `SELECT ${COLUMNS} FROM scores WHERE ${OF_RUN} AND id > :after ORDER BY id`
-  return sql.page(text, { env: environmentId, run, after: after ?? '' }, limit)
+  return sql.page<ScoreRow>(text, { env: environmentId, run, after: after ?? '' }, limit)
 }
 
 const RUN_SCORE_COLUMNS = `${selectList(RUN_SCORE, 's.')}, s.scores AS count`
-const NO_RUN = '00000000-0000-0000-0000-000000000000'
 
-async function readRunScores(
-  sql: Sql,
-  environmentId: string,
-  runs: readonly string[],
-): Promise<Map<string, RunScoreRow[]>> {
+async function readRunScores(sql: Sql, environmentId: string, runs: readonly string[]) {
   // PostgreSQL searches the index once for each run, as in runs-by-key.ts.
   const text =
     sql.dialect === 'sqlite'
@@ -240,14 +221,9 @@ async function readRunScores(
     const wanted = sql.dialect === 'sqlite' ? chunk : chunk.map((run) => [run])
     return sql.all<RunScoreRow & { run: string }>(text, { env: environmentId, runs: wanted })
   }
-  const rows = await inChunks([...runs], query, NO_RUN)
-  const plain = rows.map(({ run, ...row }) => ({ run, row }))
-  return new Map(
-    [...Map.groupBy(plain, ({ run }) => run)].map(([run, some]) => [
-      run,
-      some.map(({ row }) => row).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    ]),
-  )
+  const rows = (await inChunks([...runs], query, NIL_UUID)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const byRun = Map.groupBy(rows, ({ run }) => run)
+  return new Map(byRun.entries().map(([run, some]) => [run, some.map(({ run: _, ...row }): RunScoreRow => row)]))
 }
 
 /** Jumps from name to name, because each may be the name of a million rows. */
@@ -283,10 +259,7 @@ const UNGROUPED = { join: '', key: "''", name: "''" }
 
 const ofName = (sum: string) => `SUM(${sum}) OVER (PARTITION BY key, name)`
 
-/**
- * A row for each category of a name, the most frequent, and one for its numbers. Clients choose both, so there may be
- * as many as scores: `:rows` limits the rows to the names with most runs.
- */
+/** Clients choose names and categories, so there may be as many as scores: `:rows` keeps the names with most runs. */
 function summed(scores: string, { join, key, name } = UNGROUPED): string {
   const counted = `SELECT ${key} AS key, MIN(${name}) AS "keyName", s.name, s.category, COUNT(*) AS given,
     COUNT(s.number) AS numbered, COALESCE(SUM(s.number), 0) AS added FROM ${scores} s ${join}
@@ -325,17 +298,12 @@ async function nameVersions(sql: Sql, workspaceId: string, rows: ScoreSumRow[]):
   }
 }
 
-export function scoresOfVersion(
-  sql: Sql,
-  environmentId: string,
-  versionId: string,
-  runs: number,
-): Promise<ScoreSumRow[]> {
+export function scoresOfVersion(sql: Sql, environmentId: string, versionId: string, runs: number) {
   const newest = `SELECT run FROM version_runs WHERE environment_id = :env AND prompt_version_id = :versionId
     ORDER BY run DESC LIMIT :runs`
   const scores = `(SELECT of_run.* FROM (${newest}) named JOIN run_scores of_run ON of_run.environment_id = :env
     AND of_run.run = named.run)`
-  return sql.all(summed(scores), { env: environmentId, versionId, runs, rows: VERSION_ROWS })
+  return sql.all<ScoreSumRow>(summed(scores), { env: environmentId, versionId, runs, rows: VERSION_ROWS })
 }
 
 const VERSION_ROWS = LIMITS.scoreNamesOfRun * LIMITS.scoreCategories

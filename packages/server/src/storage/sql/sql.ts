@@ -1,7 +1,4 @@
-/**
- * Each engine implements this on one connection inside a transaction. Statements use quoted camelCase aliases, so that
- * rows have the shape of the interface.
- */
+/** Statements use quoted camelCase aliases, so that rows have the shape of the interface. */
 import { memberOf } from '../exported-tables.ts'
 import type { Page } from '../page.ts'
 
@@ -10,10 +7,7 @@ export interface Sql {
   readonly onDamage: (found: DamagedPayload) => void
   all<Row>(text: string, params?: Params): Promise<Row[]>
   get<Row>(text: string, params?: Params): Promise<Row | null>
-  /**
-   * For a statement without LIMIT: at most `limit` rows and about LIMITS.listBytes, but at least one row. Rows that do
-   * not fit are not read into memory.
-   */
+  /** For a statement without LIMIT: at most `limit` rows and about LIMITS.listBytes, but at least one, and no others. */
   page<Row extends object>(text: string, params: Params, limit: number): Promise<Page<Row>>
   run(text: string, params?: Params): Promise<number>
 }

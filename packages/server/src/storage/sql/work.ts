@@ -21,26 +21,29 @@ import type {
   WorkSubject,
 } from '../work.ts'
 import { insertRows } from './rows/insert-rows.ts'
-import type { Sql, SqlValue } from './sql.ts'
+import { selectList, type Sql, type SqlValue } from './sql.ts'
 
 export const workActs = {
   ...look({ dueWork, workBacklog }),
   ...write({ claimWork, claimWorkInTurn, extendWork, postponeWork, finishWork }),
 }
 
+/** Transactions lock the rows of work in this order, so that they cannot deadlock. */
+function inOrder<Subject extends WorkSubject>(work: readonly Subject[]): Subject[] {
+  const placeOf = ({ environmentId, subjectId }: WorkSubject) => `${environmentId} ${subjectId}`
+  return work.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
+}
+
 const STAYS = 'DO NOTHING'
 export const RESTARTS = 'DO UPDATE SET due_at = excluded.due_at, lease_owner = NULL'
 
-/**
- * Part of the act that causes the work. Work already queued stays unchanged, or starts again: it is taken from its
- * holder, who may have read what has changed since.
- */
+/** Work already queued stays, or starts again: its holder, who may have read what has changed since, loses it. */
 export async function enqueueWork(
   sql: Sql,
   work: readonly NewWork[],
   whenQueued: typeof STAYS | typeof RESTARTS = STAYS,
 ): Promise<void> {
-  const rows = work.map(({ kind, environmentId, subjectId, dueAt }) => {
+  const rows = inOrder(work).map(({ kind, environmentId, subjectId, dueAt }) => {
     return { environmentId, kind, subjectId, dueAt, attempts: 0 }
   })
   await insertRows(sql, 'work', rows, `ON CONFLICT (environment_id, kind, subject_id) ${whenQueued}`)
@@ -55,18 +58,20 @@ async function dueWork(sql: Sql, now: number): Promise<WorkKind[]> {
   return rows.map(({ kind }) => kind)
 }
 
-async function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
+function claimWork(sql: Sql, { kind, owner, now, leaseUntil, limit }: WorkClaim): Promise<WorkItem[]> {
+  return sql.all(claimText(sql, 'environment_id, subject_id'), { kind, owner, now, leaseUntil, limit })
+}
+
+function claimText({ dialect }: Sql, key: string, within = ''): string {
   // PostgreSQL would run a plain subquery again for each row, and exceed the limit. The condition on due_at appears
   // twice because PostgreSQL checks it again if another transaction took a row. The plus stops SQLite from scanning all
   // due work by it.
-  const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
-  const text = `WITH due AS MATERIALIZED (
-      SELECT environment_id, subject_id FROM work WHERE kind = :kind AND due_at <= :now
-      ORDER BY due_at, environment_id, subject_id LIMIT :limit ${skip})
+  return `WITH due AS MATERIALIZED (
+      SELECT ${key} FROM work WHERE ${within}kind = :kind AND due_at <= :now
+      ORDER BY due_at, ${key} LIMIT :limit ${dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''})
     UPDATE work SET due_at = :leaseUntil, lease_owner = :owner, attempts = attempts + 1
-    WHERE kind = :kind AND +due_at <= :now AND (environment_id, subject_id) IN (SELECT environment_id, subject_id FROM due)
-    RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
-  return sql.all<WorkItem>(text, { kind, now, limit, leaseUntil, owner })
+    WHERE ${within}kind = :kind AND +due_at <= :now AND (${key}) IN (SELECT ${key} FROM due)
+    RETURNING ${selectList('environment_id subject_id attempts last_error')}`
 }
 
 /**
@@ -86,26 +91,18 @@ const WAITING = `WITH RECURSIVE waiting (environment_id) AS (
       ORDER BY due_at LIMIT :limit) AS counted) AS due
   FROM waiting JOIN environments e ON e.id = waiting.environment_id`
 
-/**
- * First from the workspaces that hold the least, and never as much of one as stays free for the others. `limit` is what
- * is free, `held` what each workspace holds here.
- */
+/** First from the workspaces that hold the least, and never as much of one as stays free for the others. */
 async function claimWorkInTurn(
   sql: Sql,
   { kind, owner, now, leaseUntil, limit }: WorkClaim,
   held: [workspaceId: string, items: number][],
 ): Promise<SharedWorkItem[]> {
   const waiting = await sql.all<Waiting>(WAITING, { kind, now, limit })
-  const skip = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
-  const text = `WITH due AS MATERIALIZED (
-      SELECT subject_id FROM work WHERE kind = :kind AND environment_id = :env AND due_at <= :now
-      ORDER BY due_at, subject_id LIMIT :count ${skip})
-    UPDATE work SET due_at = :leaseUntil, lease_owner = :owner, attempts = attempts + 1
-    WHERE environment_id = :env AND kind = :kind AND +due_at <= :now AND subject_id IN (SELECT subject_id FROM due)
-    RETURNING environment_id AS "environmentId", subject_id AS "subjectId", attempts, last_error AS "lastError"`
+  const text = claimText(sql, 'subject_id', 'environment_id = :env AND ')
   const items: SharedWorkItem[] = []
   for (const { environmentId, workspaceId, count } of sharesOf(waiting, limit, held)) {
-    const claimed = await sql.all<WorkItem>(text, { kind, env: environmentId, now, count, leaseUntil, owner })
+    const share = { kind, env: environmentId, now, limit: count, leaseUntil, owner }
+    const claimed = await sql.all<WorkItem>(text, share)
     items.push(...claimed.map((item) => ({ ...item, workspaceId })))
   }
   return items
@@ -137,16 +134,14 @@ function sharesOf(waiting: Waiting[], limit: number, held: [workspaceId: string,
 
 const HELD = 'environment_id = :env AND kind = :kind AND subject_id = :id AND lease_owner = :owner'
 
-/** In one order everywhere. */
 async function forEachHeld(
   sql: Sql,
   { kind, owner, items }: WorkHold,
   text: string,
   params: Readonly<Record<string, SqlValue>> = {},
 ): Promise<number> {
-  const placeOf = ({ environmentId, subjectId }: WorkSubject) => `${environmentId} ${subjectId}`
   let held = 0
-  for (const { environmentId, subjectId } of items.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))) {
+  for (const { environmentId, subjectId } of inOrder(items)) {
     held += await sql.run(text, { ...params, env: environmentId, kind, id: subjectId, owner })
   }
   return held

@@ -35,7 +35,7 @@ export function issueRecordsSuite(open: OpenStorage) {
         fingerprint: null,
         issueId: null,
         run: null,
-        eventIsStored: false,
+        storedEventId: null,
       })
       assert.equal(await storage().findIssueRecord(newId(), record.id), null)
       assert.equal(await storage().findIssueRecord(environmentId, newId()), null)
@@ -117,15 +117,15 @@ export function issueRecordsSuite(open: OpenStorage) {
         await storage().receiveIssueRecord(record)
         const row = await storage().findIssueRecord(environmentId, record.id)
         assert.deepEqual([row?.runId, row?.eventId], [runId, eventId])
-        found.push([row?.run, row?.eventIsStored])
+        found.push([row?.run, row?.storedEventId])
       }
       const [one, two] = [await runOf(storage(), environmentId, 'one'), await runOf(storage(), environmentId, 'two')]
       assert.deepEqual(found, [
-        [one.id, true],
-        [two.id, false],
-        [null, false],
-        [null, false],
-        [one.id, false],
+        [one.id, 'e'],
+        [two.id, null],
+        [null, null],
+        [null, null],
+        [one.id, null],
       ])
     })
 

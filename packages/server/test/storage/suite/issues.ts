@@ -136,9 +136,16 @@ export function issuesSuite(open: OpenStorage) {
       assert.deepEqual(
         runs.map(({ key: _, ...row }) => row),
         [
-          { runId: 'r1', run: recorded.id, status: 'RUNNING', occurrences: 2, firstSeen: NOON + 1, lastSeen: NOON + 5 },
-          { runId: 'r2', run: null, status: null, occurrences: 1, firstSeen: NOON + 4, lastSeen: NOON + 4 },
-          { runId: 'r0', run: null, status: null, occurrences: 2, firstSeen: NOON + 1, lastSeen: NOON + 3 },
+          {
+            runId: 'r1',
+            internalRunId: recorded.id,
+            status: 'RUNNING',
+            occurrences: 2,
+            firstSeen: NOON + 1,
+            lastSeen: NOON + 5,
+          },
+          { runId: 'r2', internalRunId: null, status: null, occurrences: 1, firstSeen: NOON + 4, lastSeen: NOON + 4 },
+          { runId: 'r0', internalRunId: null, status: null, occurrences: 2, firstSeen: NOON + 1, lastSeen: NOON + 3 },
         ],
       )
       const after = { at: runs[0]?.lastSeen ?? 0, key: runs[0]?.key ?? '' }
@@ -148,10 +155,10 @@ export function issuesSuite(open: OpenStorage) {
       )
       const agents = (await storage().listAffectedAgents(environmentId, id, { limit: 9, after: null })).rows
       assert.deepEqual(
-        agents.map(({ agentId, agent, name, occurrences }) => ({ agentId, agent, name, occurrences })),
+        agents.map(({ key: _, firstSeen: __, lastSeen: ___, ...row }) => row),
         [
-          { agentId: 'a0', agent: null, name: null, occurrences: 3 },
-          { agentId: 'a1', agent: recorded.agentId, name: 'Bot', occurrences: 2 },
+          { agentId: 'a0', internalAgentId: null, name: null, occurrences: 3 },
+          { agentId: 'a1', internalAgentId: recorded.agentId, name: 'Bot', occurrences: 2 },
         ],
       )
       assert.deepEqual((await storage().listAffectedRuns(newId(), id, { limit: 9, after: null })).rows, [])

@@ -35,12 +35,7 @@ export function knownStates() {
   return {
     revisionOf,
     /** If nothing was erased, the check shares the round trip that opens the runs: call `confirm` then. */
-    async check(
-      sql: Sql,
-      environmentId: string,
-      events: readonly Named[],
-      forget: () => void,
-    ): Promise<{ erased: number[]; confirm: () => Promise<AppendState> }> {
+    async check(sql: Sql, environmentId: string, events: readonly Named[], forget: () => void) {
       const cached = states.get(environmentId)
       const reading = readAppendState(sql, environmentId)
       const keep = (state: AppendState): boolean => {

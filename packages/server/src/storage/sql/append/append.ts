@@ -15,11 +15,12 @@
 import { addRepeated } from '../../completeness.ts'
 import type { EventBatchRows, EventVerdict, NewEvent, RejectionRow, ImportedRun } from '../../events.ts'
 import { StorageError, type StoreWarning } from '../../store.ts'
-import { knownAgents, renameAgent, type KnownAgent, type OpenAgents } from '../agents.ts'
+import { knownAgents, renameAgent, type KnownAgent } from '../agents.ts'
 import { ownText } from './cached-text.ts'
 import { knownStates, StaleCaches } from './append-state.ts'
 import { noCounts, countEvent, usedNames, writeCounts } from '../usage/counts.ts'
-import { knownEnvelopes, type OpenEnvelopes, type TakeNumbers } from './envelopes.ts'
+import { knownEnvelopes, type TakeNumbers } from './envelopes.ts'
+import type { OpenRows } from './known-rows.ts'
 import { isSameEvent, type PlacedEvent, type SoughtEvent } from './event-columns.ts'
 import { countRejected, keepRejections, rejectionRow, trimRejections } from './rejections.ts'
 import { addEvent, noteGaps, type Opening, type RunState } from './run-state.ts'
@@ -102,8 +103,8 @@ interface Noted {
   environmentId: string
   /** Counts removals from the environment. The other fields are cached only if it has not changed. */
   revision: number
-  agents: OpenAgents
-  envelopes: OpenEnvelopes
+  agents: OpenRows<KnownAgent>
+  envelopes: OpenRows<number>
   buckets: Buckets
   renamed: Promise<boolean>[]
 }
@@ -161,11 +162,7 @@ export function batchAppender<Connection>(engine: AppendEngine<Connection>, onWa
     }
   }
 
-  async function store(
-    batches: readonly EventBatchRows[],
-    end: 'commit' | 'rollback',
-    on?: Connection,
-  ): Promise<EventVerdict[][]> {
+  async function store(batches: readonly EventBatchRows[], end: 'commit' | 'rollback', on?: Connection) {
     for (let tries = 1; ; tries++) {
       try {
         const work = (transaction: AppendTransaction) => storeAll(transaction, batches)

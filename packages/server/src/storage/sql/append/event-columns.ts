@@ -1,5 +1,6 @@
 import type { ProblemKind } from '@tacho/contract/words.ts'
 import type { NewEvent } from '../../events.ts'
+import { columnOf } from '../../exported-tables.ts'
 import { isError } from '../../failure.ts'
 import { ENVELOPE, envelopeTexts } from './envelopes.ts'
 import { ownSession, type RunState } from './run-state.ts'
@@ -13,20 +14,11 @@ export interface PlacedEvent {
 
 export type SoughtEvent = Pick<PlacedEvent, 'run' | 'event'>
 
-export const EVENT_COLUMNS = {
-  time: 'time',
-  eventType: 'event_type',
-  label: 'label',
-  spanId: 'span_id',
-  parentSpanId: 'parent_span_id',
-  payload: 'payload',
-} as const satisfies Partial<Record<keyof NewEvent, string>>
+const SENT = ['time', 'eventType', 'label', 'spanId', 'parentSpanId', 'payload'] as const
+export const EVENT_COLUMNS = SENT.map(columnOf)
+const sentValues = (event: NewEvent) => SENT.map((name) => event[name])
 
-function eventValues({ time, eventType, label, spanId, parentSpanId, payload }: NewEvent) {
-  return [time, eventType, label, spanId, parentSpanId, payload]
-}
-
-export const ROW_COLUMNS = [...Object.values(EVENT_COLUMNS), 'latency_us', 'problem', 'tokens', 'cost_nanos']
+export const ROW_COLUMNS = [...EVENT_COLUMNS, 'latency_us', 'problem', 'tokens', 'cost_nanos']
 
 /** In the order of ROW_COLUMNS. */
 export function rowValues(event: NewEvent) {
@@ -34,7 +26,7 @@ export function rowValues(event: NewEvent) {
   const { usage } = event
   // 0 is stored as null, which takes no room.
   const used = [usage?.totalTokens || null, usage?.costNanos || null]
-  return [...eventValues(event), latencyMicros, problemOfEvent(event), ...used]
+  return [...sentValues(event), latencyMicros, problemOfEvent(event), ...used]
 }
 
 /** A failed outcome is a problem even if it does not say why. */
@@ -45,18 +37,18 @@ function problemOfEvent(event: NewEvent): ProblemKind | null {
 
 /** A retry must equal the stored event `e` and its envelope `v` in these. `comparePacked` compares packed payloads. */
 export const COMPARED = [
-  ...Object.values(EVENT_COLUMNS).map((column) => `e.${column}`),
+  ...EVENT_COLUMNS.map((column) => `e.${column}`),
   'e.own_session',
-  ...Object.values(ENVELOPE).map((column) => `v.${column}`),
+  ...ENVELOPE.map((name) => `v.${columnOf(name)}`),
 ]
 
 /** In the order of COMPARED. */
 export function comparedValues({ run, event }: SoughtEvent) {
-  return [...eventValues(event), ownSession(run, event), ...envelopeTexts(event)]
+  return [...sentValues(event), ownSession(run, event), ...envelopeTexts(event)]
 }
 
 export function isSameEvent(one: NewEvent, other: NewEvent): boolean {
-  const content = (event: NewEvent) => [...eventValues(event), event.sessionId, ...envelopeTexts(event)]
+  const content = (event: NewEvent) => [...sentValues(event), event.sessionId, ...envelopeTexts(event)]
   const values = content(other)
   return content(one).every((value, index) => value === values[index])
 }

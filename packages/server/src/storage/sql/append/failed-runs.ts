@@ -35,7 +35,6 @@ export function queueFailedRuns(sql: Sql, environmentId: string, failed: FailedR
     const subjectId = failureSubject(run.id, span)
     return { kind: 'find_failures' as const, environmentId, subjectId, dueAt: now + SETTLE_MS }
   })
-  work.sort((a, b) => (a.subjectId < b.subjectId ? -1 : 1))
   // The same span again: its worker has not read these events.
   return enqueueWork(sql, work, RESTARTS)
 }

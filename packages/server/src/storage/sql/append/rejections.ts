@@ -1,5 +1,6 @@
 import { read } from '../act.ts'
 import type { NewEvent, RejectionRow } from '../../events.ts'
+import { replacing } from '../rows/insert-rows.ts'
 import { insertJsonRows, type InsertedTable, type Row } from '../rows/json-rows.ts'
 import { addRejected, addRepeated } from '../../completeness.ts'
 import { ownText } from './cached-text.ts'
@@ -15,8 +16,7 @@ const REJECTIONS_KEPT = 10_000
 const REJECTIONS: InsertedTable = {
   name: 'rejections',
   columns: { rejection_key: 'text', code: 'text', rejected_at: 'bigint' },
-  conflict: `ON CONFLICT (environment_id, rejection_key)
-    DO UPDATE SET code = excluded.code, rejected_at = excluded.rejected_at`,
+  conflict: `ON CONFLICT (environment_id, rejection_key) ${replacing(['code', 'rejected_at'])}`,
 }
 
 export function rejectionRow(event: NewEvent, code: RejectionRow['code'], rejectedAt: number): RejectionRow {
@@ -24,10 +24,7 @@ export function rejectionRow(event: NewEvent, code: RejectionRow['code'], reject
   return { runId, eventId, code, rejectedAt, ...(number !== null && { numbered: { number, clientId, drops } }) }
 }
 
-/**
- * A retry that is rejected again counts once, so call this before the rejections are kept. Returns the runs that
- * counted some.
- */
+/** Call this before the rejections are kept: a retry that is rejected again counts once. */
 export async function countRejected(
   sql: Sql,
   environmentId: string,

@@ -1,10 +1,11 @@
 import { readRecorders, recordersText } from '../../completeness.ts'
+import { columnOf } from '../../exported-tables.ts'
 import { failureText, readFailure } from '../../failure.ts'
 import { readSaid, saidText } from '../../said.ts'
 import { readUncosted, uncostedText } from '../../uncosted.ts'
 import type { Columns } from '../rows/json-rows.ts'
 import { shortText, textKey } from '../keys.ts'
-import { SUM_COLUMNS } from '../usage/sums.ts'
+import { USAGE_SUMS } from '../usage/sums.ts'
 import { UNCHANGED, type RunState } from './run-state.ts'
 
 /** `counted`: changes with every event, and no index has it. `moved`: changes seldom, or an index has it. */
@@ -27,7 +28,7 @@ export const RUN_COLUMNS = [
   ['failure', 'failure', 'text', 'counted'],
   ['failureMessage', 'failure_message', 'text', 'counted'],
   ['said', 'said', 'text', 'counted'],
-  ...SUM_COLUMNS.map(([column, name]) => [name, column, 'bigint', 'counted'] as const),
+  ...USAGE_SUMS.map((name) => [name, columnOf(name), 'bigint', 'counted'] as const),
   ['status', 'status', 'text', 'moved'],
   ['startedAt', 'started_at', 'bigint', 'moved'],
   ['endedAt', 'ended_at', 'bigint', 'moved'],

@@ -6,7 +6,6 @@
  * start. A SCORE is no activity of its run: it neither opens it again nor moves its times, unless it is the first
  * event.
  */
-import { randomBytes } from 'node:crypto'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import { addArrived, hasGaps, type Recorder } from '../../completeness.ts'
 import type { NewEvent, ImportedRun } from '../../events.ts'
@@ -67,8 +66,7 @@ export interface Opening {
 }
 
 export function openedRun(number: number, runId: string, { agentId, receivedAt, importing }: Opening): RunState {
-  if (importing === null) return newRun(uuidv7(receivedAt, randomBytes), number, runId, agentId, receivedAt)
-  const { id, differingRetries } = importing
+  const { id = uuidv7(receivedAt), differingRetries = 0 } = importing ?? {}
   return { ...newRun(id, number, runId, agentId, receivedAt), differingRetries }
 }
 

@@ -16,11 +16,7 @@ const OPENED_MS = 3_600_000
 
 type Grouped = Pick<NewFailure, 'decision' | 'broader'>
 
-export function failureGroups(
-  sql: Sql,
-  environmentId: string,
-  now: number,
-): (failure: Grouped) => Promise<FailureGroup> {
+export function failureGroups(sql: Sql, environmentId: string, now: number) {
   const added = new Set<string>()
   let opened: number | undefined
 
@@ -51,7 +47,7 @@ export function failureGroups(
     return (await isKnown(place)) ? place : kind
   }
 
-  return async (failure) => {
+  return async (failure: Grouped): Promise<FailureGroup> => {
     const group = await groupOf(failure)
     if (!(await isKnown(group))) added.add(group.fingerprint)
     return group

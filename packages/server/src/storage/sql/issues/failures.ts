@@ -4,16 +4,16 @@
  * service's record (review.ts). Both take the lock of the run first.
  */
 import type { StoredEvent } from '../../events.ts'
-import type { NamedFailure, NewFailure, RunInReview, TimeSpan } from '../../failures.ts'
-import type { IssueDecision } from '../../issue-records.ts'
+import type { NamedFailure, NewFailure, TimeSpan } from '../../failures.ts'
+import type { IssueDecision, IssueRecordRow } from '../../issue-records.ts'
 import { read, write } from '../act.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { listEventRows, listEvents } from '../events.ts'
 import { serviceRecordKey } from '../keys.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { failureGroups } from './failure-groups.ts'
-import { holdFailures } from './failure-lock.ts'
+import { holdFailures } from '../named-lock.ts'
 import { UNLESS_KNOWN } from './issue-records.ts'
 import { findByUuid } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
@@ -32,12 +32,7 @@ const EVENTS_KEPT = 200
 const BYTES_KEPT = 4 * 1_048_576
 const PAGE = { limit: 100, pageBytes: 1_048_576 }
 
-async function readFailures(
-  sql: Sql,
-  environmentId: string,
-  uuid: string,
-  span: TimeSpan | null,
-): Promise<RunInReview | null> {
+async function readFailures(sql: Sql, environmentId: string, uuid: string, span: TimeSpan | null) {
   const run = await findByUuid(sql, environmentId, uuid)
   if (run === null) return null
   const { lastEventAt } = run
@@ -72,10 +67,10 @@ function mayFail({ eventType, payload }: StoredEvent): boolean {
 
 async function recordFailures(sql: Sql, environmentId: string, runId: string, failures: NewFailure[], now: number) {
   await holdFailures(sql, environmentId, [runId])
-  const reported = await reportedEvents(sql, environmentId, runId, failures)
+  const reported = await reportedEvents(sql, environmentId, runId, failures.map(eventIdOf))
   const stored: NewFailure[] = []
   for (const failure of failures) {
-    if (failure.eventId !== null && reported.has(failure.eventId)) continue
+    if (reported.has(failure.eventId)) continue
     if (await insertFailure(sql, environmentId, runId, failure, now)) stored.push(failure)
   }
   const groupOf = failureGroups(sql, environmentId, now)
@@ -87,24 +82,17 @@ async function recordFailures(sql: Sql, environmentId: string, runId: string, fa
   return stored.length
 }
 
-interface Reported {
-  eventId: string
-  detectionType: string
-  fingerprint: string | null
-}
+const eventIdOf = ({ eventId }: { eventId: string | null }) => eventId
 
-async function reportedEvents(
-  sql: Sql,
-  environmentId: string,
-  runId: string,
-  failures: readonly { eventId: string | null }[],
-): Promise<Map<string, Reported>> {
+type Reported = Pick<IssueRecordRow, 'eventId' | 'detectionType' | 'fingerprint'>
+
+async function reportedEvents(sql: Sql, environmentId: string, runId: string, eventIds: (string | null)[]) {
   const ofRun = sql.dialect === 'sqlite' ? 'run_id = :runId' : 'md5(run_id) = md5(:runId)'
   const text = `SELECT event_id AS "eventId", detection_type AS "detectionType", fingerprint FROM issue_records
     WHERE environment_id = :env AND ${ofRun} AND record_kind = 'DETECTION' AND origin = 'CLIENT'
       AND event_id IN (:eventIds)`
-  const ids = failures.flatMap(({ eventId }) => eventId ?? [])
-  const rows = await inChunks(ids, (eventIds) => sql.all<Reported>(text, { env: environmentId, runId, eventIds }))
+  const named = eventIds.filter((id) => id !== null)
+  const rows = await allIn<Reported>(sql, text, { env: environmentId, runId, eventIds: named })
   return new Map(rows.map((row) => [row.eventId, row]))
 }
 
@@ -114,7 +102,7 @@ async function reportedEvents(
  * message out of the title again.
  */
 async function nameReported(sql: Sql, environmentId: string, runId: string, failures: readonly NamedFailure[]) {
-  const reported = await reportedEvents(sql, environmentId, runId, failures)
+  const reported = await reportedEvents(sql, environmentId, runId, failures.map(eventIdOf))
   const titles = new Map<string, string>()
   for (const { eventId, title } of failures) {
     const { detectionType, fingerprint = null } = reported.get(eventId) ?? {}
@@ -134,30 +122,15 @@ async function nameReported(sql: Sql, environmentId: string, runId: string, fail
   }
 }
 
-async function insertFailure(
-  sql: Sql,
-  environmentId: string,
-  runId: string,
-  { id, eventId, clientId, sessionId, agentId, promptVersionId, time, detectionType, payload }: NewFailure,
-  now: number,
-): Promise<boolean> {
-  const key = serviceRecordKey(runId, eventId)
+async function insertFailure(sql: Sql, environmentId: string, runId: string, failure: NewFailure, now: number) {
+  const { id, eventId, clientId, sessionId, agentId, promptVersionId, time, detectionType, payload } = failure
+  const recordKey = serviceRecordKey(runId, eventId)
   const named = { runId, sessionId, agentId, clientId, time }
-  if (await isErased(sql, environmentId, erasedKey('record', key), named)) return false
-  const detected = { runId, sessionId, eventId, agentId, promptVersionId, detectionType, payload }
+  if (await isErased(sql, environmentId, erasedKey('record', recordKey), named)) return false
+  const detected = { runId, sessionId, eventId, agentId, promptVersionId, detectionType, payload, evidence: '{}' }
   const times = { detectedAt: time, seenAt: Math.min(time, now), receivedAt: now, statusAt: now }
-  const record = {
-    environmentId,
-    id,
-    recordKey: key,
-    origin: 'SERVICE',
-    recordKind: 'DETECTION',
-    status: 'EVALUATING',
-    sdkInstanceId: clientId,
-    clientRecordId: eventId ?? 'stalled',
-    ...detected,
-    ...times,
-    evidence: '{}',
-  }
+  const kinds = { origin: 'SERVICE', recordKind: 'DETECTION', status: 'EVALUATING' }
+  const names = { id, recordKey, sdkInstanceId: clientId, clientRecordId: eventId ?? 'stalled' }
+  const record = { environmentId, ...names, ...kinds, ...detected, ...times }
   return (await insertRows(sql, 'issue_records', [record], UNLESS_KNOWN)) === 1
 }

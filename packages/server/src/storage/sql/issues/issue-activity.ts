@@ -6,10 +6,11 @@ import { selectList, type Sql } from '../sql.ts'
 
 export const issueActivityActs = read({ listIssueActivity })
 
-type NewActivity = Omit<IssueActivityRow, 'importedAt' | 'detail'> & { detail: object }
+type NewActivity = Pick<IssueActivityRow, 'id' | 'at' | 'kind' | 'actor'> & { text?: string; detail?: object }
 
 export async function insertActivity(sql: Sql, issue: IssueRef, entry: NewActivity): Promise<void> {
-  await insertRows(sql, 'issue_activity', [{ environmentId: issue.environmentId, issueId: issue.id, ...entry }])
+  const { environmentId, id: issueId } = issue
+  await insertRows(sql, 'issue_activity', [{ environmentId, issueId, text: null, detail: {}, ...entry }])
 }
 
 const COLUMNS = selectList('id at kind actor imported_at text detail')

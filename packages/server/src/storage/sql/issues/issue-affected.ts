@@ -1,9 +1,11 @@
 import { read } from '../act.ts'
-import type { AffectedAgentRow, AffectedRunRow, PageBySeen } from '../../issues.ts'
-import { firstRows, type Page } from '../../page.ts'
-import { inChunks } from '../rows/chunks.ts'
+import type { PageBySeen } from '../../issues.ts'
+import { firstRows } from '../../page.ts'
+import type { RunRow } from '../../runs.ts'
+import { allIn } from '../rows/chunks.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import { fingerprintsOf, fromEachFingerprint } from './issue-fingerprints.ts'
-import type { DecidedRecord } from './issue-growth.ts'
+import { seenIn, spanWith, type DecidedRecord } from './issue-growth.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
 
@@ -27,10 +29,8 @@ interface Subject {
 
 export async function countAffected(sql: Sql, place: AffectedPlace, detections: DecidedRecord[]): Promise<void> {
   const { environmentId, fingerprint, issueId } = place
-  const seenRuns = subjects(detections, ({ runId }) => runId, textKey)
-  const seenAgents = subjects(detections, ({ agentId }) => agentId, idKey)
-  const runs = await countSubjects(sql, place, 'run', seenRuns)
-  const agents = await countSubjects(sql, place, 'agent', seenAgents)
+  const runs = await countSubjects(sql, place, 'run', detections)
+  const agents = await countSubjects(sql, place, 'agent', detections)
   if (runs.inFingerprint + agents.inFingerprint === 0) return
   const more = 'SET runs = runs + :runs, agents = agents + :agents WHERE environment_id = :env'
   const ofFingerprint = { env: environmentId, fingerprint, runs: runs.inFingerprint, agents: agents.inFingerprint }
@@ -43,50 +43,26 @@ export function idKey(agentId: string): string {
   return agentKey(agentId, '')
 }
 
-function subjects(
-  detections: DecidedRecord[],
-  subjectOf: (record: DecidedRecord) => string | null,
-  keyOf: (subject: string) => string,
-): Subject[] {
-  const found = new Map<string, Subject>()
-  for (const record of detections) {
-    const subject = subjectOf(record)
-    if (!subject) continue
-    const { seenAt } = record
-    const known = found.get(subject)
-    if (known === undefined) {
-      found.set(subject, { key: keyOf(subject), subject, occurrences: 1, firstSeen: seenAt, lastSeen: seenAt })
-      continue
-    }
-    known.occurrences += 1
-    known.firstSeen = Math.min(known.firstSeen, seenAt)
-    known.lastSeen = Math.max(known.lastSeen, seenAt)
-  }
-  return [...found.values()]
-}
+const SUBJECTS = { run: ['runId', textKey], agent: ['agentId', idKey] } as const
 
-async function countSubjects(
-  sql: Sql,
-  { environmentId, fingerprint, issueId }: AffectedPlace,
-  kind: Kind,
-  all: Subject[],
-): Promise<{ inFingerprint: number; inIssue: number }> {
-  const insert = `INSERT INTO issue_affected (environment_id, fingerprint, kind, subject_key, subject, occurrences,
-      first_seen, last_seen) VALUES (:env, :fingerprint, :kind, :key, :subject, :occurrences, :firstSeen, :lastSeen)
-    ON CONFLICT (environment_id, fingerprint, kind, subject_key) DO NOTHING`
-  const grow = `UPDATE issue_affected SET occurrences = occurrences + :occurrences,
-      first_seen = CASE WHEN :firstSeen < first_seen THEN :firstSeen ELSE first_seen END,
-      last_seen = CASE WHEN :lastSeen > last_seen THEN :lastSeen ELSE last_seen END
-    WHERE environment_id = :env AND fingerprint = :fingerprint AND kind = :kind AND subject_key = :key`
+async function countSubjects(sql: Sql, place: AffectedPlace, kind: Kind, detections: DecidedRecord[]) {
+  const { environmentId, fingerprint, issueId } = place
+  const [member, keyOf] = SUBJECTS[kind]
+  const unlessKnown = 'ON CONFLICT (environment_id, fingerprint, kind, subject_key) DO NOTHING'
+  const grow = `UPDATE issue_affected SET occurrences = occurrences + :occurrences, ${spanWith(':firstSeen', ':lastSeen')}
+    WHERE environment_id = :env AND fingerprint = :fingerprint AND kind = :kind AND subject_key = :subjectKey`
   const elsewhere = `SELECT 1 AS found FROM issue_fingerprints f JOIN issue_affected a
       ON a.environment_id = f.environment_id AND a.fingerprint = f.fingerprint
     WHERE f.environment_id = :env AND f.issue_id = :issueId AND f.fingerprint <> :fingerprint AND a.kind = :kind
-      AND a.subject_key = :key LIMIT 1`
+      AND a.subject_key = :subjectKey LIMIT 1`
   const count = { inFingerprint: 0, inIssue: 0 }
-  for (const { key, subject, occurrences, firstSeen, lastSeen } of all) {
-    const of = { env: environmentId, fingerprint, kind, key }
-    if ((await sql.run(insert, { ...of, subject, occurrences, firstSeen, lastSeen })) === 0) {
-      await sql.run(grow, { ...of, occurrences, firstSeen, lastSeen })
+  for (const [subject, some] of Map.groupBy(detections, (record) => record[member])) {
+    if (!subject) continue
+    const [subjectKey, seen] = [keyOf(subject), seenIn(some)]
+    const row = { environmentId, fingerprint, kind, subjectKey, subject, ...seen }
+    const of = { env: environmentId, fingerprint, kind, subjectKey }
+    if ((await insertRows(sql, 'issue_affected', [row], unlessKnown)) === 0) {
+      await sql.run(grow, { ...of, ...seen })
       continue
     }
     count.inFingerprint += 1
@@ -96,54 +72,35 @@ async function countSubjects(
   return count
 }
 
-async function listAffectedRuns(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  page: PageBySeen,
-): Promise<Page<AffectedRunRow>> {
+async function listAffectedRuns(sql: Sql, environmentId: string, issueId: string, page: PageBySeen) {
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'run', page)
   const text = 'SELECT id, run_id AS "runId", status FROM runs WHERE environment_id = :env AND run_id IN (:runIds)'
-  const ids = found.map(({ subject }) => subject)
-  const runs = await inChunks(ids, (runIds) =>
-    sql.all<{ id: string; runId: string; status: string }>(text, { env: environmentId, runIds }),
-  )
+  const runIds = found.map(({ subject }) => subject)
+  const runs = await allIn<Pick<RunRow, 'id' | 'runId' | 'status'>>(sql, text, { env: environmentId, runIds })
   const byId = new Map(runs.map((run) => [run.runId, run]))
   const rows = found.map(({ subject, ...seen }) => {
     const run = byId.get(subject)
-    return { ...seen, runId: subject, run: run?.id ?? null, status: run?.status ?? null }
+    return { ...seen, runId: subject, internalRunId: run?.id ?? null, status: run?.status ?? null }
   })
   return { rows, more }
 }
 
-async function listAffectedAgents(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  page: PageBySeen,
-): Promise<Page<AffectedAgentRow>> {
+async function listAffectedAgents(sql: Sql, environmentId: string, issueId: string, page: PageBySeen) {
   const { rows: found, more } = await listSubjects(sql, environmentId, issueId, 'agent', page)
-  const text = `SELECT id, agent_key AS "agentKey", COALESCE(display_name, name) AS name
+  const text = `SELECT id, agent_key AS key, COALESCE(display_name, name) AS name
     FROM agents WHERE environment_id = :env AND agent_key IN (:keys)`
-  const agentKeys = found.map(({ key }) => key)
-  const agents = await inChunks(agentKeys, (keys) =>
-    sql.all<{ id: string; agentKey: string; name: string }>(text, { env: environmentId, keys }),
-  )
-  const byKey = new Map(agents.map((agent) => [agent.agentKey, agent]))
+  const keys = found.map(({ key }) => key)
+  const agents = await allIn<{ id: string; key: string; name: string }>(sql, text, { env: environmentId, keys })
+  const byKey = new Map(agents.map((agent) => [agent.key, agent]))
   const rows = found.map(({ subject, ...seen }) => {
     const agent = byKey.get(seen.key)
-    return { ...seen, agentId: subject, agent: agent?.id ?? null, name: agent?.name ?? null }
+    return { ...seen, agentId: subject, internalAgentId: agent?.id ?? null, name: agent?.name ?? null }
   })
   return { rows, more }
 }
 
-async function listSubjects(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  kind: Kind,
-  { limit, after }: PageBySeen,
-): Promise<Page<Subject>> {
+async function listSubjects(sql: Sql, environmentId: string, issueId: string, kind: Kind, page: PageBySeen) {
+  const { limit, after } = page
   const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
   // If several fingerprints have the same subject, the one that saw it last represents it. The plus stops SQLite from
   // searching by time.
@@ -178,11 +135,9 @@ async function withSums(sql: Sql, environmentId: string, issueId: string, kind: 
     WHERE a.environment_id = :env AND f.issue_id = :issueId AND a.kind = :kind
       AND a.subject_key IN (:keys)
     GROUP BY a.subject_key`
-  const sums = await inChunks(
-    found.map(({ key }) => key),
-    (keys) =>
-      sql.all<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(text, { env: environmentId, issueId, kind, keys }),
-  )
+  const keys = found.map(({ key }) => key)
+  const of = { env: environmentId, issueId, kind, keys }
+  const sums = await allIn<Pick<Subject, 'key' | 'occurrences' | 'firstSeen'>>(sql, text, of)
   const byKey = new Map(sums.map((sum) => [sum.key, sum]))
   return found.map((row) => ({ ...row, ...byKey.get(row.key) }))
 }

@@ -31,18 +31,19 @@ async function changeIssueState(
   sql: Sql,
   issue: IssueRef,
   to: IssueState,
-  { id, at, actor }: IssueChange,
+  change: IssueChange,
   audit: AuditEntry[],
   ignoredUntil: number | null = null,
 ): Promise<ChangedIssue | null> {
   const { from, kind } = CHANGES[to]
+  const by = JSON.stringify(change.actor)
   const text = `UPDATE issues SET state = :to, state_at = :at, state_by = :by, ignored_until = :ignoredUntil
     WHERE environment_id = :env AND id = :id AND merged_into IS NULL AND state IN (:from)`
-  const params = { env: issue.environmentId, id: issue.id, to, at, by: JSON.stringify(actor), ignoredUntil, from }
+  const params = { env: issue.environmentId, id: issue.id, to, at: change.at, by, ignoredUntil, from }
   const changed = (await sql.run(text, params)) === 1
   if (changed) {
     const detail = ignoredUntil === null ? {} : { until: new Date(ignoredUntil).toISOString() }
-    await insertActivity(sql, issue, { id, at, kind, actor, text: null, detail })
+    await insertActivity(sql, issue, { ...change, kind, detail })
     await insertAudit(sql, audit)
     await removeWork(sql, reopening(issue))
     if (ignoredUntil !== null) await enqueueWork(sql, [{ ...reopening(issue), dueAt: ignoredUntil }])
@@ -58,7 +59,7 @@ async function endIgnoring(sql: Sql, issue: IssueRef, entryId: string, now: numb
   const text = `UPDATE issues SET state = 'OPEN', state_at = :now, state_by = NULL, ignored_until = NULL
     WHERE environment_id = :env AND id = :id AND merged_into IS NULL AND state = 'IGNORED' AND ignored_until <= :now`
   if ((await sql.run(text, { now, env: issue.environmentId, id: issue.id })) === 1) {
-    await insertActivity(sql, issue, { id: entryId, at: now, kind: 'REOPENED', actor: null, text: null, detail: {} })
+    await insertActivity(sql, issue, { id: entryId, at: now, kind: 'REOPENED', actor: null })
   }
   await removeWork(sql, reopening(issue))
 }
@@ -67,27 +68,21 @@ async function assignIssue(
   sql: Sql,
   issue: IssueRef,
   assignee: string | null,
-  { id, at, actor }: IssueChange,
+  change: IssueChange,
   audit: AuditEntry[],
-): Promise<ChangedIssue | null> {
+) {
   const text = 'UPDATE issues SET assignee = :assignee WHERE environment_id = :env AND id = :id AND merged_into IS NULL'
   const changed = (await sql.run(text, { assignee, env: issue.environmentId, id: issue.id })) === 1
   if (changed) {
-    await insertActivity(sql, issue, { id, at, kind: 'ASSIGNED', actor, text: null, detail: { assignee } })
+    await insertActivity(sql, issue, { ...change, kind: 'ASSIGNED', detail: { assignee } })
     await insertAudit(sql, audit)
   }
   return changedIssue(sql, issue, changed)
 }
 
-async function commentIssue(
-  sql: Sql,
-  issue: IssueRef,
-  text: string,
-  { id, at, actor }: IssueChange,
-  audit: AuditEntry[],
-): Promise<boolean> {
+async function commentIssue(sql: Sql, issue: IssueRef, text: string, change: IssueChange, audit: AuditEntry[]) {
   if ((await findIssue(sql, issue.environmentId, issue.id)) === null) return false
-  await insertActivity(sql, issue, { id, at, kind: 'COMMENTED', actor, text, detail: {} })
+  await insertActivity(sql, issue, { ...change, kind: 'COMMENTED', text })
   await insertAudit(sql, audit)
   return true
 }

@@ -10,7 +10,8 @@ import type { AuditEntry } from '../../audit.ts'
 import type { IssueChange, IssueRef, IssueSplit, IssueWhole, MergeOutcome, SplitOutcome } from '../../issues.ts'
 import { StorageError } from '../../store.ts'
 import { insertAudit } from '../audit.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import { insertActivity } from './issue-activity.ts'
 import { fingerprintsOf } from './issue-fingerprints.ts'
 import { recountIssue } from './issue-recount.ts'
@@ -47,7 +48,7 @@ async function mergeIssues(
   throw moving()
 }
 
-async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }: IssueChange): Promise<void> {
+async function merge(sql: Sql, issue: IssueRef, root: string, change: IssueChange): Promise<void> {
   const { environmentId } = issue
   const params = { env: environmentId, root, id: issue.id }
   const move = 'UPDATE issue_fingerprints SET issue_id = :root WHERE environment_id = :env AND issue_id = :id'
@@ -55,9 +56,8 @@ async function merge(sql: Sql, issue: IssueRef, root: string, { id, at, actor }:
   const passOn = 'UPDATE issues SET merged_into = :root WHERE environment_id = :env AND (id = :id OR merged_into = :id)'
   await sql.run(passOn, params)
   await recountIssue(sql, environmentId, root)
-  const entry = { id, at, actor, text: null }
-  await insertActivity(sql, issue, { ...entry, kind: 'MERGED_INTO', detail: { issueId: root } })
-  await insertActivity(sql, { environmentId, id: root }, { ...entry, kind: 'MERGED', detail: { issueId: issue.id } })
+  await insertActivity(sql, issue, { ...change, kind: 'MERGED_INTO', detail: { issueId: root } })
+  await insertActivity(sql, { environmentId, id: root }, { ...change, kind: 'MERGED', detail: { issueId: issue.id } })
 }
 
 async function splitIssue(
@@ -83,39 +83,38 @@ async function splitIssue(
   throw moving()
 }
 
-async function split(
-  sql: Sql,
-  issue: IssueRef,
-  fingerprints: string[],
-  newIssueId: string,
-  { id, at, actor }: IssueChange,
-): Promise<string> {
+async function split(sql: Sql, issue: IssueRef, fingerprints: string[], newIssueId: string, change: IssueChange) {
   const { environmentId } = issue
+  const { at } = change
   const target = (await returnHome(sql, issue, fingerprints)) ?? newIssueId
   if (target === newIssueId) {
-    const insert = `INSERT INTO issues (environment_id, id, title, detection_type, state, state_at, state_by, opened_at,
-        first_seen, last_seen, occurrences, recoveries, runs, agents, regressions)
-      VALUES (:env, :target, '', '', 'OPEN', :at, :actor, :at, 0, 0, 0, 0, 0, 0, 0)`
-    await sql.run(insert, { env: environmentId, target, at, actor: JSON.stringify(actor) })
+    const opened = {
+      id: target,
+      title: '',
+      detectionType: '',
+      state: 'OPEN',
+      stateAt: at,
+      stateBy: change.actor,
+      openedAt: at,
+    }
+    const counts = { firstSeen: 0, lastSeen: 0, occurrences: 0, recoveries: 0, runs: 0, agents: 0, regressions: 0 }
+    await insertRows(sql, 'issues', [{ environmentId, ...opened, ...counts }])
   }
   const move = `UPDATE issue_fingerprints SET issue_id = :target, home_issue_id = :target
     WHERE environment_id = :env AND fingerprint = :fingerprint`
   for (const fingerprint of fingerprints) await sql.run(move, { target, env: environmentId, fingerprint })
   for (const one of [issue.id, target].toSorted()) await recountIssue(sql, environmentId, one)
-  const entry = { id, at, actor, text: null }
   const detail = { issueId: target, fingerprints }
-  await insertActivity(sql, issue, { ...entry, kind: 'SPLIT', detail })
+  await insertActivity(sql, issue, { ...change, kind: 'SPLIT', detail })
   const from = { issueId: issue.id, fingerprints }
-  await insertActivity(sql, { environmentId, id: target }, { ...entry, kind: 'SPLIT_FROM', detail: from })
+  await insertActivity(sql, { environmentId, id: target }, { ...change, kind: 'SPLIT_FROM', detail: from })
   return target
 }
 
 async function returnHome(sql: Sql, { environmentId, id }: IssueRef, fingerprints: string[]): Promise<string | null> {
   const text = `SELECT DISTINCT home_issue_id AS home FROM issue_fingerprints
     WHERE environment_id = :env AND fingerprint IN (:fingerprints)`
-  const homes = await inChunks(fingerprints, (chunk) =>
-    sql.all<{ home: string }>(text, { env: environmentId, fingerprints: chunk }),
-  )
+  const homes = await allIn<{ home: string }>(sql, text, { env: environmentId, fingerprints })
   const [first, ...others] = new Set(homes.map(({ home }) => home))
   if (first === undefined || others.length > 0) return null
   const revive =

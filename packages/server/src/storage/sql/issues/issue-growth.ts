@@ -1,55 +1,39 @@
-import type { RecordKind } from '@tacho/contract/issue-record.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
 import type { IssueDecision, IssueRecordRow } from '../../issue-records.ts'
 import type { IssueActor } from '../../issues.ts'
+import { insertRows } from '../rows/insert-rows.ts'
 import { insertActivity } from './issue-activity.ts'
 import type { Sql } from '../sql.ts'
 
-export interface DecidedRecord extends Pick<IssueRecordRow, 'id' | 'seenAt' | 'runId' | 'agentId'> {
-  kind: RecordKind
-}
+export type DecidedRecord = Pick<IssueRecordRow, 'id' | 'recordKind' | 'seenAt' | 'runId' | 'agentId'>
 
 export interface Decided {
   detections: DecidedRecord[]
   recoveries: number
 }
 
-export interface Growth {
-  occurrences: number
-  recoveries: number
-  firstSeen: number | null
-  lastSeen: number | null
-  detectionId: string | null
-}
+type Growth = ReturnType<typeof seenIn> & Pick<Decided, 'recoveries'>
 
-export function growthOf({ detections, recoveries }: Decided): Growth {
+/** Widens a span. Only SQLite's MIN takes two values. `row`: of the stored row, with a dot. */
+export const spanWith = (first: string, last: string, row = ''): string =>
+  `first_seen = CASE WHEN ${row}first_seen IS NULL OR ${first} < ${row}first_seen THEN ${first} ELSE ${row}first_seen END,
+    last_seen = CASE WHEN ${row}last_seen IS NULL OR ${last} > ${row}last_seen THEN ${last} ELSE ${row}last_seen END`
+
+export function seenIn(detections: readonly DecidedRecord[]) {
   const times = detections.map(({ seenAt }) => seenAt)
-  const [first] = detections
-  return {
-    occurrences: detections.length,
-    recoveries,
-    firstSeen: first ? Math.min(...times) : null,
-    lastSeen: first ? Math.max(...times) : null,
-    detectionId: first?.id ?? null,
-  }
+  const [firstSeen, lastSeen] = times.length === 0 ? [null, null] : [Math.min(...times), Math.max(...times)]
+  return { occurrences: detections.length, firstSeen, lastSeen }
 }
 
 /** Also locks the fingerprint. Its issue is null until openIssue sets it. */
-export async function growFingerprint(
-  sql: Sql,
-  environmentId: string,
-  { fingerprint, detectionType, title, facts }: IssueDecision,
-  { detectionId: _, ...growth }: Growth,
-): Promise<{ issueId: string | null; recoveries: number }> {
+export async function growFingerprint(sql: Sql, environmentId: string, decision: IssueDecision, growth: Growth) {
+  const { fingerprint, detectionType, title, facts } = decision
   const text = `INSERT INTO issue_fingerprints AS f (environment_id, fingerprint, detection_type, title, facts,
       first_seen, last_seen, occurrences, recoveries, runs, agents)
     VALUES (:env, :fingerprint, :detectionType, :title, :facts, :firstSeen, :lastSeen, :occurrences, :recoveries, 0, 0)
     ON CONFLICT (environment_id, fingerprint) DO UPDATE SET
       occurrences = f.occurrences + excluded.occurrences, recoveries = f.recoveries + excluded.recoveries,
-      first_seen = CASE WHEN f.first_seen IS NULL OR excluded.first_seen < f.first_seen THEN excluded.first_seen
-        ELSE f.first_seen END,
-      last_seen = CASE WHEN f.last_seen IS NULL OR excluded.last_seen > f.last_seen THEN excluded.last_seen
-        ELSE f.last_seen END
+      ${spanWith('excluded.first_seen', 'excluded.last_seen', 'f.')}
     RETURNING issue_id AS "issueId", recoveries`
   const params = { env: environmentId, fingerprint, detectionType, title, facts, ...growth }
   const row = await sql.get<{ issueId: string | null; recoveries: number }>(text, params)
@@ -57,43 +41,30 @@ export async function growFingerprint(
   return row
 }
 
-export async function openIssue(
-  sql: Sql,
-  environmentId: string,
-  { fingerprint, newIssueId, title, detectionType }: IssueDecision,
-  { detectionId: _, ...growth }: Growth,
-  now: number,
-): Promise<void> {
-  const insert = `INSERT INTO issues (environment_id, id, title, detection_type, state, state_at, opened_at, first_seen,
-      last_seen, occurrences, recoveries, runs, agents, regressions)
-    VALUES (:env, :newIssueId, :title, :detectionType, 'OPEN', :now, :now, :firstSeen, :lastSeen, :occurrences,
-      :recoveries, 0, 0, 0)`
-  await sql.run(insert, { env: environmentId, newIssueId, title, detectionType, now, ...growth })
+export async function openIssue(sql: Sql, environmentId: string, decision: IssueDecision, growth: Growth, now: number) {
+  const { fingerprint, newIssueId, title, detectionType } = decision
+  const opened = { id: newIssueId, title, detectionType, state: 'OPEN', stateAt: now, openedAt: now }
+  const counts = { ...growth, runs: 0, agents: 0, regressions: 0 }
+  await insertRows(sql, 'issues', [{ environmentId, ...opened, ...counts }])
   const own = `UPDATE issue_fingerprints SET issue_id = :newIssueId, home_issue_id = :newIssueId
     WHERE environment_id = :env AND fingerprint = :fingerprint`
   await sql.run(own, { newIssueId, env: environmentId, fingerprint })
 }
 
-export async function growIssue(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  { detectionId, ...growth }: Growth,
-  now: number,
-): Promise<boolean> {
+export async function growIssue(sql: Sql, environmentId: string, issueId: string, decided: Decided, now: number) {
   const grow = `UPDATE issues SET occurrences = occurrences + :occurrences, recoveries = recoveries + :recoveries,
-      first_seen = CASE WHEN :firstSeen < first_seen THEN :firstSeen ELSE first_seen END,
-      last_seen = CASE WHEN :lastSeen > last_seen THEN :lastSeen ELSE last_seen END
+      ${spanWith(':firstSeen', ':lastSeen')}
     WHERE environment_id = :env AND id = :issueId RETURNING state, state_at AS "stateAt", state_by AS "stateBy"`
-  const grown = { env: environmentId, issueId, ...growth }
+  const grown = { env: environmentId, issueId, ...seenIn(decided.detections), recoveries: decided.recoveries }
   const issue = await sql.get<{ state: IssueState; stateAt: number; stateBy: string | null }>(grow, grown)
-  if (issue?.state !== 'RESOLVED' || detectionId === null) return false
+  const [detection] = decided.detections
+  if (issue?.state !== 'RESOLVED' || detection === undefined) return false
   const reopen = `UPDATE issues SET state = 'OPEN', state_at = :now, state_by = NULL, regressions = regressions + 1,
     last_regression_at = :now WHERE environment_id = :env AND id = :issueId`
   await sql.run(reopen, { now, env: environmentId, issueId })
   const resolvedBy = issue.stateBy === null ? null : (JSON.parse(issue.stateBy) as IssueActor)
-  const detail = { recordId: detectionId, resolvedAt: new Date(issue.stateAt).toISOString(), resolvedBy }
-  const entry = { id: detectionId, at: now, kind: 'REGRESSED' as const, actor: null, text: null, detail }
+  const detail = { recordId: detection.id, resolvedAt: new Date(issue.stateAt).toISOString(), resolvedBy }
+  const entry = { id: detection.id, at: now, kind: 'REGRESSED', actor: null, detail } as const
   await insertActivity(sql, { environmentId, id: issueId }, entry)
   return true
 }

@@ -14,11 +14,10 @@ import type {
   IssueRecordWhole,
   NewIssueRecord,
   RecordInReview,
-  RetriedRecord,
 } from '../../issue-records.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { insertAudit } from '../audit.ts'
-import { mapPage, type Page, type PageById, firstRows } from '../../page.ts'
+import { firstRows, type PageById } from '../../page.ts'
 import { chunksOf } from '../rows/chunks.ts'
 import { erasedKey, isErased } from '../erasure/erased-keys.ts'
 import { eventEnvironment } from '../events.ts'
@@ -36,17 +35,13 @@ export const issueRecordsActs = {
 const LISTED = columnsOfRow('issue_records').filter((column) => column !== 'payload' && column !== 'evidence')
 
 const COLUMNS = `${selectList(LISTED, 'r.')}, f.issue_id AS "issueId", n.id AS run,
-  CASE WHEN e.event_id IS NULL THEN 0 ELSE 1 END AS "eventIsStored"`
+  e.event_id AS "storedEventId"`
 
 const joins = (sql: Sql) => `LEFT JOIN issue_records s ON s.environment_id = r.environment_id AND s.id = r.same_as
   LEFT JOIN issue_fingerprints f ON f.environment_id = r.environment_id AND f.fingerprint = COALESCE(r.fingerprint, s.fingerprint)
   LEFT JOIN runs n ON n.environment_id = r.environment_id AND n.run_id = r.run_id
   LEFT JOIN events e ON e.environment_id = ${eventEnvironment(sql, 'r.environment_id')}
     AND e.run = n.number AND e.event_id = r.event_id`
-
-type Kept<Row> = Omit<Row, 'eventIsStored'> & { eventIsStored: 0 | 1 }
-
-const parsed = <Row extends IssueRecordRow>(row: Kept<Row>) => ({ ...row, eventIsStored: row.eventIsStored === 1 })
 
 export const UNLESS_KNOWN = 'ON CONFLICT (environment_id, record_key) DO NOTHING'
 
@@ -77,24 +72,19 @@ async function receiveIssueRecord(sql: Sql, record: NewIssueRecord): Promise<Iss
   return { ...known, isNew: false }
 }
 
-async function findIssueRecord(sql: Sql, environmentId: string, id: string): Promise<IssueRecordWhole | null> {
+function findIssueRecord(sql: Sql, environmentId: string, id: string) {
   const text = `SELECT ${COLUMNS}, r.payload, r.evidence FROM issue_records r ${joins(sql)}
     WHERE r.environment_id = :env AND r.id = :id`
-  const row = await sql.get<Kept<IssueRecordWhole>>(text, { env: environmentId, id })
-  return row && parsed(row)
+  return sql.get<IssueRecordWhole>(text, { env: environmentId, id })
 }
 
-async function listIssueRecords(
-  sql: Sql,
-  environmentId: string,
-  { status, recordKind }: IssueRecordFilter,
-  { limit, after }: PageById,
-): Promise<Page<IssueRecordRow>> {
+function listIssueRecords(sql: Sql, environmentId: string, filter: IssueRecordFilter, { limit, after }: PageById) {
+  const { status, recordKind } = filter
   const params = { env: environmentId, status, recordKind, after }
   const conditions = ['r.environment_id = :env', 'r.status = :status', 'r.record_kind = :recordKind', 'r.id < :after']
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)}
     WHERE ${given(conditions, params)} ORDER BY r.id DESC`
-  return mapPage(await sql.page<Kept<IssueRecordRow>>(text, params, limit), parsed)
+  return sql.page<IssueRecordRow>(text, params, limit)
 }
 
 /** In the order of `ids`: at least those that fit on a page. */
@@ -102,22 +92,20 @@ export async function recordsOf(sql: Sql, environmentId: string, ids: string[]):
   const text = `SELECT ${COLUMNS} FROM issue_records r ${joins(sql)} WHERE r.environment_id = :env AND r.id IN (:ids)`
   const byId = new Map<string, IssueRecordRow>()
   for (const chunk of chunksOf(ids)) {
-    const rows = await sql.all<Kept<IssueRecordRow>>(text, { env: environmentId, ids: chunk })
-    for (const row of rows) byId.set(row.id, parsed(row))
+    const rows = await sql.all<IssueRecordRow>(text, { env: environmentId, ids: chunk })
+    for (const row of rows) byId.set(row.id, row)
     if (firstRows(byId.values(), ids.length).more) break
   }
   return ids.flatMap((id) => byId.get(id) ?? [])
 }
 
-async function startReview(sql: Sql, environmentId: string, ids: string[], now: number): Promise<RecordInReview[]> {
+async function startReview(sql: Sql, environmentId: string, ids: string[], now: number) {
   const text = `UPDATE issue_records SET status_at = CASE WHEN status = 'RECEIVED' THEN :now ELSE status_at END,
       status = 'EVALUATING' WHERE environment_id = :env AND id = :id AND status IN ('RECEIVED', 'EVALUATING')
-    RETURNING id, record_kind AS "recordKind", run_id AS "runId", event_id AS "eventId",
-      detection_type AS "detectionType", policy_id AS "policyId", payload`
-  const records: RecordInReview[] = []
-  for (const id of ids.toSorted())
-    records.push(...(await sql.all<RecordInReview>(text, { now, env: environmentId, id })))
-  return records
+    RETURNING ${selectList('id record_kind run_id event_id detection_type policy_id payload')}`
+  const records: (RecordInReview | null)[] = []
+  for (const id of ids.toSorted()) records.push(await sql.get<RecordInReview>(text, { now, env: environmentId, id }))
+  return records.filter((record) => record !== null)
 }
 
 async function failIssueRecord(sql: Sql, environmentId: string, id: string, failure: string, now: number) {
@@ -135,13 +123,7 @@ export function endReview(sql: Sql, environmentId: string, id: string): Promise<
   return removeWork(sql, { kind: 'review_issue_record', environmentId, subjectId: id })
 }
 
-async function retryIssueRecord(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  now: number,
-  audit: AuditEntry[],
-): Promise<RetriedRecord | null> {
+async function retryIssueRecord(sql: Sql, environmentId: string, id: string, now: number, audit: AuditEntry[]) {
   const text = `UPDATE issue_records SET status = 'RECEIVED', status_at = :now, failure = NULL
     WHERE environment_id = :env AND id = :id AND status = 'FAILED'`
   const changed = (await sql.run(text, { now, env: environmentId, id })) === 1

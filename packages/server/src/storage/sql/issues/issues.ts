@@ -7,7 +7,6 @@ import type {
   IssuePage,
   IssueRow,
   IssueWhole,
-  IssueTrendRow,
   PageBySeen,
   TrendSlots,
 } from '../../issues.ts'
@@ -126,12 +125,8 @@ async function listIssueOccurrences(
   return { rows, more: found.length > rows.length }
 }
 
-async function readIssueTrend(
-  sql: Sql,
-  environmentId: string,
-  issueId: string,
-  { from, width, count, most }: TrendSlots,
-): Promise<IssueTrendRow | null> {
+async function readIssueTrend(sql: Sql, environmentId: string, issueId: string, slots: TrendSlots) {
+  const { from, width, count, most } = slots
   const fingerprints = await fingerprintsOf(sql, environmentId, issueId)
   if (fingerprints.length === 0) return null
   const counts = Array.from({ length: count }, () => 0)

@@ -1,7 +1,7 @@
 /**
  * Decides records: each joins the issue of its fingerprint, or opens it.
  *
- * Rows are locked in one order everywhere: failures of runs (failure-lock.ts), records, fingerprints, issues, each by
+ * Rows are locked in one order everywhere: failures of runs (named-lock.ts), records, fingerprints, issues, each by
  * key. Merging and splitting lock fingerprints too, so a locked fingerprint stays in its issue. The first decision
  * about a fingerprint inserts it and others wait, so one set of facts has one issue.
  */
@@ -9,11 +9,11 @@ import { write } from '../act.ts'
 import type { DecidedIssues, IssueDecision } from '../../issue-records.ts'
 import { announceIssues } from '../webhooks/announcements.ts'
 import { countAffected, type AffectedPlace } from './issue-affected.ts'
-import { growFingerprint, growIssue, growthOf, openIssue, type Decided, type DecidedRecord } from './issue-growth.ts'
+import { growFingerprint, growIssue, seenIn, openIssue, type Decided, type DecidedRecord } from './issue-growth.ts'
 import { endReview } from './issue-records.ts'
 import { serviceRecordKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
-import { holdFailures } from './failure-lock.ts'
+import { holdFailures } from '../named-lock.ts'
 
 export const reviewActs = write({ decideIssueRecords })
 
@@ -32,10 +32,10 @@ export async function decideIssueRecords(sql: Sql, environmentId: string, decisi
     if (record === null) continue
     const group = groups.get(decision.fingerprint) ?? { decision, detections: [], recoveries: 0 }
     groups.set(decision.fingerprint, group)
-    if (record.kind === 'DETECTION') group.detections.push(record)
+    if (record.recordKind === 'DETECTION') group.detections.push(record)
     else group.recoveries += 1
   }
-  return countGroups(sql, environmentId, [...groups.values()], now)
+  return countGroups(sql, environmentId, groups, now)
 }
 
 /** True: the service counted the failure, and this record is evidence of the service's one. */
@@ -56,24 +56,24 @@ async function joinService(sql: Sql, environmentId: string, { recordId, reports 
 async function decide(sql: Sql, environmentId: string, { recordId, fingerprint }: IssueDecision, now: number) {
   const text = `UPDATE issue_records SET status = 'DECIDED', status_at = :now, fingerprint = :fingerprint
     WHERE environment_id = :env AND id = :recordId AND status = 'EVALUATING'
-    RETURNING id, record_kind AS kind, seen_at AS "seenAt", run_id AS "runId", agent_id AS "agentId"`
+    RETURNING id, record_kind AS "recordKind", seen_at AS "seenAt", run_id AS "runId", agent_id AS "agentId"`
   const record = await sql.get<DecidedRecord>(text, { now, fingerprint, env: environmentId, recordId })
   if (record !== null) await endReview(sql, environmentId, recordId)
   return record
 }
 
-async function countGroups(sql: Sql, environmentId: string, groups: Group[], now: number): Promise<DecidedIssues> {
+async function countGroups(sql: Sql, environmentId: string, groups: ReadonlyMap<string, Group>, now: number) {
   const decided: DecidedIssues = { opened: [], regressed: [] }
   const grown = new Map<string, Group[]>()
   const detected: { place: AffectedPlace; detections: DecidedRecord[] }[] = []
-  for (const group of groups.toSorted(byFingerprint)) {
-    const { decision, detections } = group
-    const growth = growthOf(group)
+  for (const [fingerprint, group] of [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const { decision, detections, recoveries } = group
+    const growth = { ...seenIn(detections), recoveries }
     const known = await growFingerprint(sql, environmentId, decision, growth)
     // A recovery without a detection stays with its fingerprint.
     if (known.issueId === null && detections.length === 0) continue
     const issueId = known.issueId ?? decision.newIssueId
-    detected.push({ place: { environmentId, fingerprint: decision.fingerprint, issueId }, detections })
+    detected.push({ place: { environmentId, fingerprint, issueId }, detections })
     if (known.issueId === null) {
       await openIssue(sql, environmentId, decision, { ...growth, recoveries: known.recoveries }, now)
       decided.opened.push(issueId)
@@ -83,16 +83,12 @@ async function countGroups(sql: Sql, environmentId: string, groups: Group[], now
   }
   for (const [issueId, some] of [...grown].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     const detections = some.flatMap((group) => group.detections)
-    const growth = growthOf({ detections, recoveries: some.reduce((sum, group) => sum + group.recoveries, 0) })
-    if (await growIssue(sql, environmentId, issueId, growth, now)) decided.regressed.push(issueId)
+    const recoveries = some.reduce((sum, group) => sum + group.recoveries, 0)
+    if (await growIssue(sql, environmentId, issueId, { detections, recoveries }, now)) decided.regressed.push(issueId)
   }
   // Must run while the issue row is locked.
   for (const { place, detections } of detected) await countAffected(sql, place, detections)
   await announceIssues(sql, environmentId, 'issue.opened', decided.opened, now)
   await announceIssues(sql, environmentId, 'issue.regressed', decided.regressed, now)
   return decided
-}
-
-function byFingerprint(one: Group, other: Group): number {
-  return one.decision.fingerprint < other.decision.fingerprint ? -1 : 1
 }

@@ -13,21 +13,20 @@ export async function insertRows(
   conflict = '',
 ): Promise<number> {
   const members = Object.keys(rows[0] ?? {})
-  const columns = members.map(columnOf).join(', ')
-  const places = `(${members.map(() => '?').join(', ')})`
+  const text = `INSERT INTO ${table} (${members.map(columnOf).join(', ')}) VALUES :rows ${conflict}`
+  const values = rows.map((row) => members.map((member) => stored((row as Record<string, unknown>)[member])))
   let [start, written] = [0, 0]
   for (const size of SIZES) {
-    if (rows.length - start < size) continue
-    const values = Array.from({ length: size }, () => places).join(', ')
     for (; rows.length - start >= size; start += size) {
-      const params = rows.slice(start, start + size).flatMap((row) => members.map((member) => valueIn(row, member)))
-      written += await sql.run(`INSERT INTO ${table} (${columns}) VALUES ${values} ${conflict}`, params)
+      written += await sql.run(text, { rows: values.slice(start, start + size) })
     }
   }
   return written
 }
 
-const valueIn = (row: object, member: string) => stored((row as Record<string, unknown>)[member])
+/** For a row with the same key. */
+export const replacing = (columns: readonly string[]): string =>
+  `DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`).join(', ')}`
 
 export function stored(value: unknown): SqlValue {
   if (typeof value === 'boolean') return value ? 1 : 0

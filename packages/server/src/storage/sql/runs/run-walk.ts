@@ -2,12 +2,14 @@
 import type { RunPage, RunPlace } from '../../runs.ts'
 import type { Part, Sql } from '../sql.ts'
 
+/** `alias`: that of the runs, with a dot. */
+export type RunOrder = (alias: string) => string
+
 export interface RunWalk {
   runs: Part
   /** The place of the last run that may be examined; null: all runs are examined. */
   last: Part | null
-  /** `alias`: that of the runs, with a dot. */
-  order: (alias: string) => string
+  order: RunOrder
 }
 
 interface Walked {

@@ -2,12 +2,12 @@
  * PostgreSQL searches the index once for each key: for a list it may choose an index that has the key behind other
  * columns, and read the entries of all runs of the environment.
  */
+import { NIL_UUID } from '../../uuid.ts'
 import { inChunks } from '../rows/chunks.ts'
 import type { NamedParams, Sql } from '../sql.ts'
 
-/** No run has this number or this id. They fill the last chunk: a key given twice would return its run twice. */
+/** No run has it. It fills the last chunk, as NIL_UUID does: a key given twice would return its run twice. */
 const NO_NUMBER = -1
-const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: readonly number[], columns: string) {
   const text = textOf(sql, { key: 'number', type: 'BIGINT', columns })
@@ -17,7 +17,7 @@ export function runsByNumber<Row>(sql: Sql, environmentId: string, numbers: read
 /** Runs that a client writes to now are left out. */
 export function lockRuns<Row>(sql: Sql, environmentId: string, ids: readonly string[], columns: string) {
   const text = textOf(sql, { key: 'id', type: 'UUID', columns, lock: 'FOR UPDATE SKIP LOCKED' })
-  return inChunks(ids, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NO_ID)
+  return inChunks(ids, (chunk) => sql.all<Row>(text, paramsOf(sql, environmentId, chunk)), NIL_UUID)
 }
 
 interface Listed {

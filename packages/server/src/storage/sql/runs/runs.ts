@@ -7,7 +7,7 @@ import { agentKey, textKey } from '../keys.ts'
 import { prefixRange } from '../rows/prefix-range.ts'
 import { contains, given, selectList, type NamedParams, type Part, type Sql } from '../sql.ts'
 import { rankedWalk } from './ranked-runs.ts'
-import { byRank, type RunWalk } from './run-walk.ts'
+import { byRank, type RunOrder, type RunWalk } from './run-walk.ts'
 import { scoreConditions, scoreDirection, scoreWalk } from './scored-runs.ts'
 import { stalledRuns } from './stalled-rule.ts'
 
@@ -160,7 +160,7 @@ async function pageOfRuns(sql: Sql, environmentId: string, filter: PlainFilter, 
   if (sift === undefined) {
     const all = { ...params, most: page.limit + 1 }
     const found = await sql.page<RunRow>(withAgents(columns, runs, order), all, page.limit)
-    return walk === null || walk.last === null ? found : continued(sql, found, walk.last)
+    return continued(sql, found, walk?.last ?? null)
   }
   const examined = { ...params, most: sift.runsLookedAt }
   const stalled = filter.stalledAt === undefined ? null : await stalledRuns(sql, environmentId, filter.stalledAt)
@@ -197,12 +197,7 @@ async function walkOf(sql: Sql, environmentId: string, filter: PlainFilter, page
 }
 
 /** Runs that an index finds, if they are few; null: they are many; 'all': there is no such filter. */
-async function fewRuns(
-  sql: Sql,
-  environmentId: string,
-  filter: PlainFilter,
-  named: Part | undefined,
-): Promise<Part | null | 'all'> {
+async function fewRuns(sql: Sql, environmentId: string, filter: PlainFilter, named: Part | undefined) {
   const { agentId, status, sessionId, hasGaps, approvalsLookedAt, from, to, sift, rankedBy } = filter
   const isBounded = named !== undefined || approvalsLookedAt !== undefined
   const isFiltered = [agentId, status, sessionId, hasGaps, from, to].some((value) => value !== undefined)
@@ -217,9 +212,6 @@ async function fewRuns(
   const more = await sql.get(`SELECT 1 AS one FROM (${text}) runs LIMIT 1 OFFSET :looked`, past)
   return more === null ? few : null
 }
-
-/** `alias`: that of the runs, with a dot. */
-type RunOrder = (alias: string) => string
 
 const newestFirst: RunOrder = (alias) => `ORDER BY ${alias}started_at DESC, ${alias}id DESC`
 

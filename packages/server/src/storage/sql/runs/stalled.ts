@@ -7,11 +7,12 @@
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { RunPlace } from '../../runs.ts'
-import { closeAfterMinutes, DEFAULT_STALLED_RULE, type ClosedRuns, type StalledRuleRow } from '../../stalled.ts'
+import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../stalled.ts'
 import { look, read, write } from '../act.ts'
 import type { RunState } from '../append/run-state.ts'
 import { insertAudit } from '../audit.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
+import { insertRows, replacing } from '../rows/insert-rows.ts'
 import { eventEnvironment } from '../events.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from './runs-by-key.ts'
@@ -34,20 +35,14 @@ async function changeStalledRule(
   now: number,
   audit: AuditEntry[],
 ): Promise<void> {
-  const text = `INSERT INTO stalled_rules (environment_id, idle_minutes, close_as) VALUES (:env, :idleMinutes, :closeAs)
-    ON CONFLICT (environment_id) DO UPDATE SET idle_minutes = excluded.idle_minutes, close_as = excluded.close_as`
-  await sql.run(text, { env: environmentId, idleMinutes, closeAs })
+  const replaced = `ON CONFLICT (environment_id) ${replacing(['idle_minutes', 'close_as'])}`
+  await insertRows(sql, 'stalled_rules', [{ environmentId, idleMinutes, closeAs }], replaced)
   const work = { kind: 'close_stalled', environmentId, subjectId: environmentId, dueAt: now } as const
   if (closeAs !== null) await enqueueWork(sql, [work], RESTARTS)
   await insertAudit(sql, audit)
 }
 
-async function readActivityRule(
-  sql: Sql,
-  environmentId: string,
-  runIds: string[],
-  now: number,
-): Promise<{ stalledBefore: number; waiting: string[] }> {
+async function readActivityRule(sql: Sql, environmentId: string, runIds: string[], now: number) {
   const [before, waiting] = await Promise.all([
     stalledBefore(sql, environmentId, now),
     findWaitingRuns(sql, environmentId, runIds, now),
@@ -58,9 +53,8 @@ async function readActivityRule(
 async function findWaitingRuns(sql: Sql, environmentId: string, runIds: string[], now: number): Promise<string[]> {
   const text = `SELECT run_key AS key FROM approvals WHERE environment_id = :env AND run_key IN (:runKeys)
     AND status = 'PENDING' AND expires_at > :now`
-  const keys = await inChunks(runIds.map(textKey), (runKeys) =>
-    sql.all<{ key: string }>(text, { env: environmentId, runKeys, now }),
-  )
+  const runKeys = runIds.map(textKey)
+  const keys = await allIn<{ key: string }>(sql, text, { env: environmentId, runKeys, now })
   const waiting = new Set(keys.map(({ key }) => key))
   return runIds.filter((runId) => waiting.has(textKey(runId)))
 }
@@ -71,12 +65,7 @@ type Idle = Pick<RunState, 'id' | 'number' | 'runId' | 'agentId' | 'status' | 's
 
 const COLUMNS = selectList('id number run_id agent_id status started_at last_event_at')
 
-async function closeStalledRuns(
-  sql: Sql,
-  environmentId: string,
-  now: number,
-  after: RunPlace | null,
-): Promise<ClosedRuns> {
+async function closeStalledRuns(sql: Sql, environmentId: string, now: number, after: RunPlace | null) {
   const own = await readStalledRule(sql, environmentId)
   const { closeAs } = own ?? DEFAULT_STALLED_RULE
   if (closeAs === null) return { isOn: false, changedRunIds: [], after: null, nextAt: null }

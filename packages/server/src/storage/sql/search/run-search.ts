@@ -8,12 +8,7 @@ import type { Sql } from '../sql.ts'
 // Not one transaction: what is stored never changes, and on PostgreSQL other work goes on between two pieces.
 export const runSearchActs = look({ searchRun })
 
-async function searchRun(
-  sql: Sql,
-  environmentId: string,
-  run: string,
-  { text, limit, after, bounds }: RunSearch,
-): Promise<RunSearchRead> {
+async function searchRun(sql: Sql, environmentId: string, run: string, { text, limit, after, bounds }: RunSearch) {
   const sought = soughtText(text)
   const rows: RunSearchRead['rows'] = []
   let [examined, bytes] = [0, 0]

@@ -1,7 +1,4 @@
-/**
- * An append marks the runs it changes. A job indexes them later, so recording pays for one small row a run. Older runs
- * are marked in portions, newest first.
- */
+/** An append marks the runs it changes. A job indexes them later, so recording pays for one small row a run. */
 import type { StoredEvent } from '../../events.ts'
 import type { SearchSettingsRow, UnindexedRun } from '../../search.ts'
 import { hashOf, termsOf } from '../../search-text.ts'
@@ -10,6 +7,7 @@ import { ROW, rowsByArrival, WITH_RUN } from '../events.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import { PAYLOAD, withPayloads } from '../payloads.ts'
 import type { RunState } from '../append/run-state.ts'
+import { OF_UUID } from '../runs/runs.ts'
 import type { Sql } from '../sql.ts'
 import { removeFromSearch } from './search-removal.ts'
 import { endWork, readSearchSettings, SEARCHED } from './search-settings.ts'
@@ -27,13 +25,10 @@ const MARKED: InsertedTable = {
     marked_at = COALESCE(s.marked_at, excluded.marked_at)`,
 }
 
+type Marked = Pick<RunState, 'number' | 'id'>
+
 /** In the order in which the job writes them, so that the two cannot deadlock. */
-export function markRuns(
-  sql: Sql,
-  environmentId: string,
-  runs: Iterable<Pick<RunState, 'number' | 'id'>>,
-  now: number,
-): Promise<void> {
+export function markRuns(sql: Sql, environmentId: string, runs: Iterable<Marked>, now: number): Promise<void> {
   const rows = Array.from(runs, ({ number, id }) => [number, id, 0, 1, now] as const)
   const inOrder = rows.toSorted(([a], [b]) => a - b)
   return insertJsonRows(sql, MARKED, environmentId, inOrder)
@@ -47,7 +42,7 @@ async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSet
   if (settings?.state !== 'ON') return settings
   const { olderBefore, olderId, waitingRuns, changedAt } = settings
   if (olderBefore === null || waitingRuns >= MARKED_RUNS) return settings
-  const runs = await sql.all<{ number: number; id: string; startedAt: number }>(
+  const runs = await sql.all<Marked & { startedAt: number }>(
     `SELECT number, id, started_at AS "startedAt" FROM runs
       WHERE environment_id = :env AND (started_at, id) < (:olderBefore, :olderId) ORDER BY started_at DESC, id DESC LIMIT :limit`,
     { env: environmentId, olderBefore, olderId, limit: MARKED_RUNS },
@@ -56,7 +51,7 @@ async function markOlderRuns(sql: Sql, environmentId: string): Promise<SearchSet
   const last = runs.length === MARKED_RUNS ? runs.at(-1) : undefined
   const place = { olderBefore: last?.startedAt ?? null, olderId: last?.id ?? null }
   const text = 'UPDATE search_settings SET older_before = :olderBefore, older_id = :olderId WHERE environment_id = :env'
-  await sql.run(text, { olderBefore: place.olderBefore, olderId: place.olderId, env: environmentId })
+  await sql.run(text, { ...place, env: environmentId })
   return { ...settings, ...place, waitingRuns: waitingRuns + runs.length }
 }
 
@@ -128,9 +123,9 @@ async function indexEvents(sql: Sql, environmentId: string, runs: UnindexedRun[]
 
 /** False if the run was deleted since its events were read. It cannot be deleted before the transaction ends. */
 async function holdRun(sql: Sql, environmentId: string, { run, id }: UnindexedRun): Promise<boolean> {
-  const text = `SELECT number FROM runs WHERE environment_id = :env AND id >= :id AND id <= :id ORDER BY id LIMIT 1`
   const lock = sql.dialect === 'sqlite' ? '' : ' FOR KEY SHARE'
-  const found = await sql.get<{ number: number }>(`${text}${lock}`, { env: environmentId, id })
+  const text = `SELECT number FROM runs WHERE environment_id = :env AND ${OF_UUID}${lock}`
+  const found = await sql.get<{ number: number }>(text, { env: environmentId, run: id })
   return found?.number === run
 }
 

@@ -7,7 +7,8 @@ import type { SearchSettingsRow } from '../../search.ts'
 import { look, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
 import { lockEnvironment } from '../environments.ts'
-import type { Sql } from '../sql.ts'
+import { insertRows } from '../rows/insert-rows.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { enqueueWork, removeWork } from '../work.ts'
 
 export const searchSettingsActs = {
@@ -27,11 +28,11 @@ export const SEARCHED = "SELECT 1 AS found FROM search_settings WHERE environmen
 const AHEAD_MS = 3_600_000
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
+const COLUMNS = selectList('state changed_at older_before older_id indexed_events error')
+
 export async function readSearchSettings(sql: Sql, environmentId: string): Promise<SearchSettingsRow | null> {
   const row = await sql.get<Omit<SearchSettingsRow, 'waitingRuns' | 'waitingSince'>>(
-    `SELECT state, changed_at AS "changedAt", older_before AS "olderBefore", older_id AS "olderId",
-        indexed_events AS "indexedEvents", error
-      FROM search_settings WHERE environment_id = :env`,
+    `SELECT ${COLUMNS} FROM search_settings WHERE environment_id = :env`,
     { env: environmentId },
   )
   if (row === null) return null
@@ -57,9 +58,10 @@ async function switchSearch(
   if (isOn === enabled) return 'unchanged'
   if (enabled && row !== null) return 'removing'
   if (enabled) {
-    const text = `INSERT INTO search_settings (environment_id, state, changed_at, older_before, older_id, indexed_events)
-      VALUES (:env, 'ON', :now, :olderBefore, '${LAST_ID}', 0)`
-    await sql.run(text, { env: environmentId, now, olderBefore: now + AHEAD_MS })
+    const older = { olderBefore: now + AHEAD_MS, olderId: LAST_ID }
+    await insertRows(sql, 'search_settings', [
+      { environmentId, state: 'ON', changedAt: now, ...older, indexedEvents: 0 },
+    ])
   } else {
     const text = `UPDATE search_settings SET state = 'REMOVING', changed_at = :now, error = NULL
       WHERE environment_id = :env`

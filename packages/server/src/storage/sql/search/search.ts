@@ -72,18 +72,7 @@ async function* candidates(sql: Sql, environmentId: string, search: EventSearch)
   }
 }
 
-interface Found {
-  found: Candidate[]
-  next: SearchPlace | null
-}
-
-async function placesBefore(
-  sql: Sql,
-  environmentId: string,
-  terms: string[],
-  from: number,
-  before: SearchPlace,
-): Promise<Found> {
+async function placesBefore(sql: Sql, environmentId: string, terms: string[], from: number, before: SearchPlace) {
   const seed = seedOf(sql, environmentId, from)
   const words = terms.map((term) => `"${wordOf(hashOf(term, seed))}"`).join(' AND ')
   const found = await sql.all<Candidate>(
@@ -98,13 +87,7 @@ async function placesBefore(
 }
 
 /** The further back, the more hours a statement examines. */
-async function hoursBefore(
-  sql: Sql,
-  environmentId: string,
-  terms: string[],
-  from: number,
-  before: SearchPlace,
-): Promise<Found> {
+async function hoursBefore(sql: Sql, environmentId: string, terms: string[], from: number, before: SearchPlace) {
   let hours = 1
   let last = Math.floor(before.time / HOUR_MS)
   const first = Math.floor(from / HOUR_MS)
@@ -127,10 +110,7 @@ async function hoursBefore(
 const HOURS_GROWTH = 6
 const HOURS_MAX = 48
 
-/**
- * Connections turn bitmap scans off, but the index of words has no others: all entries of the environment would be
- * read.
- */
+/** Connections turn bitmap scans off, but the index of words has no others: all entries would be read. */
 const scansOf = (bitmap: 'on' | 'off', index: 'on' | 'off') =>
   `SELECT set_config('enable_bitmapscan', '${bitmap}', true), set_config('enable_indexscan', '${index}', true)`
 
@@ -140,13 +120,8 @@ const scansOf = (bitmap: 'on' | 'off', index: 'on' | 'off') =>
  */
 const HAS_WORDS = Array<string>(4).fill('words @> hour.words::integer[]').join(' AND ')
 
-async function matchesOfHours(
-  sql: Sql,
-  environmentId: string,
-  words: string[],
-  from: number,
-  { time, run, tie }: SearchPlace,
-): Promise<Candidate[]> {
+async function matchesOfHours(sql: Sql, environmentId: string, words: string[], from: number, before: SearchPlace) {
+  const { time, run, tie } = before
   const order = `ORDER BY time DESC, run DESC, seq DESC LIMIT ${PAGE}`
   const text = `SELECT e.time, e.run, e.seq AS tie, e.seq FROM jsonb_array_elements_text(:words::jsonb) AS hour (words),
     LATERAL (SELECT time, run, seq FROM search_entries WHERE environment_id = :env AND ${HAS_WORDS}

@@ -2,10 +2,7 @@ import { HOUR_MS } from '../../hours.ts'
 import { hashOf } from '../../search-text.ts'
 import type { Sql } from '../sql.ts'
 
-/**
- * The seed for the hashes of an event's words. SQLite finds matches in order of time. PostgreSQL finds all matches of
- * an hour and sorts them.
- */
+/** SQLite finds matches in order of time. PostgreSQL finds all matches of an hour and sorts them. */
 export function seedOf({ dialect }: Pick<Sql, 'dialect'>, environmentId: string, time: number): number {
   return hashOf(dialect === 'sqlite' ? environmentId : `${environmentId} ${Math.floor(time / HOUR_MS)}`)
 }

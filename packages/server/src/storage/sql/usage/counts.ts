@@ -1,8 +1,5 @@
-/**
- * What events add to usage, latencies, tools, tokens without a cost and the results of prompt versions. Appends add
- * with `times` 1; an erasure takes the same away with a negative one.
- */
-import type { ProblemKind } from '@tacho/contract/words.ts'
+/** Appends add with `times` 1; an erasure takes the same away with a negative one. */
+import { PROBLEM_KINDS, type ProblemKind } from '@tacho/contract/words.ts'
 import { bucketOf } from '../../latency-buckets.ts'
 import type { RunStatus } from '@tacho/contract/run.ts'
 import type { CountedUsage } from '../../erasures.ts'
@@ -14,10 +11,9 @@ import type { RunState } from '../append/run-state.ts'
 import type { Sql } from '../sql.ts'
 import type { Kind, NameKeys } from './known-names.ts'
 import { addChange, collectNames, noChanges, rollup, writeChanges, type Changes } from './rollup.ts'
-import { SUM_COLUMNS } from './sums.ts'
+import { USAGE_COLUMNS, USAGE_SUMS } from './sums.ts'
 import { PART_COLUMNS } from './uncosted-sums.ts'
 
-const USAGE = SUM_COLUMNS.map(([column]) => column)
 const PROBLEMS = ['errors', 'blocked', 'approvals']
 const OUTCOMES = ['completed', 'failed', 'cancelled']
 
@@ -25,7 +21,12 @@ const HOUR = { hour: 'bigint', agent_id: 'uuid' } as const
 const BUCKET = { bucket: 'integer' } as const
 
 /** `model` is empty for events without a model, and for runs, which count in the hour in which they start. */
-const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, ['events', ...USAGE, 'runs', ...OUTCOMES])
+const HOURS = rollup('usage_hours', { key: { ...HOUR, model_key: 'text' } }, [
+  'events',
+  ...USAGE_COLUMNS,
+  'runs',
+  ...OUTCOMES,
+])
 /** Histograms add up, so the same rows give any percentile. */
 const LATENCIES = rollup('latency_hours', { key: { ...HOUR, model_key: 'text', ...BUCKET } }, ['calls'])
 const TOOLS = rollup('tool_hours', { key: { ...HOUR, tool_key: 'text', ...BUCKET } }, ['calls', ...PROBLEMS])
@@ -41,7 +42,7 @@ const UNCOSTED = rollup('uncosted_hours', { key: { ...HOUR, model_key: 'text', c
 const VERSION_RUNS = rollup(
   'version_runs',
   { key: { prompt_version_id: 'uuid', run: 'uuid' }, first: { first_at: 'bigint' }, hasSlots: false },
-  ['events', ...PROBLEMS, ...USAGE],
+  ['events', ...PROBLEMS, ...USAGE_COLUMNS],
 )
 const VERSION_LATENCIES = rollup(
   'version_latencies',
@@ -124,13 +125,7 @@ export function usedNames(counts: Counts): Record<Kind, Set<string>> {
   return names
 }
 
-export function writeCounts(
-  sql: Sql,
-  environmentId: string,
-  counts: Counts,
-  keys: NameKeys,
-  slot: number,
-): Promise<void>[] {
+export function writeCounts(sql: Sql, environmentId: string, counts: Counts, keys: NameKeys, slot: number) {
   // A run moves to another hour if an earlier event arrives.
   for (const [run, before] of counts.runs) {
     const { isNew } = before
@@ -149,19 +144,8 @@ export function slotOf({ dialect }: Sql, writer: 'removal' | 'stalledRule'): num
 
 // In the order of the columns above.
 
-const NO_USAGE = USAGE.map(() => 0)
-
-function usageSums(usage: UsageSums, times: number): number[] {
-  const sign = Math.sign(times)
-  const { promptTokens, completionTokens, totalTokens, costNanos } = usage
-  return [sign * promptTokens, sign * completionTokens, sign * totalTokens, sign * costNanos]
-}
-
-function tokenSums(tokens: CallTokens, times: number): number[] {
-  const sign = Math.sign(times)
-  return TOKEN_PARTS.map((part) => sign * tokens[part])
-}
-
-function problemSums(problem: ProblemKind | null, times: number): number[] {
-  return [problem === 'error' ? times : 0, problem === 'blocked' ? times : 0, problem === 'approval' ? times : 0]
-}
+const NO_USAGE = USAGE_SUMS.map(() => 0)
+const usageSums = (usage: UsageSums, times: number) => USAGE_SUMS.map((name) => Math.sign(times) * usage[name])
+const tokenSums = (tokens: CallTokens, times: number) => TOKEN_PARTS.map((part) => Math.sign(times) * tokens[part])
+const problemSums = (problem: ProblemKind | null, times: number) =>
+  PROBLEM_KINDS.map((kind) => (kind === problem ? times : 0))

@@ -1,18 +1,14 @@
-/**
- * Each model and tool gets a key, because client texts may be long. Their number is bounded per environment, because
- * each is a row per hour and agent: later ones share the bucket "other".
- */
+/** The number of names is bounded, because each is a row per hour and agent: later ones share the bucket "other". */
 import { LRUCache } from 'lru-cache'
 import { entryBytes } from '../append/cached-text.ts'
 import { insertJsonRows, type InsertedTable } from '../rows/json-rows.ts'
 import { textKey } from '../keys.ts'
+import { holdName } from '../named-lock.ts'
 import type { Sql } from '../sql.ts'
 
 const NAMES_PER_ENVIRONMENT = 1_000
 const OTHER = 'other'
 const OTHER_KEY = textKey(OTHER)
-/** Any number. failure-lock.ts locks the same one, with other texts. */
-const LOCK_SPACE = 7_222
 const CACHE_BYTES = 8 * 1_048_576
 /** A key: a hash in hex, and its entry in a set. */
 const KEY_BYTES = 150
@@ -69,7 +65,10 @@ export function knownNames() {
     // Another node may have stored it.
     if (mayAdd()) stored = await load(sql, kind, environmentId)
     if (mayAdd() && sql.dialect === 'postgres') {
-      await holdNames(sql, kind, environmentId)
+      // Otherwise two transactions could each take the last places, and a node that read the names in between would
+      // count a name as "other" that other nodes count separately. A separate statement, because one that waits does
+      // not see what was committed meanwhile.
+      await holdName(sql, placeOf(kind, environmentId))
       stored = await load(sql, kind, environmentId)
     }
     const added = new Map<string, string>()
@@ -100,16 +99,6 @@ export function knownNames() {
       }
     },
   }
-}
-
-/**
- * Until the transaction ends, no other one adds names. Otherwise two could each take the last places, and a node that
- * read the names in between would count a name as "other" that other nodes count separately. A separate statement,
- * because one that waits does not see what was committed meanwhile. The embedded engine has one writer.
- */
-async function holdNames(sql: Sql, kind: Kind, environmentId: string): Promise<void> {
-  const text = `SELECT pg_advisory_xact_lock(hashtextextended(:place, ${LOCK_SPACE})) AS held`
-  await sql.get(text, { place: placeOf(kind, environmentId) })
 }
 
 const placeOf = (kind: Kind, environmentId: string): string => `${kind} ${environmentId}`

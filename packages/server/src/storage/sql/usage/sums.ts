@@ -1,24 +1,18 @@
+import { columnOf, memberOf } from '../../exported-tables.ts'
 import type { UsageSums } from '../../usage.ts'
 
 /** Sums saturate at the largest exact integer, so that any order and engine gives the same result. */
-const MAX_SUM = Number.MAX_SAFE_INTEGER
+export const MAX_SUM = Number.MAX_SAFE_INTEGER
 
-export const SUM_COLUMNS = [
-  ['prompt_tokens', 'promptTokens'],
-  ['completion_tokens', 'completionTokens'],
-  ['total_tokens', 'totalTokens'],
-  ['cost_nanos', 'costNanos'],
-] as const
+export const USAGE_SUMS = ['promptTokens', 'completionTokens', 'totalTokens', 'costNanos'] as const
+export const USAGE_COLUMNS = USAGE_SUMS.map(columnOf)
 
 export function noUsage(): UsageSums {
   return { promptTokens: 0, completionTokens: 0, totalTokens: 0, costNanos: 0 }
 }
 
 export function addUsage(sums: UsageSums, usage: UsageSums): void {
-  sums.promptTokens = saturating(sums.promptTokens, usage.promptTokens)
-  sums.completionTokens = saturating(sums.completionTokens, usage.completionTokens)
-  sums.totalTokens = saturating(sums.totalTokens, usage.totalTokens)
-  sums.costNanos = saturating(sums.costNanos, usage.costNanos)
+  for (const name of USAGE_SUMS) sums[name] = saturating(sums[name], usage[name])
 }
 
 export function saturating(a: number, b: number): number {
@@ -36,4 +30,5 @@ export function adding(alias: string, columns: readonly string[]): string {
 export const sum = (column: string, name: string): string => `CASE WHEN SUM(${column}) > ${MAX_SUM} THEN ${MAX_SUM}
     ELSE CAST(SUM(${column}) AS BIGINT) END AS "${name}"`
 
-export const SUMS = SUM_COLUMNS.map(([column, name]) => sum(column, name)).join(', ')
+export const sumsOf = (columns: readonly string[]): string =>
+  columns.map((column) => sum(column, memberOf(column))).join(', ')

@@ -25,12 +25,8 @@ export interface UncostedSums {
 const PARTS = [sum('calls', 'calls'), ...TOKEN_PARTS.map((part) => sum(PART_COLUMNS[part], part))].join(', ')
 
 /** Prices depend on the time, so a step longer than a day comes in days (UTC). */
-export function readUncostedSums(
-  sql: Sql,
-  environmentId: string,
-  { key, only, from, to, start, stepMs }: UncostedSums,
-): Promise<(UncostedSum & { step: number; key: string })[]> {
-  const periodMs = Math.min(stepMs, DAY_MS)
+export function readUncostedSums(sql: Sql, environmentId: string, { key, only, ...window }: UncostedSums) {
+  const periodMs = Math.min(window.stepMs, DAY_MS)
   const keyed = key ?? "''"
   const one = only === undefined ? '' : ' AND agent_id = :only'
   const named = `SELECT *, CAST((hour - :start) / :stepMs AS BIGINT) AS step, hour - hour % :periodMs AS at FROM uncosted_hours
@@ -40,13 +36,10 @@ export function readUncostedSums(
   const text = `SELECT s.step, s.key, s.context, s.at, s.calls, COALESCE(m.model, '') AS model,
       ${TOKEN_PARTS.map((part) => `s."${part}"`).join(', ')}
     FROM (${sums}) s LEFT JOIN models m ON m.environment_id = :env AND m.model_key = s.model_key`
-  return sql.all(text, { env: environmentId, start, stepMs, periodMs, from, to, only })
+  return sql.all<UncostedSum & { step: number; key: string }>(text, { env: environmentId, ...window, periodMs, only })
 }
 
-/**
- * Only of these keys, by `step key`. `runs` selects `key`, `at` and the text that a run keeps. `keyIs`: the keys are
- * sessions, with all calls of their runs, or prompt versions, with the calls that name them.
- */
+/** `keyIs`: the keys are sessions, with all calls of their runs, or prompt versions, with the calls that name them. */
 export async function readUncostedRuns(
   sql: Sql,
   runs: Part,

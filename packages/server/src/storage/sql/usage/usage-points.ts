@@ -1,13 +1,13 @@
 import type { Page } from '../../page.ts'
 import type { LatencyRow, UsageGroup, UsagePointPage, UsagePointRow, UsageSort, UsageWindow } from '../../usage.ts'
 import type { UncostedSum } from '../../uncosted.ts'
+import { NIL_UUID } from '../../uuid.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { read } from '../act.ts'
 import { latencyRow, percentilesBy, type Call } from './latencies.ts'
-import type { Part, Sql } from '../sql.ts'
-import { sum, SUMS } from './sums.ts'
-import { readUncostedRuns, readUncostedSums } from './uncosted-sums.ts'
-import { BEFORE_ALL } from './usage.ts'
+import type { Sql } from '../sql.ts'
+import { MAX_SUM, sumsOf, USAGE_COLUMNS } from './sums.ts'
+import { readUncostedRuns, readUncostedSums, type UncostedSums } from './uncosted-sums.ts'
 
 export const usagePointsActs = read({ readUsagePoints })
 
@@ -20,35 +20,71 @@ interface Named {
   approvals: number
 }
 
-type Steps = Pick<UsageWindow, 'from' | 'to'>
+type Steps = Pick<UncostedSums, 'start' | 'stepMs' | 'from' | 'to'>
 
-const COUNTED = ['events', 'runs', 'completed', 'failed', 'cancelled'].map((name) => sum(name, name)).join(', ')
-const TOOL_COUNTED = ['errors', 'blocked', 'approvals'].map((name) => sum(name, name)).join(', ')
-const OTHER_COLUMNS: Record<UsageGroup, string> = {
-  agent: '',
-  model: '',
-  promptVersion: '',
-  tool: `${TOOL_COUNTED}, `,
-  session: 'MIN(name) AS name, ',
-}
+const COUNTED = sumsOf(['events', 'runs', 'completed', 'failed', 'cancelled', ...USAGE_COLUMNS])
 const NO_RUNS = '0 AS runs, 0 AS completed, 0 AS failed, 0 AS cancelled'
 const NO_USAGE = '0 AS prompt_tokens, 0 AS completion_tokens, 0 AS total_tokens, 0 AS cost_nanos'
+const IN_HOURS = 'environment_id = :env AND hour >= :from AND hour < :to'
 const ofModels = (key: string) => `${key} AS key, 'LLM_CALL' AS call FROM latency_hours WHERE`
 const ofTools = (key: string) => `${key} AS key, 'TOOL_CALL' AS call FROM tool_hours WHERE bucket >= 0 AND`
-const LATENCIES: Record<UsageGroup, readonly string[]> = {
-  agent: [ofModels('agent_id'), ofTools('agent_id')],
-  model: [ofModels('model_key'), ofTools("''")],
-  promptVersion: ['prompt_version_id AS key, call FROM version_latencies WHERE'],
-  tool: [ofTools('tool_key')],
-  session: [],
+
+const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
+const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
+
+interface Group {
+  /** Selects `key`, `at` and what `usage_hours` counts, of the times from `:from` to `:to`. */
+  rows: string
+  columns?: string
+  /** Sorts before every key. */
+  first: string
+  latencies: readonly string[]
+  /** Null: the rows have it. */
+  name: string | null
 }
-/** Sorts before every key. */
-const FIRST: Record<UsageGroup, string> = {
-  agent: BEFORE_ALL,
-  model: '',
-  promptVersion: BEFORE_ALL,
-  tool: '',
-  session: '',
+
+const GROUPS: Record<UsageGroup, Group> = {
+  agent: {
+    rows: `SELECT *, agent_id AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
+    first: NIL_UUID,
+    latencies: [ofModels('agent_id'), ofTools('agent_id')],
+    name: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = :tenantId AND id = :key',
+  },
+  model: {
+    rows: `SELECT *, model_key AS key, hour AS at FROM usage_hours WHERE ${IN_HOURS}`,
+    first: '',
+    latencies: [ofModels('model_key'), ofTools("''")],
+    name: 'SELECT model AS name FROM models WHERE environment_id = :tenantId AND model_key = :key',
+  },
+  tool: {
+    rows: `SELECT *, tool_key AS key, hour AS at, calls AS events, ${NO_RUNS}, ${NO_USAGE} FROM tool_hours WHERE ${IN_HOURS}`,
+    columns: `${sumsOf(['errors', 'blocked', 'approvals'])}, `,
+    first: '',
+    latencies: [ofTools('tool_key')],
+    name: 'SELECT tool AS name FROM tools WHERE environment_id = :tenantId AND tool_key = :key',
+  },
+  session: {
+    rows: `SELECT r.session_key AS key, r.session_id AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
+        ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
+      FROM runs r WHERE r.environment_id = :env AND r.session_key IS NOT NULL AND r.started_at >= :from AND r.started_at < :to
+      ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`,
+    columns: 'MIN(name) AS name, ',
+    first: '',
+    latencies: [],
+    name: null,
+  },
+  promptVersion: {
+    rows: `SELECT named.prompt_version_id AS key, named.first_at AS at, named.events, 1 AS runs, ${ENDED},
+        named.prompt_tokens, named.completion_tokens, named.total_tokens, named.cost_nanos, r.uncosted
+      FROM (SELECT * FROM version_runs WHERE environment_id = :env AND first_at >= :from AND first_at < :to
+        ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}) named
+      JOIN runs r ON r.environment_id = :env AND r.id = named.run`,
+    first: NIL_UUID,
+    latencies: ['prompt_version_id AS key, call FROM version_latencies WHERE'],
+    name: `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
+      JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id
+      WHERE v.workspace_id = :tenantId AND v.id = :key`,
+  },
 }
 
 async function readUsagePoints(
@@ -58,6 +94,7 @@ async function readUsagePoints(
   page: UsagePointPage,
 ): Promise<Page<UsagePointRow>> {
   const points = await readPoints(sql, environmentId, window, page)
+  if (points.rows.length === 0) return { rows: [], more: false }
   const { by, stepMs, from } = window
   const names = new Map<string, string | null>()
   for (const { key, name } of points.rows) {
@@ -66,13 +103,9 @@ async function readUsagePoints(
   }
   const places = points.rows.map(({ step }) => step)
   const last = Math.min(from + (Math.max(...places) + 1) * stepMs, window.to)
-  const steps = { from: from + Math.min(...places) * stepMs, to: last }
-  const keys = new Set(names.keys())
-  const isEmpty = places.length === 0
-  const latencies = isEmpty ? new Map<string, LatencyRow>() : await readLatencies(sql, environmentId, window, steps)
-  const uncosted = isEmpty
-    ? new Map<string, UncostedSum[]>()
-    : await readUncosted(sql, environmentId, window, steps, keys)
+  const steps = { start: from, stepMs, from: from + Math.min(...places) * stepMs, to: last }
+  const latencies = await readLatencies(sql, environmentId, by, steps)
+  const uncosted = await readUncosted(sql, environmentId, by, steps, new Set(names.keys()))
   const rows = points.rows.map(({ errors = 0, blocked = 0, approvals = 0, ...point }): UsagePointRow => {
     const latency = (call: Call) => latencies.get(`${point.step} ${point.key} ${call}`) ?? null
     return {
@@ -91,22 +124,21 @@ function readPoints(sql: Sql, environmentId: string, window: UsageWindow, { limi
   const { by, from, to, stepMs } = window
   const place = sort === undefined ? after : null
   const start = from + Math.max(place?.step ?? 0, 0) * stepMs
-  const source = sourceOf(by, environmentId, start, to)
-  const sums = `SELECT step, key, ${OTHER_COLUMNS[by]}${COUNTED}, ${SUMS}
-    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${source.text}) named) page
+  const { rows, columns = '', first } = GROUPS[by]
+  const sums = `SELECT step, key, ${columns}${COUNTED}
+    FROM (SELECT *, CAST((at - :start) / :stepMs AS BIGINT) AS step FROM (${rows}) named) page
     WHERE (step, key) > (:afterStep, :afterKey) GROUP BY step, key`
-  const afterPlace = { afterStep: place?.step ?? -1, afterKey: place?.key ?? FIRST[by] }
-  const params = { start: from, stepMs, ...source.params, ...afterPlace }
+  const afterPlace = { afterStep: place?.step ?? -1, afterKey: place?.key ?? first }
+  const params = { env: environmentId, start: from, stepMs, from: start, to, ...afterPlace }
   const value = sort === undefined ? '0' : valueOf(by, sort)
   const isUsed = by === 'tool' ? 'events > 0 OR blocked > 0 OR approvals > 0' : 'events > 0 OR runs > 0'
   const used = `SELECT *, ${value} AS value FROM (${sums}) named WHERE ${isUsed}`
   if (sort === undefined) return sql.page<Point>(`${used} ORDER BY step, key`, params, limit)
-  const greatest = { value: Number.MAX_SAFE_INTEGER, totalTokens: Number.MAX_SAFE_INTEGER, key: '', ...after }
   const text = `SELECT * FROM (${used}) page
     WHERE value < :most OR (value = :most AND ("totalTokens" < :tokens OR ("totalTokens" = :tokens AND key > :lastKey)))
     ORDER BY value DESC, "totalTokens" DESC, key`
-  const { value: most, totalTokens: tokens, key } = greatest
-  return sql.page<Point>(text, { ...params, most, tokens, lastKey: key === '' ? FIRST[by] : key }, limit)
+  const { value: most = MAX_SUM, totalTokens: tokens = MAX_SUM, key: lastKey = first } = after ?? {}
+  return sql.page<Point>(text, { ...params, most, tokens, lastKey }, limit)
 }
 
 function valueOf(by: UsageGroup, sort: UsageSort): string {
@@ -114,82 +146,30 @@ function valueOf(by: UsageGroup, sort: UsageSort): string {
   return { cost: '"costNanos"', tokens: '"totalTokens"', events: 'events', runs: 'runs', failed: 'failed' }[sort]
 }
 
-function sourceOf(by: UsageGroup, environmentId: string, from: number, to: number): Part {
-  if (by === 'promptVersion') return versionRows(environmentId, from, to)
-  if (by === 'session') return sessionRuns(environmentId, from, to)
-  const rows = {
-    agent: '*, agent_id AS key, hour AS at FROM usage_hours',
-    model: '*, model_key AS key, hour AS at FROM usage_hours',
-    tool: `*, tool_key AS key, hour AS at, calls AS events, ${NO_RUNS}, ${NO_USAGE} FROM tool_hours`,
-  }[by]
-  const text = `SELECT ${rows} WHERE environment_id = :env AND hour >= :from AND hour < :to`
-  return { text, params: { env: environmentId, from, to } }
-}
-
-const ended = (status: string) => `CASE WHEN r.status = '${status}' THEN 1 ELSE 0 END AS ${status.toLowerCase()}`
-const ENDED = ['COMPLETED', 'FAILED', 'CANCELLED'].map(ended).join(', ')
-
-function versionRows(environmentId: string, from: number, to: number): Part {
-  const newest = `SELECT * FROM version_runs WHERE environment_id = :env AND first_at >= :from AND first_at < :to
-    ORDER BY first_at DESC LIMIT ${LIMITS.usagePromptRuns}`
-  const text = `SELECT named.prompt_version_id AS key, named.first_at AS at, named.events, 1 AS runs, ${ENDED},
-      named.prompt_tokens, named.completion_tokens, named.total_tokens, named.cost_nanos, r.uncosted
-    FROM (${newest}) named JOIN runs r ON r.environment_id = :env AND r.id = named.run`
-  return { text, params: { env: environmentId, from, to } }
-}
-
-function sessionRuns(environmentId: string, from: number, to: number): Part {
-  const text = `SELECT r.session_key AS key, r.session_id AS name, r.started_at AS at, r.event_count AS events, 1 AS runs,
-      ${ENDED}, r.prompt_tokens, r.completion_tokens, r.total_tokens, r.cost_nanos, r.uncosted
-    FROM runs r WHERE r.environment_id = :env AND r.session_key IS NOT NULL AND r.started_at >= :from AND r.started_at < :to
-    ORDER BY r.started_at DESC LIMIT ${LIMITS.usageSessionRuns}`
-  return { text, params: { env: environmentId, from, to } }
-}
-
 async function nameOf(sql: Sql, by: UsageGroup, tenantId: string, key: string): Promise<string | null> {
   if (key === '') return ''
-  const text = {
-    agent: 'SELECT COALESCE(display_name, name) AS name FROM agents WHERE environment_id = :tenantId AND id = :key',
-    model: 'SELECT model AS name FROM models WHERE environment_id = :tenantId AND model_key = :key',
-    tool: 'SELECT tool AS name FROM tools WHERE environment_id = :tenantId AND tool_key = :key',
-    session: 'SELECT session_id AS name FROM runs WHERE environment_id = :tenantId AND session_key = :key LIMIT 1',
-    promptVersion: `SELECT p.name || ' version ' || v.number AS name FROM prompt_versions v
-      JOIN prompts p ON p.workspace_id = v.workspace_id AND p.id = v.prompt_id
-      WHERE v.workspace_id = :tenantId AND v.id = :key`,
-  }[by]
-  return (await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null
+  const { name: text } = GROUPS[by]
+  return text && ((await sql.get<{ name: string }>(text, { tenantId, key }))?.name ?? null)
 }
 
-async function readUncosted(
-  sql: Sql,
-  environmentId: string,
-  { by, from: start, stepMs }: UsageWindow,
-  { from, to }: Steps,
-  keys: ReadonlySet<string>,
-): Promise<Map<string, UncostedSum[]>> {
-  if (by === 'tool') return new Map()
-  const window = { from, to, start, stepMs }
-  if (by === 'session') return readUncostedRuns(sql, sessionRuns(environmentId, from, to), window, keys, by)
-  if (by === 'promptVersion') return readUncostedRuns(sql, versionRows(environmentId, from, to), window, keys, by)
+async function readUncosted(sql: Sql, environmentId: string, by: UsageGroup, steps: Steps, keys: ReadonlySet<string>) {
+  if (by === 'tool') return new Map<string, UncostedSum[]>()
+  if (by === 'session' || by === 'promptVersion') {
+    const runs = { text: GROUPS[by].rows, params: { env: environmentId, from: steps.from, to: steps.to } }
+    return readUncostedRuns(sql, runs, steps, keys, by)
+  }
   const key = by === 'model' ? 'model_key' : 'agent_id'
-  const sums = await readUncostedSums(sql, environmentId, { key, ...window })
+  const sums = await readUncostedSums(sql, environmentId, { key, ...steps })
   return Map.groupBy(sums, ({ step, key: of }) => `${step} ${of}`)
 }
 
-async function readLatencies(
-  sql: Sql,
-  environmentId: string,
-  { by, from: start, stepMs }: UsageWindow,
-  { from, to }: Steps,
-): Promise<Map<string, LatencyRow>> {
-  const sources = LATENCIES[by]
-  if (sources.length === 0) return new Map()
+async function readLatencies(sql: Sql, environmentId: string, by: UsageGroup, steps: Steps) {
+  const { latencies } = GROUPS[by]
+  if (latencies.length === 0) return new Map<string, LatencyRow>()
   const step = 'CAST((hour - :start) / :stepMs AS BIGINT) AS step'
-  const texts = sources.map(
-    (of) => `SELECT bucket, calls, ${step}, ${of} environment_id = :env AND hour >= :from AND hour < :to`,
-  )
+  const texts = latencies.map((of) => `SELECT bucket, calls, ${step}, ${of} ${IN_HOURS}`)
   const text = percentilesBy('step, key, call', texts.join(' UNION ALL '))
-  const params = { start, stepMs, env: environmentId, from, to }
+  const params = { env: environmentId, ...steps }
   const rows = await sql.all<LatencyRow & { step: number; key: string; call: Call }>(text, params)
   return new Map(rows.map((row) => [`${row.step} ${row.key} ${row.call}`, latencyRow(row)]))
 }

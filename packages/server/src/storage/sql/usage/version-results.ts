@@ -3,12 +3,10 @@ import { read } from '../act.ts'
 import { latenciesOfVersion } from './latencies.ts'
 import type { Sql } from '../sql.ts'
 import { scoresOfVersion } from '../scores.ts'
-import { sum, SUM_COLUMNS } from './sums.ts'
+import { sumsOf, USAGE_COLUMNS } from './sums.ts'
 import { readUncostedRuns } from './uncosted-sums.ts'
 
 export const versionResultsActs = read({ readVersionResults })
-
-const COUNTS = ['events', 'errors', 'blocked', 'approvals']
 
 /** The place of a share of `n` values in their order, from 1. */
 const place = (percent: number) => `(ended * ${percent} + 99) / 100`
@@ -18,8 +16,7 @@ const count = (condition: string, name: string) => `SUM(CASE WHEN ${condition} T
 
 const COUNTED = `SELECT CAST(COUNT(*) AS BIGINT) AS runs,
     ${['completed', 'failed', 'cancelled'].map((name) => count(`status = '${name.toUpperCase()}'`, name)).join(', ')},
-    ${COUNTS.map((name) => sum(name, name)).join(', ')},
-    ${SUM_COLUMNS.map(([column, name]) => sum(column, name)).join(', ')},
+    ${sumsOf(['events', 'errors', 'blocked', 'approvals', ...USAGE_COLUMNS])},
     MIN(first_at) AS "firstAt", MAX(first_at) AS "lastAt",
     ${lengthAt(50, 'lengthP50')}, ${lengthAt(95, 'lengthP95')}`
 

@@ -1,0 +1,53 @@
+import { LRUCache } from 'lru-cache'
+import { entryBytes, ownText } from './cached-text.ts'
+
+const CACHE_BYTES = 8 * 1_048_576
+
+export interface OpenRows<Row> {
+  ofEvent: Row[]
+  /** By place. Call `keep` with them after the commit. */
+  loaded: Map<string, Row>
+}
+
+/** What many events name again and again, by a place in a cache. `rowChars`: of the texts that a row adds to its place. */
+export function knownRows<Row extends object | number>(rowChars = 0) {
+  const rows = new LRUCache<string, Row>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: (_, place) => entryBytes(place.length + rowChars),
+  })
+  return {
+    async open<Event>(
+      events: readonly Event[],
+      placeOf: (event: Event) => string,
+      find: (event: Event) => Promise<Row | null>,
+      store: (missing: Event[]) => Promise<void>,
+    ): Promise<OpenRows<Row>> {
+      const unknown = new Map<string, Event>()
+      // Entries may be evicted while this transaction waits for the database.
+      const known = events.map((event) => {
+        const place = placeOf(event)
+        const row = rows.get(place)
+        if (row === undefined) unknown.set(place, event)
+        return row ?? place
+      })
+      const loaded = new Map<string, Row>()
+      const missing = () => [...unknown].filter(([place]) => !loaded.has(place))
+      const look = async ([place, event]: [string, Event]) => {
+        const row = await find(event)
+        if (row !== null) loaded.set(place, row)
+      }
+      await Promise.all(missing().map(look))
+      if (loaded.size < unknown.size) {
+        await store(missing().map(([, event]) => event))
+        // Also finds what another transaction inserted at the same time.
+        await Promise.all(missing().map(look))
+        if (loaded.size < unknown.size) throw new Error('A stored row is missing')
+      }
+      return { loaded, ofEvent: known.map((one) => (typeof one === 'string' ? loaded.get(one)! : one)) }
+    },
+    keep({ loaded }: OpenRows<Row>): void {
+      for (const [place, row] of loaded) rows.set(ownText(place), row)
+    },
+    forget: () => rows.clear(),
+  }
+}
