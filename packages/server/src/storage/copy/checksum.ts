@@ -1,16 +1,18 @@
 /** Independent of row order and engine. */
 import { hash } from 'node:crypto'
-import type { Row } from './side.ts'
-import { valueText } from './value-text.ts'
+import type { Row, Value } from './side.ts'
 
-export interface Checksum {
-  rows: number
-  sum: bigint
-}
+export type Checksum = ReturnType<typeof newChecksum>
 
 const MASK = (1n << 64n) - 1n
 
-export function newChecksum(): Checksum {
+/** Exact, and the same on every engine. */
+export function valueText(value: Value | undefined): string | null {
+  if (value === null || value === undefined) return null
+  return Buffer.isBuffer(value) ? value.toString('base64') : String(value)
+}
+
+export function newChecksum() {
   return { rows: 0, sum: 0n }
 }
 

@@ -6,7 +6,7 @@
  * an interrupted copy continues there. Running a finished copy again only verifies it.
  */
 import { StoreRefused } from '../store.ts'
-import { addRows, checksumText, newChecksum, type Checksum } from './checksum.ts'
+import { addRows, checksumText, newChecksum } from './checksum.ts'
 import { checkSeqs, firstNumbering, renumberEvents, renumberRuns } from './renumber.ts'
 import type { CopyState, Row, Source, TableProgress, Target, Value } from './side.ts'
 import { COPIED_TABLES, walkOf, type NamedTable } from '../tables.ts'
@@ -33,12 +33,13 @@ export async function copyStore(source: Source, target: Target, watch: CopyWatch
   const { now = Date.now, onProgress = () => undefined, rowsPerBatch = ROWS_PER_BATCH } = watch
   const expected = await countAll(source)
   const found = await target.state()
-  const state = found ?? newState(await source.identity(), now(), expected)
+  const identity = await source.identity()
+  const state: CopyState = found ?? { source: identity, startedAt: now(), finishedAt: null, expected, progress: {} }
   if (found === null) {
     await refuseFull(target)
     await target.begin(state)
   } else {
-    await refuseOther(state, source, target, expected)
+    refuseOther(state, identity, source, target, expected)
   }
   const total = Object.values(expected).reduce((sum, count) => sum + count, 0)
   const context: Context = { source, target, state, rowsPerBatch, columns: await columnsOf(source, target) }
@@ -68,10 +69,6 @@ interface Context {
   columns: Map<string, string[]>
 }
 
-function newState(source: string, startedAt: number, expected: Record<string, number>): CopyState {
-  return { source, startedAt, finishedAt: null, expected, progress: {} }
-}
-
 function progressOf({ progress }: CopyState, { name }: NamedTable): TableProgress {
   return (progress[name] ??= { rows: 0, after: null, done: false, numbering: null })
 }
@@ -91,8 +88,14 @@ async function refuseFull(target: Target): Promise<void> {
   }
 }
 
-async function refuseOther(state: CopyState, source: Source, target: Target, expected: CopyState['expected']) {
-  if (state.source !== (await source.identity())) {
+function refuseOther(
+  state: CopyState,
+  identity: string,
+  source: Source,
+  target: Target,
+  expected: CopyState['expected'],
+): void {
+  if (state.source !== identity) {
     throw new StoreRefused(`${capital(target.place)} holds a copy of another store. Copy into an empty store.`)
   }
   const grown = COPIED_TABLES.find(({ name }) => state.expected[name] !== expected[name])
@@ -186,16 +189,12 @@ async function verify(context: Context, onRows: (rows: number, table: string) =>
     }
     done += from.rows
     report.push({ name: table.name, rows: to.rows, checksum: checksumText(to) })
-    if (!isEqual(from, to)) wrong.push(table.name)
+    if (from.rows !== to.rows || from.sum !== to.sum) wrong.push(table.name)
   }
   if (wrong.length === 0) return report
   throw new StoreRefused(
     `The copy differs from its source in ${wrong.join(', ')}: one of the stores changed during the copy. Empty the target and copy again.`,
   )
-}
-
-function isEqual(one: Checksum, other: Checksum): boolean {
-  return one.rows === other.rows && one.sum === other.sum
 }
 
 function capital(text: string): string {

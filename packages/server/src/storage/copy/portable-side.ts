@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { COPYING, COPYING_VERSION } from '../sql/migrations.ts'
+import { insertRows } from '../sql/rows/insert-rows.ts'
 import type { Sql } from '../sql/sql.ts'
 import { walkOf } from '../tables.ts'
 import type { CopyState, Row, Side, Source, Target } from './side.ts'
@@ -20,9 +21,9 @@ export function readsOf(
     async read(table, columns, after, limit) {
       const walk = walkOf(table, sql.dialect)
       const wanted = [...new Set([...columns, ...walk])].map((column) => selected(table.name, column))
-      const from = after === null ? '' : `WHERE (${walk.join(', ')}) > (${walk.map(() => '?').join(', ')})`
-      const text = `SELECT ${wanted.join(', ')} FROM ${table.name} ${from} ORDER BY ${walk.join(', ')} LIMIT ?`
-      return sql.all<Row>(text, [...(after ?? []), limit])
+      const from = after === null ? '' : `WHERE (${walk.join(', ')}) > (:after)`
+      const text = `SELECT ${wanted.join(', ')} FROM ${table.name} ${from} ORDER BY ${walk.join(', ')} LIMIT :limit`
+      return sql.all<Row>(text, { after: after ?? undefined, limit })
     },
   }
 }
@@ -32,31 +33,38 @@ const COPIES = `CREATE TABLE IF NOT EXISTS copies (
   state text NOT NULL
 )`
 
-/** `begin`, `keep` and `end` run in a transaction of the caller. */
-export function copyStateOf(sql: Sql, columns: Side['columns']) {
-  const keep = (state: CopyState): Promise<unknown> =>
-    sql.run('INSERT INTO copies (id, state) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state', [
-      JSON.stringify(state),
-    ])
-  const state: Target['state'] = async () => {
-    if ((await columns('copies')).size === 0) return null
-    const row = await sql.get<{ state: string }>('SELECT state FROM copies')
-    return row && (JSON.parse(row.state) as CopyState)
+export function writesOf(
+  sql: Sql,
+  columnsOf: Side['columns'],
+  transaction: (work: () => Promise<void>) => Promise<void>,
+  insert: (table: string, columns: readonly string[], rows: readonly Row[]) => Promise<void>,
+): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
+  const keep = (state: CopyState) =>
+    insertRows(sql, 'copies', [{ id: 1, state }], 'ON CONFLICT (id) DO UPDATE SET state = excluded.state')
+  return {
+    async state() {
+      if ((await columnsOf('copies')).size === 0) return null
+      const row = await sql.get<{ state: string }>('SELECT state FROM copies')
+      return row && (JSON.parse(row.state) as CopyState)
+    },
+    begin: (first) =>
+      transaction(async () => {
+        await sql.run(COPIES)
+        const copying = { version: COPYING_VERSION, name: COPYING, sha256: '', appliedAt: first.startedAt }
+        await insertRows(sql, 'migrations', [copying])
+        // The row that every new store contains.
+        await sql.run('DELETE FROM control')
+        await keep(first)
+      }),
+    write: (table, columns, rows, progress) =>
+      transaction(async () => {
+        await insert(table, columns, rows)
+        await keep(progress)
+      }),
+    finish: (last) =>
+      transaction(async () => {
+        await keep(last)
+        await sql.run('DELETE FROM migrations WHERE name = :name', { name: COPYING })
+      }),
   }
-  async function begin(first: CopyState): Promise<void> {
-    await sql.run(COPIES)
-    await sql.run("INSERT INTO migrations (version, name, sha256, applied_at) VALUES (?, ?, '', ?)", [
-      COPYING_VERSION,
-      COPYING,
-      first.startedAt,
-    ])
-    // The row that every new store contains.
-    await sql.run('DELETE FROM control')
-    await keep(first)
-  }
-  async function end(last: CopyState): Promise<void> {
-    await keep(last)
-    await sql.run('DELETE FROM migrations WHERE name = ?', [COPYING])
-  }
-  return { state, keep, begin, end }
 }

@@ -4,12 +4,12 @@ import { parseAddress } from '../postgres/address.ts'
 import { clientConfig, inTransaction, SCHEMA } from '../postgres/connections.ts'
 import { appliedMigrations, knownMigrations } from '../postgres/migrate.ts'
 import { aliveNodes } from '../postgres/nodes.ts'
-import { prepareStore } from '../postgres/prepare.ts'
+import { prepareStore, unusable } from '../postgres/prepare.ts'
 import { postgresSql } from '../postgres/sql.ts'
 import { StoreRefused } from '../store.ts'
-import { readsOf, copyStateOf } from './portable-side.ts'
+import { valueText } from './checksum.ts'
+import { readsOf, writesOf } from './portable-side.ts'
 import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
-import { valueText } from './value-text.ts'
 
 const WAIT_MS = 10_000
 /** `TACI`. Prevents two copies into one store, which would mix their rows. */
@@ -77,8 +77,7 @@ async function connect(url: string): Promise<{ client: pg.Client; shown: string 
       `SET search_path = ${SCHEMA}; SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_custom_plan`,
     )
   } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException
-    throw new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)
+    throw unusable(shown, error)
   }
   return { client, shown: `the database ${shown}` }
 }
@@ -134,27 +133,21 @@ function targetOf(
   client: pg.Client,
   { columns: columnsOf }: Side,
 ): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
-  const { state, keep, begin, end } = copyStateOf(postgresSql(client), columnsOf)
+  async function insert(table: string, columns: readonly string[], rows: readonly Row[]): Promise<void> {
+    const typeOf = await columnsOf(table)
+    const field = (column: string, place: number) =>
+      typeOf.get(column) === 'bytea' ? `decode(x->>${place}, 'base64')` : `(x->>${place})::${typeOf.get(column)}`
+    const fields = columns.map(field).join(', ')
+    const text = `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${fields} FROM jsonb_array_elements($1::jsonb) AS x`
+    for (const some of chunks(rows, columns)) await client.query(text, [`[${some.join(',')}]`])
+  }
+  const writes = writesOf(postgresSql(client), columnsOf, (work) => inTransaction(client, work), insert)
   return {
-    state,
-    begin: (first) => inTransaction(client, () => begin(first)),
-    async write(table, columns, rows, progress) {
-      const typeOf = await columnsOf(table)
-      const field = (column: string, place: number) =>
-        typeOf.get(column) === 'bytea' ? `decode(x->>${place}, 'base64')` : `(x->>${place})::${typeOf.get(column)}`
-      const fields = columns.map(field).join(', ')
-      const text = `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${fields} FROM jsonb_array_elements($1::jsonb) AS x`
-      await inTransaction(client, async () => {
-        for (const some of chunks(rows, columns)) await client.query(text, [`[${some.join(',')}]`])
-        await keep(progress)
-      })
-    },
+    ...writes,
     async finish(last) {
       await client.query('SET synchronous_commit = on')
-      await inTransaction(client, async () => {
-        await client.query(TAKE_NUMBERS)
-        await end(last)
-      })
+      await client.query(TAKE_NUMBERS)
+      await writes.finish(last)
       await client.query('ANALYZE')
     },
   }

@@ -8,7 +8,7 @@ import { appliedMigrations, knownMigrations, migrate } from '../sqlite/migrate.t
 import { sqliteSql } from '../sqlite/sql.ts'
 import { transaction } from '../sqlite/transaction.ts'
 import { StoreRefused } from '../store.ts'
-import { readsOf, copyStateOf } from './portable-side.ts'
+import { readsOf, writesOf } from './portable-side.ts'
 import type { Row, SeqSpan, Side, Source, Target } from './side.ts'
 
 const TARGET_CACHE_KIB = 262_144
@@ -82,27 +82,20 @@ const ENVIRONMENT = '(SELECT n.environment_id FROM environment_numbers n WHERE n
 const NUMBER = '(SELECT number FROM environment_numbers WHERE environment_id = ?)'
 
 function targetOf(db: Database, { columns: columnsOf }: Side): Pick<Target, 'state' | 'begin' | 'write' | 'finish'> {
-  const { state, keep, begin, end } = copyStateOf(sqliteSql(db), columnsOf)
+  const number = db.prepare('INSERT INTO environment_numbers (environment_id) VALUES (?) ON CONFLICT DO NOTHING')
+  async function insert(table: string, columns: readonly string[], rows: readonly Row[]): Promise<void> {
+    if (table === 'events') for (const id of new Set(rows.map((row) => row['environment_id']))) number.run(id)
+    const places = columns.map((column) => (isNumbered(table, column) ? NUMBER : '?'))
+    const statement = db.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places.join(', ')})`)
+    for (const row of rows) statement.run(columns.map((column) => row[column]))
+  }
+  const writes = writesOf(sqliteSql(db), columnsOf, (work) => transaction(db, 'write', work), insert)
   return {
-    state,
-    begin: (first) => transaction(db, 'write', () => begin(first)),
-    write: (table, columns, rows, progress) =>
-      transaction(db, 'write', async () => {
-        const places = columns.map((column) => (isNumbered(table, column) ? NUMBER : '?'))
-        const insert = db.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${places.join(', ')})`)
-        if (table === 'events') numberEnvironments(db, rows)
-        for (const row of rows) insert.run(columns.map((column) => row[column]))
-        await keep(progress)
-      }),
+    ...writes,
     async finish(last) {
       db.pragma('synchronous = FULL')
-      await transaction(db, 'write', () => end(last))
+      await writes.finish(last)
       db.pragma('wal_checkpoint(TRUNCATE)')
     },
   }
-}
-
-function numberEnvironments(db: Database, rows: readonly Row[]): void {
-  const add = db.prepare('INSERT INTO environment_numbers (environment_id) VALUES (?) ON CONFLICT DO NOTHING')
-  for (const environment of new Set(rows.map((row) => row['environment_id']))) add.run(environment)
 }

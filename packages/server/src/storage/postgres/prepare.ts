@@ -41,30 +41,22 @@ async function connect({ config, shown }: Address, deadline: number): Promise<pg
       return await client.connect()
     } catch (error) {
       const isOver = performance.now() + POLL_MS >= deadline
-      if (isOver || !isPassing(error)) throw refusal(shown, error)
+      if (isOver || !isPassing(error)) throw unusable(shown, error)
       await wait(POLL_MS)
     }
   }
 }
 
-const NETWORK_CODES = [
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]
+const NETWORK_CODES = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/
 
 /** Waiting may help: the database is starting, stopping, overloaded or not yet reachable. */
 function isPassing(error: unknown): boolean {
   if (error instanceof DatabaseError) return /^(57|53)/.test(error.code ?? '')
   const { code = '', message } = error as NodeJS.ErrnoException
-  return NETWORK_CODES.includes(code) || /^(timeout|Connection terminated)/.test(message)
+  return NETWORK_CODES.test(code) || /^(timeout|Connection terminated)/.test(message)
 }
 
-function refusal(shown: string, error: unknown): StoreRefused {
+export function unusable(shown: string, error: unknown): StoreRefused {
   const { message, code } = error as NodeJS.ErrnoException
   return new StoreRefused(`The database ${shown} cannot be used: ${message || code}.`)
 }
