@@ -49,11 +49,7 @@ const OF_RUNS: ReadonlySet<string> = new Set(['runs', 'events', 'removed_runs', 
 /** After the runs, each table before those that it refers to. */
 const REST = TABLES.toReversed().filter(({ name, environment }) => environment === 'removed' && !OF_RUNS.has(name))
 
-interface Ordered {
-  removedAt: number | null
-  deletion: string | null
-  deleteAt: number | null
-}
+type Ordered = Record<'removedAt' | 'deleteAt', number | null> & { deletion: string | null }
 
 function findOrdered(sql: Sql, id: string): Promise<Ordered | null> {
   return sql.get(`SELECT ${selectList('removed_at deletion delete_at')} FROM environments WHERE id = :id`, { id })
@@ -96,7 +92,7 @@ async function deleteSlice(
   const text = `SELECT number FROM runs WHERE environment_id = :id LIMIT :limit ${lock}`
   const runs = await sql.all<{ number: number }>(text, { id, limit: RUNS_AT_ONCE })
   if (runs.length > 0) {
-    const removal = { environmentId: id, erasureId: null, now, keepRecords: true, counted: new Map() }
+    const removal = { environmentId: id, erasureId: null, now, counted: new Map() }
     const numbers = runs.map(({ number }) => number)
     count('runs', (await removeRuns(sql, removal, numbers)).runs.length)
     return table

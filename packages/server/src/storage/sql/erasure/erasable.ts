@@ -28,21 +28,18 @@ const needsSearch = ({ kind, field }: Pick<ErasureSubject, 'kind' | 'field'>): b
 
 type Found = Omit<ErasableRun, 'isFound'>
 
-export async function listErasable(
-  sql: Sql,
-  environmentId: string,
-  id: string,
-  limit: number,
-): Promise<Erasable | null> {
+async function listErasable(sql: Sql, environmentId: string, id: string, limit: number): Promise<Erasable | null> {
   const erasure = await findErasure(sql, environmentId, id)
-  if (erasure === null) return null
-  const usageFrom = erasure.kind === 'agent' ? hourOf(erasure.createdAt) : null
-  const nothing = { erasure, runs: [], searchedTo: erasure.searchedTo, searched: 0, usageFrom }
-  const { kind, subject, field, createdAt } = erasure
+  return erasure && erasableOf(sql, erasure, limit)
+}
+
+export async function erasableOf(sql: Sql, erasure: ErasureRow & Searched, limit: number): Promise<Erasable> {
+  const { environmentId, kind, subject, field, createdAt, searchedTo } = erasure
+  const nothing = { erasure, runs: [], searchedTo, searched: 0, usageFrom: kind === 'agent' ? hourOf(createdAt) : null }
   if (erasure.status !== 'SEARCHING' || subject === null) return nothing
   const found = await indexedRuns(sql, environmentId, { kind, subject, field }, takenUntil(createdAt), limit)
   if (found.length > 0) return { ...nothing, runs: found.map((run) => ({ ...run, isFound: true })) }
-  return needsSearch(erasure) ? walk(sql, environmentId, erasure, limit, nothing) : nothing
+  return needsSearch(erasure) ? walk(sql, erasure, limit, nothing) : nothing
 }
 
 /** External ids first, then names: an agent without an external id is identified by its name. */
@@ -87,13 +84,8 @@ async function indexedRuns(
   return (await Promise.all(found)).flat()
 }
 
-async function walk(
-  sql: Sql,
-  environmentId: string,
-  { kind, subject, createdAt, searchedTo }: ErasureRow & Searched,
-  limit: number,
-  nothing: Erasable,
-): Promise<Erasable> {
+async function walk(sql: Sql, erasure: ErasureRow & Searched, limit: number, nothing: Erasable): Promise<Erasable> {
+  const { environmentId, kind, subject, createdAt, searchedTo } = erasure
   const storedBy = takenUntil(createdAt)
   const text = `SELECT ${RUN} FROM runs r WHERE r.environment_id = :env AND r.number > :searchedTo AND ${STORED}
     ORDER BY r.number LIMIT :limit`

@@ -1,5 +1,4 @@
 /** On PostgreSQL, appends of an environment share a lock, which a removal holds alone until its transaction ends. */
-import type { NewEvent } from '../../events.ts'
 import { inChunks } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -25,10 +24,7 @@ const LOCK_SPACE = 7_221
 const locks = (name: string, environment: string) =>
   `SELECT ${name}(hashtextextended(${environment}, ${LOCK_SPACE})) AS held`
 
-/**
- * Until the transaction ends, on PostgreSQL. A separate statement, because one that waits for the lock does not see
- * what was committed meanwhile. `environment`: an SQL expression.
- */
+/** A statement of its own: one that waits for the lock does not see what is committed meanwhile. `environment`: SQL. */
 export const removalLock = (environment: string): string => locks('pg_advisory_xact_lock_shared', environment)
 
 export async function keepRemovalsWaiting(sql: Sql, environmentId: string): Promise<void> {
@@ -52,15 +48,22 @@ export async function addErasedKeys(sql: Sql, environmentId: string, keys: reado
   await insertRows(sql, 'erased_keys AS k', rows, later)
 }
 
-export type Named = Pick<NewEvent, 'runId' | 'sessionId' | 'agentId' | 'agentName' | 'clientId' | 'time'>
+export interface Named {
+  runId: string | null
+  sessionId: string | null
+  agentId: string | null
+  /** Records have none. */
+  agentName?: string
+  clientId: string
+  time: number
+}
 
 function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): string[] {
-  const keys = [
-    erasedKey('run', runId),
-    erasedKey('agent', agentKey(agentId, agentName)),
-    erasedKey('client', clientId),
-  ]
-  return sessionId === null ? keys : [...keys, erasedKey('session', sessionId)]
+  const keys = [erasedKey('client', clientId)]
+  if (runId !== null) keys.push(erasedKey('run', runId))
+  if (sessionId !== null) keys.push(erasedKey('session', sessionId))
+  if (agentId !== null || agentName !== undefined) keys.push(erasedKey('agent', agentKey(agentId, agentName ?? '')))
+  return keys
 }
 
 async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
@@ -76,34 +79,19 @@ export async function findErased(sql: Sql, environmentId: string, events: readon
   return events.map(({ time }, index) => (keys[index] ?? []).some((key) => time <= (until.get(key) ?? -Infinity)))
 }
 
-export interface NamedRecord {
-  runId: string | null
-  sessionId: string | null
-  agentId: string | null
-  clientId: string
-  time: number
+/** The key was erased, or the record names what was erased after its time. */
+export function isErased(sql: Sql, environmentId: string, key: string, record: Named): Promise<boolean> {
+  return isOneErased(sql, environmentId, [key, ...keysOf(record)], record.time)
 }
 
-/** The key was erased, or the record names what was erased after its time. */
-export async function isErased(
-  sql: Sql,
-  environmentId: string,
-  key: string,
-  { runId, sessionId, agentId, clientId, time }: NamedRecord,
-): Promise<boolean> {
+export function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
+  return isOneErased(sql, environmentId, [key], time)
+}
+
+async function isOneErased(sql: Sql, environmentId: string, keys: string[], time: number): Promise<boolean> {
   await keepRemovalsWaiting(sql, environmentId)
-  const keys = [key, erasedKey('client', clientId)]
-  if (runId !== null) keys.push(erasedKey('run', runId))
-  if (sessionId !== null) keys.push(erasedKey('session', sessionId))
-  if (agentId !== null) keys.push(erasedKey('agent', agentKey(agentId, '')))
   const until = await erasedUntil(sql, environmentId, keys)
   return [...until.values()].some((last) => time <= last)
-}
-
-export async function isKeyErased(sql: Sql, environmentId: string, key: string, time: number): Promise<boolean> {
-  await keepRemovalsWaiting(sql, environmentId)
-  const until = await erasedUntil(sql, environmentId, [key])
-  return time <= (until.get(key) ?? -Infinity)
 }
 
 export async function withoutErasedClients<Client extends { clientId: string; seenAt: number }>(

@@ -1,13 +1,14 @@
 /** Removes the subject's approvals and issue records, with their counts and messages, and refuses their retries. */
-import type { RecordKind } from '@tacho/contract/issue-record.ts'
+import { hash } from 'node:crypto'
 import type { IssueRecordRow } from '../../issue-records.ts'
 import { noteRemoval } from '../approvals/approvals.ts'
 import { eraseDecisionsOf, eraseDetails } from '../audit.ts'
-import { chunksOf, inChunks, PLACES } from '../rows/chunks.ts'
+import { chunksOf, inChunks } from '../rows/chunks.ts'
+import { namedAgents } from './erasable.ts'
 import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
 import { agentKey, textKey } from '../keys.ts'
 import { recountIssue } from '../issues/issue-recount.ts'
-import type { Sql } from '../sql.ts'
+import { selectList, type Sql } from '../sql.ts'
 import { removeWork } from '../work.ts'
 
 export interface RemovedRecords {
@@ -28,10 +29,13 @@ const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
 /** Most approvals, and most records, of one call. A full result means that there may be more. */
 export const RECORDS_AT_ONCE = 500
 
-/** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
-function named(sql: Sql, column: string): string {
-  if (sql.dialect === 'sqlite' || column.endsWith('_key')) return `${column} IN (${PLACES})`
-  return `md5(${column}) IN (${PLACES.replaceAll('?', 'md5(?)')})`
+/** The found ones. PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
+function findNamed<Row>(sql: Sql, environmentId: string, selected: string, column: string, names: readonly string[]) {
+  const isHashed = sql.dialect === 'postgres' && !column.endsWith('_key')
+  const text = `${selected} WHERE environment_id = :env AND ${isHashed ? `md5(${column})` : column} IN (:names) LIMIT :limit`
+  const of = { env: environmentId, limit: RECORDS_AT_ONCE }
+  const sought = isHashed ? names.map((name) => hash('md5', name)) : names
+  return inChunks(sought, (chunk) => sql.all<Row>(text, { ...of, names: chunk }))
 }
 
 export async function removeRecords(
@@ -46,17 +50,14 @@ export async function removeRecords(
   const { records, issues } = await removeIssueRecords(sql, environmentId, columns.records, names)
   await eraseDetails(sql, environmentId, 'approval', approvals)
   if (by === 'run') await eraseDecisionsOf(sql, environmentId, names)
-  await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]), by, new Set(names))
+  await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]), by, names)
   return { approvals: approvals.length, issueRecords: records, issues: issues.length }
 }
 
 async function removeApprovals(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
-  const values = column.endsWith('_key') ? names.map(textKey) : [...names]
-  const text = `SELECT id, request_key AS key FROM approvals
-    WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
-  const found = await inChunks(values, (chunk) =>
-    sql.all<{ id: string; key: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
-  )
+  const values = column.endsWith('_key') ? names.map(textKey) : names
+  const selected = 'SELECT id, request_key AS key FROM approvals'
+  const found = await findNamed<{ id: string; key: string }>(sql, environmentId, selected, column, values)
   if (found.length === 0) return []
   await noteRemoval(sql, environmentId)
   const ids = found.map(({ id }) => id)
@@ -67,27 +68,24 @@ async function removeApprovals(sql: Sql, environmentId: string, column: string, 
   return ids
 }
 
-interface RemovedRecord extends Pick<IssueRecordRow, 'id' | 'fingerprint' | 'runId' | 'agentId'> {
-  key: string
-  kind: RecordKind
+interface RemovedRecord extends Pick<IssueRecordRow, 'id' | 'fingerprint' | 'runId' | 'agentId' | 'recordKind'> {
+  recordKey: string
 }
+const REMOVED = selectList('id record_key record_kind fingerprint run_id agent_id')
 
 async function removeIssueRecords(sql: Sql, environmentId: string, column: string, names: readonly string[]) {
-  const text = `SELECT id FROM issue_records WHERE environment_id = ? AND ${named(sql, column)} LIMIT ?`
-  const found = await inChunks(names, (chunk) =>
-    sql.all<{ id: string }>(text, [environmentId, ...chunk, RECORDS_AT_ONCE]),
-  )
+  const selected = 'SELECT id FROM issue_records'
+  const found = await findNamed<{ id: string }>(sql, environmentId, selected, column, names)
   const ids = found.map(({ id }) => id).toSorted()
   const removed: RemovedRecord[] = []
   for (const chunk of chunksOf(ids)) {
     const of = { env: environmentId, ids: chunk }
-    const remove = `DELETE FROM issue_records WHERE environment_id = :env AND id IN (:ids)
-      RETURNING id, record_key AS key, record_kind AS kind, fingerprint, run_id AS "runId", agent_id AS "agentId"`
+    const remove = `DELETE FROM issue_records WHERE environment_id = :env AND id IN (:ids) RETURNING ${REMOVED}`
     removed.push(...(await sql.all<RemovedRecord>(remove, of)))
     const work = `DELETE FROM work WHERE kind = 'review_issue_record' AND subject_id IN (:ids) AND environment_id = :env`
     await sql.run(work, of)
   }
-  const keys = removed.map(({ key }) => ({ key: erasedKey('record', key), until: FOR_EVER }))
+  const keys = removed.map(({ recordKey }) => ({ key: erasedKey('record', recordKey), until: FOR_EVER }))
   await addErasedKeys(sql, environmentId, keys)
   const issues = new Set<string>()
   const byFingerprint = Map.groupBy(removed, ({ fingerprint }) => fingerprint)
@@ -97,7 +95,7 @@ async function removeIssueRecords(sql: Sql, environmentId: string, column: strin
   }
   const gone: string[] = []
   for (const issueId of [...issues].toSorted()) {
-    if (await settle(sql, environmentId, issueId)) gone.push(issueId)
+    if ((await recountOrDelete(sql, environmentId, issueId)) === 'deleted') gone.push(issueId)
   }
   return { records: removed.length, issues: gone }
 }
@@ -105,13 +103,13 @@ async function removeIssueRecords(sql: Sql, environmentId: string, column: strin
 async function shrink(sql: Sql, environmentId: string, fingerprint: string, removed: readonly RemovedRecord[]) {
   const one = 'environment_id = :env AND fingerprint = :fingerprint'
   const place = { env: environmentId, fingerprint }
+  const detections = removed.filter(({ recordKind }) => recordKind === 'DETECTION')
   const held = await sql.get<{ issueId: string | null }>(
     `UPDATE issue_fingerprints SET occurrences = occurrences - :detections, recoveries = recoveries - :recoveries
       WHERE ${one} RETURNING issue_id AS "issueId"`,
-    { ...place, detections: countOf(removed, 'DETECTION'), recoveries: countOf(removed, 'RECOVERY') },
+    { ...place, detections: detections.length, recoveries: removed.length - detections.length },
   )
   if (held === null) return null
-  const detections = removed.filter(({ kind }) => kind === 'DETECTION')
   const runs = detections.flatMap(({ runId }) => (runId === null ? [] : textKey(runId)))
   await shrinkAffected(sql, environmentId, fingerprint, 'run', runs)
   const agents = detections.map(({ agentId }) => agentKey(agentId, ''))
@@ -119,22 +117,17 @@ async function shrink(sql: Sql, environmentId: string, fingerprint: string, remo
   const seen = (order: string) => `(SELECT seen_at FROM issue_records
     WHERE ${one} AND record_kind = 'DETECTION' ORDER BY seen_at ${order} LIMIT 1)`
   const affected = (kind: string) => `(SELECT COUNT(*) FROM issue_affected WHERE ${one} AND kind = '${kind}')`
+  // Facts come from records. Without a detection there is no issue; without any record, nothing.
+  const ifDetected = (column: string) => `CASE WHEN occurrences > 0 THEN ${column} END`
   await sql.run(
     `UPDATE issue_fingerprints SET first_seen = ${seen('ASC')}, last_seen = ${seen('DESC')},
-      runs = ${affected('run')}, agents = ${affected('agent')} WHERE ${one}`,
-    place,
-  )
-  // Facts come from records. Without a detection there is no issue; without any record, nothing.
-  await sql.run(
-    `UPDATE issue_fingerprints SET issue_id = NULL, home_issue_id = NULL WHERE ${one} AND occurrences <= 0`,
+      runs = ${affected('run')}, agents = ${affected('agent')}, issue_id = ${ifDetected('issue_id')},
+      home_issue_id = ${ifDetected('home_issue_id')} WHERE ${one}`,
     place,
   )
   await sql.run(`DELETE FROM issue_fingerprints WHERE ${one} AND occurrences <= 0 AND recoveries <= 0`, place)
   return held.issueId
 }
-
-const countOf = (records: readonly RemovedRecord[], sought: RemovedRecord['kind']): number =>
-  records.filter(({ kind }) => kind === sought).length
 
 async function shrinkAffected(
   sql: Sql,
@@ -152,12 +145,13 @@ async function shrinkAffected(
   }
 }
 
-async function settle(sql: Sql, environmentId: string, issueId: string): Promise<boolean> {
+/** An issue without fingerprints is deleted. */
+async function recountOrDelete(sql: Sql, environmentId: string, issueId: string): Promise<'recounted' | 'deleted'> {
   const left = 'SELECT fingerprint FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :issueId LIMIT 1'
   const ofIssue = { env: environmentId, issueId }
   if ((await sql.get(left, ofIssue)) !== null) {
     await recountIssue(sql, environmentId, issueId)
-    return false
+    return 'recounted'
   }
   const into = 'SELECT id FROM issues WHERE environment_id = :env AND merged_into = :issueId ORDER BY id'
   const merged = await sql.all<{ id: string }>(into, ofIssue)
@@ -170,15 +164,7 @@ async function settle(sql: Sql, environmentId: string, issueId: string): Promise
     await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', of)
     await removeWork(sql, { kind: 'reopen_issue', environmentId, subjectId: id })
   }
-  return true
-}
-
-/** Internal ids, by which alerts name agents. */
-async function agentIdsOf(sql: Sql, environmentId: string, names: ReadonlySet<string>): Promise<string[]> {
-  const text = `SELECT id FROM agents WHERE environment_id = :env AND agent_key IN (:keys)`
-  const keys = [...names].flatMap((name) => [agentKey(name, ''), agentKey(null, name)])
-  const found = await inChunks(keys, (chunk) => sql.all<{ id: string }>(text, { env: environmentId, keys: chunk }))
-  return found.map(({ id }) => id)
+  return 'deleted'
 }
 
 const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
@@ -192,14 +178,20 @@ async function removeDeliveries(
   environmentId: string,
   ids: ReadonlySet<string>,
   by: NamedBy,
-  names: ReadonlySet<string>,
+  names: readonly string[],
 ): Promise<void> {
   const member = QUOTED[by]
   if (ids.size === 0 && member === null) return
-  const named = by === 'agent' ? new Set([...names, ...(await agentIdsOf(sql, environmentId, names))]) : names
+  const named = new Set(names)
+  // Alerts name agents by their internal ids.
+  const agents = by === 'agent' ? names : []
+  for (const name of agents) for (const id of await namedAgents(sql, environmentId, name)) named.add(id)
   const webhooks = 'SELECT id FROM webhooks WHERE environment_id = :env'
   const text = `SELECT id, data FROM webhook_deliveries
     WHERE status = :status AND environment_id = :env AND webhook_id = :webhookId`
+  const remove =
+    'DELETE FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :webhookId AND id IN (:ids)'
+  const work = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN (:ids)`
   const of = { env: environmentId }
   for (const { id: webhookId } of await sql.all<{ id: string }>(webhooks, of)) {
     for (const status of STATUSES) {
@@ -210,11 +202,7 @@ async function removeDeliveries(
         return ids.has(said['approvalId'] ?? said['issueId'] ?? '') || (quoted !== null && named.has(quoted))
       })
       for (const chunk of chunksOf(about.map(({ id }) => id))) {
-        const remove = `DELETE FROM webhook_deliveries
-          WHERE environment_id = :env AND webhook_id = :webhookId AND id IN (:ids)`
         await sql.run(remove, { ...of, webhookId, ids: chunk })
-        const work = `DELETE FROM work
-          WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN (:ids)`
         await sql.run(work, { ...of, ids: chunk })
       }
     }

@@ -15,8 +15,8 @@ import { isoTime } from '../../iso-time.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { look, read, write } from '../act.ts'
 import { eraseDetails, eraseQuotes, insertAudit } from '../audit.ts'
-import { erasableActs, listErasable, namedAgents, takenUntil } from './erasable.ts'
-import { findErasure, listErasures, ONE } from './erasure-rows.ts'
+import { erasableActs, erasableOf, namedAgents, takenUntil } from './erasable.ts'
+import { changeErasure, findErasure, listErasures } from './erasure-rows.ts'
 import { addErasedKeys, erasedKey, FOR_EVER, holdEnvironment, type NamedKind } from './erased-keys.ts'
 import { RECORDS_AT_ONCE, removeRecords, type NamedBy } from './erased-records.ts'
 import { agentKey } from '../keys.ts'
@@ -39,14 +39,13 @@ async function createErasure(sql: Sql, erasure: NewErasure, audit: AuditEntry[])
   const { id, environmentId, kind, subject, createdAt } = erasure
   await holdEnvironment(sql, environmentId)
   const none = { searched: 0, runs: 0, events: 0, eventsDeleted: 0, approvals: 0, issueRecords: 0, issues: 0 }
-  await insertRows(sql, 'erasures', [{ ...erasure, status: 'SEARCHING', searchedTo: -1, ...none, checksum: '' }])
+  const begun = { ...none, status: 'SEARCHING' as const, effectiveAt: null, finishedAt: null, checksum: '' }
+  await insertRows(sql, 'erasures', [{ ...erasure, ...begun, searchedTo: -1 }])
   await addErasedKeys(sql, environmentId, keysOf(erasure, kind === 'run' ? FOR_EVER : createdAt))
   if (kind === 'agent' || kind === 'client') await renewEnvelopes(sql, environmentId, kind, subject)
   await enqueueWork(sql, [{ kind: 'erase', environmentId, subjectId: id, dueAt: createdAt + REQUEST_MS }])
   await insertAudit(sql, audit)
-  const row = await findErasure(sql, environmentId, id)
-  if (row === null) throw new Error('A created erasure is missing')
-  return row
+  return { ...erasure, ...begun }
 }
 
 /** A user id in a payload is known only by its runs, whose keys come with their removal. */
@@ -76,7 +75,7 @@ async function removeErased(
   now: number,
 ): Promise<ErasureRow | null> {
   const counted = new Map(runs.flatMap(({ number, counted: of }) => (of === null ? [] : [[number, of]])))
-  const removal = { environmentId, erasureId: id, now, keepRecords: false, counted }
+  const removal = { environmentId, erasureId: id, now, counted }
   const numbers = runs.map(({ number }) => number)
   const removed = await removeRuns(sql, removal, numbers)
   const erasure = await findErasure(sql, environmentId, id)
@@ -85,15 +84,15 @@ async function removeErased(
   const checksum = checksumOf(erasure.checksum, lines)
   // A run with further events was not removed: the search comes to it again.
   const isComplete = removed.runs.length === new Set(numbers).size || runs.length === 0
-  const text = `UPDATE erasures SET runs = runs + :runs, events = events + :events, approvals = approvals + :approvals,
-      issue_records = issue_records + :issueRecords, issues = issues + :issues, checksum = :checksum,
-      searched = CASE WHEN searched_to < :to THEN searched + :searched ELSE searched END,
-      searched_to = CASE WHEN searched_to < :to THEN :to ELSE searched_to END
-    WHERE ${ONE}`
+  const set = `runs = runs + :runs, events = events + :events, ${ADD_RECORDS}, checksum = :checksum,
+    searched = CASE WHEN searched_to < :to THEN searched + :searched ELSE searched END,
+    searched_to = CASE WHEN searched_to < :to THEN :to ELSE searched_to END`
   const to = isComplete ? searchedTo : -1
-  await sql.run(text, { ...removed, runs: removed.runs.length, checksum, to, searched, env: environmentId, id })
-  return findErasure(sql, environmentId, id)
+  return changeErasure(sql, erasure, set, { ...removed, runs: removed.runs.length, checksum, to, searched })
 }
+
+const ADD_RECORDS = `approvals = approvals + :approvals, issue_records = issue_records + :issueRecords,
+    issues = issues + :issues`
 
 /** A chain over the removed runs, sorted within each slice. */
 function checksumOf(before: string, lines: readonly string[]): string {
@@ -105,17 +104,13 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   await holdEnvironment(sql, environmentId)
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure?.status !== 'SEARCHING' || erasure.subject === null) return erasure
-  const left = await listErasable(sql, environmentId, id, 1)
-  if (left === null || left.runs.length > 0 || left.searched > 0) return erasure
+  const left = await erasableOf(sql, erasure, 1)
+  if (left.runs.length > 0 || left.searched > 0) return erasure
   const { kind, subject } = erasure
   const by: NamedBy = kind === 'user' ? 'session' : kind
   const records = await removeRecords(sql, environmentId, by, [subject])
   const isLast = records.approvals < RECORDS_AT_ONCE && records.issueRecords < RECORDS_AT_ONCE
-  const text = `UPDATE erasures SET approvals = approvals + :approvals, issue_records = issue_records + :issueRecords,
-      issues = issues + :issues WHERE ${ONE}`
-  const of = { env: environmentId, id }
-  await sql.run(text, { ...records, ...of })
-  if (!isLast) return findErasure(sql, environmentId, id)
+  if (!isLast) return changeErasure(sql, erasure, ADD_RECORDS, { ...records })
   if (kind === 'agent') await forgetAgent(sql, environmentId, subject, erasure.createdAt)
   if (kind === 'client') await forgetClient(sql, environmentId, subject)
   await stopSimulations(sql, environmentId, now)
@@ -125,11 +120,10 @@ async function concludeErasure(sql: Sql, environmentId: string, id: string, now:
   // Data that came later, while many runs were searched, is neither removed nor refused.
   const newest = kind === 'run' ? FOR_EVER : Math.min(now, takenUntil(erasure.createdAt))
   await addErasedKeys(sql, environmentId, keysOf({ kind, subject }, newest))
-  await sql.run(`UPDATE erasures SET status = 'REMOVING', effective_at = :now WHERE ${ONE}`, { now, ...of })
   const due = `UPDATE work SET due_at = :now
     WHERE environment_id = :env AND kind = 'erase' AND subject_id = :id AND lease_owner IS NULL`
-  await sql.run(due, { now, ...of })
-  return findErasure(sql, environmentId, id)
+  await sql.run(due, { now, env: environmentId, id })
+  return changeErasure(sql, erasure, `${ADD_RECORDS}, status = 'REMOVING', effective_at = :now`, { ...records, now })
 }
 
 const ERASED = 'erased'
@@ -198,17 +192,13 @@ async function deleteErased(sql: Sql, environmentId: string, id: string, limit: 
   const erasure = await findErasure(sql, environmentId, id)
   if (erasure?.status !== 'REMOVING') return erasure
   const { events, runsLeft } = await deleteEvents(sql, environmentId, { erasureId: id }, limit)
-  const text = `UPDATE erasures SET events_deleted = events_deleted + :events WHERE ${ONE}`
-  const of = { env: environmentId, id }
-  await sql.run(text, { events, ...of })
-  if (runsLeft) return findErasure(sql, environmentId, id)
-  const done = `UPDATE erasures SET status = 'DONE', finished_at = :now, subject = NULL
-    WHERE ${ONE} AND status = 'REMOVING'`
-  const isDone = (await sql.run(done, { now, ...of })) > 0
-  const row = await findErasure(sql, environmentId, id)
-  if (isDone && row !== null) await insertAudit(sql, [receiptOf(row, now)])
+  const changed = await changeErasure(sql, erasure, 'events_deleted = events_deleted + :events', { events })
+  // Another process may have ended it since it was read.
+  if (runsLeft || changed.status !== 'REMOVING') return changed
+  const done = await changeErasure(sql, erasure, `status = 'DONE', finished_at = :now, subject = NULL`, { now })
+  await insertAudit(sql, [receiptOf(done, now)])
   await removeWork(sql, { kind: 'erase', environmentId, subjectId: id })
-  return row
+  return done
 }
 
 /** Its work keeps failing: it starts over at `dueAt`. */

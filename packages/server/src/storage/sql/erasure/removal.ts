@@ -24,10 +24,9 @@ import { selectList, type Sql } from '../sql.ts'
 
 export interface Removal {
   environmentId: string
-  /** Null: not an erasure, so later events of the runs are accepted. The caller has locked the runs. */
+  /** Null: not an erasure, so later events of the runs are accepted, and records stay. The caller has locked the runs. */
   erasureId: string | null
   now: number
-  keepRecords: boolean
   /** By the run's number. Subtracted from usage; other runs keep theirs. */
   counted: ReadonlyMap<number, CountedEvents>
 }
@@ -45,7 +44,7 @@ const RUN = `${selectList('id number run_id agent_id status started_at last_even
 /** A run that got events since it was counted stays, but gets no more: an agent at full speed would keep it forever. */
 export async function removeRuns(
   sql: Sql,
-  { environmentId, erasureId, now, keepRecords, counted }: Removal,
+  { environmentId, erasureId, now, counted }: Removal,
   numbers: readonly number[],
 ): Promise<RunRemoval> {
   if (erasureId !== null) await holdEnvironment(sql, environmentId)
@@ -79,7 +78,7 @@ export async function removeRuns(
     const ids = runs.map(({ id }) => id)
     await eraseDetails(sql, environmentId, 'run', ids)
   }
-  const names = keepRecords ? [] : runs.map(({ runId }) => runId)
+  const names = erasureId === null ? [] : runs.map(({ runId }) => runId)
   const records = await removeRecords(sql, environmentId, 'run', names)
   return { ...records, runs, events: runs.reduce((sum, { events }) => sum + events, 0) }
 }

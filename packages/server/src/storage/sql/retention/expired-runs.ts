@@ -76,10 +76,7 @@ export async function expiredOf(
   return old.filter(({ runId }) => !kept.has(textKey(runId)))
 }
 
-/**
- * Of the issues that were seen last, the newest runs of each group. Failures open issues by themselves, so otherwise
- * every failed run would stay.
- */
+/** The newest runs of the issues seen last: failures open issues by themselves, so every failed run would stay. */
 async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
   const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = :env AND state = 'OPEN'
     AND merged_into IS NULL ORDER BY last_seen DESC, id DESC LIMIT 1 OFFSET :past`
@@ -131,7 +128,7 @@ async function removeExpiredRuns(
 ): Promise<RemovedRuns> {
   const progress = await lockProgress(sql, environmentId)
   const { expired } = await lockRunsOf(sql, environmentId, 'runs', now, ids)
-  const removal = { environmentId, erasureId: null, now, keepRecords: true, counted: new Map() }
+  const removal = { environmentId, erasureId: null, now, counted: new Map() }
   const numbers = expired.map(({ number }) => number)
   await removeRuns(sql, removal, numbers)
   const deleted = await deleteEvents(sql, environmentId, { erasureId: null }, most)

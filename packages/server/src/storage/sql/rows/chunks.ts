@@ -3,8 +3,6 @@ import type { NamedParams, Sql, SqlValue } from '../sql.ts'
 /** Lists of values for `IN` and `VALUES`, always of one length, so that a statement has one text and is prepared once. */
 const SIZE = 50
 
-export const PLACES = Array.from({ length: SIZE }, () => '?').join(', ')
-
 export async function inChunks<Value, Row>(
   values: readonly Value[],
   query: (chunk: Value[]) => Promise<Row[]>,
