@@ -23,10 +23,6 @@ export interface RetentionRow extends Pick<Retention, 'settings' | 'source'> {
 
 export type RetentionProgressRow = RowFor<RetentionProgress>
 
-export interface RetentionOrder {
-  settings: RetentionSettings
-}
-
 export interface ExpiredRun extends RunPlace {
   events: number
 }
@@ -44,15 +40,15 @@ export interface RetentionSlice {
 }
 
 /** External ids. The engine drops these runs from its caches. */
-interface Changed {
+export interface ChangedRuns {
   changedRunIds: string[]
 }
 
-export interface RemovedRuns extends Changed, DeletedEvents {
+export interface RemovedRuns extends ChangedRuns, DeletedEvents {
   runs: number
 }
 
-export interface RemovedPayloads extends Changed {
+export interface RemovedPayloads extends ChangedRuns {
   events: number
   /** Runs of the slice that still have rows. */
   rest: string[]

@@ -35,7 +35,8 @@ async function writeConfigurationClients(
     return { environmentId, identifiedBy, clientId, keyId, revision, seenAt }
   })
   // Every process locks the rows in this order.
-  rows.sort((a, b) => compare(a.identifiedBy, b.identifiedBy) || compare(a.clientId, b.clientId))
+  const placeOf = ({ identifiedBy, clientId }: (typeof rows)[number]) => `${identifiedBy} ${clientId}`
+  rows.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
   await insertRows(sql, 'configuration_clients AS c', rows, LATEST_WINS)
   const env = environmentId
   const silent = 'DELETE FROM configuration_clients WHERE environment_id = :env AND seen_at < :deleteBefore'
@@ -45,10 +46,6 @@ async function writeConfigurationClients(
       FROM configuration_clients k WHERE k.environment_id = :env
       ORDER BY k.seen_at DESC, k.identified_by DESC, k.client_id DESC LIMIT 1 OFFSET :kept)`
   await sql.run(oldest, { env, kept: LIMITS.configurationClients - 1 })
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b)
 }
 
 const COLUMNS = selectList('identified_by client_id key_id revision seen_at')

@@ -7,10 +7,7 @@ import type { Sql } from '../sql.ts'
 
 export const configurationsActs = read({ readConfiguration })
 
-/**
- * The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest of the text, so clients can compute it too.
- * Lists are sorted by code units, independent of collation.
- */
+/** The revision is the SHA-256 of the canonical JSON (RFC 8785) of the rest, so clients can compute it too. */
 function configurationOf(prompts: RuntimePrompt[], policies: RuntimePolicy[]): Configuration & { text: string } {
   const content = {
     prompts: prompts.toSorted((a, b) => (a.name < b.name ? -1 : 1)),

@@ -1,3 +1,4 @@
+import type { DeployableKind } from '@tacho/contract/operator/deployment.ts'
 import { mapPage, type Page } from '../../page.ts'
 import { read } from '../act.ts'
 import type {
@@ -29,6 +30,14 @@ async function listDeployments(
   const page = await sql.page<Omit<DeploymentRow, 'earlierVersion'>>(text, params, limit)
   const earlier = await readEarlier(sql, environmentId, page.rows)
   return mapPage(page, (row) => ({ ...row, earlierVersion: earlier.get(keyOf(row))?.version ?? null }))
+}
+
+/** Names one such environment. */
+export async function deployedIn(sql: Sql, workspaceId: string, kind: DeployableKind, id: string) {
+  const text = `SELECT e.name AS "deployedIn" FROM environments e
+    JOIN deployments d ON d.environment_id = e.id AND d.kind = :kind AND d.item_id = :id
+    WHERE e.workspace_id = :workspaceId ORDER BY e.id LIMIT 1`
+  return sql.get<{ deployedIn: string }>(text, { kind, id, workspaceId })
 }
 
 function listDeploymentChanges(

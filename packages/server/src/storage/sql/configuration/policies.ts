@@ -8,7 +8,7 @@ import { insertRows } from '../rows/insert-rows.ts'
 import { columnsOfRow } from '../rows/row-names.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
-import { deployedIn } from './deployed-in.ts'
+import { deployedIn } from './deployments.ts'
 
 export const policiesActs = {
   ...read({ listPolicies, findPolicy, listPolicyVersions, findPolicyVersion }),

@@ -16,7 +16,7 @@ import type { TenantChange } from '../../workspaces.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { selectList, type Sql } from '../sql.ts'
 import { findWorkspace } from '../workspaces.ts'
-import { deployedIn } from './deployed-in.ts'
+import { deployedIn } from './deployments.ts'
 
 export const promptsActs = {
   ...read({ listPrompts, findPrompt, listPromptVersions, findPromptVersion }),

@@ -111,8 +111,15 @@ function versionKeyOf({ kind, id, version }: ItemVersion): string {
   return `${kind} ${version} ${id}`
 }
 
+const BOUNDS = {
+  prompts: LIMITS.deployedPrompts,
+  policies: LIMITS.deployedPolicies,
+  bytes: LIMITS.deployedPromptBytes,
+}
+type Bound = keyof typeof BOUNDS
+
 /** A change that only shrinks is always allowed, because a bound may have been lowered. */
-function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): 'prompts' | 'policies' | 'bytes' | null {
+function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): Bound | null {
   const before = sizesOf(deployed.values())
   const next = new Map(deployed)
   for (const { kind, id, to, bytes } of planned) {
@@ -120,18 +127,11 @@ function tooLargeAfter(deployed: Map<string, Deployed>, planned: Planned[]): 'pr
     else next.set(keyOf({ kind, id }), { kind, id, version: to, bytes })
   }
   const after = sizesOf(next.values())
-  const bounds = {
-    prompts: LIMITS.deployedPrompts,
-    policies: LIMITS.deployedPolicies,
-    bytes: LIMITS.deployedPromptBytes,
-  }
-  for (const bound of ['prompts', 'policies', 'bytes'] as const) {
-    if (after[bound] > bounds[bound] && after[bound] > before[bound]) return bound
-  }
-  return null
+  const isTooLarge = (bound: Bound) => after[bound] > BOUNDS[bound] && after[bound] > before[bound]
+  return (Object.keys(BOUNDS) as Bound[]).find(isTooLarge) ?? null
 }
 
-function sizesOf(deployed: Iterable<Deployed>): Record<'prompts' | 'policies' | 'bytes', number> {
+function sizesOf(deployed: Iterable<Deployed>): Record<Bound, number> {
   const sizes = { prompts: 0, policies: 0, bytes: 0 }
   for (const { kind, bytes } of deployed) {
     sizes[kind === 'prompt' ? 'prompts' : 'policies'] += 1

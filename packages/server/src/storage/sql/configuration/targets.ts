@@ -40,30 +40,27 @@ export async function targetsOf(
   intent: Intent,
 ): Promise<Target[] | Refused> {
   if (intent.action === 'DEPLOY') return intent.items
-  if (intent.action === 'PROMOTE') return promoted(sql, workspaceId, intent)
-  const earlier = await readEarlier(sql, environmentId, intent.items)
-  const targets: Target[] = []
-  for (const item of intent.items) {
-    const target = earlier.get(keyOf(item))
-    if (target === undefined) return { outcome: 'no_earlier', item }
-    targets.push(target)
+  if (intent.action === 'ROLL_BACK') {
+    const earlier = await readEarlier(sql, environmentId, intent.items)
+    return allOf(earlier, intent.items, 'no_earlier')
   }
-  return targets
-}
-
-async function promoted(
-  sql: Sql,
-  workspaceId: string,
-  { sourceEnvironmentId, items }: Intent & { action: 'PROMOTE' },
-): Promise<Target[] | Refused> {
+  const { sourceEnvironmentId, items } = intent
   const source = await findEnvironment(sql, sourceEnvironmentId)
   if (source?.workspaceId !== workspaceId) return { outcome: 'no_source_environment' }
   const inForce = await readDeployed(sql, sourceEnvironmentId)
+  return allOf(inForce, items ?? inForce.values(), 'not_in_force')
+}
+
+function allOf(
+  known: ReadonlyMap<string, Target>,
+  items: Iterable<Item>,
+  ifMissing: 'no_earlier' | 'not_in_force',
+): Target[] | Refused {
   const targets: Target[] = []
-  for (const item of items ?? inForce.values()) {
-    const found = inForce.get(keyOf(item))
-    if (found === undefined) return { outcome: 'not_in_force', item }
-    targets.push(found)
+  for (const item of items) {
+    const target = known.get(keyOf(item))
+    if (target === undefined) return { outcome: ifMissing, item }
+    targets.push(target)
   }
   return targets
 }
@@ -89,32 +86,20 @@ const PRESENT = newestChange('')
 const EARLIER = newestChange(` AND n.publication < CAST(asked.column2 AS BIGINT) AND n.to_version IS NOT NULL
       AND n.to_version <> CAST(asked.column3 AS BIGINT)`)
 
-/**
- * A rollback takes the place of the version it restored, so rolling back again goes further back, not forward. Periods
- * without a version are skipped.
- */
+/** A rollback takes the place of the version it restored, so rolling back again goes further back, not forward. */
 export async function readEarlier(sql: Sql, environmentId: string, items: readonly Item[]) {
   const earlier = new Map<string, Target>()
   for (const kind of DEPLOYABLE_KINDS) {
-    for (const target of await readEarlierOf(sql, environmentId, kind, idsOf(kind, items))) {
-      earlier.set(keyOf(target), target)
+    const of = { env: environmentId, kind }
+    const ask = (chunk: string[]) => sql.all<PastChange>(PRESENT, { ...of, asked: chunk.map((id) => [id]) })
+    const present = await inChunks(idsOf(kind, items), ask, '')
+    // No version has the number 0, so nothing is left out if none is deployed.
+    const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
+    for (const asked of chunksOf(before)) {
+      for (const { id, publication, version, restores } of await sql.all<PastChange>(EARLIER, { ...of, asked })) {
+        earlier.set(keyOf({ kind, id }), { kind, id, version, restores: restores ?? publication })
+      }
     }
   }
   return earlier
-}
-
-async function readEarlierOf(sql: Sql, environmentId: string, kind: DeployableKind, ids: string[]): Promise<Target[]> {
-  const of = { env: environmentId, kind }
-  const ask = (chunk: string[]) => sql.all<PastChange>(PRESENT, { ...of, asked: chunk.map((id) => [id]) })
-  const present = await inChunks(ids, ask, '')
-  // No version has the number 0, so nothing is left out if none is deployed.
-  const before = present.map(({ id, publication, version, restores }) => [id, restores ?? publication, version ?? 0])
-  const targets = new Map<string, Target>()
-  for (const chunk of chunksOf(before)) {
-    for (const found of await sql.all<PastChange>(EARLIER, { ...of, asked: chunk })) {
-      const { id, publication, version, restores } = found
-      targets.set(id, { kind, id, version, restores: restores ?? publication })
-    }
-  }
-  return [...targets.values()]
 }

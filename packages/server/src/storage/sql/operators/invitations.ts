@@ -110,9 +110,8 @@ async function findInvitationsFor(sql: Sql, email: string, now: number): Promise
 }
 
 /**
- * Also creates the person if `operator` is a new one. `gone`: the invitation has become invalid. `changed`: the
- * person's account was created or deleted since the lookup. `member`: the person has a role there, which stays; the
- * invitation ends.
+ * `gone`: the invitation has become invalid. `changed`: the account was created or deleted since the lookup. `member`:
+ * the person has a role there, which stays; the invitation ends.
  */
 async function acceptInvitation(
   sql: Sql,

@@ -9,7 +9,7 @@
  * A session that expires takes no browser away: the phone of a person who is signed out still says that something waits.
  */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { NotificationChoice, NotificationKind, QuietHours } from '@tacho/contract/operator/notification.ts'
+import type { NotificationChoice, QuietHours } from '@tacho/contract/operator/notification.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type {
   BrowserRow,
@@ -19,7 +19,7 @@ import type {
 } from '../../notifications.ts'
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
-import { insertRows } from '../rows/insert-rows.ts'
+import { insertRows, withJson } from '../rows/insert-rows.ts'
 import { countOf, selectList, type Sql } from '../sql.ts'
 import { INSTALLATION } from './operators.ts'
 
@@ -31,11 +31,10 @@ export const notificationsActs = {
 const COLUMNS = selectList(`id operator_id session_id endpoint endpoint_hash public_key auth_secret user_agent added_at
   opened_at notified_at`)
 
-type StoredChoice = Omit<NotificationChoice, 'kinds'> & { kinds: string }
 type StoredQuietHours = Omit<QuietHours, 'exceptCritical'> & { exceptCritical: number }
 const QUIET = selectList('from_minute to_minute time_zone except_critical', 'q.')
 
-const kindsOf = (text: string) => JSON.parse(text) as NotificationKind[]
+const toChoice = withJson<NotificationChoice>('kinds')
 const toQuietHours = (row: StoredQuietHours): QuietHours => ({ ...row, exceptCritical: row.exceptCritical === 1 })
 
 async function readNotificationSettings(sql: Sql, operatorId: string): Promise<NotificationSettingsRow> {
@@ -44,14 +43,10 @@ async function readNotificationSettings(sql: Sql, operatorId: string): Promise<N
   const chosen = `SELECT c.environment_id AS "environmentId", e.workspace_id AS "workspaceId", c.kinds, c.severity
     FROM notification_choices c JOIN environments e ON e.id = c.environment_id
     WHERE c.operator_id = :operatorId ORDER BY c.environment_id LIMIT :limit`
-  const choices = await sql.all<StoredChoice>(chosen, { operatorId, limit: LIMITS.notifiedEnvironments })
+  const choices = await sql.all<object>(chosen, { operatorId, limit: LIMITS.notifiedEnvironments })
   const quietText = `SELECT ${QUIET} FROM quiet_hours q WHERE q.operator_id = :operatorId`
   const quiet = await sql.get<StoredQuietHours>(quietText, { operatorId })
-  return {
-    browsers,
-    choices: choices.map((row) => ({ ...row, kinds: kindsOf(row.kinds) })),
-    quietHours: quiet && toQuietHours(quiet),
-  }
+  return { browsers, choices: choices.map(toChoice), quietHours: quiet && toQuietHours(quiet) }
 }
 
 /** False, changing nothing: the account was deleted. */
@@ -123,9 +118,8 @@ export async function removeBrowsersOf(
   await sql.run(text, { operatorId, id: id ?? '' })
 }
 
-type StoredTold = Omit<ToldBrowser, 'kinds' | 'quietHours'> & { kinds: string } & {
-  [Name in keyof StoredQuietHours]: StoredQuietHours[Name] | null
-}
+type StoredTold = Omit<ToldBrowser, 'quietHours'> & (StoredQuietHours | Record<keyof StoredQuietHours, null>)
+const withKinds = withJson<StoredTold>('kinds')
 
 async function listToldBrowsers(sql: Sql, environmentId: string, id: string | null, limit: number) {
   const text = `SELECT b.id, b.endpoint, b.public_key AS "publicKey", b.auth_secret AS "authSecret", c.kinds, c.severity, ${QUIET}
@@ -135,11 +129,10 @@ async function listToldBrowsers(sql: Sql, environmentId: string, id: string | nu
       WHERE r.operator_id = c.operator_id
         AND r.scope IN ('${INSTALLATION}', (SELECT e.workspace_id FROM environments e WHERE e.id = c.environment_id)))
     ORDER BY c.operator_id, b.id LIMIT :limit`
-  return (await sql.all<StoredTold>(text, { env: environmentId, id, limit })).map(toTold)
-}
-
-function toTold({ kinds, fromMinute, toMinute, timeZone, exceptCritical, ...browser }: StoredTold): ToldBrowser {
-  const isQuiet = fromMinute !== null && toMinute !== null && timeZone !== null && exceptCritical !== null
-  const quietHours = isQuiet ? toQuietHours({ fromMinute, toMinute, timeZone, exceptCritical }) : null
-  return { ...browser, kinds: kindsOf(kinds), quietHours }
+  const rows = await sql.all<object>(text, { env: environmentId, id, limit })
+  return rows.map((row): ToldBrowser => {
+    const { fromMinute, toMinute, timeZone, exceptCritical, ...browser } = withKinds(row)
+    const isQuiet = timeZone !== null
+    return { ...browser, quietHours: isQuiet ? toQuietHours({ fromMinute, toMinute, timeZone, exceptCritical }) : null }
+  })
 }

@@ -5,6 +5,7 @@ import { ROLES } from '@tacho/contract/words.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { MemberRow, NewOperator, OperatorRow, PersonRoles, RoleChange } from '../../operators.ts'
 import type { Page, PageById } from '../../page.ts'
+import type { TableName } from '../../tables.ts'
 import { auditControl, lockControl } from '../revision.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import type { Sql } from '../sql.ts'
@@ -22,7 +23,7 @@ export const scopeOf = (workspaceId: string | null): string => workspaceId ?? IN
 
 export const WORKSPACE_OF_SCOPE = `CASE WHEN scope = '${INSTALLATION}' THEN NULL ELSE scope END`
 
-const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
+export const OPERATOR = `o.id, o.name, o.email, o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"`
 const MEMBER = `${OPERATOR}, r.role,
   (SELECT max(s.created_at) FROM operator_sessions s WHERE s.operator_id = o.id) AS "lastSignInAt"`
 
@@ -91,12 +92,8 @@ async function deleteOperator(sql: Sql, id: string, audit: AuditEntry[]): Promis
   await lockControl(sql)
   const scopes = await sql.all<{ scope: string }>('SELECT scope FROM operator_roles WHERE operator_id = :id', { id })
   for (const { scope } of scopes) if (await isLastOwner(sql, scope, id)) return 'last_owner'
-  await endWaysIn(sql, id)
-  await sql.run('DELETE FROM slack_links WHERE operator_id = :id', { id })
-  await sql.run('DELETE FROM notification_choices WHERE operator_id = :id', { id })
-  await sql.run('DELETE FROM quiet_hours WHERE operator_id = :id', { id })
-  await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id', { id })
-  await sql.run('DELETE FROM operator_roles WHERE operator_id = :id', { id })
+  await deleteOf(sql, id, [...WAYS_IN, 'slack_links', 'notification_choices', 'quiet_hours'])
+  await deleteOf(sql, id, ['operator_accounts', 'operator_roles'])
   if ((await sql.run('DELETE FROM operators WHERE id = :id', { id })) === 0) return 'unknown'
   await auditControl(sql, audit)
   return 'changed'
@@ -119,7 +116,7 @@ async function createOperator(
 async function verifyOperatorEmail(sql: Sql, id: string, now: number, audit: AuditEntry[]): Promise<void> {
   const verify = 'UPDATE operators SET email_verified = 1, updated_at = :now WHERE id = :id AND email_verified = 0'
   if ((await sql.run(verify, { now, id })) === 0) return
-  await endWaysIn(sql, id)
+  await deleteOf(sql, id, WAYS_IN)
   await sql.run('DELETE FROM operator_accounts WHERE operator_id = :id AND password IS NOT NULL', { id })
   await sql.run('UPDATE operators SET two_factor_enabled = 0 WHERE id = :id', { id })
   await auditControl(sql, audit)
@@ -159,8 +156,8 @@ async function isLastOwner(sql: Sql, scope: string, id: string): Promise<boolean
   return owners.length === 1 && owners[0]?.id === id
 }
 
-async function endWaysIn(sql: Sql, id: string): Promise<void> {
-  await sql.run('DELETE FROM operator_sessions WHERE operator_id = :id', { id })
-  await sql.run('DELETE FROM notified_browsers WHERE operator_id = :id', { id })
-  await sql.run('DELETE FROM operator_second_factors WHERE operator_id = :id', { id })
+const WAYS_IN = ['operator_sessions', 'notified_browsers', 'operator_second_factors'] as const
+
+async function deleteOf(sql: Sql, id: string, tables: readonly TableName[]): Promise<void> {
+  for (const table of tables) await sql.run(`DELETE FROM ${table} WHERE operator_id = :id`, { id })
 }

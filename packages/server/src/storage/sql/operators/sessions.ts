@@ -4,7 +4,7 @@ import type { AuditEntry } from '../../audit.ts'
 import type { OperatorRow, SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
 import { removeBrowsersOf } from './notifications.ts'
-import { rolesOf } from './operators.ts'
+import { OPERATOR, rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { auditControl } from '../revision.ts'
 import { selectList, type Sql } from '../sql.ts'
@@ -15,8 +15,7 @@ export const sessionsActs = {
 }
 
 async function findSession(sql: Sql, tokenHash: string): Promise<SessionRow | null> {
-  const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", o.id, o.name, o.email,
-      o.two_factor_enabled AS "twoFactor", o.created_at AS "createdAt"
+  const text = `SELECT s.id AS "sessionId", s.expires_at AS "expiresAt", ${OPERATOR}
     FROM operator_sessions s JOIN operators o ON o.id = s.operator_id WHERE s.token_hash = :tokenHash`
   const found = await sql.get<OperatorRow & Pick<SessionRow, 'sessionId' | 'expiresAt'>>(text, { tokenHash })
   if (found === null) return null

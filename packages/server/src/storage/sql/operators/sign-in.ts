@@ -4,7 +4,7 @@ import { memberOf } from '../../exported-tables.ts'
 import type { SignInCondition, SignInFind, SignInModel, SignInRecord } from '../../sign-in.ts'
 import type { TableName } from '../../tables.ts'
 import { growRevision } from '../revision.ts'
-import type { Sql, SqlValue } from '../sql.ts'
+import type { Part, Sql, SqlValue } from '../sql.ts'
 
 export const signInActs = {
   ...read({ findSignIn }),
@@ -45,22 +45,19 @@ const OPERATORS = { eq: '=', ne: '<>', lt: '<', lte: '<=', gt: '>', gte: '>=' } 
 
 function findSignIn(sql: Sql, model: SignInModel, find: SignInFind): Promise<SignInRecord[]> {
   const table = TABLES[model]
-  const [where, params] = conditions(table, find.where)
-  const order = find.newestFirst && 'createdAt' in table.columns ? 'ORDER BY created_at DESC, id DESC' : 'ORDER BY id'
-  const text = `SELECT ${fields(table)} FROM ${table.name} ${where} ${order} LIMIT ?`
-  return sql.all(text, [...params, find.limit])
+  const { text: where, params } = conditions(table, find.where)
+  const order = find.newestFirst && 'createdAt' in table.columns ? 'created_at DESC, id DESC' : 'id'
+  const text = `SELECT ${fields(table)} FROM ${table.name} ${where} ORDER BY ${order} LIMIT :limit`
+  return sql.all(text, { ...params, limit: find.limit })
 }
 
 async function createSignIn(sql: Sql, model: SignInModel, record: SignInRecord): Promise<SignInRecord> {
   const table = TABLES[model]
-  const given = kept(table, record)
-  const names = given.map(([column]) => column).join(', ')
-  const places = given.map(() => '?').join(', ')
-  const text = `INSERT INTO ${table.name} (${names}) VALUES (${places}) RETURNING ${fields(table)}`
-  const row = await sql.get<SignInRecord>(
-    text,
-    given.map(([, value]) => value),
-  )
+  const values = kept(table, record)
+  const columns = Object.keys(values)
+  const text = `INSERT INTO ${table.name} (${columns.join(', ')})
+    VALUES (${columns.map((column) => `:${column}`).join(', ')}) RETURNING ${fields(table)}`
+  const row = await sql.get<SignInRecord>(text, values)
   if (row === null) throw new Error('The inserted row was not returned')
   return row
 }
@@ -73,23 +70,22 @@ async function updateSignIn(
   increment: Record<string, number>,
 ): Promise<SignInRecord[]> {
   const table = TABLES[model]
-  const [condition, params] = conditions(table, where)
+  const { text: condition, params } = conditions(table, where)
   const sets = kept(table, set)
   const sums = kept(table, increment)
   const changes = [
-    ...sets.map(([column]) => `${column} = ?`),
-    ...sums.map(([column]) => `${column} = COALESCE(${column}, 0) + ?`),
+    ...Object.keys(sets).map((column) => `${column} = :${column}`),
+    ...Object.keys(sums).map((column) => `${column} = COALESCE(${column}, 0) + :${column}`),
   ]
   if (changes.length === 0) return sql.all(`SELECT ${fields(table)} FROM ${table.name} ${condition}`, params)
-  const values = [...sets, ...sums].map(([, value]) => value)
   const text = `UPDATE ${table.name} SET ${changes.join(', ')} ${condition} RETURNING ${fields(table)}`
-  return sql.all(text, [...values, ...params])
+  return sql.all(text, { ...sets, ...sums, ...params })
 }
 
 /** `one`: at most one record, which only one caller gets. */
 async function deleteSignIn(sql: Sql, model: SignInModel, where: SignInCondition[], one: boolean) {
   const table = TABLES[model]
-  const [condition, params] = conditions(table, where)
+  const { text: condition, params } = conditions(table, where)
   const chosen = one ? `WHERE id = (SELECT id FROM ${table.name} ${condition} ORDER BY id LIMIT 1)` : condition
   const rows = await sql.all<SignInRecord>(`DELETE FROM ${table.name} ${chosen} RETURNING ${fields(table)}`, params)
   // Invalidates the session caches of all nodes.
@@ -103,30 +99,23 @@ function fields({ columns }: Table): string {
     .join(', ')
 }
 
-function kept({ columns }: Table, record: Record<string, SqlValue>): [column: string, value: SqlValue][] {
-  return Object.entries(record).flatMap(([field, value]) => {
-    const column = Object.hasOwn(columns, field) ? columns[field] : undefined
-    return column === undefined ? [] : [[column, value] as [string, SqlValue]]
-  })
+/** By column. */
+function kept({ columns }: Table, record: SignInRecord): SignInRecord {
+  const given = Object.entries(columns).filter(([field]) => Object.hasOwn(record, field))
+  return Object.fromEntries(given.map(([field, column]) => [column, record[field] ?? null]))
 }
 
 /** All must hold. The library's other operators are refused before they reach this. */
-function conditions({ columns }: Table, where: SignInCondition[]): [text: string, params: SqlValue[]] {
-  const parts: string[] = []
-  const params: SqlValue[] = []
-  for (const { field, operator, value } of where) {
+function conditions({ columns }: Table, where: SignInCondition[]): Part {
+  const params: Record<string, SqlValue | readonly string[]> = {}
+  const parts = where.map(({ field, operator, value }, index) => {
     const column = Object.hasOwn(columns, field) ? columns[field] : undefined
     if (column === undefined) throw new Error(`Unknown field ${field}`)
-    if (operator === 'in' || Array.isArray(value)) {
-      const values = Array.isArray(value) ? (value as readonly string[]) : []
-      parts.push(values.length === 0 ? '1 = 0' : `${column} IN (${values.map(() => '?').join(', ')})`)
-      params.push(...values)
-    } else if (value === null) {
-      parts.push(`${column} IS ${operator === 'ne' ? 'NOT ' : ''}NULL`)
-    } else {
-      parts.push(`${column} ${OPERATORS[operator]} ?`)
-      params.push(value as SqlValue)
-    }
-  }
-  return [parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', params]
+    const isList = operator === 'in' || Array.isArray(value)
+    if (isList && (!Array.isArray(value) || value.length === 0)) return '1 = 0'
+    if (value === null) return `${column} IS ${operator === 'ne' ? 'NOT ' : ''}NULL`
+    params[`where${index}`] = value
+    return isList ? `${column} IN (:where${index})` : `${column} ${OPERATORS[operator]} :where${index}`
+  })
+  return { text: parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', params }
 }

@@ -96,10 +96,9 @@ function listSlackLinksOf(sql: Sql, operatorId: string): Promise<SlackLinkRow[]>
   return sql.all(text, { operatorId })
 }
 
-const OF_WEBHOOK = 'l.environment_id = :env AND l.webhook_id = :webhookId AND l.id = :id'
-
 function removeSlackLink(sql: Sql, environmentId: string, webhookId: string, id: string, audit: AuditEntry[]) {
-  return remove(sql, OF_WEBHOOK, { env: environmentId, webhookId, id }, audit)
+  const one = 'l.environment_id = :env AND l.webhook_id = :webhookId AND l.id = :id'
+  return remove(sql, one, { env: environmentId, webhookId, id }, audit)
 }
 
 function removeSlackLinkOf(sql: Sql, operatorId: string, id: string, audit: AuditEntry[]) {

@@ -13,55 +13,46 @@ interface OldRows {
   table: string
   where: string
   params: Readonly<Record<string, SqlValue>>
-  key: string
   time: string
 }
 
 /** Pending requests end within a day, and then they are found. */
-function oldApprovals({ environmentId }: Tenant, before: number): OldRows {
+function oldApprovals(env: string, before: number): OldRows {
   const where = "environment_id = :env AND created_at < :before AND status <> 'PENDING'"
-  return { table: 'approvals', where, params: { env: environmentId, before }, key: 'id', time: 'created_at' }
+  return { table: 'approvals', where, params: { env, before }, time: 'created_at' }
 }
 
 /** Ids of entries follow the time. */
-function oldEntries({ environmentId }: Tenant, before: number): OldRows {
-  const where = 'environment_id = :env AND id < :before'
-  const params = { env: environmentId, before: uuidv7At(before) }
-  return { table: 'audit_log', where, params, key: 'id', time: 'id' }
-}
-
-function oldEntriesOfWorkspace({ workspaceId }: Tenant, before: number): OldRows {
-  const where = 'workspace_id = :workspaceId AND environment_id IS NULL AND id < :before'
-  return { table: 'audit_log', where, params: { workspaceId, before: uuidv7At(before) }, key: 'id', time: 'id' }
+function oldEntries(owner: string, params: Record<string, string>, before: number): OldRows {
+  return { table: 'audit_log', where: `${owner} AND id < :id`, params: { ...params, id: uuidv7At(before) }, time: 'id' }
 }
 
 /** An issue that is ignored until some time is kept, because it opens again by itself. */
-function oldIssues(state: 'RESOLVED' | 'IGNORED', { environmentId }: Tenant, before: number): OldRows {
+function oldIssues(state: 'RESOLVED' | 'IGNORED', env: string, before: number): OldRows {
   const where = `environment_id = :env AND state = :state AND last_seen < :before AND state_at < :before
     AND merged_into IS NULL AND ignored_until IS NULL`
-  return { table: 'issues', where, params: { env: environmentId, state, before }, key: 'id', time: 'last_seen' }
+  return { table: 'issues', where, params: { env, state, before }, time: 'last_seen' }
 }
 
 /** Rows without an environment follow the settings of the workspace. */
 export function oldRows(
   what: RetainedRows,
-  scope: Tenant,
+  { workspaceId, environmentId: env }: Tenant,
   settings: RetentionSettings,
   workspace: RetentionSettings | null,
   now: number,
 ): OldRows[] {
   const older = (days: number | null | undefined, of: (before: number) => OldRows[]) =>
     days === null || days === undefined ? [] : of(now - days * DAY_MS)
-  if (what === 'approvals') return older(settings.approvalDays, (before) => [oldApprovals(scope, before)])
+  if (what === 'approvals') return older(settings.approvalDays, (before) => [oldApprovals(env, before)])
   if (what === 'issues') {
-    return older(settings.issueDays, (before) => [
-      oldIssues('RESOLVED', scope, before),
-      oldIssues('IGNORED', scope, before),
-    ])
+    const states = ['RESOLVED', 'IGNORED'] as const
+    return older(settings.issueDays, (before) => states.map((state) => oldIssues(state, env, before)))
   }
+  const ofWorkspace = 'workspace_id = :workspaceId AND environment_id IS NULL'
   return [
-    ...older(settings.auditDays, (before) => [oldEntries(scope, before)]),
-    ...older(workspace?.auditDays, (before) => [oldEntriesOfWorkspace(scope, before)]),
+    ...older(settings.auditDays, (before) => [oldEntries('environment_id = :env', { env }, before)]),
+    ...older(workspace?.auditDays, (before) => [oldEntries(ofWorkspace, { workspaceId }, before)]),
   ]
 }
 
@@ -87,11 +78,11 @@ interface Removed {
   counted: number
 }
 
-async function removeOldest(sql: Sql, { table, where, params, key, time }: OldRows, most: number): Promise<Removed> {
-  const oldest = `SELECT ${key} FROM ${table} WHERE ${where} ORDER BY ${time}, ${key} LIMIT :most`
+async function removeOldest(sql: Sql, { table, where, params, time }: OldRows, most: number): Promise<Removed> {
+  const oldest = `SELECT id FROM ${table} WHERE ${where} ORDER BY ${time}, id LIMIT :most`
   // Without the first condition, Citus would look for the ids on every machine.
   const own = table === 'audit_log' ? '' : 'environment_id = :env AND '
-  const text = `DELETE FROM ${table} WHERE ${own}${key} IN (${oldest})`
+  const text = `DELETE FROM ${table} WHERE ${own}id IN (${oldest})`
   const removed = await sql.run(text, { ...params, most })
   return { removed, counted: removed }
 }
@@ -114,17 +105,13 @@ async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most:
   ]) {
     if (left <= 0) break
     const some = `SELECT ${key} FROM ${table} WHERE environment_id = :env AND ${condition} LIMIT :left`
-    left -= await sql.run(`DELETE FROM ${table} WHERE environment_id = :env AND (${key}) IN (${some})`, {
-      ...own,
-      left,
-    })
+    const remove = `DELETE FROM ${table} WHERE environment_id = :env AND (${key}) IN (${some})`
+    left -= await sql.run(remove, { ...own, left })
   }
   if (left <= 0) return { removed: most, counted: 0 }
   const removed = most - left
-  const fingerprints = await sql.run(
-    'DELETE FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :id',
-    own,
-  )
+  const ofIssue = 'DELETE FROM issue_fingerprints WHERE environment_id = :env AND issue_id = :id'
+  const fingerprints = await sql.run(ofIssue, own)
   const targets = await sql.run('DELETE FROM issues WHERE environment_id = :env AND merged_into = :id', own)
   await sql.run('DELETE FROM issues WHERE environment_id = :env AND id = :id', own)
   return { removed: removed + fingerprints + targets + 1, counted: 1 }

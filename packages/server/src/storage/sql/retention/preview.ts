@@ -104,10 +104,10 @@ async function countRows(
 ): Promise<CountedRows> {
   const { workspace } = await settingsOf(sql, tenant)
   const counted: CountedRows = { exact: true, count: 0, oldest: null }
-  for (const { table, where, params, key, time } of oldRows(what, tenant, settings, workspace, now)) {
+  for (const { table, where, params, time } of oldRows(what, tenant, settings, workspace, now)) {
     const at = table === 'audit_log' ? 'at' : time
     const text = `SELECT COUNT(*) AS count, MIN(at) AS oldest FROM (
-      SELECT ${at} AS at FROM ${table} WHERE ${where} ORDER BY ${time}, ${key} LIMIT :limit) AS page`
+      SELECT ${at} AS at FROM ${table} WHERE ${where} ORDER BY ${time}, id LIMIT :limit) AS page`
     const limited = { ...params, limit: LIMITS.retentionCounted + 1 }
     const found = await sql.get<{ count: number; oldest: number | null }>(text, limited)
     const { count = 0, oldest = null } = found ?? {}

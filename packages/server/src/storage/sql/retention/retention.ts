@@ -1,7 +1,7 @@
 import type { RetentionCounts, RetentionSettings } from '@tacho/contract/operator/retention.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../retention.ts'
-import type { RetentionOrder, RetentionProgressRow, RetentionRow, Tenant } from '../../retention.ts'
+import type { RetentionProgressRow, RetentionRow, Tenant } from '../../retention.ts'
 import type { NewWork } from '../../work.ts'
 import { read, write } from '../act.ts'
 import { insertAudit } from '../audit.ts'
@@ -74,13 +74,10 @@ async function changeRetention(
     await insertRows(sql, 'retention_settings', [{ workspaceId, environmentId: of.env, ...given }])
   }
   await insertAudit(sql, audit)
+  const all = `SELECT id FROM environments WHERE workspace_id = :workspaceId AND removed_at IS NULL
+    ORDER BY id LIMIT ${QUEUED_AT_ONCE}`
   const concerned =
-    environmentId === null
-      ? await sql.all<{ id: string }>(
-          'SELECT id FROM environments WHERE workspace_id = :workspaceId AND removed_at IS NULL ORDER BY id LIMIT :limit',
-          { workspaceId, limit: QUEUED_AT_ONCE },
-        )
-      : [{ id: environmentId }]
+    environmentId === null ? await sql.all<{ id: string }>(all, { workspaceId }) : [{ id: environmentId }]
   // A pass under way may be past what the new settings remove.
   await enqueueWork(sql, passesOf(concerned, now), RESTARTS)
   return true
@@ -134,7 +131,7 @@ async function findProgress(sql: Sql, environmentId: string): Promise<RetentionP
 }
 
 /** Null: the environment has nothing to remove. */
-async function startRetention(sql: Sql, environmentId: string, now: number): Promise<RetentionOrder | null> {
+async function startRetention(sql: Sql, environmentId: string, now: number): Promise<RetentionSettings | null> {
   const environment = await findEnvironment(sql, environmentId)
   if (environment === null) return null
   const { settings, source } = await settingsOf(sql, { workspaceId: environment.workspaceId, environmentId })
@@ -147,7 +144,7 @@ async function startRetention(sql: Sql, environmentId: string, now: number): Pro
       reached_at = NULL, pass = excluded.pass
     WHERE retention_progress.pass_ended_at IS NOT NULL`
   await sql.run(text, { env: environmentId, now, counts: JSON.stringify(NOTHING) })
-  return { settings }
+  return settings
 }
 
 /** Serialises the slices of an environment, should two nodes work on it. */
