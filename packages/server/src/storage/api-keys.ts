@@ -1,5 +1,5 @@
 import type { ApiKey } from '@tacho/contract/operator/api-key.ts'
-import type { RowFor } from './row-for.ts'
+import type { PatchOf, RowFor } from './row-for.ts'
 
 export interface ApiKeyRow extends RowFor<ApiKey> {
   /** SHA-256 of the whole key text, hex. */
@@ -8,9 +8,7 @@ export interface ApiKeyRow extends RowFor<ApiKey> {
 
 export type NewApiKeyRow = Omit<ApiKeyRow, 'replacedBy'>
 
-export type ApiKeyChange = {
-  [Field in 'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond']?: ApiKeyRow[Field] | undefined
-}
+export type ApiKeyChange = PatchOf<ApiKeyRow, 'name' | 'scopes' | 'expiresAt' | 'requestsPerSecond'>
 
 export interface ApiKeyRotation {
   id: string

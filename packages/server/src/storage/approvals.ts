@@ -7,31 +7,24 @@ import type { RowOf } from './tables.ts'
 
 export interface ApprovalRow extends RowOf<'approvals'> {
   environmentId: string
-  inputHash: string
   status: ApprovalStatus
   /** Null for EXPIRED too, because no person decided. */
-  decidedAt: number | null
-  deciderKind: DeciderKind | null
+  deciderKind: 'operator' | 'token' | null
   /** Null: in the operator API, or undecided. */
-  decidedVia: DecidedVia | null
-  importedAt: number | null
-  revision: number
+  decidedVia: 'slack' | null
 }
 
-type NotRequested =
-  | 'status'
-  | 'decidedAt'
-  | 'decisionReason'
-  | 'deciderKind'
-  | 'deciderId'
-  | 'deciderName'
-  | 'decidedVia'
-  | 'importedAt'
-  | 'revision'
-export type NewApprovalRow = Omit<ApprovalRow, NotRequested>
-
-export type DeciderKind = 'operator' | 'token'
-export type DecidedVia = 'slack'
+export const UNDECIDED = {
+  status: 'PENDING',
+  decidedAt: null,
+  decisionReason: null,
+  deciderKind: null,
+  deciderId: null,
+  deciderName: null,
+  decidedVia: null,
+  importedAt: null,
+} as const
+export type NewApprovalRow = Omit<ApprovalRow, keyof typeof UNDECIDED | 'revision'>
 
 export function approvalData(approval: ApprovalRow, agentName: string | null): Record<string, unknown> {
   const { environmentId, id, status, toolName, inputHash, agentId, runId, sessionId, policyId, reason } = approval
@@ -57,8 +50,7 @@ export function approvalData(approval: ApprovalRow, agentName: string | null): R
 }
 
 export type CreatedApproval =
-  | { outcome: 'created' | 'existing'; approval: ApprovalRow }
-  | { outcome: 'conflict' | 'imported'; approval: ApprovalRow }
+  | { outcome: 'created' | 'existing' | 'conflict' | 'imported'; approval: ApprovalRow }
   | { outcome: 'erased'; approval: null }
 
 export interface ApprovalFilter {
@@ -87,10 +79,10 @@ export interface Requester {
 export interface DecisionRow {
   status: Decision
   reason: string | null
-  deciderKind: DeciderKind
+  deciderKind: 'operator' | 'token'
   deciderId: string
   deciderName: string
-  via: { kind: DecidedVia; webhookId: string } | null
+  via: { kind: 'slack'; webhookId: string } | null
   now: number
 }
 

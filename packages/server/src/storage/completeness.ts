@@ -1,7 +1,4 @@
-/**
- * A recorder is an SDK instance in one run; it numbers its events from 1. The run keeps counts for each recorder as one
- * text, so an event costs no row and no statement.
- */
+/** A recorder, an SDK instance in one run, numbers its events from 1. Its counts are one text: events cost no row. */
 
 export interface Numbering {
   /** RECORDER_CHARS of its recorder, the number in base 36, and a dot if it is the last number. */

@@ -1,7 +1,4 @@
-/**
- * Sums that do not depend on the order of their numbers, and from which one can be taken away again: Shewchuk, Adaptive
- * Precision Floating-Point Arithmetic, 1997, as Python's `math.fsum` uses it.
- */
+/** Sums in any order, exact, which can be taken back: Shewchuk, Adaptive Precision Floating-Point Arithmetic, 1997. */
 
 /** Numbers of ascending size whose digits do not overlap. Their sum is exact. */
 export type ExactSum = readonly number[]

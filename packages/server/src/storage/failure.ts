@@ -1,7 +1,6 @@
 /**
- * Why a run failed or was cancelled, kept in its row so that lists of runs are cheap: the closing outcome, or else the
- * latest error, whatever the order of arrival. The message is content, in a column of its own: it is removed with the
- * payloads.
+ * Why a run failed or was cancelled, in its row for lists of runs: the closing outcome, or else the latest error,
+ * whatever the order of arrival. The message is content, in a column of its own: it is removed with the payloads.
  */
 import { hash } from 'node:crypto'
 import type { FailedWith, FailurePlace } from '@tacho/contract/failure.ts'

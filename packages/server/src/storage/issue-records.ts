@@ -38,15 +38,8 @@ export interface IssueRecordFilter {
   recordKind?: RecordKind | undefined
 }
 
-export interface RecordInReview {
-  id: string
-  recordKind: RecordKind
-  runId: string | null
-  eventId: string | null
-  detectionType: string
-  policyId: string | null
-  payload: string
-}
+type Reviewed = 'id' | 'recordKind' | 'runId' | 'eventId' | 'detectionType' | 'policyId' | 'payload'
+export type RecordInReview = Pick<StoredRecord, Reviewed>
 
 export interface IssueDecision {
   recordId: string

@@ -22,25 +22,13 @@ export interface IssueChange {
   actor: IssueActor
 }
 
-interface Seen {
-  firstSeen: number
-  lastSeen: number
-}
-
-interface IssueCounts {
-  occurrences: number
-  recoveries: number
-  runs: number
-  agents: number
-}
-
 export interface IssueRow extends Omit<RowOf<'issues'>, 'stateBy'> {
   state: IssueState
   stateBy: IssueActor | null
-  ignoredUntil: number | null
 }
 
-export interface IssueGroupRow extends Seen, IssueCounts {
+type OfGroup = 'firstSeen' | 'lastSeen' | 'occurrences' | 'recoveries' | 'runs' | 'agents'
+export interface IssueGroupRow extends Pick<IssueRow, OfGroup> {
   fingerprint: string
   facts: string
   /** Its issue before the merge. */
@@ -70,9 +58,8 @@ export type IssuePage = PageAfter<{ lastSeen: number; id: string }>
 
 export type PageBySeen = PageAfter<{ at: number; key: string }>
 
-interface AffectedRow extends Seen {
+interface AffectedRow extends Pick<RowOf<'issue_affected'>, 'firstSeen' | 'lastSeen' | 'occurrences'> {
   key: string
-  occurrences: number
 }
 
 export interface AffectedRunRow extends AffectedRow {

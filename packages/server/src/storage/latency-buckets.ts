@@ -1,7 +1,4 @@
-/**
- * Bounds of neighbouring buckets differ by a factor of 2^(1/4) = 1.19. A bucket is shown as its middle, so a percentile
- * is at most 9 % off.
- */
+/** Bounds of neighbouring buckets differ by 2^(1/4) = 1.19. A bucket is shown as its middle: at most 9 % off. */
 const PER_DOUBLING = 4
 
 export function bucketOf(latencyMs: number): number {

@@ -2,12 +2,6 @@
 import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import type { RowOf } from './tables.ts'
 
-export interface NewPolicyRow {
-  id: string
-  workspaceId: string
-  createdAt: number
-}
-
 export interface PolicyVersionRow extends RowOf<'policy_versions'> {
   severity: Severity
   action: PolicyAction
@@ -15,7 +9,9 @@ export interface PolicyVersionRow extends RowOf<'policy_versions'> {
 
 export type NewPolicyVersionRow = Omit<PolicyVersionRow, 'policyId' | 'number' | 'importedAt'>
 
-export interface PolicyRow extends NewPolicyRow {
-  archivedAt: number | null
+export interface PolicyRow extends Omit<RowOf<'policies'>, 'newest'> {
+  workspaceId: string
   newest: PolicyVersionRow
 }
+
+export type NewPolicyRow = Omit<PolicyRow, 'archivedAt' | 'newest'>

@@ -6,18 +6,12 @@ import type { RowOf } from './tables.ts'
 import type { LatencyRow, UsageSums } from './usage.ts'
 import type { UncostedSum } from './uncosted.ts'
 
-export interface NewPromptRow {
-  id: string
+export interface PromptRow extends Omit<RowOf<'prompts'>, 'newest'> {
   workspaceId: string
-  name: string
-  createdAt: number
-}
-
-export interface PromptRow extends NewPromptRow {
-  archivedAt: number | null
   newest: PromptVersionInfo
 }
 
+export type NewPromptRow = Omit<PromptRow, 'archivedAt' | 'newest'>
 export type PromptVersionRow = RowOf<'prompt_versions'>
 export type PromptVersionInfo = Omit<PromptVersionRow, 'content'>
 export type NewPromptVersionRow = Pick<PromptVersionRow, 'id' | 'content' | 'author' | 'note' | 'createdAt'>

@@ -1,8 +1,6 @@
 import type { RunView } from '@tacho/contract/operator/run-view.ts'
-import type { RowFor } from './row-for.ts'
+import type { PatchOf, RowFor } from './row-for.ts'
 
 export type RunViewRow = RowFor<RunView>
 
-type Changeable = 'name' | 'query' | 'lastHours' | 'columns'
-
-export type RunViewPatch = { [Name in Changeable]?: RunViewRow[Name] | undefined }
+export type RunViewPatch = PatchOf<RunViewRow, 'name' | 'query' | 'lastHours' | 'columns'>

@@ -1,7 +1,6 @@
 /**
- * Title and last answer of a run, kept in its row so that lists of runs are cheap. The title is the first question, or
- * else the label of the first step, whatever the order of arrival. Both are content: they are removed with the
- * payloads.
+ * Title and last answer of a run, in its row for lists of runs. The title is the first question, or else the label of
+ * the first step, whatever the order of arrival. Both are content: they are removed with the payloads.
  */
 import type { Said } from '@tacho/contract/said.ts'
 import type { NewEvent } from './events.ts'

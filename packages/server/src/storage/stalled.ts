@@ -1,4 +1,5 @@
 import type { StalledRule } from '@tacho/contract/operator/stalled-rule.ts'
+import type { ChangedRuns } from './retention.ts'
 import type { RunPlace } from './runs.ts'
 
 export type StalledRuleRow = Pick<StalledRule, 'idleMinutes' | 'closeAs'>
@@ -11,9 +12,8 @@ export function closeAfterMinutes(rule: StalledRuleRow | null): number {
   return rule?.idleMinutes ?? DEFAULT_CLOSE_MINUTES
 }
 
-export interface ClosedRuns {
+export interface ClosedRuns extends ChangedRuns {
   isOn: boolean
-  changedRunIds: string[]
   after: RunPlace | null
   /** No run can be due before; null: some may be due soon. */
   nextAt: number | null

@@ -7,10 +7,7 @@ export interface Table {
   /** A faster order for this engine, because its rows are stored that way. Also unique. */
   walk?: Partial<Record<Engine, readonly string[]>>
   only?: Partial<Record<Engine, readonly string[]>>
-  /**
-   * What happens when a run is removed. `removed`: its rows are deleted (removal.ts; erased-records.ts for rows with
-   * its external id). `counted_out`: its numbers are subtracted. `stays`: no row belongs to a run.
-   */
+  /** With a run, rows are `removed` (removal.ts, erased-records.ts) or `counted_out`; otherwise no row is of a run. */
   run: 'removed' | 'counted_out' | 'stays'
   environment: 'removed' | 'stays'
   /** Why rows stay, or how they are removed if not by the plain rule. */

@@ -1,5 +1,5 @@
 import type { Delivery, DeliveryStatus, Webhook, WebhookEvent } from '@tacho/contract/operator/webhook.ts'
-import type { RowFor } from './row-for.ts'
+import type { PatchOf, RowFor } from './row-for.ts'
 
 export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
   /** `whsec_` and base64, as Standard Webhooks writes it. */
@@ -10,19 +10,8 @@ export interface WebhookRow extends Omit<RowFor<Webhook>, 'interactionsUrl'> {
   signingSecret: string | null
 }
 
-type Changeable =
-  | 'url'
-  | 'description'
-  | 'events'
-  | 'secret'
-  | 'previousSecret'
-  | 'previousUntil'
-  | 'signingSecret'
-  | 'showsInput'
-  | 'disabledAt'
-  | 'disabledReason'
-
-export type WebhookPatch = { [Name in Changeable]?: WebhookRow[Name] | undefined }
+type Fixed = 'id' | 'environmentId' | 'format' | 'createdAt' | 'droppedDeliveries'
+export type WebhookPatch = PatchOf<WebhookRow, Exclude<keyof WebhookRow, Fixed>>
 
 export interface News {
   type: WebhookEvent

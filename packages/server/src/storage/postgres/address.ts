@@ -10,10 +10,7 @@ export interface Address {
 const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
 const OTHER_PARAMETERS = ['host', 'application_name']
 
-/**
- * `postgres://user:password@host:port/database?sslmode=…`, with libpq's modes. `prefer` and `allow` are refused because
- * they guarantee nothing. Without sslmode, connections are not encrypted.
- */
+/** With libpq's modes: `prefer` and `allow` are refused because they guarantee nothing; without one, no encryption. */
 export function parseAddress(given: string): Address {
   const url = URL.parse(given)
   if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) {

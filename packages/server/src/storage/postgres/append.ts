@@ -61,10 +61,7 @@ const OPEN_RUNS: InsertedTable = {
   conflict: 'ON CONFLICT (environment_id, run_id) DO NOTHING RETURNING number',
 }
 
-/**
- * Only this key's index has this order, so the planner uses it whatever the statistics say. With equality on a new
- * table, it may scan another index of the tenant.
- */
+/** Only this key's index has this order. With equality, the planner may scan another index of the tenant. */
 const oneOf = (key: string, value: string) => `${key} >= ${value} AND ${key} <= ${value} ORDER BY ${key} LIMIT 1`
 const runOf = (selected: string, runId: string) =>
   `(SELECT ${selected} FROM runs WHERE environment_id = $1 AND ${oneOf('run_id', runId)}`

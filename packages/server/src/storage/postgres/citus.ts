@@ -1,7 +1,4 @@
-/**
- * A Citus cluster distributes data tables, those with an environment_id of type uuid: all rows of a tenant, in every
- * table, are on one machine. All other tables stay on the coordinator.
- */
+/** A Citus cluster distributes the tables whose environment_id is a uuid: all rows of a tenant are on one machine. */
 import type { Client } from 'pg'
 import { StoreRefused } from '../store.ts'
 import { SCHEMA } from './connections.ts'

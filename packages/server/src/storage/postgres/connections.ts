@@ -28,9 +28,8 @@ export interface Connections {
 }
 
 /**
- * Transactions on one connection, in order. The next one is sent once the end of the one before has been sent, so the
- * database never waits for this process between them. PostgreSQL executes them in order, so the next one waits for no
- * lock and sees what the one before stored.
+ * Transactions on one connection, in order. Each is sent once the end of the one before has been sent, so the database
+ * never waits for this process in between. The next one waits for no lock and sees what the one before stored.
  */
 export interface Pipeline {
   transaction<Result>(work: Work<Result>, end: End, onSent: () => void, begin?: string): Promise<Result>
@@ -43,9 +42,8 @@ export type Work<Result> = (client: PoolClient, atCommit: AtCommit) => Promise<R
 export const SCHEMA = 'tacho'
 
 /**
- * Plans that this service never needs, because each statement has an index in its own order. Statistics cover all
- * tenants together, and a new table has none, so a large environment or run may look small, and these plans would read
- * and sort all rows of a tenant for one page. postgres/plans.test.ts checks this.
+ * Plans that no statement needs, because each has an index in its own order (postgres/plans.test.ts). Statistics cover
+ * all tenants together: a large environment may look small, and these plans would read and sort all of its rows.
  */
 export const UNWANTED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'material']
 

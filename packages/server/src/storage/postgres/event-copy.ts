@@ -36,12 +36,9 @@ const MAX_UTF8_BYTES = 3
 /** Longer texts are measured, because their length alone says little about their bytes. */
 const SHORT_CHARS = 100
 
-export interface EventCopy {
-  add(placed: PlacedEvent, seq: number): void
-  send(client: ClientBase): Promise<void>
-}
+export type EventCopy = ReturnType<typeof encodeEvents>
 
-export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]): EventCopy {
+export function encodeEvents(environmentId: string, batches: readonly EventBatchRows[]) {
   const received = new Map<NewEvent, number>()
   for (const { receivedAt, events } of batches) {
     for (const event of events) if (!event.onlyIfStored) received.set(event, receivedAt)
@@ -59,7 +56,7 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
   }
   const pieces: Piece[] = []
   return {
-    add({ run, event, envelope }, seq) {
+    add({ run, event, envelope }: PlacedEvent, seq: number): void {
       const place = places.get(event)
       if (place === undefined) throw new Error('Only encoded events can be sent')
       buffer.writeBigInt64BE(BigInt(run.number), place.from + RUN_AT)
@@ -68,7 +65,7 @@ export function encodeEvents(environmentId: string, batches: readonly EventBatch
       const session = ownSession(run, event)
       addPiece(pieces, session ? { from: place.from, end: place.end - LENGTH_BYTES, session } : place)
     },
-    send(client) {
+    send(client: ClientBase): Promise<void> {
       const rows = pieces.flatMap(({ from, end, session }) => {
         const encoded = buffer.subarray(from, end)
         return session === undefined ? [encoded] : [encoded, textValue(session)]

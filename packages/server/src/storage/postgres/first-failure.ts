@@ -1,7 +1,4 @@
-/**
- * Statements are sent without waiting for each other, so a caller may await a later one first, which fails only because
- * the transaction has failed. The database answers in order, so the first error is the cause.
- */
+/** Statements are sent together, so one may fail only because an earlier one did. The first error is the cause. */
 import type { EventEmitter } from 'node:events'
 import type { ClientBase, DatabaseError } from 'pg'
 import { followsFailure } from './errors.ts'

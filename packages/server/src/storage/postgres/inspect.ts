@@ -13,11 +13,7 @@ export interface Inspected {
   schema: number
 }
 
-interface Facts {
-  version: string
-  synchronousCommit: string
-  fsync: string
-  fullPageWrites: string
+interface Facts extends Record<'version' | 'synchronousCommit' | 'fsync' | 'fullPageWrites', string> {
   maxConnections: number
   openConnections: number
   now: number
@@ -39,62 +35,48 @@ const FACTS = `SELECT current_setting('server_version') AS version, current_sett
     (SELECT max(version) FROM migrations) AS schema, pg_database_size(current_database()) AS bytes`
 
 export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[]> {
-  const { facts, skewMs } = await inspected.connections.use(async (client) => {
+  const { connections, poolSize, nodes } = inspected
+  const { facts, skewMs } = await connections.use(async (client) => {
     const asked = Date.now()
-    const { rows } = await client.query<Facts>(FACTS)
-    const [found] = rows
+    const [found] = (await client.query<Facts>(FACTS)).rows
     if (found === undefined) throw new Error('The database returned no row')
     return { facts: found, skewMs: Math.round(found.now - (asked + Date.now()) / 2) }
   })
-  const { connections } = inspected
-  const payloads =
-    facts.bytes > CHECKED_BYTES
-      ? tooLargeToCheck('payloads', facts.bytes)
-      : payloadsCheck(await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client)))))
-  return [
-    release(facts),
-    durability(facts),
-    room(facts, inspected),
-    clock(skewMs),
-    queueCheck(inspected, ' on this node'),
-    schema(facts, inspected),
-    payloads,
-  ]
-}
-
-function release({ version }: Facts): StoreCheck {
+  const { version, synchronousCommit, fsync, fullPageWrites, maxConnections, openConnections, bytes, schema } = facts
   const isTried = Number.parseInt(version, 10) <= NEWEST_MAJOR
-  const detail = `PostgreSQL ${version}${isTried ? '' : `, newer than any that this version of Tacho was tried on`}`
-  return { name: 'database', ok: isTried, detail }
-}
-
-function durability({ synchronousCommit, fsync, fullPageWrites }: Facts): StoreCheck {
-  const ok = synchronousCommit !== 'off' && fsync === 'on' && fullPageWrites === 'on'
+  const isDurable = synchronousCommit !== 'off' && fsync === 'on' && fullPageWrites === 'on'
   const settings = `synchronous_commit ${synchronousCommit}, fsync ${fsync}, full_page_writes ${fullPageWrites}`
-  const said = ok ? 'Each acknowledged commit is on disk' : 'A crash may lose acknowledged data'
-  return { name: 'durability', ok, detail: `${said} (${settings})` }
-}
-
-function room({ maxConnections, openConnections }: Facts, { poolSize, nodes }: Inspected): StoreCheck {
   const wanted = (poolSize + 1) * nodes
-  return {
-    name: 'connections',
-    ok: wanted <= maxConnections,
-    detail: `${openConnections} of ${maxConnections} are open; ${nodes} nodes may open ${wanted}`,
-  }
-}
-
-function clock(skewMs: number): StoreCheck {
-  return {
-    name: 'clock',
-    ok: Math.abs(skewMs) <= MAX_SKEW_MS,
-    detail: `The clock of the database is ${Math.abs(skewMs)} ms ${skewMs < 0 ? 'behind' : 'ahead of'} this node's`,
-  }
-}
-
-function schema(facts: Facts, inspected: Inspected): StoreCheck {
-  // A newer schema comes from a newer node: an upgrade is in progress.
-  const ok = facts.schema === inspected.schema
-  const detail = `The store has schema ${facts.schema}, ${mib(facts.bytes)}; this node knows ${inspected.schema}`
-  return { name: 'schema', ok, detail }
+  return [
+    {
+      name: 'database',
+      ok: isTried,
+      detail: `PostgreSQL ${version}${isTried ? '' : `, newer than any that this version of Tacho was tried on`}`,
+    },
+    {
+      name: 'durability',
+      ok: isDurable,
+      detail: `${isDurable ? 'Each acknowledged commit is on disk' : 'A crash may lose acknowledged data'} (${settings})`,
+    },
+    {
+      name: 'connections',
+      ok: wanted <= maxConnections,
+      detail: `${openConnections} of ${maxConnections} are open; ${nodes} nodes may open ${wanted}`,
+    },
+    {
+      name: 'clock',
+      ok: Math.abs(skewMs) <= MAX_SKEW_MS,
+      detail: `The clock of the database is ${Math.abs(skewMs)} ms ${skewMs < 0 ? 'behind' : 'ahead of'} this node's`,
+    },
+    queueCheck(inspected, ' on this node'),
+    {
+      name: 'schema',
+      // A newer schema comes from a newer node: an upgrade is in progress.
+      ok: schema === inspected.schema,
+      detail: `The store has schema ${schema}, ${mib(bytes)}; this node knows ${inspected.schema}`,
+    },
+    bytes > CHECKED_BYTES
+      ? tooLargeToCheck('payloads', bytes)
+      : payloadsCheck(await checkPayloads((work) => connections.snapshot((client) => work(postgresSql(client))))),
+  ]
 }

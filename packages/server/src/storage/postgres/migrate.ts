@@ -22,7 +22,9 @@ export function knownMigrations(): Migration[] {
 export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)
-  if (isNewest(await appliedMigrations(client), migrations)) return []
+  const present = await appliedMigrations(client)
+  checkApplied(present, migrations)
+  if (present.length === migrations.length) return []
   await takeLock(client)
   try {
     const applied = await applyDue(client, migrations)
@@ -53,11 +55,6 @@ export async function appliedMigrations(client: Pick<Client, 'query'>): Promise<
   if (tables.length === 0) return []
   const text = `SELECT version, name, sha256 FROM ${SCHEMA}.migrations ORDER BY version`
   return (await client.query<Applied>(text)).rows
-}
-
-function isNewest(applied: Applied[], migrations: Migration[]): boolean {
-  checkApplied(applied, migrations)
-  return applied.length === migrations.length
 }
 
 /** Polled instead of awaited, because CREATE INDEX CONCURRENTLY waits for every running statement. */
@@ -105,10 +102,7 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
   }
 }
 
-/**
- * A statement ends with a line that ends with a semicolon, outside of $$. Citus sends the whole query to its workers
- * with each change of a distributed table, so a query must be one statement.
- */
+/** Citus sends a whole query to its workers with each change of a distributed table, so a query is one statement. */
 function statementsOf(text: string): string[] {
   const statements = ['']
   for (const line of text.trimEnd().split('\n')) {

@@ -13,14 +13,6 @@ import type { StoreWarning } from '../store.ts'
 import type { Connections } from './connections.ts'
 import { statement } from './statement.ts'
 
-export interface NodeRegistry {
-  slot(): number
-  alive(): number
-  databaseBytes(): number | null
-  clockOffsetMs(): number
-  leave(): Promise<void>
-}
-
 const BEAT_MS = 3_000
 const EXPIRY_MS = 15_000
 /** Measuring a large database reads the sizes of many files. */
@@ -36,10 +28,7 @@ const JOIN = statement(`INSERT INTO nodes (slot, node_id, started_at, heartbeat_
   SELECT (SELECT min(slot) FROM generate_series(0, (SELECT count(*) FROM nodes)) AS slot
     WHERE slot NOT IN (SELECT nodes.slot FROM nodes)), $1, ${NOW}, ${NOW}`)
 const LEAVE = statement('DELETE FROM nodes WHERE node_id = $1')
-/**
- * Sessions of ours that wait for the rest of a statement. The database's timeouts do not apply: it considers them
- * active, not idle, and ignores cancellation within a message. The next transaction would wait for their rows.
- */
+/** Sessions of ours that wait for the rest of a statement: no timeout of the database ends them, and they hold rows. */
 const END_HALF_SENT = statement(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND application_name = current_setting('application_name')
   AND state = 'active' AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - $1 * interval '1 millisecond'`)
@@ -60,7 +49,7 @@ export async function aliveNodes(client: Pick<Client, 'query'>): Promise<number>
   return Number(rows[0]?.alive)
 }
 
-export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions): Promise<NodeRegistry> {
+export async function joinNodes({ connections, silentMs, now, onWarning }: NodeOptions) {
   const values = [randomUUID()]
   let place = { slot: 0, alive: 1 }
   let clockOffset: number | null = null
@@ -118,7 +107,7 @@ export async function joinNodes({ connections, silentMs, now, onWarning }: NodeO
     alive: () => Math.max(1, place.alive),
     databaseBytes: () => databaseBytes,
     clockOffsetMs: () => clockOffset ?? 0,
-    async leave() {
+    async leave(): Promise<void> {
       clearInterval(timer)
       await connections.use((client) => client.query({ ...LEAVE, values })).catch(() => undefined)
     },

@@ -10,7 +10,7 @@ import { StorageError, type StorageErrorCode, type StoreWarning } from '../store
 import { parseAddress } from './address.ts'
 import { postgresAppendEngine, WRITERS_PER_NODE } from './append.ts'
 import { createBatchQueue } from './batch-queue.ts'
-import { openConnections, type Connections, type Timeouts } from './connections.ts'
+import { openConnections, type Timeouts } from './connections.ts'
 import { isRace } from './errors.ts'
 import { inspectDatabase } from './inspect.ts'
 import { knownMigrations } from './migrate.ts'
@@ -38,8 +38,7 @@ const TRIES = 3
 /** After the database's disk was full, writes are refused for this long. */
 const FULL_MS = 5_000
 
-const inKind = ({ use, snapshot, transaction }: Connections, kind: ActKind) =>
-  ({ look: use, read: snapshot, write: transaction })[kind]
+const IN_KIND = { look: 'use', read: 'snapshot', write: 'transaction' } as const
 
 export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
   const {
@@ -88,10 +87,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     for (let tries = 1; ; tries++) {
       let startedAt = performance.now()
       try {
-        return await inKind(
-          through,
-          kind,
-        )((client) => {
+        return await through[IN_KIND[kind]]((client) => {
           startedAt = performance.now()
           return runAct(postgresSql(client, onDamage), name, args)
         })

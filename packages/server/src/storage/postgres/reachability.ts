@@ -6,32 +6,27 @@
  */
 import { connectError } from './errors.ts'
 
-export interface Reachability {
-  isReachable(): boolean
-  check(): void
-  connected(): void
-  failed(error: unknown): void
-}
+export type Reachability = ReturnType<typeof createReachability>
 
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1_000
 
-export function createReachability(onChange: (reachable: boolean, why: string) => void): Reachability {
+export function createReachability(onChange: (reachable: boolean, why: string) => void) {
   let failures = 0
   let silentUntil = 0
   let lastFailure: unknown = null
 
   return {
     isReachable: () => failures === 0,
-    check() {
+    check(): void {
       if (performance.now() < silentUntil) throw connectError(lastFailure)
     },
-    connected() {
+    connected(): void {
       if (failures > 0) onChange(true, 'the database answers again')
       failures = 0
       silentUntil = 0
     },
-    failed(error) {
+    failed(error: unknown): void {
       lastFailure = error
       const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures)
       // Jitter, so that nodes do not all reconnect at the same moment.

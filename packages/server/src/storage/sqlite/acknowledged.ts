@@ -28,27 +28,23 @@ function readBeside(file: string): string {
   }
 }
 
-export interface Changes {
-  /** Call this within the transaction. */
-  add(count: number): void
-  /** Call this after the commit, before it is acknowledged. */
-  committed(): void
-  close(): void
-}
+export type Changes = ReturnType<typeof countChanges>
 
 /** As long as the longest number, so that a shorter one overwrites all of the one before. */
 const CHARS = 12
 
-export function countChanges(db: Database, file: string): Changes {
+export function countChanges(db: Database, file: string) {
   let number = numberOf(db)
   let next = number
   const beside = openBeside(file)
   return {
-    add(count) {
+    /** Call this within the transaction. */
+    add(count: number): void {
       next = (number + count) | 0
       db.exec(`PRAGMA user_version = ${next}`)
     },
-    committed() {
+    /** Call this after the commit, before it is acknowledged. */
+    committed(): void {
       number = next
       if (beside === null) return
       try {
@@ -57,7 +53,7 @@ export function countChanges(db: Database, file: string): Changes {
         // The store itself is committed. Without this number, a start notices less.
       }
     },
-    close() {
+    close(): void {
       if (beside !== null) closeSync(beside)
     },
   }

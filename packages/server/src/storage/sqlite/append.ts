@@ -1,7 +1,4 @@
-/**
- * The engine is the only writer, so recently read or written rows stay valid in its cache, and most events cost one
- * insert and no lookup. After a transaction that did not commit, it forgets all runs.
- */
+/** The only writer: rows stay valid in its cache, and most events cost one insert. A rollback makes it forget them. */
 import { LRUCache } from 'lru-cache'
 import { entryBytes, ownText } from '../sql/append/cached-text.ts'
 import { withEnvelope } from '../sql/append/envelopes.ts'

@@ -1,17 +1,11 @@
 import { statSync, type StatsFs } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 
-export interface Disk {
-  nearlyFull(): boolean
-  /** True until the next check. */
-  reportFull(): void
-  freeBytes(): number | null
-  close(): void
-}
+export type Disk = Awaited<ReturnType<typeof watchDisk>>
 
 const EVERY_MS = 1_000
 
-export async function watchDisk(directory: string, minFreeBytes: number): Promise<Disk> {
+export async function watchDisk(directory: string, minFreeBytes: number) {
   let free: number | null = null
   let reportedFull = false
 
@@ -25,6 +19,7 @@ export async function watchDisk(directory: string, minFreeBytes: number): Promis
   timer.unref()
   return {
     nearlyFull: () => reportedFull || (free !== null && free < minFreeBytes),
+    /** True until the next check. */
     reportFull: () => {
       reportedFull = true
     },

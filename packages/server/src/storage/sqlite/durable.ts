@@ -9,12 +9,9 @@ export function assertDurable(db: Database): void {
   }
 }
 
-export interface Durability {
-  synchronous: number
-  mode: string
-}
+export type Durability = ReturnType<typeof durability>
 
-export function durability(db: Database): Durability {
+export function durability(db: Database) {
   return {
     synchronous: db.pragma('synchronous', { simple: true }) as number,
     mode: db.pragma('journal_mode', { simple: true }) as string,

@@ -5,19 +5,13 @@ import type { Disk } from './disk.ts'
 import { packBatch } from './packed-batch.ts'
 import type { Thread } from './thread.ts'
 
-export interface EventQueue {
-  append(batch: EventBatchRows): Promise<EventVerdict[]>
-  refused(): StorageErrorCode | null
-  bytes(): number
-}
-
 const MESSAGES: Record<StorageErrorCode, string> = {
   overloaded: 'Too many events wait for a commit',
   storage_full: 'The disk is nearly full',
   storage_unavailable: 'The store has failed',
 }
 
-export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean, maxBytes: number): EventQueue {
+export function eventQueue(writer: Thread, disk: Disk, isDamaged: () => boolean, maxBytes: number) {
   let queued = 0
 
   function refused(bytes = 0): StorageErrorCode | null {

@@ -1,6 +1,6 @@
 import type { ActName } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
-import { StorageError, StoreDamaged, type StorageErrorCode } from '../store.ts'
+import { StorageError, StoreDamaged } from '../store.ts'
 
 export interface Call {
   id: number
@@ -23,15 +23,10 @@ export interface Replies {
   warning?: { what: string; error: SentError }
 }
 
-/** Classes cannot be sent between threads. */
-export interface SentError {
-  code: StorageErrorCode | null
-  isDamage: boolean
-  message: string
-  stack: string | undefined
-}
+export type SentError = ReturnType<typeof sentError>
 
-export function sentError(error: unknown): SentError {
+/** Classes cannot be sent between threads. */
+export function sentError(error: unknown) {
   const { message, stack } = error instanceof Error ? error : new Error(String(error))
   const code = error instanceof StorageError ? error.code : null
   return { code, isDamage: error instanceof StoreDamaged, message, stack }

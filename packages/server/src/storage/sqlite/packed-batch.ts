@@ -1,7 +1,6 @@
 /**
- * One text and one array of numbers, because cloning a hundred objects costs the thread that serves HTTP more than
- * judging them. The writer divides the text by lengths. A text that equals the one of the event before is not sent
- * again, and is one string for the writer too.
+ * One text and one array of numbers: cloning a hundred objects costs the thread of HTTP more than judging them. A text
+ * that equals the one of the event before is not sent again, and is one string for the writer too.
  */
 import { PROBLEM_KINDS } from '@tacho/contract/words.ts'
 import type { EventBatchRows, NewEvent } from '../events.ts'

@@ -11,18 +11,13 @@
 import type { Call } from './messages.ts'
 import type { Thread } from './thread.ts'
 
-export interface Readers {
-  call: Thread['call']
-  close(): Promise<void>
-}
-
 /** Longer than the jobs need that read at the same moment, and than a garbage collection. A start takes 100 ms. */
 const BUSY_MS = 50
 const IDLE_MS = 60_000
 /** A thread that cannot start costs as much as one that can. */
 const RETRY_MS = 60_000
 
-export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Readers> {
+export async function openReaders(start: () => Promise<Thread>, most: number): Promise<Pick<Thread, 'call' | 'close'>> {
   const threads = [await start()]
   const ending = new Set<Promise<void>>()
   let starting: Promise<void> | null = null

@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { RemovedPayloads, RemovedRuns } from '../retention.ts'
-import type { ClosedRuns } from '../stalled.ts'
+import type { RunSlice } from '../packing.ts'
+import type { ChangedRuns } from '../retention.ts'
 import { collectWhenIdle } from '../../threads/collect-when-idle.ts'
-import { runAct, type ActMethods } from '../sql/acts.ts'
+import { runAct } from '../sql/acts.ts'
 import type { DamagedPayload } from '../sql/sql.ts'
 import { batchAppender } from '../sql/append/append.ts'
 import { sqliteAppendEngine } from './append.ts'
@@ -99,18 +99,12 @@ async function perform({ act, args }: Call): Promise<unknown> {
   if (act === 'ping') return db.prepare('SELECT 1').get()
   if (act === 'durability') return durability(db)
   const result = await counted(db, changes, 1, () => runAct(sql, act, args))
-  if (act === 'removeExpiredRuns' || act === 'removeExpiredPayloads') {
-    engine.forgetRuns(String(args[0]), (result as RemovedRuns | RemovedPayloads).changedRunIds)
+  const forget = (runIds: string[]) => engine.forgetRuns(String(args[0]), runIds)
+  if (act === 'removeExpiredRuns' || act === 'removeExpiredPayloads' || act === 'closeStalledRuns') {
+    forget((result as ChangedRuns).changedRunIds)
   }
-  if (act === 'closeStalledRuns') engine.forgetRuns(String(args[0]), (result as ClosedRuns).changedRunIds)
-  if (act === 'storeBlocks') {
-    const [environmentId, slices] = args as Parameters<ActMethods['storeBlocks']>
-    engine.forgetRuns(
-      environmentId,
-      slices.map(({ run }) => run.runId),
-    )
-  }
-  if (act === 'importRun') engine.forgetRuns(String(args[0]), [String(args[1])])
+  if (act === 'storeBlocks') forget((args[1] as RunSlice[]).map(({ run }) => run.runId))
+  if (act === 'importRun') forget([String(args[1])])
   return result
 }
 

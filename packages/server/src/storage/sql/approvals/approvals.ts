@@ -13,7 +13,8 @@
  * everything up to one revision never finds a smaller one later.
  */
 import { write } from '../act.ts'
-import type { ApprovalRow, CreatedApproval, Decided, DecisionRow, NewApprovalRow } from '../../approvals.ts'
+import { UNDECIDED, type ApprovalRow, type CreatedApproval, type Decided } from '../../approvals.ts'
+import type { DecisionRow, NewApprovalRow } from '../../approvals.ts'
 import type { AuditEntry } from '../../audit.ts'
 import { announceApprovals } from '../webhooks/announcements.ts'
 import { insertAudit } from '../audit.ts'
@@ -27,10 +28,7 @@ import type { Sql } from '../sql.ts'
 
 export const approvalsActs = write({ createApproval, decideApprovals, expireApprovals })
 
-/**
- * The same client and clientRequestId return the stored request. `conflict`: it is for another tool or input.
- * `imported`: an import brought it. `erased`: the request was erased, or its run forever.
- */
+/** `conflict`: the stored request is for another tool or input. `erased`: the request is erased, or its run forever. */
 async function createApproval(sql: Sql, request: NewApprovalRow): Promise<CreatedApproval> {
   // A retry needs no lock.
   const early = await findRequest(sql, request)
@@ -43,9 +41,7 @@ async function createApproval(sql: Sql, request: NewApprovalRow): Promise<Create
   const revision = await nextRevision(sql, request.environmentId, request.expiresAt)
   const stored = await findRequest(sql, request)
   if (stored !== null) return again(sql, stored, request)
-  const undecided = { decidedAt: null, decisionReason: null, deciderKind: null, deciderId: null, deciderName: null }
-  const status = 'PENDING' as const
-  const approval: ApprovalRow = { ...request, status, ...undecided, decidedVia: null, importedAt: null, revision }
+  const approval: ApprovalRow = { ...request, ...UNDECIDED, revision }
   await insert(sql, approval)
   await announceApprovals(sql, request.environmentId, 'approval.requested', [approval], request.createdAt)
   return { outcome: 'created', approval }

@@ -7,10 +7,7 @@ import type { Sql } from '../sql.ts'
 
 export const recordedInputActs = read({ findRecordedInput, findRecordedInputs })
 
-/**
- * From the first stored POLICY_DECISION of a run (internal id) that names this approval, tool and hash and carries
- * `input`. Searches backwards from `until`, within bounds.
- */
+/** From the first stored POLICY_DECISION that names this approval, tool and hash and carries `input`, within bounds. */
 async function findRecordedInput(
   sql: Sql,
   environmentId: string,
@@ -54,10 +51,7 @@ function keyOfDecision(payload: string): string | null {
   return keyOf({ approvalId, toolName, inputHash: hash } as Omit<InputOfRequest, 'runId'>)
 }
 
-/**
- * For a list of requests, in its order: the payload of the first decision that names each, or null. Reads the newest held
- * calls of each run, by their index, up to `bounds.bytes` of payloads in all.
- */
+/** In the order of `sought`: the payload of the first decision that names each, from the newest held calls of a run. */
 async function findRecordedInputs(
   sql: Sql,
   environmentId: string,
@@ -69,21 +63,16 @@ async function findRecordedInputs(
     ORDER BY e.time DESC LIMIT :limit`
   const start = `WITH run AS (SELECT number FROM runs WHERE environment_id = :env AND ${OF_RUN_ID})`
   const paramsOf = (run: string, limit: number) => ({ env: environmentId, run, limit })
-  const sizes = await Promise.all(
-    runIds.map((run) =>
-      sql.all<{ bytes: number }>(`${start} SELECT ${PAYLOAD_BYTES} AS bytes ${held}`, paramsOf(run, bounds.perRun)),
-    ),
-  )
+  const sizesText = `${start} SELECT ${PAYLOAD_BYTES} AS bytes ${held}`
+  const sizesOf = (run: string) => sql.all<{ bytes: number }>(sizesText, paramsOf(run, bounds.perRun))
+  const sizes = await Promise.all(runIds.map(sizesOf))
   let bytes = 0
   const limits = sizes.map((rows) => rows.findIndex((row) => (bytes += row.bytes) > bounds.bytes))
+  const payloadsText = `${start} SELECT e.seq, ${PAYLOAD} ${held}`
   const decisions = await Promise.all(
     runIds.map(async (run, at) => {
       const limit = limits[at] === -1 ? (sizes[at]?.length ?? 0) : (limits[at] ?? 0)
-      if (limit === 0) return []
-      return sql.all<{ seq: number; payload: string }>(
-        `${start} SELECT e.seq, ${PAYLOAD} ${held}`,
-        paramsOf(run, limit),
-      )
+      return limit === 0 ? [] : sql.all<{ seq: number; payload: string }>(payloadsText, paramsOf(run, limit))
     }),
   )
   const byRun = new Map<string, Map<string | null, string>>()

@@ -50,10 +50,7 @@ interface Listening {
 
 const OUTCOMES: ReadonlySet<WebhookEvent> = new Set(['approval.decided', 'approval.expired'])
 
-/**
- * To every webhook of the environment that subscribes to the event; returns how many do. A webhook with buttons gets
- * the outcome of what it asked, except by the button of its own message (`shownIn`).
- */
+/** Returns how many webhooks got it. One with buttons gets the outcome of what it asked, unless it is `shownIn`. */
 export async function announce(
   sql: Sql,
   environmentId: string,
