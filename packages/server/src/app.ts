@@ -121,10 +121,7 @@ export function createApp(deps: Deps, log?: FastifyBaseLogger): FastifyInstance 
   slackRoutes(app, deps, approvals, limits)
 
   void app.register(async (operators) => {
-    operators.decorateRequest('operatorToken', null)
-    operators.decorateRequest('session', null)
-    operators.decorateRequest('actor', null)
-    operators.decorateRequest('operator', null)
+    for (const name of ['operatorToken', 'session', 'actor', 'operator']) operators.decorateRequest(name, null)
     operators.addHook('onRequest', callerHook(deps, limits))
     operators.addHook('onRequest', accessHook(deps.storage, limits, deps.now))
     operators.addHook('preHandler', callerAgainHook(deps))

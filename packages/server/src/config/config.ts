@@ -19,10 +19,7 @@ import {
   type Setting,
 } from './setting.ts'
 
-/**
- * A name implies the flag and the variable: `dataDir` is --data-dir and TACHO_DATA_DIR. A flag overrides a variable. A
- * secret has no flag.
- */
+/** `dataDir` is the flag --data-dir, which overrides the variable TACHO_DATA_DIR. A secret has no flag. */
 export const SETTINGS = {
   host: text(
     { placeholder: 'address', byDefault: '127.0.0.1', help: 'Address to listen on; :: or 0.0.0.0 for all interfaces' },
@@ -174,7 +171,6 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
-/** Other commands and the SDK use these, perhaps in the same shell. */
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 

@@ -7,7 +7,6 @@ export interface Setting<Value> {
   parse: (text: string) => Parsed<Value>
   /** Has no flag and is never shown: other users can read the arguments of a process. */
   secret?: boolean
-  /** As a file name in TACHO_…_FILE, for container secrets. */
   fromFile?: boolean
 }
 
@@ -143,7 +142,6 @@ export function optional(
 export const webAddress = (help: string): Setting<string | null> =>
   optional({ placeholder: 'address', help }, readWebAddress, 'an http or https address without a query')
 
-/** Keeps a path that a proxy adds. */
 function readWebAddress(given: string): string | null {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return null

@@ -1,7 +1,4 @@
-/**
- * Client clocks are not comparable with the server clock, so only the storage time of events counts (docs/decisions,
- * "What happened after an approval").
- */
+/** By storage time: client clocks are not comparable ("What happened after an approval" in docs/decisions). */
 import { CALL_VERDICTS, type CallVerdict, type JudgedCall } from '@tacho/contract/operator/aftermath.ts'
 import type { ApprovalRow, ToolEventRow } from '../storage/approvals.ts'
 import type { RunRow } from '../storage/runs.ts'

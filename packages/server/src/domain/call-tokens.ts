@@ -1,7 +1,4 @@
-/**
- * In the usage of OpenAI (chat and responses), Anthropic, the AI SDK, and the contract. Providers price the parts
- * differently.
- */
+/** As OpenAI, Anthropic, the AI SDK and the contract say them. Providers price the parts differently. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'
@@ -28,11 +25,7 @@ const REASONING = [
   'outputTokenDetails.reasoningTokens',
 ]
 
-export interface TokenTotals {
-  promptTokens: number | null
-  completionTokens: number | null
-  totalTokens: number | null
-}
+type TokenTotals = Record<'promptTokens' | 'completionTokens' | 'totalTokens', number | null>
 
 export function callTokens(usage: Fields, totals: TokenTotals): CallTokens | null {
   const { totalTokens } = totals

@@ -4,13 +4,9 @@ import type { GapRow } from '../storage/runs.ts'
 import { countsOf, dropsOfAll, toDrops, toRecorder, type Counts } from './completeness.ts'
 import { isoTime } from '../storage/iso-time.ts'
 
-export interface Sum {
-  key: string
-  name: string
-  runs: number
+export interface Sum extends Pick<CompletenessSum, 'key' | 'name' | 'runs' | 'newestRun'> {
   counts: Counts
   drops: Map<string, Drop>
-  newestRun: CompletenessSum['newestRun']
 }
 
 export interface SumPlace {
@@ -25,15 +21,13 @@ export function completenessSums(by: CompletenessQuery['by']) {
     const counts = countsOf(recorders.map(toRecorder))
     if (counts.recorded === counts.arrived) return
     const known = sums.get(key)
-    if (known === undefined) {
-      const { id, runId, startedAt } = run
-      const newestRun = { id, runId, startedAt: isoTime(startedAt) }
-      sums.set(key, { key, name, runs: 1, counts, drops: dropsOfAll(recorders), newestRun })
-      return
-    }
-    known.runs++
-    known.counts = countsOf([known.counts, counts])
-    dropsOfAll(recorders, known.drops)
+    const { id, runId, startedAt } = run
+    sums.set(key, {
+      ...(known ?? { key, name, newestRun: { id, runId, startedAt: isoTime(startedAt) } }),
+      runs: (known?.runs ?? 0) + 1,
+      counts: known ? countsOf([known.counts, counts]) : counts,
+      drops: dropsOfAll(recorders, known?.drops),
+    })
   }
 
   return {

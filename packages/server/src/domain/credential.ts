@@ -23,8 +23,7 @@ export const { create: newInvitation, parse: parseInvitation } = credentials('ta
 export const { create: newSlackCode } = credentials('tacho-slack')
 
 function credentials(prefix: string) {
-  // Neither part contains an underscore, so a text has only one reading. Generated parts have 16 and 64 hex digits; an
-  // installation can bring its own keys in another form.
+  // No underscore, so a text has only one reading. Installations can bring keys that are longer or shorter than ours.
   const pattern = new RegExp(`^${prefix}_([0-9A-Za-z]{8,64})_[0-9A-Za-z]{32,128}$`)
   return {
     form: `${prefix}_<id>_<secret>, id of 8 to 64 and secret of 32 to 128 letters and digits`,
@@ -45,7 +44,13 @@ export function sessionCredential(token: string): Credential {
   return { id: digest, hash: digest }
 }
 
-/** In constant time. As texts, because decoding hex is lenient. */
+/** In constant time. As texts, because decoders of hex and base64url accept other texts for the same bytes. */
 export function sameHash(one: string, other: string): boolean {
-  return one.length === other.length && timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'))
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** The credential follows the #, which browsers never send to a server. */
+export function invitationLink(base: string, text: string): string {
+  return `${base}/invitation#${text}`
 }

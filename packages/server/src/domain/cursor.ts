@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
+import { sameHash } from './credential.ts'
 
 /** Opaque and authenticated. A cursor is bound to its tenant, list, filter or run, but not to the page size. */
 export interface Cursors {
@@ -20,10 +21,7 @@ export function cursors(secret: string): Cursors {
     read<Position>(walk: readonly unknown[], cursor: string) {
       const dot = cursor.indexOf('.')
       const text = cursor.slice(0, Math.max(dot, 0))
-      // Compare texts, not decoded bytes: base64url decoders accept a changed last character.
-      const given = Buffer.from(cursor.slice(dot + 1))
-      const expected = Buffer.from(sign(walk, text))
-      if (dot < 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) return null
+      if (dot < 0 || !sameHash(cursor.slice(dot + 1), sign(walk, text))) return null
       return JSON.parse(Buffer.from(text, 'base64url').toString()) as Position
     },
   }

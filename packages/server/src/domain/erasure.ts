@@ -130,14 +130,10 @@ async function examine(
   return isFound ? { counted } : null
 }
 
-/** Further names without rows of their own become one name. */
 const NAMED_ENTRIES = 2_000
 const OTHER = 'other'
 
-/**
- * A run may have millions of events, so those counted in the same rows become one entry. `names` have rows of their
- * own; null keeps all.
- */
+/** Events of the same rows become one entry: a run may have millions. `names` have rows of their own; null: all. */
 function count(entries: Map<string, CountedUsage>, names: ReadonlySet<string> | null, one: CountedUsage): void {
   const { time, eventType, latencyMs, promptUse, times } = one
   const nameOf = (name: string) => (names === null || name === '' || names.has(name) ? name : OTHER)

@@ -3,7 +3,6 @@ import type { EstimateFields } from '@tacho/contract/operator/estimate.ts'
 import { DAY_MS } from '../storage/hours.ts'
 import { TOKEN_PARTS, type UncostedCalls, type UncostedSum, type TokenParts } from '../storage/uncosted.ts'
 
-/** With the prices of one workspace. */
 export interface Estimator {
   ofCalls(calls: readonly UncostedCalls[], time: number): EstimateFields
   ofSums(sums: readonly UncostedSum[]): EstimateFields

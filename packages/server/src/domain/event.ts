@@ -1,6 +1,7 @@
 import { EventInput, type BatchResult, type Rejection, type Warning } from '@tacho/contract/event.ts'
 import { REJECTIONS, type RejectionCode } from '@tacho/contract/errors.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
+import { isObject, textAt } from '@tacho/contract/read-payload.ts'
 import { saidIn } from '@tacho/contract/said.ts'
 import { Compile } from 'typebox/compile'
 import type { EventVerdict, NewEvent, RejectionRow } from '../storage/events.ts'
@@ -75,7 +76,7 @@ export function judgeItems(
 ): JudgedBatch {
   const batch: JudgedBatch = { ids: [], events: [], indexes: [], rejections: [], warnings: [], refused: [] }
   items.forEach((item, index) => {
-    const eventId = usableId(item)
+    const eventId = isObject(item) ? textAt(item, 'eventId') : null
     batch.ids.push(eventId)
     const judged = judgeItem(item, () => payloadAt(index), context)
     if ('code' in judged) {
@@ -97,13 +98,10 @@ function addWarnings(warnings: Warning[], { eventId, eventType, payload }: Event
   }
 }
 
-interface Fault {
-  code: RejectionCode
-  message: string
-}
+type Fault = Pick<Rejection, 'code' | 'message'>
 
 function judgeItem(item: unknown, payload: () => PayloadText, context: JudgeContext): NewEvent | Fault {
-  if (typeof item !== 'object' || item === null || Array.isArray(item)) return fault('not_an_object')
+  if (!isObject(item)) return fault('not_an_object')
   if (!eventInput.Check(item)) return schemaFault(item)
   const badText = unstorableField(item, TEXTS)
   if (badText !== null) return fault('invalid_text', `${badText} ${UNSTORABLE}`)
@@ -210,26 +208,19 @@ function fault(code: RejectionCode, message: string = REJECTIONS[code]): Fault {
   return { code, message }
 }
 
-function usableId(item: unknown): string | null {
-  if (typeof item !== 'object' || item === null || !('eventId' in item)) return null
-  return typeof item.eventId === 'string' && item.eventId !== '' ? item.eventId : null
-}
-
 /** `rejectedEventIds` has every id whole, once; a rejection with an overlong id has only its index. */
 function shownId(eventId: string | null): string | null {
   return eventId !== null && hasAtMost(eventId, LIMITS.textChars) ? eventId : null
 }
 
 function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionRow | null {
-  if (typeof item !== 'object' || item === null || !('runId' in item) || !('eventId' in item)) return null
-  const { runId, eventId } = item
+  if (!isObject(item)) return null
+  const { runId, eventId, clientId, n, dropped } = item
   const fits = (value: unknown, chars: number): value is string =>
     typeof value === 'string' && value !== '' && value.length <= 2 * chars && isStorableText(value)
   if (!fits(runId, LIMITS.runIdChars) || !fits(eventId, LIMITS.eventIdChars)) return null
   const refused = { runId, eventId, code, rejectedAt: now }
-  const { n, dropped } = item as { n?: unknown; dropped?: unknown }
   const number = numberInRunOf(n)
-  const clientId = 'clientId' in item ? item.clientId : null
   return number !== null && fits(clientId, LIMITS.clientIdChars)
     ? { ...refused, numbered: { number, clientId, drops: dropsOf(number, dropped) } }
     : refused
@@ -238,20 +229,12 @@ function refusedRow(item: unknown, code: RejectionCode, now: number): RejectionR
 /** `verdicts` is null when nothing could be stored. */
 export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null): BatchResult {
   const rejections = [...batch.rejections]
-  const retryable = new Set<string>()
-  batch.events.forEach((event, place) => {
-    const index = batch.indexes[place] ?? 0
-    const code = verdicts === null ? null : rejectionOf(verdicts[place])
-    if (verdicts === null) retryable.add(event.eventId)
-    else if (code) {
-      const message = code === 'timestamp_too_old' ? timestampMessage(code, event.time) : REJECTIONS[code]
-      rejections.push({ index, eventId: event.eventId, code, message })
-    }
-  })
-  if (rejections.length === 0 && retryable.size === 0) {
-    const accepted = batch.ids.length
-    const warned = told(batch.warnings)
-    return { success: true, accepted, retryableEventIds: [], rejectedEventIds: [], rejections, ...warned }
+  const retryable = new Set(verdicts === null ? batch.events.map(({ eventId }) => eventId) : [])
+  for (const [place, { eventId, time }] of batch.events.entries()) {
+    const code = rejectionOf(verdicts?.[place])
+    if (code === null) continue
+    const message = code === 'timestamp_too_old' ? timestampMessage(code, time) : REJECTIONS[code]
+    rejections.push({ index: batch.indexes[place] ?? 0, eventId, code, message })
   }
   rejections.sort((a, b) => a.index - b.index)
   // One id can have several verdicts in a batch: retryable beats rejected, which beats accepted.
@@ -260,19 +243,17 @@ export function batchResult(batch: JudgedBatch, verdicts: EventVerdict[] | null)
     const id = batch.ids[index] ?? null
     if (id !== null && !retryable.has(id)) rejected.add(id)
   }
-  const accepted = batch.ids.filter((id) => id !== null && !retryable.has(id) && !rejected.has(id)).length
+  const isAccepted = (id: string | null) => id !== null && !retryable.has(id) && !rejected.has(id)
+  const accepted = batch.ids.filter(isAccepted).length
+  const warnings = batch.warnings.filter(({ eventId }) => isAccepted(eventId))
   return {
     success: accepted === batch.ids.length,
     accepted,
     retryableEventIds: [...retryable],
     rejectedEventIds: [...rejected],
     rejections,
-    ...told(batch.warnings.filter(({ eventId }) => !retryable.has(eventId) && !rejected.has(eventId))),
+    ...(warnings.length > 0 && { warnings }),
   }
-}
-
-function told(warnings: Warning[]): { warnings?: Warning[] } {
-  return warnings.length > 0 ? { warnings } : {}
 }
 
 function rejectionOf(verdict: EventVerdict | undefined): RejectionCode | null {

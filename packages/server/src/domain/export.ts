@@ -50,9 +50,7 @@ interface Line {
 
 export async function* exportText(storage: Reads, request: ExportRequest): AsyncGenerator<string> {
   const { from } = request
-  const state: ExportState = from
-    ? { lines: from.lines, counts: { ...from.counts }, sha256: from.sha256 }
-    : newExportState()
+  const state: ExportState = structuredClone(from ?? newExportState())
   let piece = ''
   let [sinceMark, bytesSinceMark] = [0, 0]
   const add = (type: string, text: string): void => {

@@ -1,27 +1,25 @@
-/**
- * The facts depend on the failure alone, never on its arrival or on other failures. Only the number of failures may
- * make the store take broader ones.
- */
+/** The facts depend on the failure alone. Only the number of failures can make the store take broader ones. */
 import { hash } from 'node:crypto'
 import type { Facts } from '@tacho/contract/operator/issue.ts'
 import { ownFrame } from '@tacho/contract/own-frame.ts'
 import { canonicalFacts, type Grouping } from './issue.ts'
 import { messageTemplate, VARIABLE } from './message-template.ts'
 
-/** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'
 /** Hash characters: enough that two places of one environment hardly ever collide. */
 const FAMILY_CHARS = 16
 const FACT_CHARS = 200
 const TITLE_CHARS = 200
 
-export type FailureKind =
-  | 'RUN_FAILED'
-  | 'TOOL_FAILED'
-  | 'MODEL_FAILED'
-  | 'STEP_FAILED'
-  | 'ERROR_RECORDED'
-  | 'RUN_STALLED'
+const KINDS = {
+  RUN_FAILED: 'runs',
+  TOOL_FAILED: 'tools',
+  MODEL_FAILED: 'models',
+  STEP_FAILED: 'steps',
+  ERROR_RECORDED: 'errors',
+  RUN_STALLED: 'silent runs',
+}
+export type FailureKind = keyof typeof KINDS
 
 export interface SeenFailure {
   kind: FailureKind
@@ -46,10 +44,7 @@ export interface FailureGrouping extends Grouping {
   family: string
 }
 
-/**
- * Source: decisions 0106 and 0133. Without a known place, or without an error of its own, a failure belongs to its
- * agent.
- */
+/** Source: decisions 0106 and 0133. Without a place or an error of its own, a failure belongs to its agent. */
 export function failureGrouping({ kind, agent, toolName, model, error }: SeenFailure): FailureGrouping {
   const root = error.causes.at(-1)
   const said = {
@@ -114,16 +109,7 @@ export function failureTitle(
 export const placeTitle = ({ place }: FailureGrouping, agentName: string): string =>
   failureTitle({ ...place.facts, message: 'many different messages' }, agentName)
 
-const FAILED: Record<FailureKind, string> = {
-  RUN_FAILED: 'runs',
-  TOOL_FAILED: 'tools',
-  MODEL_FAILED: 'models',
-  STEP_FAILED: 'steps',
-  ERROR_RECORDED: 'errors',
-  RUN_STALLED: 'silent runs',
-}
-
-export const kindTitle = (kind: FailureKind): string => `Many different failures of ${FAILED[kind]}`
+export const kindTitle = (kind: FailureKind): string => `Many different failures of ${KINDS[kind]}`
 
 function spoken(template: string | undefined): string | null {
   const text = template?.replaceAll(/…[….]+/g, '…').replace(/: …$/, '')

@@ -1,16 +1,11 @@
+import { number } from '@tacho/contract/format.ts'
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
 import type { Fields } from '@tacho/policy/compile.ts'
 
 type Path = readonly (string | number)[]
 type Warning = SimulationResult['warnings'][number]
 
-export interface FieldCensus {
-  count(input: unknown): void
-  fields(): SimulationResult['fields']
-  warnings(): Warning[]
-}
-
-export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): FieldCensus {
+export function fieldCensus({ variables, inputPaths, inputTypes }: Fields) {
   const readsInput = variables.includes('tool.input')
   const expected = Map.groupBy(inputTypes, ({ path }) => spelled(path))
   const counts = inputPaths.map((path) => {
@@ -25,12 +20,8 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
   let calls = 0
   let withoutInput = 0
 
-  function fields() {
-    return counts.map(({ field, types }) => ({ field, recorded: sum(types), types: Object.fromEntries(types) }))
-  }
-
   return {
-    count(input) {
+    count(input: unknown): void {
       calls += 1
       if (input === undefined) withoutInput += 1
       for (const { path, types } of counts) {
@@ -38,15 +29,15 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
         if (value !== undefined) types.set(celTypeOf(value), (types.get(celTypeOf(value)) ?? 0) + 1)
       }
     },
-    fields,
-    warnings() {
+    fields: () => counts.map(({ field, types }) => ({ field, recorded: sum(types), types: Object.fromEntries(types) })),
+    warnings(): Warning[] {
       if (calls === 0) return []
       const warnings = counts.flatMap(({ field, types, expected: as }) => [
         ...neverRecorded(field, types, calls),
         ...otherTypes(field, types, as),
       ])
       if (readsInput && withoutInput > 0) {
-        const message = `${spoken(withoutInput)} of ${spoken(calls)} calls were recorded without their input`
+        const message = `${number(withoutInput)} of ${number(calls)} calls were recorded without their input`
         warnings.push({ code: 'no_input', field: 'tool.input', message })
       }
       return warnings
@@ -56,13 +47,10 @@ export function fieldCensus({ variables, inputPaths, inputTypes }: Fields): Fiel
 
 function neverRecorded(field: string, types: Map<string, number>, calls: number): Warning[] {
   if (sum(types) > 0) return []
-  return [{ code: 'never_recorded', field, message: `None of the ${spoken(calls)} recorded calls has ${field}` }]
+  return [{ code: 'never_recorded', field, message: `None of the ${number(calls)} recorded calls has ${field}` }]
 }
 
-/**
- * Values that the condition fails on or ignores: of another type than it expects, or, if it expects none, than the most
- * common one.
- */
+/** Values on which the condition fails: not of the expected type or, if none is expected, of the usual one. */
 function otherTypes(field: string, types: Map<string, number>, expected: readonly string[]): Warning[] {
   const [usual] = [...types].toSorted(([, a], [, b]) => b - a)
   if (!usual) return []
@@ -71,13 +59,9 @@ function otherTypes(field: string, types: Map<string, number>, expected: readonl
   return [...types]
     .filter(([type]) => !right.includes(type))
     .map(([type, count]) => {
-      const message = `${field} is ${type}, not ${right.join(' or ')}, in ${spoken(count)} of the ${spoken(recorded)} calls that have it`
+      const message = `${field} is ${type}, not ${right.join(' or ')}, in ${number(count)} of the ${number(recorded)} calls that have it`
       return { code: 'other_type', field, message }
     })
-}
-
-function spoken(count: number): string {
-  return count.toLocaleString('en-US')
 }
 
 function sum(types: Map<string, number>): number {

@@ -11,6 +11,7 @@ import type { ExportedTable } from '../storage/tables.ts'
 import { NO_TRAITS, readTraits, TRAITS_CHARS } from '../storage/traits.ts'
 import { isFailureText } from '../storage/failure.ts'
 import { isUncosted } from '../storage/uncosted.ts'
+import { attempt } from './attempt.ts'
 import { areRecorders } from './completeness.ts'
 import { judgeItems } from './event.ts'
 import { EXPORT_VERSION, readLine, type ReadLine } from './export-lines.ts'
@@ -146,22 +147,12 @@ function scoreFault(row: ScoreRow): string | null {
   return row.id === scoreId(row) ? null : 'has an invalid id: it is not that of its run, step, name and author'
 }
 
-function parsed(text: unknown): unknown {
-  try {
-    return JSON.parse(String(text))
-  } catch {
-    return undefined
-  }
-}
+const parsed = (text: string): unknown => attempt(() => JSON.parse(text) as unknown)
 
 function areTraits(value: unknown): value is string {
-  try {
-    const isText = (name: unknown): boolean => typeof name === 'string'
-    const isRead = typeof value === 'string' && value.length <= TRAITS_CHARS && isStorableText(value)
-    return isRead && Object.values(readTraits(value)).flat().every(isText)
-  } catch {
-    return false
-  }
+  if (typeof value !== 'string' || value.length > TRAITS_CHARS || !isStorableText(value)) return false
+  const traits = attempt(() => Object.values(readTraits(value)).flat())
+  return traits?.every((name: unknown) => typeof name === 'string') ?? false
 }
 
 function addRun(parts: ImportPart[], line: ReadLine, index: number): string | null {
@@ -191,12 +182,9 @@ const NOT_COUNTED = { number: null, drops: null }
 
 function recordersIn(text: unknown): Recorder[] | null {
   if (typeof text !== 'string') return text === null ? [] : null
-  try {
-    const recorders = readRecorders(text)
-    return recordersText(recorders) === text && isStorableText(text) ? recorders : null
-  } catch {
-    return null
-  }
+  const recorders = attempt(() => readRecorders(text))
+  const isWritten = attempt(() => recorders && recordersText(recorders)) === text
+  return recorders !== undefined && isWritten && isStorableText(text) ? recorders : null
 }
 
 function addEvent(parts: ImportPart[], line: ReadLine, workspaceId: string): string | null {

@@ -1,7 +1,4 @@
-/**
- * The schemas by which the APIs take the same values. A text without a schema has the limit of other texts; a number is
- * a time or a count. Pure.
- */
+/** As the APIs take them. A text without a schema has the limit of other texts; a number is a time or a count. */
 import { ApprovalHeaders, ApprovalStatus, CLIENT_ID_HEADER, NewApproval } from '@tacho/contract/approval.ts'
 import { EventInput } from '@tacho/contract/event.ts'
 import { anyObject, text, uuid } from '@tacho/contract/fields.ts'

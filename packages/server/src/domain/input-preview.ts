@@ -5,7 +5,6 @@ import type { ApprovalRow, InputOfRequest, InputsBounds, RecordedInputRow, Sough
 import { memberSlices } from './json-slices.ts'
 import { isoTime } from '../storage/iso-time.ts'
 
-/** SDKs set this key on a payload that they shorten. */
 const SHORTENED = 'tachoShortened'
 
 /** The agent waits for the decision, so the event is among the newest before it. */

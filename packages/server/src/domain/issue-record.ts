@@ -10,11 +10,7 @@ export interface FieldFault {
   message: string
 }
 
-export interface Receipt {
-  id: string
-  environmentId: string
-  receivedAt: number
-}
+type Receipt = Pick<NewIssueRecord, 'id' | 'environmentId' | 'receivedAt'>
 
 const TEXTS = [
   'sdkInstanceId',

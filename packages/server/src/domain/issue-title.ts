@@ -68,7 +68,6 @@ function said(value: unknown): string | null {
 const isClass = (reason: string | null): reason is string =>
   reason !== null && /^[A-Z][a-z]\w*$|^[A-Z]+[a-z]\w*$/.test(reason)
 
-/** These say nothing that the title does not. */
 const toolReason = (reason: string | null) => (reason === 'tool_error' ? null : reason)
 const blockReason = (reason: string | null) => (reason === 'blocked' || reason === 'policy' ? null : reason)
 

@@ -1,7 +1,4 @@
-/**
- * Two messages of one cause become equal. One pass over a bounded text: no expression can backtrack over more than a
- * word.
- */
+/** Two messages of one cause become equal. In one pass: no expression can backtrack over more than a word. */
 
 import { isUuid } from '../storage/uuid.ts'
 

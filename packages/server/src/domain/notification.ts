@@ -13,6 +13,7 @@ import type { Severity } from '@tacho/contract/runtime-config.ts'
 import { SEVERITIES } from '@tacho/contract/words.ts'
 import type { BrowserRow, NoticeRow, NotificationSettingsRow, ToldBrowser } from '../storage/notifications.ts'
 import { alertNews } from './alert.ts'
+import { attempt } from './attempt.ts'
 import { isoOf, pick } from './shown.ts'
 import { cut, toTold, type WebhookPlace } from './webhook-formats.ts'
 
@@ -95,13 +96,7 @@ function minuteOfDay(time: number, timeZone: string): number {
 
 /** Not an offset such as +01:00, which knows no summer time. */
 export function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name })
-    return true
-  } catch {
-    return false
-  }
+  return /^[A-Za-z]/.test(name) && attempt(() => new Intl.DateTimeFormat('en', { timeZone: name })) !== undefined
 }
 
 const TITLE_CHARS = 120
@@ -157,12 +152,7 @@ const CURVE = 'prime256v1'
 
 /** Whether it is a point of the curve: nothing can be encrypted for another. */
 export function isPublicKey(text: string): boolean {
-  try {
-    ECDH.convertKey(text, CURVE, 'base64url', 'base64url', 'uncompressed')
-    return true
-  } catch {
-    return false
-  }
+  return attempt(() => ECDH.convertKey(text, CURVE, 'base64url', 'base64url', 'uncompressed')) !== undefined
 }
 
 /** The server's VAPID key, in the form that the store keeps. */
@@ -173,12 +163,9 @@ export function newPushKey(): string {
   return pair.getPrivateKey('hex').padStart(64, '0')
 }
 
-export interface PushKeys {
-  publicKey: string
-  privateKey: string
-}
+export type PushKeys = ReturnType<typeof pushKeysOf>
 
-export function pushKeysOf(stored: string): PushKeys {
+export function pushKeysOf(stored: string) {
   const pair = createECDH(CURVE)
   pair.setPrivateKey(stored, 'hex')
   return {

@@ -1,18 +1,15 @@
 /** For payloads that are stored but not understood. Messages name fields and rules, never a value from the payload. */
 import type { WarningCode } from '@tacho/contract/errors.ts'
+import type { Warning } from '@tacho/contract/event.ts'
 import { PAYLOADS } from '@tacho/contract/payload.ts'
 import { RUN_OUTCOMES } from '@tacho/contract/words.ts'
 import type { TSchema } from 'typebox'
 import { scoreFaults } from './score.ts'
 import { schemaFaults, validatorOf } from './schema-faults.ts'
 import { outcomeOf, uncounted } from './usage.ts'
+import type { Payload } from '../storage/events.ts'
 
-type Payload = Record<string, unknown>
-
-export interface PayloadWarning {
-  code: WarningCode
-  message: string
-}
+type PayloadWarning = Pick<Warning, 'code' | 'message'>
 
 const OWN_RULES = /^\/(?:usage|cost|status|name|value|targetEventId|author)\b/
 

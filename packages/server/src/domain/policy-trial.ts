@@ -1,17 +1,13 @@
 import type { SimulationResult } from '@tacho/contract/operator/simulation.ts'
-import type { PolicyAction, Severity } from '@tacho/contract/runtime-config.ts'
 import { compileCondition, fieldsOf, type Condition } from '@tacho/policy/compile.ts'
 import { evaluate } from '@tacho/policy/evaluate.ts'
-import type { RunStepRow, ToolCallRow } from '../storage/simulations.ts'
+import type { RunStepRow, SimulationRow, ToolCallRow } from '../storage/simulations.ts'
 import { fieldCensus } from './field-census.ts'
-import { factsOf, recordedCall } from './recorded-call.ts'
+import { factsOf, recordedCall, type RecordedCall } from './recorded-call.ts'
 import { isoTime } from '../storage/iso-time.ts'
 import { runUsages } from './run-usage.ts'
 
-export interface TrialPolicy {
-  severity: Severity
-  action: PolicyAction
-}
+export type TrialPolicy = Pick<SimulationRow, 'severity' | 'action'>
 
 export interface AskedApproval {
   approvalId: string
@@ -56,7 +52,7 @@ export function createTrial(condition: Condition, { severity, action }: TrialPol
   const reasons = new Map<string, number>()
   let moreTools = false
 
-  function tried(row: ToolCallRow, call: ReturnType<typeof recordedCall>): boolean {
+  function tried(row: ToolCallRow, call: RecordedCall): boolean {
     const result = evaluate(condition, factsOf(row, call, usages.before(row.run, row)))
     if (result.ok) {
       if (result.matched) counts.matched += 1

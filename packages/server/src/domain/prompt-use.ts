@@ -2,10 +2,8 @@
 import { isErrorEvent } from '@tacho/contract/failure.ts'
 import { HELD_BACK } from '@tacho/contract/problem.ts'
 import type { ProblemKind } from '@tacho/contract/words.ts'
-import type { PromptUse } from '../storage/events.ts'
+import type { Payload, PromptUse } from '../storage/events.ts'
 import { isUuid } from '../storage/uuid.ts'
-
-type Payload = Record<string, unknown>
 
 export function promptUseOf(eventType: string, payload: Payload): PromptUse | null {
   const id = payload['promptVersionId']

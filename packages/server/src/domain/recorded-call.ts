@@ -1,15 +1,8 @@
 /** Tool calls as the client's policies saw them. Source: docs/decisions/0015-payload-conventions.md. */
+import { textAt } from '@tacho/contract/read-payload.ts'
 import type { Facts } from '@tacho/policy/variables.ts'
 import type { ToolCallRow } from '../storage/simulations.ts'
 import { isUuid } from '../storage/uuid.ts'
-
-export interface RecordedCall {
-  toolName: string
-  input: unknown
-  riskSignals: string[]
-  annotations: Readonly<Record<string, unknown>> | undefined
-  approvalId: string | null
-}
 
 export interface RunUsage {
   cost: number
@@ -17,15 +10,18 @@ export interface RunUsage {
   toolCalls: number
 }
 
-export function recordedCall(payload: string): RecordedCall {
+export type RecordedCall = ReturnType<typeof recordedCall>
+
+export function recordedCall(payload: string) {
   const said = JSON.parse(payload) as Record<string, unknown>
-  const { toolName, input, riskSignals, annotations, approvalId } = said
+  const { input, riskSignals, annotations } = said
+  const approvalId = textAt(said, 'approvalId')
   return {
-    toolName: typeof toolName === 'string' ? toolName : '',
+    toolName: textAt(said, 'toolName') ?? '',
     input: input ?? undefined,
     riskSignals: Array.isArray(riskSignals) ? riskSignals.filter((each) => typeof each === 'string') : [],
     annotations: typeof annotations === 'object' && annotations !== null ? { ...annotations } : undefined,
-    approvalId: typeof approvalId === 'string' && isUuid(approvalId) ? approvalId.toLowerCase() : null,
+    approvalId: approvalId !== null && isUuid(approvalId) ? approvalId.toLowerCase() : null,
   }
 }
 

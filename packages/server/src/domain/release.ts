@@ -1,7 +1,6 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
-import { isObject } from '@tacho/contract/read-payload.ts'
-
-type Payload = Readonly<Record<string, unknown>>
+import { isObject, textAt } from '@tacho/contract/read-payload.ts'
+import type { Payload } from '../storage/events.ts'
 
 const RELEASES = ['release', 'agentVersion', 'appVersion', 'serviceVersion']
 
@@ -12,8 +11,7 @@ export function releaseIn(payload: string): string | null {
 
 export function releaseOf(payload: Payload): string | null {
   const resource = payload['resource']
-  const ofService = isObject(resource) ? resource['service.version'] : undefined
-  const names = [...RELEASES.map((name) => (Object.hasOwn(payload, name) ? payload[name] : undefined)), ofService]
-  const found = names.find((value) => typeof value === 'string' && value.trim() !== '')
-  return typeof found === 'string' ? found.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null
+  const ofService = isObject(resource) ? textAt(resource, 'service.version') : null
+  const found = [...RELEASES.map((name) => textAt(payload, name)), ofService].find((text) => text?.trim())
+  return found ? found.trim().slice(0, LIMITS.releaseChars).toWellFormed() : null
 }

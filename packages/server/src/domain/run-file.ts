@@ -1,7 +1,4 @@
-/**
- * Walks the timeline twice: first without payloads, because the tree and the list of omissions come first; then with
- * payloads, reading the next page only when the reader wants more.
- */
+/** Walks the timeline twice, first without payloads: the tree and the list of omissions come first. */
 import { barsOf, extentOf } from '@tacho/contract/bars.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { EventRowRead } from '../storage/events.ts'
@@ -13,7 +10,6 @@ type Reads = Pick<Storage, 'listEventRows' | 'listEvents'>
 const ROWS_PER_PAGE = 1_000
 const PAYLOADS_PER_PAGE = 200
 const PAYLOAD_PAGE_BYTES = 1_048_576
-/** A piece takes a millisecond or two. */
 const PIECE_CHARS = 16_384
 
 export async function* runFileText(storage: Reads, environmentId: string, file: RunFile): AsyncGenerator<string> {

@@ -16,14 +16,7 @@ interface Followed {
   ahead: Step[]
 }
 
-export interface RunUsages {
-  add(run: string, steps: RunStepRow[]): void
-  forget(runs: string[]): void
-  /** Ask for positions of a run in timeline order. */
-  before(run: string, place: Place): RunUsage
-}
-
-export function runUsages(): RunUsages {
+export function runUsages() {
   const runs = new Map<string, Followed>()
 
   function followed(run: string): Followed {
@@ -36,13 +29,14 @@ export function runUsages(): RunUsages {
   }
 
   return {
-    add(run, steps) {
+    add(run: string, steps: RunStepRow[]): void {
       followed(run).ahead.push(...steps.map(toStep))
     },
-    forget(ended) {
+    forget(ended: string[]): void {
       for (const run of ended) runs.delete(run)
     },
-    before(run, place) {
+    /** Ask for positions of a run in timeline order. */
+    before(run: string, place: Place): RunUsage {
       const usage = followed(run)
       const behind = usage.ahead.findIndex((step) => !isBefore(step, place))
       for (const step of usage.ahead.splice(0, behind === -1 ? usage.ahead.length : behind)) {

@@ -39,6 +39,8 @@ export function toOperatorRun(
   scores: readonly RunScoreRow[] = [],
   activity?: RunActivity,
 ): OperatorRun {
+  const said = readSaid(row.said)
+  const { tool: tools, model: models, policy: policyIds, prompt: promptVersionIds } = readTraits(row.traits)
   return {
     ...toRun(row),
     ...statusOf(row),
@@ -50,8 +52,12 @@ export function toOperatorRun(
     closedByRuleAt: isoTime(row.ruleClosedAt),
     completeness: toCompleteness(row),
     failure: toRunFailure(row),
-    ...saidBy(row),
-    ...namesOf(row),
+    title: said?.title.text ?? null,
+    answer: said?.answer?.text ?? null,
+    tools,
+    models,
+    policyIds,
+    promptVersionIds,
     ...(activity && { activity }),
     scores: scores.map(toRunScore),
   }
@@ -68,16 +74,6 @@ export function toRunFailure({ status, failure, failureMessage }: RunRow): RunFa
   const { errorClass, message, eventId } = known
   const { kind: place, name } = failurePlace(known)
   return { errorClass, message, place, name, eventId }
-}
-
-function saidBy({ said }: RunRow): Pick<OperatorRun, 'title' | 'answer'> {
-  const known = readSaid(said)
-  return { title: known?.title.text ?? null, answer: known?.answer?.text ?? null }
-}
-
-function namesOf({ traits }: RunRow): Pick<OperatorRun, 'tools' | 'models' | 'policyIds' | 'promptVersionIds'> {
-  const { tool, model, policy, prompt } = readTraits(traits)
-  return { tools: tool, models: model, policyIds: policy, promptVersionIds: prompt }
 }
 
 export function toEventRow(run: RunRow, row: EventRowRead): EventRow {

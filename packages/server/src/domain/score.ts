@@ -5,8 +5,7 @@ import { SCORE_NAME_PATTERN } from '@tacho/contract/words.ts'
 import type { NewScore, ScoreRow, ScoreSumRow, ScoreValue } from '../storage/scores.ts'
 import { isoOf, pick } from './shown.ts'
 import { hasAtMost, isStorableText } from './text.ts'
-
-type Payload = Record<string, unknown>
+import type { Payload } from '../storage/events.ts'
 
 const NAME = new RegExp(SCORE_NAME_PATTERN, 'u')
 

@@ -1,14 +1,9 @@
-/**
- * An error that passes from a tool through its step to the end of the run is one failure. It counts at the most precise
- * event that tells it.
- */
+/** An error that passes through a tool, its step and the run is one failure, of the most precise of their events. */
 import { failureOf, type Failure } from '@tacho/contract/failure.ts'
-import type { StoredEvent } from '../storage/events.ts'
+import type { Payload, StoredEvent } from '../storage/events.ts'
 import { promptUseOf } from './prompt-use.ts'
 import { releaseOf } from './release.ts'
 import type { FailureKind, SeenFailure } from './failure-issue.ts'
-
-type Payload = Readonly<Record<string, unknown>>
 
 export interface FailedEvent {
   event: StoredEvent

@@ -1,7 +1,4 @@
-/**
- * A workspace gets a share of all, a key or operator a part of that. So many keys of one workspace get no more than
- * one, and one key leaves room for the others.
- */
+/** A workspace gets a share of all, and a key or operator a part of that: neither can take the room of others. */
 
 export interface Holder {
   workspace: string

@@ -1,13 +1,14 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Decision } from '@tacho/contract/approval.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AskedSlackLink, SlackLink } from '@tacho/contract/operator/slack-link.ts'
 import { parsed } from '@tacho/contract/read-payload.ts'
 import Type, { type Static } from 'typebox'
-import { Compile } from 'typebox/compile'
 import { approvalData, type ApprovalRow } from '../storage/approvals.ts'
 import type { SlackLinkRow, SlackUser } from '../storage/slack-links.ts'
 import { isoTime } from '../storage/iso-time.ts'
+import { sameHash } from './credential.ts'
+import { validatorOf } from './schema-faults.ts'
 import { pick } from './shown.ts'
 import { isStorableText } from './text.ts'
 import { SLACK_BUTTONS, slackMessage, slackText, type WebhookPlace } from './webhook-formats.ts'
@@ -35,7 +36,7 @@ export function slackSignatureOf(
 /** https://docs.slack.dev/authentication/verifying-requests-from-slack */
 export function isSignedBySlack(secret: string, { timestamp, signature }: SlackSignature, body: Buffer): boolean {
   const expected = `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')}`
-  return timingSafeEqual(Buffer.from(expected), Buffer.from(signature, 'latin1'))
+  return sameHash(expected, signature)
 }
 
 export interface SlackPress extends SlackUser {
@@ -57,7 +58,6 @@ const Pressed = Type.Object({
   actions: Type.Array(Type.Object({ action_id: Type.String(), value: Type.Optional(Type.String()) }), { maxItems: 25 }),
   response_url: Type.String({ maxLength: LIMITS.webhookUrlChars }),
 })
-let checker: ReturnType<typeof Compile<typeof Pressed>> | null = null
 
 const DECISIONS = new Map<string, Decision>([
   [SLACK_BUTTONS.approve, 'APPROVED'],
@@ -66,9 +66,8 @@ const DECISIONS = new Map<string, Decision>([
 
 export function slackPressOf(body: Buffer): SlackPress | null {
   const payload = parsed(new URLSearchParams(body.toString()).get('payload'))
-  checker ??= Compile(Pressed)
-  if (!checker.Check(payload)) return null
-  const { team, enterprise, user, actions, response_url: responseUrl }: Static<typeof Pressed> = payload
+  if (!validatorOf(Pressed).Check(payload)) return null
+  const { team, enterprise, user, actions, response_url: responseUrl } = payload as Static<typeof Pressed>
   const from = team ?? enterprise
   const [action] = actions
   const decision = DECISIONS.get(action?.action_id ?? '')

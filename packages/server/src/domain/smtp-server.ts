@@ -1,3 +1,5 @@
+import { attempt } from './attempt.ts'
+
 export interface SmtpServer {
   host: string
   port: number
@@ -19,7 +21,7 @@ export function smtpServerOf(given: string): SmtpServer | null {
   const port = PORTS.get(url?.protocol ?? '')
   if (url === null || port === undefined || url.hostname === '' || given.length > 1_024) return null
   if (!['', '/'].includes(url.pathname) || url.search !== '' || url.hash !== '') return null
-  const [user, pass] = [url.username, url.password].map(decoded)
+  const [user, pass] = [url.username, url.password].map((text) => attempt(() => decodeURIComponent(text)))
   if (user === undefined || pass === undefined || (user === '') !== (pass === '')) return null
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
@@ -27,13 +29,5 @@ export function smtpServerOf(given: string): SmtpServer | null {
     secure: url.protocol === 'smtps:',
     auth: user === '' ? null : { user, pass },
     isLocal: LOCAL.has(url.hostname),
-  }
-}
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return undefined
   }
 }

@@ -1,10 +1,8 @@
 /** Source: decision "Usage by tool and session". */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { ToolUse } from '../storage/events.ts'
+import type { Payload, ToolUse } from '../storage/events.ts'
 import { problemKind } from './prompt-use.ts'
 import { isStorableText } from './text.ts'
-
-type Payload = Record<string, unknown>
 
 export function toolUseOf(eventType: string, payload: Payload): ToolUse | null {
   const isCall = eventType === 'TOOL_CALL'

@@ -1,10 +1,8 @@
 /** Source: docs/decisions/0062-filters-of-runs.md. */
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { PromptUse } from '../storage/events.ts'
+import type { Payload, PromptUse } from '../storage/events.ts'
 import { traitLine, type TraitKind } from '../storage/traits.ts'
 import { isStorableText } from './text.ts'
-
-type Payload = Record<string, unknown>
 
 export function traitsOf(eventType: string, payload: Payload, promptUse: PromptUse | null): string | null {
   const lines = [line('prompt', promptUse?.versionId)]

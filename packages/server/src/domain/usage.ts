@@ -4,7 +4,7 @@ import { isObject } from '@tacho/contract/read-payload.ts'
 import { TOKEN_NAMES } from '@tacho/contract/payload.ts'
 import type { Latency } from '@tacho/contract/operator/usage.ts'
 import type { RunOutcome, Usage } from '@tacho/contract/run.ts'
-import type { NewUsage } from '../storage/events.ts'
+import type { NewUsage, Payload } from '../storage/events.ts'
 import type { LatencyRow, UsageSums } from '../storage/usage.ts'
 import { callTokens } from './call-tokens.ts'
 import { isStorableText } from './text.ts'
@@ -15,7 +15,6 @@ export const NANOS = 1e9
 const COST_RANGE = `a number between 0 and ${LIMITS.costPerCall}`
 const TOKEN_RANGE = `a whole number between 0 and ${LIMITS.tokensPerCall}`
 
-type Payload = Record<string, unknown>
 type TokenCount = keyof typeof TOKEN_NAMES
 const COUNTS: readonly TokenCount[] = ['promptTokens', 'completionTokens', 'totalTokens']
 
@@ -37,8 +36,12 @@ export function usageOf(eventType: string, payload: Payload): NewUsage | null {
 }
 
 export function latencyOf(payload: Payload): number | null {
-  const latency = payload['latency']
-  return typeof latency === 'number' && latency >= 0 && latency <= LIMITS.latencyMs ? latency + 0 : null
+  return upTo(LIMITS.latencyMs, payload['latency'])
+}
+
+/** Not -0, which one engine returns as 0. */
+function upTo(max: number, value: unknown): number | null {
+  return typeof value === 'number' && value >= 0 && value <= max ? value + 0 : null
 }
 
 export function uncounted({ usage, cost }: Payload): { usage: string[]; cost: string[] } {
@@ -89,13 +92,12 @@ function tokenName(usage: Payload, count: TokenCount): string | undefined {
 }
 
 function tokenCount(value: unknown): number | null {
-  if (typeof value !== 'number' || !Number.isInteger(value)) return null
-  // -0 is an allowed integer but must not be stored as -0.
-  return value >= 0 && value <= LIMITS.tokensPerCall ? value + 0 : null
+  return Number.isInteger(value) ? upTo(LIMITS.tokensPerCall, value) : null
 }
 
 function costNanos(value: unknown): number | null {
-  return typeof value === 'number' && value >= 0 && value <= LIMITS.costPerCall ? Math.round(value * NANOS) + 0 : null
+  const cost = upTo(LIMITS.costPerCall, value)
+  return cost === null ? null : Math.round(cost * NANOS)
 }
 
 function modelOf(value: unknown): string {

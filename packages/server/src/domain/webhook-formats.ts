@@ -1,7 +1,4 @@
-/**
- * For services that people read: Slack, Microsoft Teams and PagerDuty. Texts of clients stay text: no service reads
- * markup, mentions or links in them, and invisible characters are escapes.
- */
+/** Texts of clients stay text: no service reads markup, mentions or links in them. Invisible characters are escaped. */
 import { money } from '@tacho/contract/format.ts'
 import type { WebhookEvent, WebhookFormat } from '@tacho/contract/operator/webhook.ts'
 import { lookalikes, printable } from '@tacho/contract/shown-text.ts'
@@ -21,14 +18,6 @@ export interface WebhookNews {
   /** Null: the environment was deleted. */
   place: WebhookPlace | null
   hasButtons?: boolean
-}
-
-export interface Told {
-  title: string
-  /** The client's words, or one line about the event. */
-  about: string | null
-  facts: { label: string; text: string }[]
-  url: string | null
 }
 
 interface EventLook {
@@ -84,7 +73,10 @@ export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place
 export const ABOUT_CHARS = 4_000
 export const FACT_CHARS = 2_000
 
-export function toTold(news: WebhookNews): Told {
+type Told = ReturnType<typeof toTold>
+
+/** `about` has the client's words, or one line about the event. */
+export function toTold(news: WebhookNews) {
   const { type, data, place } = news
   const said = data['title'] ?? data['reason']
   const about = typeof said === 'string' && said !== '' ? cut(said, ABOUT_CHARS) : null
@@ -123,16 +115,15 @@ export const SHAPES: Record<Shaped, (news: WebhookNews, url: string) => { url: s
   pagerduty: pagerDutyEvent,
 }
 
-/** Slack's limits: 150 characters in a header, 3,000 in a text, 2,000 in a field, 10 fields in a section. */
+/** Slack's limits: characters in a header 150, in a text 3,000, in a field 2,000, in a question 300; fields in a section. */
 const HEADER_CHARS = 150
 const TEXT_CHARS = 2_900
 const FIELD_CHARS = 1_900
+const QUESTION_CHARS = 250
 const FIELDS = 10
 
 /** The `action_id` of each button, whose `value` is the approval's id. */
 export const SLACK_BUTTONS = { approve: 'tacho_approve', reject: 'tacho_reject' } as const
-/** Slack allows 300 for the question of a button. */
-const QUESTION_CHARS = 250
 
 export function slackMessage(news: WebhookNews): object {
   const { title, about, facts, url } = toTold(news)

@@ -1,4 +1,3 @@
-/** Deletes in slices so short that recording into other environments does not wait. */
 import { createPace } from './pace.ts'
 import type { HandlerOptions, ItemHandler } from './work.ts'
 

@@ -6,10 +6,7 @@ type Acts = 'listOverdueEnvironments' | 'expireApprovals'
 const ENVIRONMENTS_AT_ONCE = 100
 const MOST_ROUNDS = 20
 
-/**
- * Lists and streams must show EXPIRED even if no request has read the approval since its deadline. Without overdue
- * approvals, a run reads only a small index.
- */
+/** Lists and streams must show EXPIRED even if no request has read the approval since its deadline. */
 export function expireOverdueApprovals({ storage, now, onError, intervalMs = 1_000 }: JobOptions<Acts>): Job {
   return every({
     intervalMs,

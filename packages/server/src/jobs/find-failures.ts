@@ -80,15 +80,9 @@ async function failuresIn(events: RunInReview['events']): Promise<Found[]> {
 type Found = Omit<NewFailure, 'id' | 'decision'> & { decision: Omit<NewFailure['decision'], 'newIssueId'> }
 
 function ofEvent({ event, failure, release, promptVersionId }: FailedEvent): Found {
-  return {
-    eventId: event.eventId,
-    clientId: event.clientId,
-    sessionId: event.sessionId,
-    agentId: event.agentId ?? event.agentName,
-    promptVersionId,
-    time: event.time,
-    ...grouped(failure, event.agentName, release),
-  }
+  const { eventId, clientId, sessionId, agentName, agentId, time } = event
+  const of = { eventId, clientId, sessionId, agentId: agentId ?? agentName, promptVersionId, time }
+  return { ...of, ...grouped(failure, agentName, release) }
 }
 
 function namedByMessage({ eventId, payload, decision: { title } }: NewFailure): NamedFailure[] {

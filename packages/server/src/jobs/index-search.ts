@@ -1,7 +1,6 @@
 /**
- * Each environment with search has one item in the work queue. After each portion the job rests several times as long
- * as the portion took, so recording keeps most of the processor. While events arrive faster, the index falls behind,
- * and says by how much.
+ * The pause is several times as long as the portion took: recording keeps most of the processor. While events arrive
+ * faster, the index falls behind, and says by how much.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HandlerOptions, ItemHandler } from './work.ts'

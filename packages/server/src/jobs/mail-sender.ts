@@ -14,12 +14,9 @@ export interface MailSender {
   send(message: MailMessage, workspaceId: string): Promise<Sent | 'busy'>
 }
 
-export interface MailOptions {
-  smtpUrl: string | null
-  mailFrom: string | null
-}
+type Options = Record<'smtpUrl' | 'mailFrom', string | null>
 
-export function createMailSender({ smtpUrl, mailFrom }: MailOptions): MailSender | null {
+export function createMailSender({ smtpUrl, mailFrom }: Options): MailSender | null {
   const server = smtpUrl === null ? null : smtpServerOf(smtpUrl)
   if (server === null || mailFrom === null) return null
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1)

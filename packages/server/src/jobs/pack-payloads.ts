@@ -1,7 +1,4 @@
-/**
- * Nothing is remembered between passes: the store knows which runs are unpacked. If several nodes take the same run,
- * one of them stores it. A process that dies leaves whole blocks.
- */
+/** The store knows which runs are unpacked. If several nodes take the same run, one stores it. */
 import type { TimelinePlace } from '../storage/events.ts'
 import { eachRow } from '../storage/page.ts'
 import type { PackedSlice, RunSlice, UnpackedRun } from '../storage/packing.ts'

@@ -1,6 +1,6 @@
 /**
- * For host names that tenants chose. `dns.lookup` waits on threads of the whole process, so a few names with a silent
- * name server would stop every delivery. This asks the name servers without a thread, within a time.
+ * `dns.lookup` waits on threads of the whole process: a few names of tenants with a silent name server would stop
+ * every delivery. This asks without a thread, within a time.
  */
 import type { LookupAddress } from 'node:dns'
 import { lookup, Resolver } from 'node:dns/promises'

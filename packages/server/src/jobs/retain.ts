@@ -7,8 +7,7 @@
  * with its counts. Runs become invisible first, and their events are deleted afterwards. So a pass needs no memory:
  * after a crash, the next one deletes the events that are left and looks from the start again.
  */
-import type { ExpiredRun, RetainedRuns, RetentionSlice } from '../storage/retention.ts'
-import { RETAINED_ROWS } from '../storage/retention.ts'
+import { RETAINED_ROWS, type ExpiredRun, type RetainedRuns, type RetentionSlice } from '../storage/retention.ts'
 import type { RunPlace } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
 import { every, type Job, type JobOptions } from './every.ts'

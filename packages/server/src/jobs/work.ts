@@ -29,10 +29,7 @@ interface Handler {
 
 export interface ItemHandler extends Handler {
   inTurn?: boolean
-  /**
-   * If it rejects, the item is retried. The signal aborts when the process stops: a long task may reject then, and
-   * another node continues.
-   */
+  /** If it rejects, the item is retried; after the signal by another node. */
   perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next>
 }
 

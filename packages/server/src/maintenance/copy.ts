@@ -42,14 +42,14 @@ function parsePlace(given: string): Place {
   throw new StoreRefused(`A store must be sqlite:<directory> or postgres://…, not ${JSON.stringify(given)}.`)
 }
 
+const postgres = () => import('../storage/copy/postgres-side.ts')
+const sqlite = () => import('../storage/copy/sqlite-side.ts')
+
 async function openSource({ directory, url }: Place, whileRunning: boolean): Promise<Source> {
-  if (directory === null) {
-    return (await import('../storage/copy/postgres-side.ts')).openPostgresSource(url, whileRunning)
-  }
-  return (await import('../storage/copy/sqlite-side.ts')).openSqliteSource(directory)
+  if (directory === null) return (await postgres()).openPostgresSource(url, whileRunning)
+  return (await sqlite()).openSqliteSource(directory)
 }
 
 async function openTarget({ directory, url }: Place): Promise<Target> {
-  if (directory === null) return (await import('../storage/copy/postgres-side.ts')).openPostgresTarget(url)
-  return (await import('../storage/copy/sqlite-side.ts')).openSqliteTarget(directory)
+  return directory === null ? (await postgres()).openPostgresTarget(url) : (await sqlite()).openSqliteTarget(directory)
 }

@@ -4,6 +4,7 @@ import { PUBLIC_PREFIX, ROUTES } from '@tacho/contract/routes.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Config } from '../config/config.ts'
 import {
+  invitationLink,
   newApiKey,
   newInvitation,
   newOperatorToken,
@@ -13,7 +14,6 @@ import {
   type NewCredential,
 } from '../domain/credential.ts'
 import { uuidv7 } from '../storage/uuid.ts'
-import { invitationLink } from '../domain/invitation.ts'
 import { ROOT } from '../program/root.ts'
 import { ANY_EMAIL } from '../storage/operators.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -104,16 +104,12 @@ export function firstTenantText(
   return `${lines.join('\n')}\n`
 }
 
-/**
- * `npx ./tacho-….tgz` keeps the package in npm's cache: there `npx tacho` would download another package of this name,
- * with the operator token in its environment.
- */
+/** After `npx ./tacho-….tgz`, `npx tacho` would download another package, with the token in its environment. */
 export function commandAt(root: string): string {
   const isCached = root.includes(`${path.sep}_npx${path.sep}`)
   return isCached ? `'${path.join(root, 'packages/cli/bin/tacho')}'` : 'npx tacho'
 }
 
-/** The shell inserts the current time. */
 function curlLine(url: string, apiKey: string): string {
   const event = `{"eventId":"hello-'$(date +%s)'","clientId":"curl","runId":"hello","agentName":"curl",\
 "eventType":"USER_INPUT","label":"Hello","timestamp":'$(date +%s)000'}`

@@ -1,7 +1,4 @@
-/**
- * A thread loads the package's data for the first unknown model and ends soon after, so an idle server does not hold
- * it.
- */
+/** The package's data takes 20 MB and a tenth of a second to load. The thread ends soon after, and with it the data. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'

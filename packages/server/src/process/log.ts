@@ -9,8 +9,7 @@ const WAITING_CHARS = 4 * 1_048_576
 /** Small, so that a slow reader is not taken for one that has stopped. */
 const WRITE_BYTES = 65_536
 const FULL_PIPE_MS = 50
-/** How long an ending process waits for a reader that reads nothing. */
-const STOPPED_MS = 2_000
+const READER_STOPPED_MS = 2_000
 const STDERR = 2
 
 const writeBytes = promisify(write)
@@ -25,7 +24,7 @@ export function createLog(level: Config['logLevel'], base: { worker: number } | 
         // process.exit waits for a write that has begun. If the reader has stopped, that takes for ever.
         if (lines.writes() === before) process.kill(process.pid, 'SIGKILL')
         before = lines.writes()
-        await Promise.race([lines.idle(), wait(STOPPED_MS)])
+        await Promise.race([lines.idle(), wait(READER_STOPPED_MS)])
       }
       process.exit(code)
     },

@@ -1,7 +1,4 @@
-/**
- * The shared port reaches a random worker, whose counters alone would jump between scrapes. Counts of ended workers are
- * kept, so sums never fall.
- */
+/** A scrape reaches a random worker, whose counters alone would jump. Those of ended workers stay: sums never fall. */
 import type { Worker } from 'node:cluster'
 import type { MetricObject } from 'prom-client'
 import type { ToWorker } from './worker-link.ts'

@@ -17,10 +17,7 @@ import { CLOSE_MS, nextSignal } from './next-signal.ts'
 import { createWorkerMetrics } from './worker-metrics.ts'
 import type { FromWorker } from './worker-link.ts'
 
-/**
- * After it was ready, or after its start if it never was: the time to become ready depends on the machine. Shorter than
- * a new worker's wait for an unreachable database.
- */
+/** After ready or, if it never was, the start. Shorter than a new worker's wait for an unreachable database. */
 const YOUNG_MS = 8_000
 const QUICK_DEATHS = 5
 const FIRST_PAUSE_MS = 100

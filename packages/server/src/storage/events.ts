@@ -11,6 +11,9 @@ import type { NewScore } from './scores.ts'
 import type { CallTokens } from './uncosted.ts'
 import type { UsageSums } from './usage.ts'
 
+/** As JSON: anything may stand in it. */
+export type Payload = Readonly<Record<string, unknown>>
+
 interface SentEvent {
   eventId: string
   clientId: string

@@ -1,4 +1,5 @@
 /** Each convention takes the attributes it knows; the rest stays in the payload. */
+import { attempt } from '../attempt.ts'
 import type { AnyValue, KeyValue } from './otlp_pb.ts'
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
@@ -129,11 +130,7 @@ export function plainValue(given: AnyValue | undefined): Json {
 
 export function parsed(value: Json): Json {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value) || levelsOf(value) > LEVELS_MAX) return value
-  try {
-    return JSON.parse(value) as Json
-  } catch {
-    return value
-  }
+  return attempt(() => JSON.parse(value) as Json) ?? value
 }
 
 /** An upper bound: brackets inside strings count too. */

@@ -1,11 +1,8 @@
 /** Claude Code (`claude_code.*`) and Codex (`codex.*`). docs/otlp.md */
-import { type Attributes, set, textOf, type Json, type JsonObject } from './attributes.ts'
+import { type Attributes, set, textOf, type Json } from './attributes.ts'
+import type { OtlpEvent } from './span-event.ts'
 
-export interface AgentRecord {
-  eventType: string
-  label: string
-  payload: JsonObject
-}
+type AgentRecord = Pick<OtlpEvent, 'eventType' | 'label' | 'payload'>
 
 export function agentRecordName(attributes: Attributes, body: Json | undefined): string | null {
   const name = typeof body === 'string' && body.startsWith('claude_code.') ? body : attributes.text('event.name')

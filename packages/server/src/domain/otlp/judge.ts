@@ -64,10 +64,7 @@ export function judgeTelemetry(
   }
 }
 
-/**
- * A run belongs to the agent of its first stored event. Spans end before the span of their agent, so spans that name an
- * agent come first, outermost first.
- */
+/** A run belongs to the agent of its first stored event, but the span that names it ends last: it comes first here. */
 function inStoredOrder<Made extends { event: OtlpEvent }>(made: Made[]): Made[] {
   const [named, others] = [true, false].map((names) => made.filter(({ event }) => event.namesAgent === names))
   return [...(named ?? []).sort((a, b) => a.event.timestamp - b.event.timestamp), ...(others ?? [])]

@@ -84,7 +84,6 @@ function messagesOf(given: Json): JsonObject[] {
   return [...(results ?? []), shaped]
 }
 
-/** Parts that are all texts become one text. Calls and results of tools leave the list; other parts stay unchanged. */
 function contentOf(parts: Json[]): { content: Json | undefined; toolCalls?: Json[]; results?: JsonObject[] } {
   const toolCalls: Json[] = []
   const results: JsonObject[] = []

@@ -1,20 +1,18 @@
-/**
- * Only the groups around spans or log records are read as a whole: a span that cannot be decoded costs nothing but
- * itself.
- */
+/** Only the groups around spans are read as a whole: a span that cannot be decoded costs nothing but itself. */
 import { fromBinary, fromJson, type DescMessage, type JsonValue, type MessageShape } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { fit } from '@tacho/contract/fit.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { Attributes, type Json, type JsonObject } from './attributes.ts'
+import { attempt } from '../attempt.ts'
 import { hasMoreValues } from '../json-values.ts'
 import { MessageCount, TooMany } from './message-count.ts'
 import { LogRecordSchema, ResourceSchema, ScopeSchema, SpanSchema, type LogRecord, type Span } from './otlp_pb.ts'
 
 export type Encoding = 'protobuf' | 'json'
 
-/** `item` is null if it cannot be decoded. */
+/** `item` is null if it cannot be decoded. The error may quote the body, which must stay out of replies. */
 export interface Sent<Item> {
   resource: Resource
   scope: JsonObject | undefined
@@ -43,15 +41,6 @@ export function readLogs(body: Uint8Array, encoding: Encoding): Read<LogRecord> 
     : readJson(body, ['resourceLogs', 'scopeLogs', 'logRecords'], LogRecordSchema)
 }
 
-/** Null if it cannot be decoded. The error may quote the body, which must stay out of replies. */
-function decoded<T>(decode: () => T): T | null {
-  try {
-    return decode()
-  } catch {
-    return null
-  }
-}
-
 function whole<Item>(read: () => Sent<Item>[]): Read<Item> {
   try {
     return read()
@@ -78,7 +67,7 @@ function readProtobuf<Schema extends DescMessage>(body: Uint8Array, schema: Sche
         if (sent.length + items.length > LIMITS.otlpItems) throw new TooMany()
         for (const item of items) {
           counted?.add(item, schema)
-          sent.push({ resource, scope, item: decoded(() => fromBinary(schema, item, KNOWN)) })
+          sent.push({ resource, scope, item: attempt(() => fromBinary(schema, item, KNOWN)) ?? null })
         }
       }
     }
@@ -132,7 +121,7 @@ function readJson<Schema extends DescMessage>(
         const given = listOf(inner[items])
         if (sent.length + given.length > LIMITS.otlpItems) throw new TooMany()
         for (const item of given) {
-          sent.push({ resource, scope, item: decoded(() => json(schema, withBinaryIds(objectOf(item)))) ?? null })
+          sent.push({ resource, scope, item: attempt(() => json(schema, withBinaryIds(objectOf(item)))) ?? null })
         }
       }
     }
