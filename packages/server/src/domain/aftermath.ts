@@ -10,21 +10,22 @@ export interface CallJudgement {
   call: ToolEventRow
   verdict: CallVerdict
   approval: ApprovalRow | null
+  /** Set even if no such approval exists. */
   approvalId: string | null
   linkedBy: JudgedCall['linkedBy']
 }
 
 /** `approvals`: of the run, oldest first, and those that its calls name. `events`: in timeline order. */
-export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEventRow[]): CallJudgement[] {
+export function judgeCalls(runId: string, approvals: ApprovalRow[], events: ToolEventRow[]): CallJudgement[] {
   const calls = events.filter(({ kind }) => kind === 'TOOL_CALL')
   const decided = policyDecisions(events)
-  const ofRun = approvals.filter(({ runId }) => runId === run)
+  const ofRun = approvals.filter((approval) => approval.runId === runId)
   const byId = new Map(approvals.map((approval) => [approval.id, approval]))
   const used = new Set<string>()
   const judged = new Map<ToolEventRow, CallJudgement>()
 
   const judge = (call: ToolEventRow, approval: ApprovalRow, linkedBy: JudgedCall['linkedBy']) => {
-    const verdict = verdictOf(run, call, approval, used.has(approval.id))
+    const verdict = verdictOf(runId, call, approval, used.has(approval.id))
     used.add(approval.id)
     judged.set(call, { call, verdict, approval, approvalId: approval.id, linkedBy })
   }
@@ -74,9 +75,9 @@ export function judgeCalls(run: string, approvals: ApprovalRow[], events: ToolEv
   return calls.flatMap((call) => judged.get(call) ?? [])
 }
 
-function verdictOf(run: string, call: ToolEventRow, approval: ApprovalRow, usedBefore: boolean): CallVerdict {
+function verdictOf(runId: string, call: ToolEventRow, approval: ApprovalRow, usedBefore: boolean): CallVerdict {
   const { status, decidedAt, expiresAt } = approval
-  if (approval.runId !== null && approval.runId !== run) return 'other_run'
+  if (approval.runId !== null && approval.runId !== runId) return 'other_run'
   if (call.toolName !== null && call.toolName !== approval.toolName) return 'other_tool'
   if (call.inputHash !== null && call.inputHash !== approval.inputHash) return 'other_input'
   const closedAt = status === 'EXPIRED' ? expiresAt : (decidedAt ?? Infinity)

@@ -33,7 +33,7 @@ export function toNewApproval(
   }
 }
 
-/** Never show EXPIRED before the store does. */
+/** Expire it in the store before you show it: nobody sees EXPIRED earlier. */
 export function isOverdue({ status, expiresAt }: ApprovalRow, now: number): boolean {
   return status === 'PENDING' && expiresAt <= now
 }

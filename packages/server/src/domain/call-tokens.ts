@@ -1,4 +1,4 @@
-/** As OpenAI, Anthropic, the AI SDK and the contract say them. Providers price the parts differently. */
+/** Parts of a call's tokens, as OpenAI, Anthropic, the AI SDK and the contract name them. Providers price them differently. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'

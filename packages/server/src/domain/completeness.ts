@@ -48,6 +48,7 @@ const isDrop = (reason: unknown, count: unknown, lastAt: unknown): boolean =>
 const isCount = (value: unknown, max: number): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= max
 
+/** For imports: whether this many events could have left these recorders. */
 export function areRecorders(recorders: readonly Recorder[], eventCount: number): boolean {
   const isRecorder = ({ id, clientId, highest, arrived, rejected, dropped }: Recorder) =>
     RECORDER.test(id) &&

@@ -32,6 +32,7 @@ export interface JudgedBatch {
   indexes: number[]
   rejections: Rejection[]
   warnings: Warning[]
+  /** The rejections that name a run and an event id: the store keeps them. */
   refused: RejectionRow[]
 }
 

@@ -13,6 +13,7 @@ export function scoreOf(eventType: string, payload: Payload): NewScore | null {
   return eventType === 'SCORE' && scoreFaults(payload).length === 0 ? readScore(payload) : null
 }
 
+/** Names fields and rules, never a value: values must not reach replies or logs. */
 export function scoreFaults({ name, value, targetEventId, author }: Payload): string[] {
   const faults: string[] = []
   if (!isText(name, LIMITS.scoreNameChars) || !NAME.test(name)) {

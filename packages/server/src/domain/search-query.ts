@@ -11,6 +11,7 @@ import { wordsOf, type SearchClause } from '../storage/search-text.ts'
 
 export type ParsedQuery = { ok: true; clauses: SearchClause[] } | { ok: false; position: number; message: string }
 
+/** White space, or one item: minus, field, quoted or plain text, and the closing quote. */
 const ITEM = /\s+|(-?)(?:([A-Za-z]+):(?!\/\/))?(?:"([^"]*)("?)|([^\s"]*))/y
 
 /** `position` counts code points from 1. */

@@ -19,6 +19,7 @@ export interface ToldFailure extends FailedEvent {
   isCommand: boolean
 }
 
+/** `told`: all failures of the events that were read. */
 export function isCounted(one: ToldFailure, told: readonly ToldFailure[]): boolean {
   if (ofPolicy(one) || one.isCommand) return false
   if (one.isBare) return !told.some((other) => other !== one && other.event.eventType !== one.event.eventType)

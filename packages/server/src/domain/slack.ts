@@ -88,6 +88,7 @@ function nameOf(text = ''): string {
   return isStorableText(text) ? Array.from(text).slice(0, NAME_CHARS).join('') : ''
 }
 
+/** The code follows the #, which browsers never send to a server. */
 export function slackLinkAddress(place: string, webhookId: string, code: string): string {
   return `${place}/slack-link#${webhookId}.${code}`
 }

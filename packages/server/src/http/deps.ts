@@ -39,6 +39,7 @@ export interface Deps {
   work: { wake(kind: WorkKind): void }
   /** The reason against the address, to append to the field name; null if it is allowed. */
   checkWebhookUrl: (url: string) => Promise<string | null>
+  /** To public and allowed addresses only. */
   sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>
   now: () => number
   draining: () => boolean

@@ -9,7 +9,10 @@ type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onI
 /** What llhttp's `on_headers_complete` answers where a request says that another protocol follows. */
 const UPGRADED = 2
 
-/** Node parses all of what it read, up to a thousand requests, and makes an error for each when the connection closes. */
+/**
+ * Node parses all of what it read, up to a thousand requests, and makes an error for each when the connection closes. This
+ * ends its parser at the next one.
+ */
 export function skipRequests(socket: Socket): void {
   const parser = parserOf(socket)
   if (parser) parser.onIncoming = () => UPGRADED

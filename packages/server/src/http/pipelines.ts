@@ -46,6 +46,7 @@ export function boundPipelines(server: Server, closed: () => void = () => undefi
       return closed()
     }
     if (isFull(socket, waiting)) socket.pause()
+    // Its turn: Node gives it the connection.
     response.once('socket', () => {
       waiting.count -= 1
       if (waiting.count === 0) socket.resume()

@@ -8,6 +8,7 @@ import { GrowingBuffer } from './growing-buffer.ts'
 import { isRefusal, refuse, type Refusal } from './reply-error.ts'
 import { Shares, type Holder } from '../domain/shares.ts'
 
+/** One workspace gets one part of this many. */
 const WORKSPACES = 4
 
 /** By the shares, unfinished uploads of one workspace or key cannot stop the requests of others. */
@@ -55,7 +56,7 @@ const DECODERS = new Map<string, (() => Transform) | null>([
   ['zstd', createZstdDecompress],
 ])
 
-/** The limit stops endless empty blocks. */
+/** How many times `maxBytes` may arrive compressed. It stops endless empty blocks, which decompress to nothing. */
 const COMPRESSED_SLACK = 2
 
 /** Connection, headers and objects of a request whose body has not arrived. */

@@ -46,6 +46,7 @@ export type RouteReply<R extends Route> = Static<R['reply']> | RawJson | Refusal
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
+/** Null: the handler sent the reply itself. */
 export type Answer = string | Refusal | null
 
 export type AnswerOnce = (
@@ -57,6 +58,7 @@ export type AnswerOnce = (
 export interface RouteOptions {
   memory: BodyMemory
   replies: ReplyMemory
+  /** Runs before the body is read. */
   admit?: () => Refusal | null
   rawBody?: boolean
   once?: AnswerOnce | null
@@ -145,6 +147,7 @@ function answerOf<R extends Route>(result: RouteReply<R>, reply: FastifyReply): 
 /** Operator reads wait for a turn, so that one workspace cannot occupy the store's readers. */
 const READ_BYTES = 65_536
 
+/** 0: the reply does not wait for a turn. */
 function pageBytesOf(route: Route): number {
   const { method, reply, replyBytes, replyType } = route
   const isList = 'properties' in reply && Object.hasOwn(reply.properties as object, 'nextCursor')

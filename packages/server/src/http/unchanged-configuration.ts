@@ -69,6 +69,7 @@ interface Given {
   clientId: string
 }
 
+/** Every header on which the answer depends. */
 const NO_HEADERS = {
   host: '',
   'x-api-key': '',

@@ -97,7 +97,7 @@ export function notifyPeople({ storage, push, now, random = Math.random }: Notif
         outcome.later.push({ ...ofBrowser, dueAt: at })
         return
       }
-      const seconds = secondsOf(notice, at)
+      const seconds = timeToLiveSeconds(notice, at)
       const pushed = { event, workspaceId, environmentId, id: notice.id }
       const sent = await push(browser, pushed, { seconds, isUrgent: event === 'approval.requested' || isHigh(notice) })
       failing.delete(browser.id)
@@ -135,6 +135,6 @@ export function notifyPeople({ storage, push, now, random = Math.random }: Notif
 
 const isHigh = ({ severity }: Notice) => severity === 'HIGH' || severity === 'CRITICAL'
 
-function secondsOf({ until }: Notice, now: number): number {
+function timeToLiveSeconds({ until }: Notice, now: number): number {
   return until === null ? DAY_SECONDS : Math.max(1, Math.floor((until - now) / 1_000))
 }

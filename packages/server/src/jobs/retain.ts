@@ -45,6 +45,7 @@ export function retain({ storage, now }: HandlerOptions<keyof Storage>): ItemHan
       }
       return 'done'
     },
+    // The next pass is queued when it is due.
     giveUp: async () => 'done',
   }
 }

@@ -20,8 +20,8 @@ export interface WebhookSender {
   close(): Promise<void>
 }
 
-export function createWebhookSender(allowed: readonly string[]): WebhookSender {
-  const guard = addressGuard(allowed)
+export function createWebhookSender(allowedNetworks: readonly string[]): WebhookSender {
+  const guard = addressGuard(allowedNetworks)
   const faultOf = (addresses: LookupAddress[]) =>
     addresses.map(({ address }) => guard(address)).find((fault) => fault !== null) ?? null
   const resolveHost = createHostResolver()

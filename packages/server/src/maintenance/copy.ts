@@ -6,6 +6,7 @@ import { StoreRefused } from '../storage/store.ts'
 export { StoreRefused, type CopyReport }
 
 export interface CopyOptions extends CopyWatch {
+  /** `sqlite:<directory>` or `postgres://…`, as `to`. */
   from: string
   to: string
   /** Changes stored after the copy starts are not copied. */

@@ -18,6 +18,7 @@ function find(name: string): ModelPrice | ConditionalPrice[] | null {
     pricesOf(name) ??
     (isProvider ? pricesOf(rest, provider) : null) ??
     (provider === '' ? null : pricesOf(rest)) ??
+    // Names of Amazon Bedrock.
     pricesOf(name, 'aws')
   )
 }

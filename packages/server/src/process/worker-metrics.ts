@@ -55,6 +55,7 @@ export function createWorkerMetrics() {
   }
 }
 
+/** Counters of an ended worker still count; its gauges say nothing. */
 function isCount(type: unknown): boolean {
   return type === 'counter' || type === 'histogram'
 }

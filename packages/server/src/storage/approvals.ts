@@ -102,6 +102,7 @@ export interface ChangePlace {
   id: string
 }
 
+/** By the payload conventions. Null: absent, or not a text. */
 export interface ToolEventRow {
   seq: number
   eventId: string

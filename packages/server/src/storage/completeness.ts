@@ -24,9 +24,11 @@ export interface Drop {
 }
 
 const RECORDER_CHARS = 5
+/** Events of further recorders count as not numbered. */
 export const MOST_RECORDERS = 50
 export const MOST_REASONS = 8
 
+/** Changes `list`. Returns whether a recorder was added. */
 export function addArrived(
   list: Recorder[],
   event: Numbering & { clientId: string },
@@ -50,6 +52,7 @@ export function addRejected(list: Recorder[], number: string, clientId: string, 
   noteNumber(recorder, number)
 }
 
+/** A rejected or already stored event can still report drops. Returns whether it did. */
 export function addRepeated(list: Recorder[], { number, drops }: Numbering, own: (text: string) => string): boolean {
   const recorder = list.find(({ id }) => number?.startsWith(id))
   return recorder !== undefined && drops !== null && addDrops(recorder, drops, own)

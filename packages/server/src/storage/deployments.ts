@@ -7,6 +7,7 @@ export interface Item {
   id: string
 }
 
+/** `version` null: no longer deployed. */
 export type ItemVersion = Item & { version: number | null }
 
 export type Intent =

@@ -40,6 +40,7 @@ export function foundFailure(failure: EventFailure, at: Pick<RunFailure, 'eventI
   return { ...failure, ...at, failed }
 }
 
+/** Events arrive in any order, and the result must be the same. */
 export function keptFailure(known: RunFailure | null, found: RunFailure): RunFailure {
   if (known === null) return found
   const failed = found.failed.length === 0 ? known.failed : latestPlaces([...known.failed, ...found.failed])

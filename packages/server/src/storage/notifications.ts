@@ -38,6 +38,7 @@ export interface ToldBrowser
 export interface NoticeRow {
   id: string
   at: number
+  /** When it ends by itself. */
   until: number | null
   isCurrent: boolean
   policySeverity: Severity | null
@@ -56,6 +57,7 @@ export interface NoticesTold {
   at: number
   /** Other work items, of the same browsers and event, that were told by the same messages. */
   joined: string[]
+  /** Ids of browsers. `gone`: their push service no longer knows them. */
   told: string[]
   gone: string[]
   later: (NoticeSubject & { dueAt: number })[]

@@ -7,6 +7,7 @@ import type { UncostedSum } from './uncosted.ts'
 import type { UsageSums } from './usage.ts'
 
 export interface RunRow extends UsageSums {
+  /** Internal: a parameter `run` is this id, `runId` the external one. */
   id: string
   runId: string
   sessionId: string | null
@@ -45,6 +46,7 @@ export type GapFilter = Pick<RunFilter, 'agentId' | 'from' | 'to'>
 export interface RunFilter {
   /** Prefix of the external run id, or an exact session id, agent id or name. Bounded by LIMITS.searched…. */
   search?: string | undefined
+  /** Internal id. */
   agentId?: string | undefined
   /** External id or name. The search is bounded by LIMITS.searchedAgents…. */
   agent?: string | undefined
@@ -87,6 +89,7 @@ export interface RunSift {
   runsLookedAt: number
 }
 
+/** `lookedTo`: where to continue if the page ended at a bound; otherwise its last row. */
 export type RunsRead = Page<RunRow> & { lookedTo?: RunPlace }
 
 export type RunPage = PageAfter<RunPlace>

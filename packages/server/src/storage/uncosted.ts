@@ -27,6 +27,7 @@ export interface UncostedSum extends UncostedCalls {
 /** Calls beyond this many models, contexts and versions count as calls of an unknown model. */
 const MOST_PER_RUN = 40
 
+/** Changes `list`. Returns whether it got longer. */
 export function addUncosted(
   list: RunCalls[],
   { model, versionId }: Pick<RunCalls, 'model' | 'versionId'>,

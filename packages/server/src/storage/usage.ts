@@ -23,6 +23,7 @@ export interface UsagePointPage {
   limit: number
   /** Undefined: by step and key. Otherwise the window is one step. */
   sort?: UsageSort | undefined
+  /** `value` and `totalTokens` of a sorted page. */
   after: { step: number; key: string; value?: number; totalTokens?: number } | null
 }
 

@@ -51,6 +51,7 @@ export function operatorApprovalsRoutes(
   async function decidersOf(row: ApprovalRow, workspaceId: string): Promise<Deciders | null> {
     if (row.status !== 'PENDING' || row.importedAt !== null) return null
     const { rows, more } = await storage.listDeciders(workspaceId, LIMITS.decidersMax)
+    // By email: people choose their own names.
     return { people: rows.map(({ id, email }) => ({ id, name: email })), more }
   }
 

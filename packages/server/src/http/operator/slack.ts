@@ -37,6 +37,7 @@ const FORM = 'application/x-www-form-urlencoded'
 const NOT_SIGNED = refuse('unauthenticated', 'The request is not signed by the Slack app of this webhook')
 const NOT_ALLOWED = 'Nothing is decided: the linked account needs the role approver in this environment.'
 const NO_APPROVAL = 'Nothing is decided: the request does not exist any more.'
+/** Under way. Beyond these, no answer is sent, and the next press says what was decided. */
 const ANSWERS = { most: 200, ofWorkspace: 40, ofCredential: 20 }
 
 declare module 'fastify' {

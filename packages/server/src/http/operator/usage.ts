@@ -96,6 +96,7 @@ type Part = Omit<UsageWindow, 'by'>
 function partsOf({ from, to }: HourWindow, step: UsagePointsQuery['step']): [Part, ...Part[]] {
   if (step !== 'month') return [{ from, to, stepMs: step === 'window' ? to - from : STEPS[step] }]
   const parts: Part[] = []
+  // One more than a caller may ask for, so that the check sees it.
   for (let start = from; start < to && parts.length <= LIMITS.usageSteps;) {
     const date = new Date(start)
     const end = Math.min(to, Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1))

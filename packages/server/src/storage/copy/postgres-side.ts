@@ -157,6 +157,7 @@ function* chunks(rows: readonly Row[], columns: readonly string[]): Generator<st
   let some: string[] = []
   let bytes = 0
   for (const row of rows) {
+    // Numbers too are texts, because the database would parse them as numerics.
     const values = columns.map((column) => valueText(row[column]))
     const text = JSON.stringify(values)
     if (some.length > 0 && bytes + text.length > BYTES_PER_STATEMENT) {

@@ -4,6 +4,7 @@ import { StoreRefused } from '../store.ts'
 
 export interface Address {
   config: Pick<ClientConfig, 'connectionString' | 'ssl' | 'application_name'>
+  /** Without the password. */
   shown: string
 }
 

@@ -21,7 +21,7 @@ interface Facts extends Record<'version' | 'synchronousCommit' | 'fsync' | 'full
   bytes: number
 }
 
-const NEWEST_MAJOR = 18
+const NEWEST_TESTED_MAJOR = 18
 /** Nodes compare expiry times and limits. */
 const MAX_SKEW_MS = 1_000
 
@@ -43,7 +43,7 @@ export async function inspectDatabase(inspected: Inspected): Promise<StoreCheck[
     return { facts: found, skewMs: Math.round(found.now - (asked + Date.now()) / 2) }
   })
   const { version, synchronousCommit, fsync, fullPageWrites, maxConnections, openConnections, bytes, schema } = facts
-  const isTried = Number.parseInt(version, 10) <= NEWEST_MAJOR
+  const isTried = Number.parseInt(version, 10) <= NEWEST_TESTED_MAJOR
   const isDurable = synchronousCommit !== 'off' && fsync === 'on' && fullPageWrites === 'on'
   const settings = `synchronous_commit ${synchronousCommit}, fsync ${fsync}, full_page_writes ${fullPageWrites}`
   const wanted = (poolSize + 1) * nodes

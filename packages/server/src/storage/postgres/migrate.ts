@@ -19,6 +19,7 @@ export function knownMigrations(): Migration[] {
   return readMigrations(path.join(ROOT, 'packages/server/src/storage/postgres/migrations'))
 }
 
+/** `client` has no timeouts. Returns the names of the applied migrations. */
 export async function migrate(client: Client, migrations: Migration[] = knownMigrations()): Promise<string[]> {
   await checkServer(client)
   await client.query(`SET search_path = ${SCHEMA}`)

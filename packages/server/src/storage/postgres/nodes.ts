@@ -39,6 +39,7 @@ const LONGEST_READING_MS = 1_000
 
 export interface NodeOptions {
   connections: Connections
+  /** Any node ends sessions that are silent for this long. */
   silentMs: number
   now: () => number
   onWarning: StoreWarning | undefined

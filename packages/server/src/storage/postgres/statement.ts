@@ -5,6 +5,7 @@ export interface Statement {
   text: string
 }
 
+/** Unbounded, because the program has a bounded number of texts. */
 const portable = new Map<string, Statement>()
 let count = 0
 

@@ -57,6 +57,7 @@ function namedLike(sql: Sql, search: string) {
   return { text, params: { search: folded(search), past: LIMITS.searchedAgentNames - 1, first: NIL_UUID } }
 }
 
+/** `no_id`: its name is what identifies it. */
 async function changeAgent(
   sql: Sql,
   environmentId: string,

@@ -40,6 +40,7 @@ export const payloadSum = (payload: string): number => crc32(payload) | 0
 const TEXT = `CASE WHEN e.block IS NULL THEN e.payload
   ELSE '@' || e.run || ' ' || e.block || ' ' || e.block_at || ' ' || e.payload_bytes END`
 
+/** Rows with this column must pass through `withPayloads`. `condition`: of the events whose payload is wanted. */
 export const payloadIf = (condition: string | null) =>
   `${condition === null ? TEXT : `CASE WHEN ${condition} THEN ${TEXT} END`} AS payload, e.payload_sum AS "payloadSum"`
 export const PAYLOAD = payloadIf(null)
@@ -54,6 +55,7 @@ export const unlessPacked = (column: string, condition: string) =>
 export const PACKED = `e.payload_bytes AS "payloadBytes", CASE WHEN e.block IS NOT NULL THEN ${TEXT} END AS payload`
 
 export interface Compared {
+  /** Everything that SQL compares. */
   isSame: boolean
   payloadBytes: number | null
   payload: string | null
@@ -117,6 +119,7 @@ interface PageSize {
   pageBytes: number
 }
 
+/** At least one row. Sizes first, so that no payload is read that does not fit. */
 export async function readPayloadPage<Row extends Read>(
   sql: Sql,
   { start = '', columns, payload = PAYLOAD, bytes = PAYLOAD_BYTES, from, params }: PayloadQuery,
@@ -191,6 +194,7 @@ async function readBlock(sql: Sql, environmentId: string, run: number, block: nu
 
 const BLOCKS_DELETED = 1_000
 
+/** For a run whose events are deleted or have no payloads. False: some blocks are left for the next call. */
 export async function deleteBlocks(sql: Sql, environmentId: string, run: number): Promise<boolean> {
   const ofRun = 'payload_blocks WHERE environment_id = :env AND run = :run'
   const some = `SELECT block FROM ${ofRun} ORDER BY block LIMIT ${BLOCKS_DELETED}`

@@ -41,6 +41,7 @@ export interface ScoredEvent {
   event: NewEvent
 }
 
+/** The transaction holds the rows of the runs. */
 export async function addScores(sql: Sql, environmentId: string, scored: readonly ScoredEvent[]): Promise<void> {
   const byRun = [...Map.groupBy(scored, ({ run }) => run)].toSorted(([a], [b]) => (a < b ? -1 : 1))
   for (const [run, events] of byRun) {

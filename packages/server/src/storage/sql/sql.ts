@@ -78,6 +78,7 @@ export async function countOf(sql: Sql, text: string, params: NamedParams): Prom
   return (await sql.get<{ count: number }>(text, params))?.count ?? 0
 }
 
+/** Whether `inner` is in `outer`: both are SQL, never a text of a client. */
 export const contains = ({ dialect }: Pick<Sql, 'dialect'>, outer: string, inner: string): string =>
   `${dialect === 'postgres' ? 'strpos' : 'instr'}(${outer}, ${inner}) > 0`
 

@@ -57,6 +57,7 @@ export function rowWriter(db: Database) {
       }
       Object.assign(run, UNCHANGED)
     },
+    /** Call this after a transaction that did not commit. */
     forget: environments.forget,
   }
 }

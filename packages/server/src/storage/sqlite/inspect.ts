@@ -11,6 +11,7 @@ export interface Inspected {
   disk: Disk
   minFreeDiskBytes: number
   durability: Durability
+  /** Acknowledged changes that were not in the store when it was opened. */
   missing: number
   queuedBytes: number
   queueBytes: number

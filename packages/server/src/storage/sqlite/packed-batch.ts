@@ -12,6 +12,7 @@ export interface PackedBatch extends Omit<EventBatchRows, 'events'> {
   bytes: number
   events: number
   text: string
+  /** For each event: lengths of its texts, flags, time and usage. */
   numbers: Float64Array
 }
 

@@ -21,6 +21,7 @@ export async function openReaders(start: () => Promise<Thread>, most: number): P
   const threads = [await start()]
   const ending = new Set<Promise<void>>()
   let starting: Promise<void> | null = null
+  /** Runs from the call that found all readers busy until a call finds one idle. */
   let busy: NodeJS.Timeout | undefined
   let closing = false
   let resting: NodeJS.Timeout | undefined

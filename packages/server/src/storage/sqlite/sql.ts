@@ -32,6 +32,7 @@ export function sqliteSql(db: Database, onDamage: Sql['onDamage'] = () => undefi
 }
 
 function statements(db: Database) {
+  // Unbounded, because the program has a bounded number of texts.
   const prepared = new Map<string, Statement<unknown[]>>()
   return (text: string) => {
     let statement = prepared.get(text)

@@ -31,6 +31,7 @@ export async function readAnswer(response: Response) {
 
 export const WRONG_CODE = refuse('unauthenticated', 'The code is wrong, was already used, or the sign-in has expired')
 
+/** Null: the code is not the reason. */
 export function codeRefusal({ code }: LibraryAnswer): Refusal | null {
   switch (code) {
     case 'ACCOUNT_TEMPORARILY_LOCKED':

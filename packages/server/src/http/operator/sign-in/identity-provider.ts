@@ -23,6 +23,7 @@ export function verifiedEmail(profile: Profile): string | null {
   return typeof email === 'string' && verified === true && isEmail(email) ? lowerCase(email) : null
 }
 
+/** Only a person whom this admits gets an account, and so a session. */
 export function createAdmission({ storage, domain, domainRole, now }: AdmissionOptions) {
   return async function admit(profile: Profile): Promise<void> {
     const email = verifiedEmail(profile)

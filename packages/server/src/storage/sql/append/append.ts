@@ -76,6 +76,7 @@ export interface AppendEngine<Connection = never> {
   isDataError(error: unknown): boolean
   /** A store failure as a StorageError; any other error unchanged. */
   storageError(error: unknown): unknown
+  /** How far the time of an agent's unchanged name may move before its row is updated. */
   agentRefreshMs: number
 }
 
@@ -106,6 +107,7 @@ interface Noted {
   agents: OpenRows<KnownAgent>
   envelopes: OpenRows<number>
   buckets: Buckets
+  /** False if another node knows a newer name. */
   renamed: Promise<boolean>[]
 }
 

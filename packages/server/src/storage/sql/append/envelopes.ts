@@ -69,6 +69,7 @@ async function storeEnvelopes(sql: Sql, environmentId: string, added: Envelope[]
   await insertJsonRows(sql, ENVELOPES, environmentId, rows)
 }
 
+/** Client texts never contain NUL. */
 function placeOf(environmentId: string, envelope: Envelope): string {
   const texts = envelopeTexts(envelope).map((text) => (text === null ? '' : `=${text}`))
   return `${environmentId}\0${texts.join('\0')}`

@@ -55,10 +55,10 @@ function listApprovals(
   return sql.page(text, params, limit)
 }
 
-function listApprovalsOfRun(sql: Sql, environmentId: string, run: string, limit: number): Promise<Page<ApprovalRow>> {
-  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND run_key = :run
+function listApprovalsOfRun(sql: Sql, environmentId: string, runId: string, limit: number): Promise<Page<ApprovalRow>> {
+  const text = `SELECT ${COLUMNS} FROM approvals WHERE environment_id = :env AND run_key = :runKey
     ORDER BY created_at, id`
-  return sql.page(text, { env: environmentId, run: textKey(run) }, limit)
+  return sql.page(text, { env: environmentId, runKey: textKey(runId) }, limit)
 }
 
 function groupApprovals(sql: Sql, environmentId: string, now: number, { requests, groups }: GroupBounds) {

@@ -51,6 +51,7 @@ export async function openIssue(sql: Sql, environmentId: string, decision: Issue
   await sql.run(own, { newIssueId, env: environmentId, fingerprint })
 }
 
+/** True: a resolved issue has come back. */
 export async function growIssue(sql: Sql, environmentId: string, issueId: string, decided: Decided, now: number) {
   const grow = `UPDATE issues SET occurrences = occurrences + :occurrences, recoveries = recoveries + :recoveries,
       ${spanWith(':firstSeen', ':lastSeen')}

@@ -90,6 +90,7 @@ export function knownNames() {
       const tools = await bucketsOf(sql, 'tools', environmentId, used.tools)
       return { models: models.keys, tools: tools.keys, added: { models: models.added, tools: tools.added } }
     },
+    /** Call this after the commit. */
     keep(environmentId: string, { added }: Buckets): void {
       for (const kind of KINDS) {
         const place = placeOf(kind, environmentId)

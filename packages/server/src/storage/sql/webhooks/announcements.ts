@@ -52,6 +52,7 @@ export async function announceAlert(sql: Sql, environmentId: string, { type, dat
   return announce(sql, environmentId, type, [{ at, data: { ...data, agentName } }])
 }
 
+/** By its internal id. */
 export async function findAgentName(sql: Sql, environmentId: string, agentId: string): Promise<string | null> {
   const text = `SELECT COALESCE(a.display_name, a.name) AS name FROM agents a
     WHERE a.environment_id = :env AND a.id = :agentId AND EXISTS
