@@ -1,4 +1,4 @@
-/** Parts of a call's tokens, as OpenAI, Anthropic, the AI SDK and the contract name them. Providers price them differently. */
+/** Parts of a call's tokens, by the names of OpenAI, Anthropic, the AI SDK and the contract. Each part has its own price. */
 import { LIMITS } from '@tacho/contract/limits.ts'
 import { isObject } from '@tacho/contract/read-payload.ts'
 import { LONG_CONTEXTS } from '@tacho/contract/words.ts'

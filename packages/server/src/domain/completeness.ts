@@ -95,7 +95,7 @@ export function countsOf(each: readonly Counts[]): Counts {
 export function toRecorder(recorder: Recorder): RecorderCompleteness {
   const { clientId, arrived, isDone } = recorder
   const recorded = Math.max(arrived, recordedBy(recorder))
-  // A lost answer makes events count twice; they explain no more than what did not arrive.
+  // After a lost answer, an event can count as arrived and as rejected or dropped. So both explain at most what is missing.
   const rejected = Math.min(recorder.rejected, recorded - arrived)
   const dropped = Math.min(droppedBy(recorder), recorded - arrived - rejected)
   return { clientId, recorded, arrived, rejected, dropped, missing: recorded - arrived - rejected - dropped, isDone }

@@ -16,7 +16,7 @@ export function gapsNews(environmentId: string, run: RunRow): object | null {
 export function failedRunNews(environmentId: string, run: RunRow): object | null {
   const { status, ruleClosedAt } = run
   if (status !== 'FAILED') return null
-  // What failed earlier is not why it went silent.
+  // An earlier failure is not why it went silent.
   const failure = ruleClosedAt === null ? toRunFailure(run) : null
   const why = whyEnded({ status, closedByRuleAt: isoTime(ruleClosedAt), failure })
   return { ...newsOf(environmentId, run, why ?? 'It says FAILED and no error'), failure }

@@ -69,7 +69,7 @@ export function consolePageOf({ data, place }: Pick<WebhookNews, 'data' | 'place
   return typeof data['alertId'] === 'string' ? `${place.url}/alerts` : null
 }
 
-/** No format shows more. What is cut off must cost nothing: the letters of 64 kB take 0.3 s to judge, in each message. */
+/** No format shows more. Cut first: to look for lookalike letters in 64 kB would take 0.3 s for each message. */
 export const ABOUT_CHARS = 4_000
 export const FACT_CHARS = 2_000
 

@@ -9,7 +9,7 @@ import { skipBody } from './parser.ts'
 const PIECES = 4_096
 const BYTES_PER_PIECE = 16
 
-/** What came of their bodies is incomplete. Their connection must not be used again. */
+/** Their bodies are incomplete. Their connection must not be used again. */
 const cut = new WeakSet<IncomingMessage>()
 
 /** Call it before anything reads the request. One that has too many pieces emits `cut`. */

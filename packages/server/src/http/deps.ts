@@ -37,7 +37,7 @@ export interface Deps {
   metrics: Metrics
   prices: PriceTable
   work: { wake(kind: WorkKind): void }
-  /** The reason against the address, to append to the field name; null if it is allowed. */
+  /** Returns why the address is refused, to append to the field name; null if it is allowed. */
   checkWebhookUrl: (url: string) => Promise<string | null>
   /** To public and allowed addresses only. */
   sendToWebhook: (message: WebhookMessage) => Promise<{ ok: true } | { ok: false; error: string }>

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 
 type Parser = Record<number, unknown> & { constructor: { kOnBody?: number }; onIncoming: () => number }
 
-/** What llhttp's `on_headers_complete` answers where a request says that another protocol follows. */
+/** The answer of llhttp's `on_headers_complete` if a request says that another protocol follows: parsing ends. */
 const UPGRADED = 2
 
 /**
@@ -25,7 +25,7 @@ export function skipBody(socket: Socket): void {
   if (!parser || onBody === undefined || parser[onBody] === null) return
   const take = parser[onBody]
   parser[onBody] = null
-  // Another connection gets this parser at the earliest after this one was closed, which is later.
+  // Node gives this parser to another connection only after this one has closed, which is later.
   setImmediate(() => {
     parser[onBody] = take
   })

@@ -36,7 +36,7 @@ const GONE = 410
 
 export function deliverWebhooks(options: DeliverOptions): ItemHandler {
   const { storage, sender, mail = null, pages, now, random = Math.random } = options
-  /** A slow receiver delays only its own messages, on this node. Of mail by address, which many webhooks can share. */
+  /** A slow receiver delays only its own messages, on this node. Mail is paused by address, which many webhooks can share. */
   const pauses = new LRUCache<string, number>({ max: PAUSES_KEPT })
 
   const heldBy = ({ environmentId, subjectId: id }: WorkItem, { owner }: WorkHold): DeliveryHold => {

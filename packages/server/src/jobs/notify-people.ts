@@ -19,7 +19,7 @@ export interface NotifyOptions extends HandlerOptions<Acts> {
   random?: () => number
 }
 
-/** Events under way in this process, and messages of one. */
+/** Events that this process handles at a time, and messages that it sends at a time for one event. */
 const SLOTS = 10
 const MESSAGES = 20
 /** Between two messages of one event in one environment, so that a flood of requests is not one of notifications. */

@@ -21,7 +21,7 @@ const OPEN_IDLE_MS = 24 * 3_600_000
 const RUNS_LISTED = 500
 /** Bytes of a block beside its content: in its row, and in the rows of its events. */
 const LEAST_SAVED = 200
-/** A store that is busy all day needs its processors more than its disk: about 70 times as long as a slice. */
+/** A busy store needs its processors more than its disk: with the pauses of pace.ts, one is about 70 slices long. */
 const PATIENCE = { sqlite: 4, postgres: 10 } as const
 const SLICE_BYTES = 2 * 1_048_576
 

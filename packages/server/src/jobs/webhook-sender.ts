@@ -14,7 +14,7 @@ const RECEIVED_BYTES = 2 * RESPONSE_BYTES
 export type Sent = { ok: true; status: number } | { ok: false; status: number | null; error: string; isFinal?: boolean }
 
 export interface WebhookSender {
-  /** Resolves the host. The reason against the address, to append to the field name; null if it is allowed. */
+  /** Resolves the host. Returns why the address is refused, to append to the field name; null if it is allowed. */
   check(url: string): Promise<string | null>
   send(message: Omit<WebhookMessage, 'body'> & { body: string | Buffer }): Promise<Sent>
   close(): Promise<void>

@@ -1,4 +1,4 @@
-/** What an API shows, as the store has it: its times are milliseconds. */
+/** A row of what an API shows: its times are milliseconds. */
 export type RowFor<Shown, Time extends keyof Shown = Extract<keyof Shown, `${string}At`>> = Omit<Shown, Time> & {
   [Name in Time]: null extends Shown[Name] ? number | null : number
 }

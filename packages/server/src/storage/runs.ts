@@ -32,7 +32,7 @@ export interface RunRow extends UsageSums {
   pinnedAt: number | null
   ruleClosedAt: number | null
   payloadsRemoved: number
-  /** What the list is sorted by, if not by the start. */
+  /** The number that sorts the list, if not the start. */
   rank?: number
 }
 

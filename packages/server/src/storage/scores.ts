@@ -36,7 +36,7 @@ export interface RunScoreRow extends ScoreValue {
   scoredAt: number
 }
 
-/** What a further score changes. `numbers`: how many are no categories, and `sum` is theirs. */
+/** Another score changes these. `numbers`: how many scores are not categories. `sum`: the sum of those. */
 export interface RunScoreSums extends RunScoreRow {
   sentAs: string | null
   numbers: number

@@ -7,15 +7,18 @@ export interface Table {
   /** A faster order for this engine, because its rows are stored that way. Also unique. */
   walk?: Partial<Record<Engine, readonly string[]>>
   only?: Partial<Record<Engine, readonly string[]>>
-  /** With a run, rows are `removed` (removal.ts, erased-records.ts) or `counted_out`; otherwise no row is of a run. */
+  /**
+   * When a run is removed (removal.ts, erased-records.ts). `counted_out`: its numbers are subtracted. `stays`: no row
+   * belongs to a run.
+   */
   run: 'removed' | 'counted_out' | 'stays'
   environment: 'removed' | 'stays'
   /** Why rows stay, or how they are removed if not by the plain rule. */
   note: string
   isCopied: boolean
-  /** The type of its lines in an export. A table with one lists all its columns but the tenant below. */
+  /** The type of its lines in an export. Such a table names all its columns, except the tenant, in the next three. */
   line?: string
-  /** In words: a column with numbers ends with #, one with JSON with {}, and one that can be null, then, with ?. */
+  /** Names with marks: `#` for numbers, `{}` for JSON, and then `?` if the column can be null. */
   exported?: string
   /** Columns that stay with the store: no export has them. */
   kept?: string

@@ -1,4 +1,4 @@
-/** What a run is found by: lines in its row, one per name, because a page of runs examines many rows. */
+/** Traits find a run. They are lines in its row, one per name, because a page of runs examines many rows. */
 
 export const TRAIT_KINDS = ['tool', 'model', 'policy', 'prompt'] as const
 export type TraitKind = (typeof TRAIT_KINDS)[number]

@@ -1,4 +1,4 @@
-/** Of model calls: priced differently, and no token is in two of them. `cacheWrite1h`: to be kept for an hour. */
+/** Tokens of a model call by their price: no token is in two parts. `cacheWrite1h`: written to be kept for an hour. */
 export const TOKEN_PARTS = ['input', 'cacheRead', 'cacheWrite', 'cacheWrite1h', 'output', 'reasoning'] as const
 export type TokenParts = Record<(typeof TOKEN_PARTS)[number], number>
 

@@ -1,4 +1,4 @@
-/** The kind says what a subject is; of `find_failures` and `notify_people` see failures.ts and notifications.ts. */
+/** The kind says what a subject is. For `find_failures` and `notify_people`, see failures.ts and notifications.ts. */
 export const WORK_KINDS = [
   'review_issue_record',
   'find_failures',

@@ -67,7 +67,7 @@ export function usageRoutes(deps: OperatorDeps): void {
       let more = false
       let place: UsagePointPage['after'] = after
       for (let part = after?.part ?? 0; part < parts.length && !more; part++) {
-        // The rest may be empty: then another page is.
+        // The remaining parts may be empty; then the next page is empty.
         if (found.length === limit) return { rows: found, more: true }
         const left = { limit: limit - found.length, sort, after: place }
         const page = await storage.readUsagePoints(tenant, { by, ...(parts[part] ?? parts[0]) }, left)

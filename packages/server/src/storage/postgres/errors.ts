@@ -59,7 +59,7 @@ export function followsFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
-/** Once its transaction is rolled back. */
+/** Whether the connection can be used again, once its transaction is rolled back. */
 export function keepsConnection(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error

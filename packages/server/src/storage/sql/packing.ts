@@ -154,7 +154,7 @@ async function takeRun(sql: Sql, environmentId: string, { run: { id }, slice }: 
   return blocks.map((block, index) => ({ ...block, run: number, block: blocksBefore + index }))
 }
 
-/** Bytes of a page that cells can use, and bytes of a cell besides the packed ones: SQLite's default, and about. */
+/** Bytes of a page for rows, at SQLite's default size, and about the bytes of a row besides the packed ones. */
 const PAGE_BYTES = 4_096 - 35
 const CELL_BYTES = 55
 

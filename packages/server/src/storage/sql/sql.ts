@@ -7,7 +7,7 @@ export interface Sql {
   readonly onDamage: (found: DamagedPayload) => void
   all<Row>(text: string, params?: Params): Promise<Row[]>
   get<Row>(text: string, params?: Params): Promise<Row | null>
-  /** For a statement without LIMIT: at most `limit` rows and about LIMITS.listBytes, but at least one, and no others. */
+  /** For a statement without LIMIT. Reads at least one row, and at most `limit` rows and about LIMITS.listBytes. */
   page<Row extends object>(text: string, params: Params, limit: number): Promise<Page<Row>>
   run(text: string, params?: Params): Promise<number>
 }

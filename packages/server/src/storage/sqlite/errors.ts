@@ -11,7 +11,7 @@ export function isDataError(error: unknown): boolean {
   return error instanceof TypeError && error.message.startsWith('SQLite3 can only bind')
 }
 
-/** Of SQLite by their codes: an error that ends a thread arrives without its class. */
+/** Recognizes SQLite's errors by their codes: an error that ends a thread arrives without its class. */
 export function storageError(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return error
   const { code, message } = error

@@ -34,7 +34,7 @@ export function restoreSqlite({ from, directory, replace = false }: RestoreOptio
     keepPrivate(copy)
     syncFile(copy)
     const replaced = existsSync(store) ? putAside(store) : null
-    // What a deleted store acknowledged says nothing about this one.
+    // The acknowledgements of a deleted store say nothing about this one.
     rmSync(acknowledgedFile(store), { force: true })
     renameSync(copy, store)
     syncDirectory(directory)

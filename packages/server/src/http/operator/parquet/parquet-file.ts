@@ -17,7 +17,7 @@ export interface ParquetRequest {
   filter: RunFilter
 }
 
-/** What one message to the thread brings. Ten times as much outlives young collections here: 75 MB at the peak of two files. */
+/** Sizes of one message to the thread. Ten times as much outlives young collections: 75 MB at the peak of two files. */
 const EVENTS_TOGETHER = 100
 const CHARS_TOGETHER = 131_072
 

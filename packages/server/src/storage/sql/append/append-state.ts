@@ -1,5 +1,5 @@
 /**
- * What an append must know of its environment, in one statement: what was removed from it, what must not be stored
+ * Reads in one statement what an append must know of its environment: what was removed from it, what must not be stored
  * again, and whether it is searched. Every removal changes the revision, so appends forget the runs, agents and
  * envelopes that they cache. An event that arrives during an erasure is either removed by it or refused after it,
  * because removals wait for the transactions of appends (erased-keys.ts).

@@ -1,6 +1,6 @@
 /**
- * What the events of one agent in one client repeat: stored once per environment, and named by number. A client that
- * sends new texts with every event gets a row for each. Sessions are not part of it: see own_session.
+ * An envelope has what the events of one agent in one client repeat. It is stored once per environment, and events name it
+ * by number. A client that sends new texts with every event gets a row for each. Sessions are not part of it: see own_session.
  */
 import type { NewEvent } from '../../events.ts'
 import { columnOf } from '../../exported-tables.ts'

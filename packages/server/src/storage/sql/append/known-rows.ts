@@ -9,7 +9,7 @@ export interface OpenRows<Row> {
   loaded: Map<string, Row>
 }
 
-/** What many events name again and again, by a place in a cache. `rowChars`: of the texts that a row adds to its place. */
+/** A cache of rows that many events name, by place. `rowChars`: characters of the texts that a row has besides its place. */
 export function knownRows<Row extends object | number>(rowChars = 0) {
   const rows = new LRUCache<string, Row>({
     maxSize: CACHE_BYTES,

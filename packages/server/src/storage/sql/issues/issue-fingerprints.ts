@@ -10,7 +10,7 @@ export async function fingerprintsOf(sql: Sql, environmentId: string, issueId: s
 /** One branch per fingerprint, each ordered and limited separately, so that an index serves it. */
 export interface Branches {
   fingerprints: string[]
-  /** Names the one of the branch `:fingerprint`. */
+  /** Selects the rows of one fingerprint, which it names `:fingerprint`. */
   text: string
   params: NamedParams
   order: string

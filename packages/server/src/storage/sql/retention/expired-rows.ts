@@ -87,7 +87,7 @@ async function removeOldest(sql: Sql, { table, where, params, time }: OldRows, m
   return { removed, counted: removed }
 }
 
-/** Rows of the oldest issue, and the issue with the last ones. */
+/** Removes rows of the oldest issue. The issue itself goes with its last rows. */
 async function removeIssue(sql: Sql, environmentId: string, rows: OldRows, most: number): Promise<Removed> {
   const lock = sql.dialect === 'postgres' ? 'FOR UPDATE SKIP LOCKED' : ''
   const text = `SELECT id FROM issues WHERE ${rows.where} ORDER BY last_seen, id LIMIT 1 ${lock}`

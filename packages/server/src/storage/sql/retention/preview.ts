@@ -71,7 +71,7 @@ async function countRuns(
 
 const sum = (counts: number[]): number => counts.reduce((total, count) => total + count, 0)
 
-/** Usage outlives runs. What was removed already lies before the oldest run. */
+/** Usage outlives runs. Usage of removed runs lies before the oldest run. */
 async function usageBetween(sql: Sql, environmentId: string, from: number, to: number) {
   const text = `SELECT CAST(COALESCE(SUM(runs), 0) AS BIGINT) AS runs, CAST(COALESCE(SUM(events), 0) AS BIGINT) AS events
     FROM usage_hours WHERE environment_id = :env AND hour >= :from AND hour <= :to`

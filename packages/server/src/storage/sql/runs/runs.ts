@@ -80,7 +80,7 @@ interface SqlFilter extends RunFilter {
   isRuleClosed?: boolean
 }
 
-/** Ends where a page ends that has more, because its next rows come first. */
+/** Merges pages. Stops at the first end of a page that has more rows, because those come next. */
 function firstRuns(pages: RunsRead[], { scoreOrder, rankedBy }: RunFilter, { limit }: RunPage): RunsRead {
   const inOrder =
     rankedBy !== undefined ? byRank('DESC') : scoreOrder === undefined ? byNewest : byRank(scoreDirection(scoreOrder))

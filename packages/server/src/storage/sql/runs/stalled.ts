@@ -115,7 +115,7 @@ async function lockIdle(sql: Sql, environmentId: string, examined: Idle[], befor
   const locked = await lockRuns<Idle>(sql, environmentId, ids, COLUMNS)
   const stalled: Idle[] = []
   for (const run of locked.filter((each) => isIdle(each) && each.status === 'RUNNING')) {
-    // Clients name the times of events. What arrived lately is no stalled run, however old it says it is.
+    // Clients name the times of events. A run with an event that arrived lately is not stalled, however old the event claims to be.
     const newest = `SELECT received_at AS at FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run = :number
       ORDER BY time DESC, seq DESC LIMIT 1`
     const event = await sql.get<{ at: number }>(newest, { env: environmentId, number: run.number })

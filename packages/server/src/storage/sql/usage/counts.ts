@@ -142,7 +142,7 @@ export function slotOf({ dialect }: Sql, writer: 'removal' | 'stalledRule'): num
   return writer === 'removal' ? -1 : -2
 }
 
-// In the order of the columns above.
+// Sums in the order of the columns of their rollup.
 
 const NO_USAGE = USAGE_SUMS.map(() => 0)
 const usageSums = (usage: UsageSums, times: number) => USAGE_SUMS.map((name) => Math.sign(times) * usage[name])

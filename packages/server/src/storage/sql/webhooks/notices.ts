@@ -13,7 +13,7 @@ export const noticesActs = {
   ...write({ recordNoticesTold }),
 }
 
-/** Items of an environment that wait. Beyond them, nothing more is put off. */
+/** Waiting items of an environment. Beyond this many, nothing more is postponed. */
 const WAITING = 10_000
 
 export async function queueNotices(sql: Sql, environmentId: string, event: string, ids: string[], at: number) {
