@@ -60,7 +60,7 @@ Examples:
 
   inEnvironment(scores.command('names').description('list the names that scores have')).action(names)
 
-  inEnvironment(scores.command('sums').description('sum up the scores that were given in a time'))
+  inEnvironment(scores.command('sums').description('sum up the scores of a time range'))
     .option('--from <when>', 'scores given since: a time, or a duration ago', '7d')
     .option('--to <when>', 'scores given before: a time, or a duration ago; default: now')
     .addOption(new Option('--by <group>', 'also by agent or prompt version').choices(['agent', 'promptVersion']))

@@ -48,7 +48,7 @@ export const scoreRoutes = {
   readScoreSums: {
     ...read,
     path: '/environments/{environmentId}/score-sums',
-    summary: 'Sum up the scores given in a time, by agent or prompt version',
+    summary: 'Sum up the scores of a time range, by agent or prompt version',
     params: EnvironmentParams,
     query: ScoreSumsQuery,
     reply: ScoreSums,

@@ -280,7 +280,7 @@ test('a Parquet file of many row groups has every event once', { timeout: 900_00
   const { service } = source
   const { environmentId } = await service.newTenant('row groups')
   const key = await service.newKey({ scopes: ['events:write'], environmentId })
-  // More than one row group of 16 MiB.
+  // More than one row group.
   const payload = { text: 'x'.repeat(200_000) }
   for (let sent = 0; sent < 30; sent++) {
     const events = Array.from({ length: 5 }, (_, index) =>
