@@ -171,6 +171,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export type ConfigRead = { ok: true; config: Config } | { ok: false; faults: string[] }
 
 const PREFIX = 'TACHO_'
+/** Not settings, and not refused: other commands and the SDK use them, perhaps in the same shell. */
 const CLIENT_VARIABLES = ['TACHO_URL', 'TACHO_OPERATOR_TOKEN', 'TACHO_API_KEY', 'TACHO_CLIENT_ID', 'TACHO_RELEASE']
 const ENTRIES = Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]
 

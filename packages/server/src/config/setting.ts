@@ -7,6 +7,7 @@ export interface Setting<Value> {
   parse: (text: string) => Parsed<Value>
   /** Has no flag and is never shown: other users can read the arguments of a process. */
   secret?: boolean
+  /** Can also come from a file that TACHO_…_FILE names, for container secrets. */
   fromFile?: boolean
 }
 

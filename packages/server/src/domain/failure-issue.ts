@@ -5,6 +5,7 @@ import { ownFrame } from '@tacho/contract/own-frame.ts'
 import { canonicalFacts, type Grouping } from './issue.ts'
 import { messageTemplate, VARIABLE } from './message-template.ts'
 
+/** Increase this when the hash input changes, so that old fingerprints stay valid. */
 const VERSION = 'v3'
 /** Hash characters: enough that two places of one environment hardly ever collide. */
 const FAMILY_CHARS = 16

@@ -115,7 +115,7 @@ export const SHAPES: Record<Shaped, (news: WebhookNews, url: string) => { url: s
   pagerduty: pagerDutyEvent,
 }
 
-/** Slack's limits: characters in a header 150, in a text 3,000, in a field 2,000, in a question 300; fields in a section. */
+/** Slack's limits are 150 characters in a header, 3,000 in a text, 2,000 in a field, 300 in a question, and 10 fields. */
 const HEADER_CHARS = 150
 const TEXT_CHARS = 2_900
 const FIELD_CHARS = 1_900

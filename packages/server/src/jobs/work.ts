@@ -30,7 +30,7 @@ interface Handler {
 export interface ItemHandler extends Handler {
   /** `batch` is then a number of slots that the workspaces share. */
   inTurn?: boolean
-  /** If it rejects, the item is retried; after the signal by another node. */
+  /** If it rejects, the item is retried. The signal aborts when this process stops: then another node retries it. */
   perform(item: WorkItem, hold: WorkHold, signal: AbortSignal): Promise<Next>
 }
 

@@ -11,7 +11,7 @@ export interface Address {
 const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']
 const OTHER_PARAMETERS = ['host', 'application_name']
 
-/** With libpq's modes: `prefer` and `allow` are refused because they guarantee nothing; without one, no encryption. */
+/** `sslmode` as in libpq, but `prefer` and `allow` are refused: they guarantee nothing. Without it, no encryption. */
 export function parseAddress(given: string): Address {
   const url = URL.parse(given)
   if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) {

@@ -103,7 +103,10 @@ async function apply(client: Client, { version, name, sha256, text }: Migration)
   }
 }
 
-/** Citus sends a whole query to its workers with each change of a distributed table, so a query is one statement. */
+/**
+ * A statement ends with a line that ends with a semicolon, outside of $$. Each is a query of its own, because Citus sends
+ * the whole query to its workers with each change of a distributed table.
+ */
 function statementsOf(text: string): string[] {
   const statements = ['']
   for (const line of text.trimEnd().split('\n')) {

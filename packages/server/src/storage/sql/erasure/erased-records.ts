@@ -29,7 +29,7 @@ const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
 /** Most approvals, and most records, of one call. A full result means that there may be more. */
 export const RECORDS_AT_ONCE = 500
 
-/** The found ones. PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
+/** PostgreSQL finds texts by their MD5, because they may be longer than a row of an index. */
 function findNamed<Row>(sql: Sql, environmentId: string, selected: string, column: string, names: readonly string[]) {
   const isHashed = sql.dialect === 'postgres' && !column.endsWith('_key')
   const text = `${selected} WHERE environment_id = :env AND ${isHashed ? `md5(${column})` : column} IN (:names) LIMIT :limit`

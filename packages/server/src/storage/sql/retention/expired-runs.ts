@@ -76,7 +76,7 @@ export async function expiredOf(
   return old.filter(({ runId }) => !kept.has(textKey(runId)))
 }
 
-/** The newest runs of the issues seen last: failures open issues by themselves, so every failed run would stay. */
+/** Only the newest runs of the issues seen last. Failures open issues, so otherwise every failed run would stay. */
 async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Promise<Set<string>> {
   const last = `SELECT last_seen AS "lastSeen", id FROM issues WHERE environment_id = :env AND state = 'OPEN'
     AND merged_into IS NULL ORDER BY last_seen DESC, id DESC LIMIT 1 OFFSET :past`
