@@ -143,7 +143,7 @@ function side(folder, own, not = []) {
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // `from '…'`, `import '…'` and `import('…')`, also of types, at the start of a line or in an expression.
-const specifier = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
+const specifier = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n\s,][^'"\n]*)\1/g
 const matches = (target, globs = []) => globs.some((glob) => path.matchesGlob(target, glob))
 let wrong = 0
 

@@ -12,6 +12,8 @@ export type Access = 'anyone' | 'signed-in' | Role | 'installation'
 /** One endpoint of the operator API. */
 export interface OperatorRoute extends Route {
   readonly access: Access
+  /** What it writes to the audit log: `<noun>.<verb>`, and the kind of the target. */
+  readonly audit?: { readonly action: string; readonly target: string }
 }
 
 /** Whether a role includes another role. */

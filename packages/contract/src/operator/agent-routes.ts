@@ -24,6 +24,7 @@ export const agentRoutes = {
   renameAgent: {
     ...act,
     path: `${AGENT}/rename`,
+    audit: { action: 'agent.rename', target: 'agent' },
     summary: 'Give an agent a name that operators see instead of the reported one',
     bodyBytes: LIMITS.operatorBodyBytes,
     body: AgentName,
@@ -32,12 +33,14 @@ export const agentRoutes = {
   archiveAgent: {
     ...act,
     path: `${AGENT}/archive`,
+    audit: { action: 'agent.archive', target: 'agent' },
     summary: 'Hide an agent from the list of agents until it starts a run; it can record as before',
     errors: ['not_found'],
   },
   restoreAgent: {
     ...act,
     path: `${AGENT}/restore`,
+    audit: { action: 'agent.restore', target: 'agent' },
     summary: 'Show an archived agent in the list of agents again',
     errors: ['not_found'],
   },

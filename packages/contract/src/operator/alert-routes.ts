@@ -7,6 +7,7 @@ import { CreationHeaders } from './idempotency.ts'
 
 const common = { tag: 'Alerts', scopes: [] } as const
 const change = { ...common, method: 'POST', access: 'admin' } as const
+const act = { ...change, params: AlertParams, status: 200 } as const
 const ALERTS = '/environments/{environmentId}/alerts'
 
 /** Alerts and budgets. */
@@ -26,6 +27,7 @@ export const alertRoutes = {
     ...change,
     bodyBytes: LIMITS.operatorBodyBytes,
     path: ALERTS,
+    audit: { action: 'alert.create', target: 'alert' },
     summary: 'Create an alert or a budget',
     params: EnvironmentParams,
     headers: CreationHeaders,
@@ -35,32 +37,29 @@ export const alertRoutes = {
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   changeAlert: {
-    ...change,
+    ...act,
     bodyBytes: LIMITS.operatorBodyBytes,
     path: `${ALERTS}/{alertId}/change`,
+    audit: { action: 'alert.change', target: 'alert' },
     summary: 'Change an alert or a budget',
     description: 'It is checked again at once. A budget with another amount, agent or period starts again.',
-    params: AlertParams,
     body: AlertChange,
-    status: 200,
     reply: Alert,
     errors: ['not_found', ...BODY_ERRORS],
   },
   testAlert: {
-    ...change,
+    ...act,
     path: `${ALERTS}/{alertId}/test`,
+    audit: { action: 'alert.test', target: 'alert' },
     summary: 'Send the message of an alert to its webhooks now, marked as a test',
-    params: AlertParams,
-    status: 200,
     reply: AlertTest,
     errors: ['not_found'],
   },
   removeAlert: {
-    ...change,
+    ...act,
     path: `${ALERTS}/{alertId}/remove`,
+    audit: { action: 'alert.remove', target: 'alert' },
     summary: 'Remove an alert or a budget',
-    params: AlertParams,
-    status: 200,
     reply: Alert,
     errors: ['not_found'],
   },

@@ -20,39 +20,41 @@ import {
 import { EnvironmentParams } from './environment.ts'
 import { OperatorRunParams } from './run.ts'
 
-const common = { tag: 'Approvals', scopes: [], access: 'viewer' } as const
-const write = { bodyBytes: LIMITS.operatorBodyBytes, access: 'approver' } as const
+const common = { tag: 'Approvals', scopes: [], status: 200 } as const
+const read = { ...common, method: 'GET', access: 'viewer' } as const
+const decide = {
+  ...common,
+  method: 'POST',
+  access: 'approver',
+  bodyBytes: LIMITS.operatorBodyBytes,
+  errors: ['not_found', 'conflict', ...BODY_ERRORS],
+} as const
+
 /** Routes for operators who read and decide firewall approvals. */
 export const approvalRoutes = {
   listApprovals: {
-    ...common,
-    method: 'GET',
+    ...read,
     path: '/environments/{environmentId}/approvals',
     summary: 'List approvals: pending ones by deadline, oldest first; otherwise newest first',
     params: EnvironmentParams,
     query: ApprovalsQuery,
-    status: 200,
     reply: ApprovalPage,
     errors: ['not_found', 'invalid_cursor'],
   },
   listApprovalGroups: {
-    ...common,
-    method: 'GET',
+    ...read,
     path: '/environments/{environmentId}/approvals/groups',
     summary: 'List pending approvals, grouped by tool and input',
     params: EnvironmentParams,
-    status: 200,
     reply: ApprovalGroups,
     errors: ['not_found'],
   },
   streamApprovals: {
-    ...common,
-    method: 'GET',
+    ...read,
     path: '/environments/{environmentId}/approvals/stream',
     summary:
       'Stream approvals as server-sent events: a snapshot of pending ones, a hint at each change, and a new snapshot after an erasure',
     params: EnvironmentParams,
-    status: 200,
     reply: Type.Unsafe<string>({
       type: 'string',
       description: 'Events `snapshot` (ApprovalSnapshot), `changed` (ApprovalChanges) and `end` (StreamEnd)',
@@ -62,56 +64,42 @@ export const approvalRoutes = {
     errors: ['not_found'],
   },
   readApproval: {
-    ...common,
-    method: 'GET',
+    ...read,
     path: '/environments/{environmentId}/approvals/{approvalId}',
     summary: 'Read one approval with its recorded input',
     params: OperatorApprovalParams,
-    status: 200,
     reply: ApprovalDetail,
     errors: ['not_found'],
   },
   readApprovalAftermath: {
-    ...common,
-    method: 'GET',
+    ...read,
     path: '/environments/{environmentId}/approvals/{approvalId}/aftermath',
     summary: 'Read what happened after the approval was requested',
     params: OperatorApprovalParams,
-    status: 200,
     reply: ApprovalAftermath,
     errors: ['not_found'],
   },
   decideApproval: {
-    ...common,
-    ...write,
-    method: 'POST',
+    ...decide,
     path: '/environments/{environmentId}/approvals/{approvalId}/decision',
     summary: 'Approve or reject a pending approval',
     params: OperatorApprovalParams,
     body: NewDecision,
-    status: 200,
     reply: OperatorApproval,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   decideApprovals: {
-    ...common,
-    ...write,
-    method: 'POST',
+    ...decide,
     path: '/environments/{environmentId}/approvals/decisions',
     summary: 'Decide several pending approvals of one tool and input; each gets its own outcome',
     params: EnvironmentParams,
     body: NewDecisions,
-    status: 200,
     reply: DecisionOutcomes,
-    errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   listRunApprovals: {
-    ...common,
-    method: 'GET',
+    ...read,
     path: '/environments/{environmentId}/runs/{runId}/approvals',
     summary: 'List the approvals of a run and what happened after them, for its timeline',
     params: OperatorRunParams,
-    status: 200,
     reply: RunApprovals,
     errors: ['not_found'],
   },

@@ -41,18 +41,21 @@ export const deploymentRoutes = {
   deploy: {
     ...publish,
     path: '/environments/{environmentId}/deployments',
+    audit: { action: 'configuration.deploy', target: 'environment' },
     summary: 'Deploy versions, or remove prompts and policies from the environment',
     body: NewDeployment,
   },
   promote: {
     ...publish,
     path: '/environments/{environmentId}/deployments/promote',
+    audit: { action: 'configuration.promote', target: 'environment' },
     summary: 'Promote versions deployed in another environment of the workspace; items missing there stay unchanged',
     body: NewPromotion,
   },
   rollBack: {
     ...publish,
     path: '/environments/{environmentId}/deployments/rollback',
+    audit: { action: 'configuration.roll_back', target: 'environment' },
     summary: 'Roll back one version; repeat to go further back',
     body: NewRollback,
   },

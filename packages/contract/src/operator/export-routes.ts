@@ -9,38 +9,34 @@ import { OperatorRunParams } from './run.ts'
 const common = { tag: 'Operation', scopes: [], params: EnvironmentParams, status: 200 } as const
 
 const file = Type.Unsafe<Uint8Array>({ type: 'string', format: 'binary' })
+const read = { ...common, method: 'GET', access: 'admin', reply: file } as const
 
 /** Exports of environments as JSON Lines, and their import; a run as one file. */
 export const exportRoutes = {
   exportEnvironment: {
-    ...common,
-    method: 'GET',
-    access: 'admin',
+    ...read,
     path: '/environments/{environmentId}/export',
+    audit: { action: 'environment.export', target: 'environment' },
     summary: 'Export an environment, or the runs of a filter, as JSON Lines',
     description:
       'Streams events as they were sent, runs, approvals, issues and configuration. The last line has counts and a ' +
       'checksum: without it, the export is incomplete. Send the `after` of the last `mark` line to continue.',
     query: ExportQuery,
-    reply: file,
     replyType: 'application/jsonl',
     errors: ['not_found', 'conflict', 'invalid_cursor'],
   },
   exportParquet: {
-    ...common,
-    method: 'GET',
-    access: 'admin',
+    ...read,
     path: '/environments/{environmentId}/export/parquet',
+    audit: { action: 'environment.export', target: 'environment' },
     summary: 'Export the runs of a filter, or their events, as a Parquet file for analysis',
     description: 'Columns have the names of the operator API. Payloads are JSON texts as they were sent.',
     query: ParquetQuery,
-    reply: file,
     replyType: 'application/vnd.apache.parquet',
     errors: ['not_found', 'conflict'],
   },
   exportRun: {
-    ...common,
-    method: 'GET',
+    ...read,
     access: 'viewer',
     path: '/environments/{environmentId}/runs/{runId}/html',
     summary: 'Read one run as an HTML file that opens offline',
@@ -49,7 +45,6 @@ export const exportRoutes = {
       `It shows at most ${LIMITS.runFileEvents} events, and says what it leaves out.`,
     params: OperatorRunParams,
     query: RunFileQuery,
-    reply: file,
     replyType: 'text/html',
     errors: ['not_found'],
   },
@@ -58,6 +53,7 @@ export const exportRoutes = {
     method: 'POST',
     access: 'owner',
     path: '/environments/{environmentId}/import',
+    audit: { action: 'environment.import', target: 'environment' },
     summary: 'Write lines of an export into an empty environment, with their ids and times',
     description:
       'The first request begins the import in an empty environment; the others `resume` it. Lines that are there already change nothing, ' +

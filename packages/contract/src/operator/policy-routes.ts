@@ -40,6 +40,7 @@ export const policyRoutes = {
   createPolicy: {
     ...write,
     path: '/workspaces/{workspaceId}/policies',
+    audit: { action: 'policy.create', target: 'policy' },
     summary: 'Create a policy with its first version; the condition is checked',
     params: WorkspaceParams,
     body: NewPolicy,
@@ -66,6 +67,7 @@ export const policyRoutes = {
   createPolicyVersion: {
     ...write,
     path: '/workspaces/{workspaceId}/policies/{policyId}/versions',
+    audit: { action: 'policy.write_version', target: 'policy' },
     summary: 'Create a new version of a policy; the condition is checked. Deploy it to put it into effect',
     params: PolicyParams,
     body: NewPolicyVersion,

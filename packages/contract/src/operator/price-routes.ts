@@ -24,6 +24,7 @@ export const priceRoutes = {
   setPrice: {
     ...change,
     path: `${PRICES}/set`,
+    audit: { action: 'price.set', target: 'price' },
     summary: 'Set what a model costs; estimates use it at once, also of earlier calls',
     params: WorkspaceParams,
     body: NewPrice,
@@ -33,6 +34,7 @@ export const priceRoutes = {
   removePrice: {
     ...change,
     path: `${PRICES}/remove`,
+    audit: { action: 'price.remove', target: 'price' },
     summary: 'Remove a price of the workspace; the price table counts again',
     params: WorkspaceParams,
     body: PriceModel,

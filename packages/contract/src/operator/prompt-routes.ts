@@ -43,6 +43,7 @@ export const promptRoutes = {
   createPrompt: {
     ...write,
     path: '/workspaces/{workspaceId}/prompts',
+    audit: { action: 'prompt.create', target: 'prompt' },
     summary: 'Create a prompt with its first version',
     params: WorkspaceParams,
     body: NewPrompt,
@@ -69,6 +70,7 @@ export const promptRoutes = {
   createPromptVersion: {
     ...write,
     path: '/workspaces/{workspaceId}/prompts/{promptId}/versions',
+    audit: { action: 'prompt.write_version', target: 'prompt' },
     summary: 'Create a new version of a prompt. Deploy it to put it into effect',
     params: PromptParams,
     body: NewPromptVersion,

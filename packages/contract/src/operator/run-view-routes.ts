@@ -7,7 +7,7 @@ import { NewRunView, RunView, RunViewChange, RunViewPage, RunViewParams } from '
 import { ListQuery } from './workspace.ts'
 
 const common = { tag: 'Runs', scopes: [] } as const
-const change = { ...common, method: 'POST', access: 'approver' } as const
+const change = { ...common, method: 'POST', access: 'approver', reply: RunView } as const
 const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
 
 const VIEWS = '/environments/{environmentId}/run-views'
@@ -31,32 +31,32 @@ export const runViewRoutes = {
     ...change,
     ...body,
     path: VIEWS,
+    audit: { action: 'run_view.create', target: 'run_view' },
     summary: 'Save a view of the list of runs: filters and columns with a name',
     params: EnvironmentParams,
     headers: CreationHeaders,
     body: NewRunView,
     status: 201,
-    reply: RunView,
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   changeRunView: {
     ...change,
     ...body,
     path: `${VIEW}/change`,
+    audit: { action: 'run_view.change', target: 'run_view' },
     summary: 'Rename a saved view, or change what it shows',
     params: RunViewParams,
     body: RunViewChange,
     status: 200,
-    reply: RunView,
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   removeRunView: {
     ...change,
     path: `${VIEW}/remove`,
+    audit: { action: 'run_view.remove', target: 'run_view' },
     summary: 'Remove a saved view',
     params: RunViewParams,
     status: 200,
-    reply: RunView,
     errors: ['not_found'],
   },
 } as const satisfies Record<string, OperatorRoute>

@@ -24,6 +24,7 @@ export const scoreRoutes = {
   giveScore: {
     ...change,
     path: `${SCORES}/give`,
+    audit: { action: 'run.score', target: 'run' },
     summary: "Judge a run or a step; it replaces the caller's score of this name",
     params: OperatorRunParams,
     bodyBytes: LIMITS.operatorBodyBytes,
@@ -33,6 +34,7 @@ export const scoreRoutes = {
   withdrawScore: {
     ...change,
     path: `${SCORES}/{scoreId}/withdraw`,
+    audit: { action: 'run.withdraw_score', target: 'run' },
     summary: "Withdraw a score that an operator or token gave: the own one, or as admin anyone's",
     params: ScoreParams,
     errors: ['not_found', 'conflict'],

@@ -5,14 +5,13 @@ import { EnvironmentParams } from './environment.ts'
 import { SearchHitPage, SearchQuery, SearchSettings, SearchSwitch } from './search.ts'
 
 const common = { tag: 'Search', scopes: [], params: EnvironmentParams, status: 200 } as const
+const read = { ...common, method: 'GET', access: 'viewer' } as const
 const SEARCH = '/environments/{environmentId}/search'
 
 /** Search over payload text. */
 export const searchRoutes = {
   searchEvents: {
-    ...common,
-    method: 'GET',
-    access: 'viewer',
+    ...read,
     path: SEARCH,
     summary: 'Search the payloads and labels of events, newest first',
     query: SearchQuery,
@@ -22,9 +21,7 @@ export const searchRoutes = {
     errors: ['not_found', 'conflict', 'invalid_cursor'],
   },
   readSearchSettings: {
-    ...common,
-    method: 'GET',
-    access: 'viewer',
+    ...read,
     path: `${SEARCH}/settings`,
     summary: 'Read whether search is on, and how far the index is',
     reply: SearchSettings,

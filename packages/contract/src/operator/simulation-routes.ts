@@ -7,14 +7,17 @@ import { NewSimulation, Simulation, SimulationPage, SimulationParams } from './s
 import { ListQuery } from './workspace.ts'
 
 const common = { tag: 'Policies', scopes: [] } as const
+const read = { ...common, access: 'viewer', method: 'GET', status: 200 } as const
+const write = { ...common, access: 'admin', method: 'POST' } as const
+
+const SIMULATIONS = '/environments/{environmentId}/simulations'
 
 /** Simulations of policies on recorded tool calls, to run before deployment. */
 export const simulationRoutes = {
   createSimulation: {
-    ...common,
-    access: 'admin',
-    method: 'POST',
-    path: '/environments/{environmentId}/simulations',
+    ...write,
+    path: SIMULATIONS,
+    audit: { action: 'policy.simulate', target: 'simulation' },
     summary: 'Simulate a policy on the recorded tool calls of the last days, in the background',
     params: EnvironmentParams,
     headers: CreationHeaders,
@@ -25,33 +28,26 @@ export const simulationRoutes = {
     errors: ['not_found', 'conflict', ...BODY_ERRORS],
   },
   listSimulations: {
-    ...common,
-    access: 'viewer',
-    method: 'GET',
-    path: '/environments/{environmentId}/simulations',
+    ...read,
+    path: SIMULATIONS,
     summary: 'List the stored simulations, newest first',
     params: EnvironmentParams,
     query: ListQuery,
-    status: 200,
     reply: SimulationPage,
     errors: ['not_found', 'invalid_cursor'],
   },
   readSimulation: {
-    ...common,
-    access: 'viewer',
-    method: 'GET',
-    path: '/environments/{environmentId}/simulations/{simulationId}',
+    ...read,
+    path: `${SIMULATIONS}/{simulationId}`,
     summary: 'Read the progress and result of a simulation',
     params: SimulationParams,
-    status: 200,
     reply: Simulation,
     errors: ['not_found'],
   },
   cancelSimulation: {
-    ...common,
-    access: 'admin',
-    method: 'POST',
-    path: '/environments/{environmentId}/simulations/{simulationId}/cancel',
+    ...write,
+    path: `${SIMULATIONS}/{simulationId}/cancel`,
+    audit: { action: 'policy.cancel_simulation', target: 'simulation' },
     summary: 'Cancel a simulation; a finished one stays unchanged',
     params: SimulationParams,
     status: 200,

@@ -37,6 +37,7 @@ export const slackLinkRoutes = {
   confirmSlackLink: {
     ...byCode,
     path: `${LINKS}/confirm`,
+    audit: { action: 'slack_link.confirm', target: 'slack_link' },
     summary: 'Link the Slack user who got the code to the signed-in person; a code works once',
     reply: SlackLink,
     errors: ['forbidden', 'not_found', ...BODY_ERRORS],
@@ -57,6 +58,7 @@ export const slackLinkRoutes = {
     method: 'POST',
     access: 'admin',
     path: `${LINKS}/{linkId}/remove`,
+    audit: { action: 'slack_link.remove', target: 'slack_link' },
     summary: 'Remove the link of a Slack user to an account',
     params: SlackLinkParams,
     reply: SlackLink,
@@ -76,6 +78,7 @@ export const slackLinkRoutes = {
     method: 'POST',
     access: 'signed-in',
     path: `${OWN}/{linkId}/remove`,
+    audit: { action: 'slack_link.remove', target: 'slack_link' },
     summary: "Remove the link of a Slack user to the caller's account",
     params: OwnSlackLinkParams,
     reply: SlackLink,

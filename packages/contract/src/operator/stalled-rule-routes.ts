@@ -22,6 +22,7 @@ export const stalledRuleRoutes = {
     method: 'POST',
     access: 'admin',
     path: `${PATH}/change`,
+    audit: { action: 'stalled_rule.change', target: 'environment' },
     summary: 'Change when running runs count as stalled, and what they are closed as',
     bodyBytes: LIMITS.operatorBodyBytes,
     body: StalledRuleChange,

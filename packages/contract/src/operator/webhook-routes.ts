@@ -19,7 +19,15 @@ import { ListQuery } from './workspace.ts'
 
 const common = { tag: 'Webhooks', scopes: [] } as const
 const read = { ...common, method: 'GET', access: 'viewer', status: 200 } as const
-const change = { ...common, method: 'POST', access: 'admin' } as const
+const change = { ...common, method: 'POST', access: 'admin', params: WebhookParams } as const
+const act = { ...change, status: 200, errors: ['not_found'] } as const
+const send = {
+  ...change,
+  headers: CreationHeaders,
+  status: 202,
+  reply: Delivery,
+  errors: ['not_found', 'conflict'],
+} as const
 const body = { bodyBytes: LIMITS.operatorBodyBytes } as const
 
 const WEBHOOKS = '/environments/{environmentId}/webhooks'
@@ -41,6 +49,7 @@ export const webhookRoutes = {
     ...change,
     ...body,
     path: WEBHOOKS,
+    audit: { action: 'webhook.create', target: 'webhook' },
     summary: 'Create a webhook; the reply shows its secret once',
     params: EnvironmentParams,
     headers: CreationHeaders,
@@ -54,40 +63,32 @@ export const webhookRoutes = {
     ...change,
     ...body,
     path: `${WEBHOOK}/change`,
+    audit: { action: 'webhook.change', target: 'webhook' },
     summary: 'Change, enable or disable a webhook',
-    params: WebhookParams,
     body: WebhookChange,
     status: 200,
     reply: Webhook,
     errors: ['not_found', ...BODY_ERRORS],
   },
   rotateWebhookSecret: {
-    ...change,
+    ...act,
     path: `${WEBHOOK}/rotate-secret`,
+    audit: { action: 'webhook.rotate_secret', target: 'webhook' },
     summary: 'Create a new secret for a webhook; messages carry signatures of both secrets for a day',
-    params: WebhookParams,
-    status: 200,
     reply: CreatedWebhook,
-    errors: ['not_found'],
   },
   removeWebhook: {
-    ...change,
+    ...act,
     path: `${WEBHOOK}/remove`,
+    audit: { action: 'webhook.remove', target: 'webhook' },
     summary: 'Remove a webhook and its deliveries',
-    params: WebhookParams,
-    status: 200,
     reply: Webhook,
-    errors: ['not_found'],
   },
   testWebhook: {
-    ...change,
+    ...send,
     path: `${WEBHOOK}/test`,
+    audit: { action: 'webhook.test', target: 'webhook' },
     summary: 'Send a test message; see the result in the delivery log',
-    params: WebhookParams,
-    headers: CreationHeaders,
-    status: 202,
-    reply: Delivery,
-    errors: ['not_found', 'conflict'],
   },
   listDeliveries: {
     ...read,
@@ -99,13 +100,10 @@ export const webhookRoutes = {
     errors: ['not_found', 'invalid_cursor'],
   },
   redeliver: {
-    ...change,
+    ...send,
     path: `${DELIVERIES}/{deliveryId}/redeliver`,
+    audit: { action: 'webhook.redeliver', target: 'webhook' },
     summary: 'Send a message again with the same id',
     params: DeliveryParams,
-    headers: CreationHeaders,
-    status: 202,
-    reply: Delivery,
-    errors: ['not_found', 'conflict'],
   },
 } as const satisfies Record<string, OperatorRoute>

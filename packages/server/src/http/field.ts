@@ -1,22 +1,30 @@
-import { UNSTORABLE, unstorableField } from '../domain/text.ts'
+import { isStorableText, UNSTORABLE } from '../domain/text.ts'
+import { isUuid } from '../storage/uuid.ts'
 import { refuse, type Refusal } from './reply-error.ts'
 
 export function refuseField(name: string, message: string): Refusal {
   return refuse('invalid_request', `${name} ${message}`, { errors: [{ path: `/${name}`, message }] })
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 /** People write `workspace/environment`, or an id. */
 export function checkTenantName(name: string): void {
   if (name.includes('/')) throw refuseField('name', 'must not contain a slash')
-  if (UUID.test(name)) throw refuseField('name', 'must not have the form of an id')
-  checkTexts({ name })
+  if (isUuid(name)) throw refuseField('name', 'must not have the form of an id')
 }
 
-export function checkTexts(texts: Record<string, string | null | undefined>): void {
-  const field = unstorableField(texts, Object.keys(texts))
-  if (field !== null) throw refuseField(field, UNSTORABLE)
+interface Shape {
+  properties?: Record<string, Shape>
+  items?: Shape
+}
+
+/** Members beyond the schema are stored nowhere. */
+export function checkTexts({ properties = {}, items }: Shape, value: unknown, path = ''): void {
+  if (typeof value === 'string' && !isStorableText(value)) throw refuseField(path, UNSTORABLE)
+  if (typeof value !== 'object' || value === null) return
+  for (const [name, member] of Object.entries(value)) {
+    const shape = items ?? (Object.hasOwn(properties, name) ? properties[name] : undefined)
+    if (shape) checkTexts(shape, member, path === '' ? name : `${path}/${name}`)
+  }
 }
 
 export function timeOf(name: string, text: string): number {

@@ -33,6 +33,12 @@ export function refuse(code: ErrorCode, detail?: string, more: RefusalDetails = 
 
 export const LEFT = refuse('overloaded', 'The client has left')
 
+/** The value, unless there is none. */
+export function found<Value>(value: Value | null, refusal: Refusal): Value {
+  if (value === null) throw refusal
+  return value
+}
+
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal
 }

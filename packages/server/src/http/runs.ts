@@ -7,9 +7,9 @@ import type { EventPage, Timeline } from '../storage/events.ts'
 import type { RunRow } from '../storage/runs.ts'
 import type { Storage } from '../storage/storage.ts'
 import { tenantOf } from './api-key.ts'
-import { refuse } from './reply-error.ts'
+import { found, refuse } from './reply-error.ts'
 import { RawJson, serveRoute } from './serve-route.ts'
-import { listPage, placeAt } from './paging.ts'
+import { listPage, createWalk } from './paging.ts'
 
 export const NO_RUN = refuse('not_found', 'The run does not exist')
 
@@ -20,14 +20,13 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 
   serveRoute(app, ROUTES.listRuns, deps, async ({ query, request }) => {
     const { environmentId } = tenantOf(request)
-    const filter = { agentId: query.agentId?.toLowerCase(), status: query.status, onlyOutcomesEnd: true }
-    return listPage(cursors, query, {
-      of: [environmentId, 'runs', filter],
-      read: (page) => storage.listRuns(environmentId, filter, page),
-      toItem: toRun,
-      placeOf: ({ startedAt, id }: RunRow) => ({ startedAt, id }),
-      defaultLimit: LIMITS.runsPageDefault,
-    })
+    const filter = { agentId: query.agentId, status: query.status, onlyOutcomesEnd: true }
+    return listPage(
+      createWalk(cursors, [environmentId, 'runs', filter], query),
+      (page) => storage.listRuns(environmentId, filter, page),
+      toRun,
+      ({ startedAt, id }: RunRow) => ({ startedAt, id }),
+    )
   })
 
   serveRoute(app, ROUTES.readRun, deps, async ({ params, request }) => {
@@ -59,7 +58,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
     cursor: string,
   ): Promise<Timeline> {
     const run = await runOf(storage, environmentId, runId)
-    const after = placeAt<EventPosition>(cursors, eventsWalk(environmentId, run), cursor)
+    const after = createWalk(cursors, eventsWalk(environmentId, run), { cursor }).after<EventPosition>()
     const page = { limit, pageBytes: LIMITS.pageBytes, after }
     return { run, ...(await storage.listEvents(environmentId, run.id, page)) }
   }
@@ -71,9 +70,7 @@ export function runsRoutes(app: FastifyInstance, deps: Deps): void {
 }
 
 export async function runOf(storage: Pick<Storage, 'findRun'>, environmentId: string, runId: string): Promise<RunRow> {
-  const run = await storage.findRun(environmentId, runId)
-  if (run === null) throw NO_RUN
-  return run
+  return found(await storage.findRun(environmentId, runId), NO_RUN)
 }
 
 /** The same however the path spelled the run. */

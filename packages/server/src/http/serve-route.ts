@@ -171,24 +171,34 @@ export function bodyHook(limits: Omit<BodyLimits, 'holder'>, admit: RouteOptions
   }
 }
 
+interface Property extends TSchema {
+  type?: string
+  format?: string
+  default?: unknown
+}
+
+/** Defaults are filled in. Ids of the form UUID come in lower case, as the store has them. */
 function queryChecker(schema: TObject, subject = ''): (given: unknown) => object {
   const compiled = compiledAtFirstUse(schema)
-  const names = Object.entries(schema.properties).map(([name, property]) => ({
+  const names = Object.entries(schema.properties).map(([name, property]: [string, Property]) => ({
     name,
-    number: 'type' in property && property.type === 'integer' ? numberOf(property) : null,
+    byDefault: property.default,
+    isUuid: property.format === 'uuid',
+    number: property.type === 'integer' ? numberOf(property) : null,
   }))
   return (given) => {
     const values = given as Record<string, string | string[] | undefined>
     const checked: Record<string, unknown> = {}
     const faults: SchemaFault[] = []
-    for (const { name, number } of names) {
+    for (const { name, byDefault, isUuid, number } of names) {
       const value = values[name]
-      if (value === undefined) continue
-      if (Array.isArray(value)) faults.push({ path: `/${name}`, message: 'is given more than once' })
+      if (value === undefined) {
+        if (byDefault !== undefined) checked[name] = byDefault
+      } else if (Array.isArray(value)) faults.push({ path: `/${name}`, message: 'is given more than once' })
       else if (value === '') faults.push({ path: `/${name}`, message: 'is empty' })
       else if (number !== null && !/^[1-9][0-9]*$/.test(value)) {
         faults.push({ path: `/${name}`, message: `must be ${number}` })
-      } else checked[name] = number !== null ? Number(value) : value
+      } else checked[name] = number !== null ? Number(value) : isUuid ? value.toLowerCase() : value
     }
     if (faults.length === 0 && compiled().Check(checked)) return checked
     const known = new Set(faults.map(({ path }) => path))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { LIMITS } from '@tacho/contract/limits.ts'
 import fc from 'fast-check'
 import { cursors } from '../../src/domain/cursor.ts'
-import { listPage } from '../../src/http/paging.ts'
+import { listPage, createWalk } from '../../src/http/paging.ts'
 import { firstRows } from '../../src/storage/page.ts'
 
 interface Row {
@@ -13,14 +13,10 @@ interface Row {
 
 const page = (rows: Row[], limit: number, cursor?: string) =>
   listPage(
-    cursors('secret'),
-    { limit, ...(cursor !== undefined && { cursor }) },
-    {
-      of: ['rows'],
-      placeOf: ({ id }: Row) => id,
-      read: async (asked) => firstRows(asked.after === null ? rows : rows.slice(asked.after + 1), asked.limit),
-      toItem: (row: Row) => row,
-    },
+    createWalk(cursors('secret'), ['rows'], { limit, ...(cursor !== undefined && { cursor }) }),
+    async (asked) => firstRows(asked.after === null ? rows : rows.slice(asked.after + 1), asked.limit),
+    (row: Row) => row,
+    ({ id }: Row) => id,
   )
 
 test('with any limit and any row size, pages return every row once, each page at most 1 MiB or one row', async () => {

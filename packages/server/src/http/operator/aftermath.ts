@@ -4,10 +4,10 @@ import { isUuid } from '../../storage/uuid.ts'
 import type { ToolEventRow } from '../../storage/approvals.ts'
 import type { TimelinePlace } from '../../storage/events.ts'
 import type { RunRow } from '../../storage/runs.ts'
+import { NO_APPROVAL, runOfApproval } from './approvals.ts'
 import { namedApprovals } from './named-approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import { refuse } from '../reply-error.ts'
-import { runOf } from '../runs.ts'
+import { found } from '../reply-error.ts'
 import { mapInTurns } from '../turns.ts'
 import type { OperatorDeps } from './serve.ts'
 
@@ -20,20 +20,17 @@ const CALLS_IN_TURN = 250
 
 export function aftermathRoutes({ serve, storage }: OperatorDeps, { current }: ApprovalReader): void {
   serve('readApprovalAftermath', async ({ params, environment }) => {
-    const row = await current.find(environment.id, params.approvalId.toLowerCase())
-    if (!row) return refuse('not_found', 'The approval does not exist')
+    const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
     const [approval] = await namedApprovals(storage, environment.id, [row])
     if (!approval) throw new Error('An approval is missing')
-    const run = row.runId === null ? null : await storage.findRun(environment.id, row.runId)
-    // The approval names an external id, so ignore a run whose internal id matches it.
-    if (!run || run.runId !== row.runId) return { approval, calls: [], run: null, truncated: false }
+    const run = await runOfApproval(storage, row)
+    if (run === null) return { approval, calls: [], run: null, truncated: false }
     const { judged, truncated } = await look(environment.id, run)
     const own = judged.filter(({ approvalId }) => approvalId === row.id)
     return { approval, calls: await writtenOut(run, own), run: run.id, truncated }
   })
 
-  serve('listRunApprovals', async ({ params, environment }) => {
-    const run = await runOf(storage, environment.id, params.runId)
+  serve('listRunApprovals', async ({ environment, run }) => {
     const { judged, approvals, truncated } = await look(environment.id, run)
     return {
       approvals: await namedApprovals(storage, environment.id, approvals),

@@ -2,13 +2,12 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { DecisionOutcome, NewDecisions } from '@tacho/contract/operator/approval.ts'
 import type { FastifyRequest } from 'fastify'
 import { toOperatorApproval } from '../../domain/approval.ts'
-import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { found, refuse, type Refusal } from '../reply-error.ts'
+import { NO_APPROVAL } from './approvals.ts'
 import { actingIn, auditOf } from './audit.ts'
 import { createDecide, type NamedDecided } from './decide.ts'
-import { checkTexts } from '../field.ts'
 import type { OperatorDeps } from './serve.ts'
 
 interface Chosen {
@@ -24,12 +23,9 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
   serve(
     'decideApproval',
     async ({ params, body, request, environment }) => {
-      checkTexts({ reason: body.reason })
-      const id = params.approvalId.toLowerCase()
-      const row = await storage.findApproval(environment.id, id)
-      if (!row) return refuse('not_found', 'The approval does not exist')
+      const row = found(await storage.findApproval(environment.id, params.approvalId), NO_APPROVAL)
       const [decided] = await decide(actingIn(request), [row], body)
-      if (!decided?.approval) return refuse('not_found', 'The approval does not exist')
+      if (!decided?.approval) return NO_APPROVAL
       const approval = toOperatorApproval(decided.approval, decided.agentName)
       if (decided.outcome === 'decided') return approval
       const reason =
@@ -42,7 +38,6 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
   serve(
     'decideApprovals',
     async ({ body, request, environment }) => {
-      checkTexts({ reason: body.reason })
       const chosen = await choose(environment.id, body)
       const decided = await decide(actingIn(request), chosen.rows, body)
       const unknown = chosen.unknown.map((id): DecisionOutcome => ({ id, outcome: 'not_found', approval: null }))
@@ -80,7 +75,6 @@ export function approvalDecisionsRoutes(deps: OperatorDeps, { feed }: ApprovalRe
   }
 
   async function chooseByTool(environmentId: string, toolName: string, inputHash: string): Promise<Chosen> {
-    if (!isStorableText(toolName) || !isStorableText(inputHash)) return { rows: [], unknown: [], more: false }
     const filter = { status: 'PENDING' as const, toolName, inputHash: inputHash.toLowerCase() }
     const page = { limit: LIMITS.decisionsMax, after: null }
     return { unknown: [], ...(await storage.listApprovals(environmentId, filter, page)) }

@@ -4,27 +4,28 @@ import { ASKED_LATELY, toApprovalGroup, toAskedLately } from '../../domain/appro
 import { inputInShort, inputOfRequest, INPUTS_BOUNDS, soughtInput, toInputPreview } from '../../domain/input-preview.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { ApprovalRow } from '../../storage/approvals.ts'
+import type { RunRow } from '../../storage/runs.ts'
+import type { Storage } from '../../storage/storage.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
-import { refuse } from '../reply-error.ts'
+import { found, refuse } from '../reply-error.ts'
 import { namedApprovals } from './named-approvals.ts'
 import { readPage, NOTHING } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const GROUPED_REQUESTS = 10_000
 
-export function operatorApprovalsRoutes(
-  { serve, storage, cursors, now }: OperatorDeps,
-  { current }: ApprovalReader,
-): void {
-  serve('listApprovals', async ({ query, environment }) => {
+export const NO_APPROVAL = refuse('not_found', 'The approval does not exist')
+
+export function operatorApprovalsRoutes({ serve, storage, now }: OperatorDeps, { current }: ApprovalReader): void {
+  serve('listApprovals', async ({ query, environment, walk }) => {
     const { status, toolName, agentId, policyId, runId } = query
     const filter = { status, toolName, inputHash: query.inputHash?.toLowerCase(), agentId, policyId, runId }
     if (!Object.values(filter).every((text) => isStorableText(text ?? ''))) return NOTHING
-    const { rows, nextCursor } = await readPage(cursors, query, {
-      of: [environment.id, 'approvals', filter],
-      read: (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),
-      placeOf: (row: ApprovalRow) => ({ time: status === 'PENDING' ? row.expiresAt : row.createdAt, id: row.id }),
-    })
+    const { rows, nextCursor } = await readPage(
+      walk,
+      (page) => current.read(environment.id, () => storage.listApprovals(environment.id, filter, page)),
+      (row: ApprovalRow) => ({ time: status === 'PENDING' ? row.expiresAt : row.createdAt, id: row.id }),
+    )
     return { items: await toCards(environment.id, rows), nextCursor }
   })
 
@@ -40,9 +41,9 @@ export function operatorApprovalsRoutes(
   })
 
   serve('readApproval', async ({ params, environment }) => {
-    const row = await current.find(environment.id, params.approvalId.toLowerCase())
-    const [card] = row ? await toCards(environment.id, [row]) : []
-    if (!row || !card) return refuse('not_found', 'The approval does not exist')
+    const row = found(await current.find(environment.id, params.approvalId), NO_APPROVAL)
+    const [card] = await toCards(environment.id, [row])
+    if (!card) return NO_APPROVAL
     const [preview, deciders] = await Promise.all([inputPreview(row), decidersOf(row, environment.workspaceId)])
     return { ...card, deciders, inputPreview: preview }
   })
@@ -56,12 +57,8 @@ export function operatorApprovalsRoutes(
   }
 
   async function inputPreview(row: ApprovalRow): Promise<InputPreview | null> {
-    const { environmentId, runId } = row
-    if (runId === null) return null
-    const run = await storage.findRun(environmentId, runId)
-    // The approval names an external id, so ignore a run whose internal id matches it.
-    if (run?.runId !== runId) return null
-    const recorded = await storage.findRecordedInput(environmentId, run.id, soughtInput(row))
+    const run = await runOfApproval(storage, row)
+    const recorded = run && (await storage.findRecordedInput(row.environmentId, run.id, soughtInput(row)))
     return recorded && toInputPreview(recorded)
   }
 
@@ -91,4 +88,10 @@ export function operatorApprovalsRoutes(
       }),
     )
   }
+}
+
+export async function runOfApproval(storage: Pick<Storage, 'findRun'>, row: ApprovalRow): Promise<RunRow | null> {
+  const run = row.runId === null ? null : await storage.findRun(row.environmentId, row.runId)
+  // The approval names an external id, so ignore a run whose internal id matches it.
+  return run?.runId === row.runId ? run : null
 }

@@ -1,98 +1,80 @@
 import { DAY_MS } from '../../storage/hours.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { FastifyRequest } from 'fastify'
 import { toPolicy } from '../../domain/policy.ts'
 import { toPrompt } from '../../domain/prompt.ts'
 import { isoTime } from '../../storage/iso-time.ts'
-import type { TenantChange } from '../../storage/workspaces.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
+import { found, refuse, type Refusal } from '../reply-error.ts'
 import { toAgent } from './agents.ts'
 import { toEnvironment } from './environments.ts'
-import { checkTenantName, checkTexts } from '../field.ts'
+import { checkTenantName } from '../field.ts'
+import { NO_POLICY } from './policies.ts'
+import { NO_PROMPT } from './prompts.ts'
 import { toWorkspace } from './workspaces.ts'
 import type { OperatorDeps } from './serve.ts'
 
+const NO_WORKSPACE = refuse('not_found', 'The workspace does not exist')
+const NO_ENVIRONMENT = refuse('not_found', 'The environment does not exist')
+const NO_AGENT = refuse('not_found', 'The agent does not exist')
 const NO_ID = refuse('conflict', 'Events identify the agent by its name; send an agentId to rename it')
 const VERBS = ['rename', 'archive', 'restore'] as const
 
-export function archivesRoutes({ serve, storage, now, refreshCredentials }: OperatorDeps): void {
+export function archivesRoutes({ serve, storage, refreshCredentials }: OperatorDeps): void {
   for (const verb of VERBS) {
-    serve(`${verb}Workspace`, async ({ request, workspace: { id }, ...given }) => {
-      const change = changeOf(request, verb, given, checkTenantName)
-      const row = await storage.changeWorkspace(id, change.to, change.audit('workspace', id))
-      if (row === null) return refuse('not_found', 'The workspace does not exist')
+    serve(`${verb}Workspace`, async ({ workspace: { id }, at, audit, ...given }) => {
+      const { to, detail } = changeOf(verb, at, given)
+      if ('name' in to) checkTenantName(to.name)
+      const row = found(await storage.changeWorkspace(id, to, audit(id, detail)), NO_WORKSPACE)
       if (row === 'name_taken') return refuse('conflict', 'A workspace with this name already exists')
       await refreshCredentials()
       return toWorkspace(row)
     })
 
-    serve(`${verb}Environment`, async ({ request, environment: { id }, ...given }) => {
-      const change = changeOf(request, verb, given, checkTenantName)
-      const row = await storage.changeEnvironment(id, change.to, change.audit('environment', id))
-      if (row === null) return refuse('not_found', 'The environment does not exist')
+    serve(`${verb}Environment`, async ({ environment: { id }, at, audit, ...given }) => {
+      const { to, detail } = changeOf(verb, at, given)
+      if ('name' in to) checkTenantName(to.name)
+      const row = found(await storage.changeEnvironment(id, to, audit(id, detail)), NO_ENVIRONMENT)
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
       await refreshCredentials()
       return toEnvironment(row)
     })
 
-    serve(`${verb}Prompt`, async ({ params, request, workspace, ...given }) => {
-      const id = params.promptId.toLowerCase()
-      const change = changeOf(request, verb, given, (name) => checkTexts({ name }))
-      const row = await storage.changePrompt(workspace.id, id, change.to, change.audit('prompt', id))
-      if (row === null) return refuse('not_found', 'The workspace does not have this prompt')
+    serve(`${verb}Prompt`, async ({ params: { promptId: id }, workspace, at, audit, ...given }) => {
+      const { to, detail } = changeOf(verb, at, given)
+      const row = found(await storage.changePrompt(workspace.id, id, to, audit(id, detail)), NO_PROMPT)
       if (row === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
       return 'deployedIn' in row ? deployed('prompt', row.deployedIn) : toPrompt(row)
     })
 
-    serve(`${verb}Agent`, async ({ params, request, environment, ...given }) => {
-      const id = params.agentId.toLowerCase()
-      const { to, audit } = changeOf(request, verb, given, (name) => checkTexts({ name }))
+    serve(`${verb}Agent`, async ({ params: { agentId: id }, environment, at, audit, ...given }) => {
+      const { to, detail } = changeOf(verb, at, given)
       const change = 'name' in to ? { displayName: to.name } : to
-      const row = await storage.changeAgent(environment.id, id, change, audit('agent', id))
-      if (row === null) return refuse('not_found', 'The agent does not exist')
+      const row = found(await storage.changeAgent(environment.id, id, change, audit(id, detail)), NO_AGENT)
       return row === 'no_id' ? NO_ID : toAgent(row)
     })
   }
 
-  serve('deleteEnvironment', async ({ request, environment: { id, name } }) => {
-    const at = now()
+  serve('deleteEnvironment', async ({ environment: { id, name }, at, audit }) => {
     const deleteAt = at + LIMITS.environmentDeletionDays * DAY_MS
-    const detail = { name, deleteAt: isoTime(deleteAt) }
-    const asked = auditOf(request, at, 'environment.delete', { kind: 'environment', id }, detail)
-    const row = await storage.orderDeletion(id, deleteAt, asked)
-    if (row === null) return refuse('not_found', 'The environment does not exist')
+    const [asked] = audit(id, { name, deleteAt: isoTime(deleteAt) })
+    const row = found(await storage.orderDeletion(id, deleteAt, asked), NO_ENVIRONMENT)
     if (row === 'in_use') return refuse('conflict', 'The environment is in use; archive it first')
     return toEnvironment(row)
   })
 
   for (const verb of ['archive', 'restore'] as const) {
-    serve(`${verb}Policy`, async ({ params: { policyId: id }, request, workspace }) => {
-      const at = now()
-      const audit = [auditOf(request, at, `policy.${verb}`, { kind: 'policy', id })]
-      const row = await storage.archivePolicy(workspace.id, id, verb === 'archive' ? at : null, audit)
-      if (row === null) return refuse('not_found', 'The workspace does not have this policy')
-      return 'deployedIn' in row ? deployed('policy', row.deployedIn) : toPolicy(row)
+    serve(`${verb}Policy`, async ({ params: { policyId: id }, workspace, at, audit }) => {
+      const row = await storage.archivePolicy(workspace.id, id, verb === 'archive' ? at : null, audit(id))
+      const policy = found(row, NO_POLICY)
+      return 'deployedIn' in policy ? deployed('policy', policy.deployedIn) : toPolicy(policy)
     })
   }
+}
 
-  function changeOf(
-    request: FastifyRequest,
-    verb: (typeof VERBS)[number],
-    given: { body?: unknown },
-    checkName: (name: string) => void,
-  ) {
-    const at = now()
-    const changing = (to: TenantChange, detail = {}) => ({
-      to,
-      audit: (kind: string, id: string) => [auditOf(request, at, `${kind}.${verb}`, { kind, id }, detail)],
-    })
-    if (verb !== 'rename') return changing({ archivedAt: verb === 'archive' ? at : null })
-    // The schema of a rename requires it.
-    const { name } = given.body as { name: string }
-    checkName(name)
-    return changing({ name }, { name })
-  }
+function changeOf(verb: (typeof VERBS)[number], at: number, given: { body?: unknown }) {
+  if (verb !== 'rename') return { to: { archivedAt: verb === 'archive' ? at : null }, detail: {} }
+  // The schema of a rename requires it.
+  const { name } = given.body as { name: string }
+  return { to: { name }, detail: { name } }
 }
 
 function deployed(kind: 'prompt' | 'policy', environment: string): Refusal {

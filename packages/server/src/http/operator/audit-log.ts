@@ -2,24 +2,18 @@ import type { AuditEntry } from '@tacho/contract/operator/audit.ts'
 import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { AuditEntry as AuditRow } from '../../storage/audit.ts'
-import { listPage, byId, NOTHING } from '../paging.ts'
+import { listById, NOTHING } from '../paging.ts'
 import { optionalTimeOf } from '../field.ts'
 import type { OperatorDeps } from './serve.ts'
 
-export function auditLogRoutes({ serve, storage, cursors }: OperatorDeps): void {
-  serve(['listAudit', 'listInstallationAudit'], ({ query, workspace }) => {
+export function auditLogRoutes({ serve, storage }: OperatorDeps): void {
+  serve(['listAudit', 'listInstallationAudit'], ({ query, workspace, walk }) => {
     const { action, actorId, targetKind, targetId } = query
     const times = { from: optionalTimeOf('from', query.from), to: optionalTimeOf('to', query.to) }
     const texts = { action, actorId, targetKind, targetId }
     if (!Object.values(texts).every((text) => isStorableText(text ?? ''))) return NOTHING
-    const workspaceId = workspace?.id ?? null
     const filter = { ...texts, ...times }
-    return listPage(cursors, query, {
-      of: ['audit', workspaceId, filter],
-      read: (page) => storage.listAudit(workspaceId, page, filter),
-      toItem: toAuditEntry,
-      placeOf: byId,
-    })
+    return listById(walk, (page) => storage.listAudit(workspace?.id ?? null, page, filter), toAuditEntry)
   })
 }
 

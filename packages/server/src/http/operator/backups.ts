@@ -2,10 +2,9 @@ import { createHash, randomUUID } from 'node:crypto'
 import { open, rm, type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import { isoTime } from '../../storage/iso-time.ts'
 import { refuse } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
 import type { OperatorDeps } from './serve.ts'
 
 export const SNAPSHOT_PREFIX = 'snapshot-'
@@ -29,22 +28,18 @@ interface Snapshot {
 export function backupsRoutes({ serve, storage, config, now }: OperatorDeps): void {
   let busy = false
 
-  serve('createBackup', async ({ request, reply }) => {
+  serve('createBackup', async ({ request, reply, audit }) => {
     if (busy) return refuse('conflict', 'Another backup is in progress')
     busy = true
     try {
-      await audited(request)
+      // A backup exports all data.
+      await storage.appendAudit(audit(request.id))
       return stream(await take(), reply)
     } catch (error) {
       busy = false
       throw error
     }
   })
-
-  /** A backup exports all data. */
-  async function audited(request: FastifyRequest): Promise<void> {
-    await storage.appendAudit([auditOf(request, now(), 'backup.create', { kind: 'backup', id: request.id })])
-  }
 
   async function take(): Promise<Snapshot> {
     const { storeBytes, diskFreeBytes } = storage.gauges()

@@ -11,20 +11,19 @@ import type { OperatorDeps } from './serve.ts'
 const RUNS_AT_ONCE = 100
 const RECORDERS_IN_TURN = 250
 
-export function completenessRoutes({ serve, storage, cursors }: OperatorDeps): void {
-  serve('readCompleteness', async ({ query, environment: { id } }) => {
+export function completenessRoutes({ serve, storage }: OperatorDeps): void {
+  serve('readCompleteness', async ({ query, environment: { id }, walk }) => {
     const window = windowOf(query)
-    const { by } = query
-    const agentId = query.agentId?.toLowerCase()
+    const { by, agentId } = query
     const sums = completenessSums(by)
-    const { rows, nextCursor, addedTo } = await readPage(cursors, query, {
-      of: [id, 'completeness', by, agentId, window],
-      read: async ({ limit, after }) => {
+    const { rows, nextCursor, addedTo } = await readPage(
+      walk,
+      async ({ limit, after }) => {
         const last = await eachRun(id, { agentId, ...window }, sums.add)
         return { ...firstRows(sums.after(after), limit, bytesOf), addedTo: last }
       },
       placeOf,
-    })
+    )
     return { items: rows.map(toSum), nextCursor, lookedTo: isoTime(addedTo) }
   })
 

@@ -5,14 +5,13 @@ import type { ConfigurationClientRow } from '../../storage/configuration-clients
 import { readPage } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
-export function configurationClientsRoutes({ serve, storage, cursors }: OperatorDeps): void {
-  serve('listConfigurationClients', async ({ query, environment: { id } }) => {
-    const { standing } = query
-    const { revision, counts, rows, nextCursor } = await readPage(cursors, query, {
-      of: ['configuration clients', id, standing],
-      read: (page) => storage.listConfigurationClients(id, standing, page),
-      placeOf: ({ identifiedBy, clientId }: ConfigurationClientRow) => ({ identifiedBy, clientId }),
-    })
+export function configurationClientsRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listConfigurationClients', async ({ query: { standing }, environment: { id }, walk }) => {
+    const { revision, counts, rows, nextCursor } = await readPage(
+      walk,
+      (page) => storage.listConfigurationClients(id, standing, page),
+      ({ identifiedBy, clientId }: ConfigurationClientRow) => ({ identifiedBy, clientId }),
+    )
     const [current = 0, updating = 0, behind = 0, silent = 0] = CLIENT_STANDINGS.map(
       (one) => counts.find((row) => row.standing === one)?.clients,
     )

@@ -1,84 +1,72 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { Deployment, DeploymentChange, PublicationResult } from '@tacho/contract/operator/deployment.ts'
-import type { FastifyRequest } from 'fastify'
 import { isoTime } from '../../storage/iso-time.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { Change, DeploymentChangeRow, DeploymentRow, Intent, Item, Published } from '../../storage/deployments.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
-import { environmentOf } from './access.ts'
-import { auditOf } from './audit.ts'
-import { refuseField, checkTexts } from '../field.ts'
+import { refuseField } from '../field.ts'
 import { listPage, NOTHING } from '../paging.ts'
-import type { OperatorDeps } from './serve.ts'
+import type { OperatorDeps, OperatorRequestOf } from './serve.ts'
 
-export function deploymentsRoutes({ serve, storage, cursors, configurations, now }: OperatorDeps): void {
-  serve('listDeployments', async ({ query, environment: { id } }) => {
+export function deploymentsRoutes({ serve, storage, configurations }: OperatorDeps): void {
+  serve('listDeployments', async ({ environment: { id }, walk }) => {
     // Read first: a publication in between then shows in the rows or not at all.
     const { revision } = await storage.readConfiguration(id, null)
-    const page = await listPage(cursors, query, {
-      of: ['deployments', id],
-      read: (place) => storage.listDeployments(id, place),
-      toItem: toDeployment,
-      placeOf: ({ kind, id: of }: DeploymentRow) => ({ kind, id: of }),
-    })
+    const placeOf = (row: DeploymentRow) => ({ kind: row.kind, id: row.id })
+    const page = await listPage(walk, (asked) => storage.listDeployments(id, asked), toDeployment, placeOf)
     return { revision, ...page }
   })
 
-  serve('deploy', ({ body: { items, note }, request }) => {
+  serve('deploy', ({ body: { items, note }, ...asked }) => {
     const versions = items.map(({ kind, id, version }) => ({
       ...toItem({ kind, id }),
       version: version === null ? null : Number(version),
     }))
-    return publish(request, { action: 'DEPLOY', items: versions }, note)
+    return publish(asked, { action: 'DEPLOY', items: versions }, note)
   })
 
-  serve('promote', ({ body: { from, items, note }, request, environment }) => {
+  serve('promote', ({ body: { from, items, note }, ...asked }) => {
     const sourceEnvironmentId = from.toLowerCase()
-    if (sourceEnvironmentId === environment.id) return refuseField('from', 'must be another environment')
+    if (sourceEnvironmentId === asked.environment.id) return refuseField('from', 'must be another environment')
     const chosen = items?.map(toItem) ?? null
-    return publish(request, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
+    return publish(asked, { action: 'PROMOTE', sourceEnvironmentId, items: chosen }, note)
   })
 
-  serve('rollBack', ({ body: { items, note }, request }) =>
-    publish(request, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
+  serve('rollBack', ({ body: { items, note }, ...asked }) =>
+    publish(asked, { action: 'ROLL_BACK', items: items.map(toItem) }, note),
   )
 
-  serve('listDeploymentChanges', async ({ query, environment: { id: environmentId } }) => {
-    const { kind, id } = query
+  serve('listDeploymentChanges', async ({ query: { kind, id }, environment, walk }) => {
     if (id !== undefined && kind === undefined) return refuseField('id', 'requires kind')
     if (id !== undefined && !isStorableText(id)) return NOTHING
     const filter = kind !== undefined && id !== undefined ? toItem({ kind, id }) : { kind }
-    return listPage(cursors, query, {
-      of: ['deployment changes', environmentId, filter],
-      read: (page) => storage.listDeploymentChanges(environmentId, filter, page),
-      toItem: toDeploymentChange,
-      placeOf: (row: DeploymentChangeRow) => ({ publication: row.publication, kind: row.kind, id: row.id }),
-    })
+    return listPage(
+      walk,
+      (page) => storage.listDeploymentChanges(environment.id, filter, page),
+      toDeploymentChange,
+      (row: DeploymentChangeRow) => ({ publication: row.publication, kind: row.kind, id: row.id }),
+    )
   })
 
   async function publish(
-    request: FastifyRequest,
+    { environment: { id: environmentId }, actor, at, audit, auditRefused }: Asked,
     intent: Intent,
-    note: string | null | undefined,
+    note: string | null = null,
   ): Promise<PublicationResult | Refusal> {
     checkItems(intent)
-    checkTexts({ note })
-    const environment = environmentOf(request)
-    const action = `configuration.${intent.action.toLowerCase()}`
-    const target = { kind: 'environment', id: environment.id }
-    const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : undefined
-    const audit = auditOf(request, now(), action, target)
-    const by = { by: audit.actorName, now: audit.at, note: note ?? null }
-    const published = await storage.publish({ environmentId: environment.id, intent, ...by }, [audit])
-    if (published.outcome === 'published') configurations.published(environment.id)
+    const publication = { environmentId, intent, by: actor.name, now: at, note }
+    const published = await storage.publish(publication, audit(environmentId))
+    if (published.outcome === 'published') configurations.published(environmentId)
     const result = resultOf(published)
     if (isRefusal(result)) {
-      const detail = { reason: result.detail, source }
-      await storage.appendAudit([auditOf(request, audit.at, `${action}.refused`, target, detail)])
+      const source = intent.action === 'PROMOTE' ? intent.sourceEnvironmentId : undefined
+      await storage.appendAudit(auditRefused(environmentId, { reason: result.detail, source }))
     }
     return result
   }
 }
+
+type Asked = Pick<OperatorRequestOf<'deploy'>, 'environment' | 'actor' | 'at' | 'audit' | 'auditRefused'>
 
 /** Some clients write UUIDs in capitals. */
 function toItem({ kind, id }: Item): Item {
@@ -88,7 +76,6 @@ function toItem({ kind, id }: Item): Item {
 function checkItems({ items }: Intent): void {
   const seen = new Set<string>()
   for (const [index, { kind, id }] of (items ?? []).entries()) {
-    checkTexts({ [`items/${index}/id`]: id })
     if (seen.has(`${kind} ${id}`)) throw refuseField(`items/${index}`, 'must not appear twice')
     seen.add(`${kind} ${id}`)
   }

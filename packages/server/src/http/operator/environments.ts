@@ -2,30 +2,22 @@ import type { Environment } from '@tacho/contract/operator/environment.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { EnvironmentRow } from '../../storage/environments.ts'
 import { refuse } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
-import { listPage, byId } from '../paging.ts'
+import { listById } from '../paging.ts'
 import { checkTenantName } from '../field.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
 
-export function environmentsRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
-  serve('listEnvironments', ({ query, workspace: { id } }) => {
-    const withArchived = query.archived === 'true'
-    return listPage(cursors, query, {
-      of: ['environments', id, withArchived],
-      read: (page) => storage.listEnvironments(id, page, withArchived),
-      toItem: toEnvironment,
-      placeOf: byId,
-    })
-  })
+export function environmentsRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listEnvironments', ({ query, workspace: { id }, walk }) =>
+    listById(walk, (page) => storage.listEnvironments(id, page, query.archived === 'true'), toEnvironment),
+  )
 
-  serve('createEnvironment', async ({ body: { name }, request, workspace }) => {
+  serve('createEnvironment', async ({ body: { name }, workspace, at, audit }) => {
     checkTenantName(name)
-    const createdAt = now()
-    const id = uuidv7(createdAt)
-    const row = { id, workspaceId: workspace.id, name, createdAt, archivedAt: null, deleteAt: null }
-    const audit = auditOf(request, createdAt, 'environment.create', { kind: 'environment', id: row.id }, { name })
-    const outcome = await storage.createEnvironment(row, [{ ...audit, environmentId: row.id }])
+    const id = uuidv7(at)
+    const row = { id, workspaceId: workspace.id, name, createdAt: at, archivedAt: null, deleteAt: null }
+    const entries = audit(id, { name }).map((entry) => ({ ...entry, environmentId: id }))
+    const outcome = await storage.createEnvironment(row, entries)
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'name_taken') return refuse('conflict', 'The workspace already has an environment with this name')
     return toEnvironment(row)

@@ -9,50 +9,47 @@ import { usageOf } from '../../domain/usage.ts'
 import { estimatorOf } from '../../prices/estimator.ts'
 import type { EventFilter, EventRowsPage, EventRowsRead, FoundEvent, StoredEvent } from '../../storage/events.ts'
 import type { UncostedCalls } from '../../storage/uncosted.ts'
-import { refuse } from '../reply-error.ts'
-import { runOf } from '../runs.ts'
+import { found, refuse } from '../reply-error.ts'
 import { RawJson } from '../serve-route.ts'
 import { refuseField } from '../field.ts'
-import { placeAt } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 type Position = NonNullable<EventRowsPage['after']>
 
 const BEGINNING: Position = { time: 0, seq: 0 }
+const NO_EVENT = refuse('not_found', 'The event does not exist')
 
 export function operatorEventsRoutes(deps: OperatorDeps): void {
-  const { serve, storage, cursors } = deps
+  const { serve, storage } = deps
 
-  serve('listEventRows', async ({ params, query, environment }) => {
-    const { limit = LIMITS.eventsPageDefault, order = 'time', cursor, before, eventType, q } = query
+  serve('listEventRows', async ({ query, environment, run, walk: { limit, ...walk } }) => {
+    const { order = 'time', before, eventType, q } = query
     if (before !== undefined && order !== 'latest') throw refuseField('before', 'needs the order latest')
-    const run = await runOf(storage, environment.id, params.runId)
-    const of = [environment.id, 'event rows', run.id, order, before, eventType, q]
     const isFindable = before !== undefined && isStorableText(before)
-    const named = isFindable ? await storage.findEvent(environment.id, params.runId, before) : null
-    if (before !== undefined && named === null) return refuse('not_found', 'The event does not exist')
-    const after = placeAt<Position>(cursors, of, cursor) ?? (named && placeOf(named.event))
+    const named = isFindable ? await storage.findEvent(environment.id, run.runId, before) : null
+    if (before !== undefined && named === null) return NO_EVENT
+    const after = walk.after<Position>() ?? (named && placeOf(named.event))
     const filter = filterOf(eventType, q)
     const { rows, more, lookedTo }: EventRowsRead = isStorableText(`${eventType ?? ''}${q ?? ''}`)
       ? await storage.listEventRows(environment.id, run.id, { limit, order, filter, after })
       : { rows: [], more: false }
     // Arrival order never ends: the last position is where the next read starts.
     const { time, seq } = lookedTo ?? rows.at(-1) ?? after ?? BEGINNING
-    const nextCursor = more || order === 'arrival' ? cursors.write(of, { time, seq }) : null
+    const nextCursor = more || order === 'arrival' ? walk.cursorAt({ time, seq }) : null
     return { items: rows.map((row) => toEventRow(run, row)), nextCursor }
   })
 
   serve('readEvent', async ({ params, environment }) => {
-    const found = await storage.findEvent(environment.id, params.runId, params.eventId)
-    if (!found) return refuse('not_found', 'The event does not exist')
-    const calls = uncostedOf(found.event)
+    const read = await storage.findEvent(environment.id, params.runId, params.eventId)
+    const { run, event } = found(read, NO_EVENT)
+    const calls = uncostedOf(event)
     const estimator = await estimatorOf(deps, environment.workspaceId, calls)
-    return new RawJson(eventJson(found.run, found.event, estimator.ofCalls(calls, found.event.time)))
+    return new RawJson(eventJson(run, event, estimator.ofCalls(calls, event.time)))
   })
 
   serve('traceEvent', async ({ params, environment }) => {
-    const found = await storage.findEvent(environment.id, params.runId, params.eventId)
-    return found ? new RawJson(storedTraceJson(found)) : traceOfMissing(environment.id, params.runId, params.eventId)
+    const stored = await storage.findEvent(environment.id, params.runId, params.eventId)
+    return stored ? new RawJson(storedTraceJson(stored)) : traceOfMissing(environment.id, params.runId, params.eventId)
   })
 
   async function traceOfMissing(environmentId: string, runId: string, eventId: string): Promise<EventTrace> {

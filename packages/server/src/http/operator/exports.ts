@@ -12,9 +12,7 @@ import { estimatorOf } from '../../prices/estimator.ts'
 import { readUncosted } from '../../storage/uncosted.ts'
 import type { ApprovalReader } from '../approval-reader.ts'
 import { refuse } from '../reply-error.ts'
-import { runOf } from '../runs.ts'
 import { namedApprovals } from './named-approvals.ts'
-import { auditOf } from './audit.ts'
 import { createExportStreams } from './export-streams.ts'
 import { parquetFile } from './parquet/parquet-file.ts'
 import { createParquetFiles } from './parquet/parquet-files.ts'
@@ -22,7 +20,7 @@ import { isFindable, runFilterOf } from './run-filter.ts'
 import type { OperatorDeps } from './serve.ts'
 
 export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { current }: ApprovalReader): void {
-  const { serve, storage, now } = deps
+  const { serve, storage } = deps
   const sendExport = createExportStreams(deps, {
     atOnce: LIMITS.exportsAtOnce,
     ofWorkspace: LIMITS.exportsOfWorkspaceAtOnce,
@@ -35,32 +33,29 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
     ofWorkspace: LIMITS.runFilesOfWorkspaceAtOnce,
   })
 
-  serve('exportEnvironment', async ({ query, request, reply, environment, workspace }) => {
+  serve('exportEnvironment', async ({ query, request, reply, environment, workspace, at, audit }) => {
     const { after, ...given } = query
-    const filter = runFilterOf(given, now())
+    const filter = runFilterOf(given, at)
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const from = after === undefined ? null : readMark(after)
     if (from === null && after !== undefined) return refuse('invalid_cursor')
-    const name = `tacho-${fileTime(now())}.jsonl`
+    const name = `tacho-${fileTime(at)}.jsonl`
     const begin = async () => {
-      const target = { kind: 'environment', id: environment.id }
       // Only names of the filters: the audit log outlives the erasure of their values.
       const detail = { filters: Object.keys(given), resumed: from !== null }
-      await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
+      await storage.appendAudit(audit(environment.id, detail))
       const names = { workspace: workspace.name, environment: environment.name }
       return exportText(storage, { environmentId: environment.id, ...names, filter, given, from })
     }
     return sendExport({ request, reply, name, begin })
   })
 
-  serve('exportParquet', async ({ query, request, reply, environment, workspace }) => {
+  serve('exportParquet', async ({ query, request, reply, environment, workspace, at, audit }) => {
     const { table, ...given } = query
-    const filter = runFilterOf(given, now())
+    const filter = runFilterOf(given, at)
     if (!isFindable(filter)) return refuse('invalid_request', `A filter ${UNSTORABLE}, so no run matches`)
     const begin = async () => {
-      const target = { kind: 'environment', id: environment.id }
-      const detail = { filters: Object.keys(given), table }
-      await storage.appendAudit([auditOf(request, now(), 'environment.export', target, detail)])
+      await storage.appendAudit(audit(environment.id, { filters: Object.keys(given), table }))
       return parquetFile(parquetFiles, deps, {
         environmentId: environment.id,
         workspaceId: workspace.id,
@@ -68,12 +63,11 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
         filter,
       })
     }
-    const name = `tacho-${table}-${fileTime(now())}.parquet`
+    const name = `tacho-${table}-${fileTime(at)}.parquet`
     return sendExport({ request, reply, name, begin })
   })
 
-  serve('exportRun', async ({ params, query, request, reply, environment, workspace }) => {
-    const row = await runOf(storage, environment.id, params.runId)
+  serve('exportRun', async ({ query, request, reply, environment, workspace, run: row, at }) => {
     const begin = async () => {
       const estimator = await estimatorOf(deps, workspace.id, readUncosted(row.uncosted))
       const limit = LIMITS.runFileRows
@@ -88,7 +82,7 @@ export function exportsRoutes(app: FastifyInstance, deps: OperatorDeps, { curren
         issues: issues.rows.map(toIssueSummary),
         approvals: await namedApprovals(storage, environment.id, approvals.rows),
         hasPayloads: query.payloads === 'true',
-        writtenAt: now(),
+        writtenAt: at,
       })
     }
     // Needed if a browser shows the page instead of saving it.

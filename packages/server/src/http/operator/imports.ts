@@ -1,10 +1,8 @@
-import type { FastifyRequest } from 'fastify'
 import { readImport, RUN_FACTS, type ImportPart, type RunLine } from '../../domain/import.ts'
 import type { EventVerdict } from '../../storage/events.ts'
 import type { ExportedTable } from '../../storage/tables.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { isRefusal, refuse, type Refusal } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
 import type { OperatorDeps } from './serve.ts'
 
 type PartOf<Kind extends ImportPart['kind']> = Extract<ImportPart, { kind: Kind }>
@@ -21,13 +19,16 @@ interface Done {
 const RUNS_AT_ONCE = 32
 
 export function importsRoutes({ serve, storage, now }: OperatorDeps): void {
-  serve('importEnvironment', async ({ body, request, environment, workspace }) => {
+  serve('importEnvironment', async ({ body, environment, workspace, actor, at, audit }) => {
     if (environment.archivedAt !== null || workspace.archivedAt !== null) return ARCHIVED
     const [environmentId, workspaceId] = [environment.id, workspace.id]
     const read = readImport(body.lines, workspaceId)
     if ('line' in read) return refuse('invalid_request', `lines[${read.line}] ${read.message}`)
-    const begun = await begin(environmentId, request, read.source, body.resume === true)
-    if (begun !== null) return begun
+    const { source } = read
+    const resume = body.resume === true
+    const start = { environmentId, source, resume, actorId: actor.id, now: at }
+    const begun = await storage.beginImport(start, audit(environmentId, { source, resumed: resume }))
+    if (begun !== 'begun') return NOT_BEGUN[begun]
     const done: Done = { written: 0, known: 0 }
     for (const some of together(read.parts)) {
       const refusals = await Promise.all(some.map((part) => importPart(environmentId, part, done)))
@@ -39,20 +40,6 @@ export function importsRoutes({ serve, storage, now }: OperatorDeps): void {
 
   function importPart(environmentId: string, part: ImportPart, done: Done): Promise<Refusal | null> {
     return part.kind === 'rows' ? importRows(environmentId, part, done) : importRun(environmentId, part, done)
-  }
-
-  async function begin(
-    environmentId: string,
-    request: FastifyRequest,
-    source: string,
-    resume: boolean,
-  ): Promise<Refusal | null> {
-    const at = now()
-    const target = { kind: 'environment', id: environmentId }
-    const entry = auditOf(request, at, 'environment.import', target, { source, resumed: resume })
-    const start = { environmentId, source, resume, actorId: entry.actorId, now: at }
-    const begun = await storage.beginImport(start, [entry])
-    return begun === 'begun' ? null : NOT_BEGUN[begun]
   }
 
   async function importRows(environmentId: string, part: PartOf<'rows'>, done: Done): Promise<Refusal | null> {

@@ -14,38 +14,31 @@ import { hashPassword, verifyPassword } from '../../domain/password.ts'
 import { isoTime } from '../../storage/iso-time.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import { ANY_EMAIL, type FoundInvitation, type InvitationRow, type NewOperator } from '../../storage/operators.ts'
-import { refuse, type Refusal } from '../reply-error.ts'
+import { found, refuse, type Refusal } from '../reply-error.ts'
 import type { Attempts } from './sign-in/attempts.ts'
 import { newRecordId } from './sign-in/records.ts'
-import { auditOf, personalEntry } from './audit.ts'
-import { refuseField, checkTexts } from '../field.ts'
-import { listPage, byId } from '../paging.ts'
+import { personalEntry } from './audit.ts'
+import { refuseField } from '../field.ts'
+import { listById } from '../paging.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const NO_INVITATION = refuse('not_found', 'The invitation is unknown, used, revoked or expired')
 
 export function invitationsRoutes(
-  { serve, storage, cursors, now, publicUrl, refreshCredentials }: OperatorDeps,
+  { serve, storage, now, publicUrl, refreshCredentials }: OperatorDeps,
   attempts: Attempts,
 ): void {
-  serve(['listInvitations', 'listInstallationInvitations'], ({ query, workspace }) => {
-    const workspaceId = workspace?.id ?? null
-    return listPage(cursors, query, {
-      of: ['invitations', workspaceId],
-      read: (page) => storage.listInvitations(workspaceId, page),
-      toItem: toInvitation,
-      placeOf: byId,
-    })
-  })
+  serve(['listInvitations', 'listInstallationInvitations'], ({ workspace, walk }) =>
+    listById(walk, (page) => storage.listInvitations(workspace?.id ?? null, page), toInvitation),
+  )
 
-  serve(['invite', 'inviteEverywhere'], async ({ body, request, workspace, actor }) => {
+  serve(['invite', 'inviteEverywhere'], async ({ body, workspace, actor, at, audit }) => {
     if (!isEmail(body.email)) return refuseField('email', 'must be an e-mail address')
     const workspaceId = workspace?.id ?? null
     if (!includesRole(actor.roleIn(workspaceId ?? '') ?? 'viewer', body.role)) {
       return refuse('forbidden', 'You cannot grant a role above your own')
     }
-    const createdAt = now()
     const { id, hash, text } = newInvitation(randomBytes)
     const row: InvitationRow = {
       id,
@@ -55,31 +48,27 @@ export function invitationsRoutes(
       role: body.role,
       invitedBy: actor.name,
       inviter: { kind: actor.kind, id: actor.id },
-      createdAt,
-      expiresAt: createdAt + LIMITS.invitationMs,
+      createdAt: at,
+      expiresAt: at + LIMITS.invitationMs,
       endedAt: null,
     }
     const detail = { email: row.email, role: row.role, expiresAt: isoTime(row.expiresAt) }
-    const audit = auditOf(request, createdAt, 'operator.invite', { kind: 'invitation', id }, detail)
-    if ((await storage.createInvitation(row, [audit])) === 'member') {
+    if ((await storage.createInvitation(row, audit(id, detail))) === 'member') {
       return refuse('conflict', `${row.email} already has a role there`)
     }
     return { ...toInvitation(row), link: invitationLink(publicUrl(), text) }
   })
 
-  serve(['revokeInvitation', 'revokeInstallationInvitation'], async ({ params, request, workspace }) => {
-    const id = params.invitationId
-    const at = now()
-    const audit = auditOf(request, at, 'operator.revoke_invitation', { kind: 'invitation', id })
-    const row = await storage.revokeInvitation(workspace?.id ?? null, id, at, [audit])
-    return row ? toInvitation(row) : refuse('not_found', 'The invitation does not exist')
+  serve(['revokeInvitation', 'revokeInstallationInvitation'], async ({ params, workspace, at, audit }) => {
+    const { invitationId: id } = params
+    const row = await storage.revokeInvitation(workspace?.id ?? null, id, at, audit(id))
+    return toInvitation(found(row, refuse('not_found', 'The invitation does not exist')))
   })
 
   serve('openInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
-    const found = await find(body.token)
-    if (!found) return NO_INVITATION
-    const { email, role, workspaceId, invitedBy, expiresAt } = found
+    const invitation = await find(body.token)
+    const { email, role, workspaceId, invitedBy, expiresAt } = invitation
     const workspace = workspaceId === null ? null : await storage.findWorkspace(workspaceId)
     if (workspaceId !== null && workspace === null) return NO_INVITATION
     return {
@@ -88,46 +77,44 @@ export function invitationsRoutes(
       workspace: workspace?.name ?? null,
       invitedBy,
       expiresAt: isoTime(expiresAt),
-      account: accountOf(found),
+      account: accountOf(invitation),
     }
   })
 
   serve('acceptInvitation', async ({ request, body }) => {
     attempts.from(request.ip)
-    checkTexts({ name: body.name, password: body.password })
-    const found = await find(body.token)
-    if (!found) return NO_INVITATION
-    const email = found.email === ANY_EMAIL ? lowerCase(body.email ?? '') : found.email
+    const invitation = await find(body.token)
+    const { id, workspaceId, role, invitedBy } = invitation
+    const email = invitation.email === ANY_EMAIL ? lowerCase(body.email ?? '') : invitation.email
     if (!isEmail(email)) return refuseField('email', 'must be your e-mail address: this invitation names none')
-    const creates = found.createsAccount && found.operator === null
-    const operator = creates ? await future(email, body, request) : await present(found, body, request)
+    const creates = invitation.createsAccount && invitation.operator === null
+    const operator = creates ? await future(email, body, request) : await present(invitation, body, request)
     const at = now()
-    const detail = { invitation: found.id, role: found.role, invitedBy: found.invitedBy }
     const person = { id: operator.id, email }
-    const entry = personalEntry(person, at, 'operator.accept_invitation', found.workspaceId, detail, request.id)
-    const outcome = await storage.acceptInvitation(found.id, operator, at, [entry])
+    const detail = { invitation: id, role, invitedBy }
+    const entry = personalEntry(person, at, 'operator.accept_invitation', workspaceId, detail, request.id)
+    const outcome = await storage.acceptInvitation(id, operator, at, [entry])
     if (outcome === 'gone') return NO_INVITATION
     if (outcome === 'member')
       return refuse('conflict', `${email} has a role there, which an invitation does not change`)
     if (outcome === 'changed') return refuse('conflict', 'An account with this address was just created: try again')
-    if (found.operator === null) attempts.succeeded(email, request.ip)
+    if (invitation.operator === null) attempts.succeeded(email, request.ip)
     await refreshCredentials()
-    return { email, role: found.role, created: found.operator === null }
+    return { email, role, created: invitation.operator === null }
   })
 
-  async function find(token: string): Promise<FoundInvitation | null> {
+  async function find(token: string): Promise<FoundInvitation> {
     const presented = parseInvitation(token)
-    const found = presented && (await storage.findInvitation(presented.id, now()))
-    if (!found || !sameHash(found.hash, presented.hash)) return null
-    return found.endedAt === null && found.expiresAt > now() ? found : null
+    const row = presented && (await storage.findInvitation(presented.id, now()))
+    const isValid = row && sameHash(row.hash, presented.hash) && row.endedAt === null && row.expiresAt > now()
+    return found(isValid ? row : null, NO_INVITATION)
   }
 
   async function present(
-    found: FoundInvitation,
+    { operator, email, createsAccount }: FoundInvitation,
     { password }: Acceptance,
     request: FastifyRequest,
   ): Promise<{ id: string }> {
-    const { operator, email, createsAccount } = found
     if (createsAccount && operator?.passwordHash === null) {
       throw refuse('conflict', `${email} signs in at the identity provider; signing in accepts the invitation`)
     }

@@ -1,64 +1,46 @@
 import { LIMITS } from '@tacho/contract/limits.ts'
 import type { IssueState } from '@tacho/contract/operator/issue.ts'
-import type { FastifyRequest } from 'fastify'
 import { isoTime } from '../../storage/iso-time.ts'
 import { toActivity, toIssue } from '../../domain/issue-view.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
 import type { ChangedIssue, IssueActivityRow, IssueWhole } from '../../storage/issues.ts'
 import { refuse, type Refusal } from '../reply-error.ts'
-import { environmentOf } from './access.ts'
-import { auditOf } from './audit.ts'
-import { refuseField, checkTexts, futureTimeOf } from '../field.ts'
+import { refuseField, futureTimeOf } from '../field.ts'
 import { NO_ISSUE } from './issues.ts'
-import type { OperatorDeps } from './serve.ts'
+import type { OperatorDeps, OperatorRequestOf } from './serve.ts'
 
-export function issueChangesRoutes({ serve, storage, now }: OperatorDeps): void {
-  function ask(request: FastifyRequest, issueId: string, verb: string, detail: object = {}) {
-    const at = now()
-    const id = issueId.toLowerCase()
-    const entry = auditOf(request, at, `issue.${verb}`, { kind: 'issue', id }, detail)
-    const actor = { kind: entry.actorKind, id: entry.actorId, name: entry.actorName }
-    const change = { id: uuidv7(at), at, actor }
-    return { issue: { environmentId: environmentOf(request).id, id }, change, audit: [entry] }
-  }
+type Asked = Pick<OperatorRequestOf<'reopenIssue'>, 'params' | 'environment' | 'actor' | 'at' | 'audit'>
 
-  serve('commentIssue', async ({ params, body: { text }, request }) => {
-    checkTexts({ text })
-    const { issue, change, audit } = ask(request, params.issueId, 'comment')
-    if (!(await storage.commentIssue(issue, text, change, audit))) return NO_ISSUE
+export function issueChangesRoutes({ serve, storage }: OperatorDeps): void {
+  serve('commentIssue', async ({ body: { text }, ...asked }) => {
+    const { issue, change } = changeOf(asked)
+    if (!(await storage.commentIssue(issue, text, change, asked.audit(issue.id)))) return NO_ISSUE
     const row: IssueActivityRow = { ...change, kind: 'COMMENTED', importedAt: null, text, detail: '{}' }
     return toActivity(row)
   })
 
-  async function changeState(
-    request: FastifyRequest,
-    issueId: string,
-    verb: string,
-    state: IssueState,
-    ignoredUntil: number | null = null,
-  ) {
-    const detail = ignoredUntil === null ? {} : { until: isoTime(ignoredUntil) }
-    const { issue, change, audit } = ask(request, issueId, verb, detail)
-    return changedReply(await storage.changeIssueState(issue, state, change, audit, ignoredUntil))
+  async function changeState(asked: Asked, state: IssueState, ignoredUntil: number | null = null) {
+    const { issue, change } = changeOf(asked)
+    const entries = asked.audit(issue.id, ignoredUntil === null ? {} : { until: isoTime(ignoredUntil) })
+    return changedReply(await storage.changeIssueState(issue, state, change, entries, ignoredUntil))
   }
 
-  serve('resolveIssue', ({ params, request }) => changeState(request, params.issueId, 'resolve', 'RESOLVED'))
-  serve('ignoreIssue', ({ params, query, request }) => {
-    const until = query.until === undefined ? null : futureTimeOf('until', query.until, now())
-    return changeState(request, params.issueId, 'ignore', 'IGNORED', until)
+  serve('resolveIssue', (asked) => changeState(asked, 'RESOLVED'))
+  serve('ignoreIssue', ({ query, ...asked }) => {
+    const until = query.until === undefined ? null : futureTimeOf('until', query.until, asked.at)
+    return changeState(asked, 'IGNORED', until)
   })
-  serve('reopenIssue', ({ params, request }) => changeState(request, params.issueId, 'reopen', 'OPEN'))
+  serve('reopenIssue', (asked) => changeState(asked, 'OPEN'))
 
-  serve('assignIssue', async ({ params, body: { assignee }, request }) => {
-    checkTexts({ assignee })
-    const { issue, change, audit } = ask(request, params.issueId, 'assign', { assignee })
-    return changedReply(await storage.assignIssue(issue, assignee, change, audit))
+  serve('assignIssue', async ({ body: { assignee }, ...asked }) => {
+    const { issue, change } = changeOf(asked)
+    return changedReply(await storage.assignIssue(issue, assignee, change, asked.audit(issue.id, { assignee })))
   })
 
-  serve('mergeIssue', async ({ params, body, request }) => {
+  serve('mergeIssue', async ({ body, ...asked }) => {
     const into = body.into.toLowerCase()
-    const { issue, change, audit } = ask(request, params.issueId, 'merge', { into })
-    const result = await storage.mergeIssues(issue, into, change, audit)
+    const { issue, change } = changeOf(asked)
+    const result = await storage.mergeIssues(issue, into, change, asked.audit(issue.id, { into }))
     switch (result.outcome) {
       case 'merged':
         return toIssue(result.issue)
@@ -75,10 +57,10 @@ export function issueChangesRoutes({ serve, storage, now }: OperatorDeps): void 
     }
   })
 
-  serve('splitIssue', async ({ params, body: { fingerprints }, request }) => {
-    const { issue, change, audit } = ask(request, params.issueId, 'split', { fingerprints })
+  serve('splitIssue', async ({ body: { fingerprints }, ...asked }) => {
+    const { issue, change } = changeOf(asked)
     const split = { fingerprints, newIssueId: uuidv7(change.at) }
-    const result = await storage.splitIssue(issue, split, change, audit)
+    const result = await storage.splitIssue(issue, split, change, asked.audit(issue.id, { fingerprints }))
     switch (result.outcome) {
       case 'split':
         return toIssue(result.issue)
@@ -92,6 +74,11 @@ export function issueChangesRoutes({ serve, storage, now }: OperatorDeps): void 
         return mergedAlready(result.into)
     }
   })
+}
+
+function changeOf({ params, environment, actor: { kind, id, name }, at }: Asked) {
+  const issue = { environmentId: environment.id, id: params.issueId }
+  return { issue, change: { id: uuidv7(at), at, actor: { kind, id, name } } }
 }
 
 function changedReply(result: ChangedIssue | null) {

@@ -1,35 +1,25 @@
 import { issueRecordJson, toIssueRecord } from '../../domain/issue-view.ts'
-import { refuse } from '../reply-error.ts'
+import { found, refuse } from '../reply-error.ts'
 import { RawJson } from '../serve-route.ts'
-import { auditOf } from './audit.ts'
-import { listPage, byId } from '../paging.ts'
+import { listById } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const NO_RECORD = refuse('not_found', 'The issue record does not exist')
 
-export function operatorIssueRecordsRoutes({ serve, storage, cursors, work, now }: OperatorDeps): void {
-  serve('listIssueRecords', async ({ query, environment: { id: environmentId } }) => {
-    return listPage(cursors, query, {
-      of: [environmentId, 'issue records', query.status, query.recordKind],
-      read: (page) => storage.listIssueRecords(environmentId, query, page),
-      toItem: toIssueRecord,
-      placeOf: byId,
-    })
-  })
+export function operatorIssueRecordsRoutes({ serve, storage, work }: OperatorDeps): void {
+  serve('listIssueRecords', ({ query, environment: { id }, walk }) =>
+    listById(walk, (page) => storage.listIssueRecords(id, query, page), toIssueRecord),
+  )
 
   serve('readIssueRecord', async ({ params, environment }) => {
-    const record = await storage.findIssueRecord(environment.id, params.recordId.toLowerCase())
-    return record ? new RawJson(issueRecordJson(record)) : NO_RECORD
+    const record = found(await storage.findIssueRecord(environment.id, params.recordId), NO_RECORD)
+    return new RawJson(issueRecordJson(record))
   })
 
-  serve('retryIssueRecord', async ({ params, request, environment }) => {
-    const at = now()
-    const id = params.recordId.toLowerCase()
-    const audit = auditOf(request, at, 'issue_record.retry', { kind: 'issue_record', id })
-    const result = await storage.retryIssueRecord(environment.id, id, at, [audit])
-    if (!result) return NO_RECORD
-    const record = toIssueRecord(result.record)
-    if (!result.changed) return refuse('conflict', `The record is ${record.status}`, { current: { ...record } })
+  serve('retryIssueRecord', async ({ params: { recordId: id }, environment, at, audit }) => {
+    const retried = found(await storage.retryIssueRecord(environment.id, id, at, audit(id)), NO_RECORD)
+    const record = toIssueRecord(retried.record)
+    if (!retried.changed) return refuse('conflict', `The record is ${record.status}`, { current: { ...record } })
     work.wake('review_issue_record')
     return record
   })

@@ -14,31 +14,18 @@ import { isStorableText } from '../../domain/text.ts'
 import type { IssueFilter, PageBySeen, IssueRow } from '../../storage/issues.ts'
 import type { Page } from '../../storage/page.ts'
 import { optionalTimeOf } from '../field.ts'
-import { refuse } from '../reply-error.ts'
-import { listPage, readPage, NOTHING } from '../paging.ts'
-import type { OperatorDeps } from './serve.ts'
+import { found, refuse } from '../reply-error.ts'
+import { listPage, NOTHING } from '../paging.ts'
+import type { OperatorDeps, OperatorRequestOf } from './serve.ts'
 
 export const NO_ISSUE = refuse('not_found', 'The issue does not exist')
 
 type Place = NonNullable<PageBySeen['after']>
 
-interface Part<Row, Item> {
-  name: string
-  read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Page<Row>>
-  toItem: (row: Row) => Item
-  placeOf: (row: Row) => Place
-}
+type PartRequest = OperatorRequestOf<'listIssueActivity'>
 
-interface PartRequest {
-  params: { issueId: string }
-  query: { limit?: number; cursor?: string }
-  environment: { id: string }
-}
-
-export function issuesRoutes(deps: OperatorDeps): void {
-  const { serve, storage, cursors } = deps
-
-  serve('listIssues', async ({ query, environment: { id: environmentId } }) => {
+export function issuesRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listIssues', async ({ query, environment: { id: environmentId }, walk }) => {
     const { limit: _, cursor: __, assigned, seenFrom, seenTo, ...rest } = query
     if (!Object.values(rest).every(isStorableText)) return NOTHING
     const filter: IssueFilter = {
@@ -48,19 +35,19 @@ export function issuesRoutes(deps: OperatorDeps): void {
       seenFrom: optionalTimeOf('seenFrom', seenFrom),
       seenTo: optionalTimeOf('seenTo', seenTo),
     }
-    return listPage(cursors, query, {
-      of: [environmentId, 'issues', filter],
-      read: (page) => storage.listIssues(environmentId, filter, page),
-      toItem: toIssueSummary,
-      placeOf: ({ lastSeen, id }: IssueRow) => ({ lastSeen, id }),
-    })
+    return listPage(
+      walk,
+      (page) => storage.listIssues(environmentId, filter, page),
+      toIssueSummary,
+      ({ lastSeen, id }: IssueRow) => ({ lastSeen, id }),
+    )
   })
 
-  serve('listIssueTrends', async ({ query, environment: { id: environmentId } }) => {
+  serve('listIssueTrends', async ({ query, environment: { id: environmentId }, at }) => {
     const ids = [...new Set(query.ids.toLowerCase().split(','))]
     const slots = {
       // The present moment falls into the last slot.
-      from: deps.now() + 1 - LIMITS.issueTrendDays * DAY_MS,
+      from: at + 1 - LIMITS.issueTrendDays * DAY_MS,
       width: DAY_MS,
       count: LIMITS.issueTrendDays,
       most: LIMITS.issueTrendRecords,
@@ -74,66 +61,41 @@ export function issuesRoutes(deps: OperatorDeps): void {
   })
 
   serve('readIssue', async ({ params, environment }) => {
-    const issue = await storage.findIssue(environment.id, params.issueId.toLowerCase())
-    return issue ? toIssue(issue) : NO_ISSUE
+    return toIssue(found(await storage.findIssue(environment.id, params.issueId), NO_ISSUE))
   })
 
-  serve('listOccurrences', (given) =>
-    listPart(given, {
-      name: 'occurrences',
-      read: (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, 'DETECTION', page),
-      toItem: toIssueRecord,
-      placeOf: ({ seenAt, id }) => ({ at: seenAt, key: id }),
-    }),
-  )
-
-  serve('listRecoveries', (given) =>
-    listPart(given, {
-      name: 'recoveries',
-      read: (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, 'RECOVERY', page),
-      toItem: toIssueRecord,
-      placeOf: ({ seenAt, id }) => ({ at: seenAt, key: id }),
-    }),
-  )
+  serve('listOccurrences', (given) => listOccurrences(given, 'DETECTION'))
+  serve('listRecoveries', (given) => listOccurrences(given, 'RECOVERY'))
 
   serve('listAffectedRuns', (given) =>
-    listPart(given, {
-      name: 'affected runs',
-      read: (environmentId, id, page) => storage.listAffectedRuns(environmentId, id, page),
-      toItem: toAffectedRun,
-      placeOf: ({ lastSeen, key }) => ({ at: lastSeen, key }),
-    }),
+    listPart(given, storage.listAffectedRuns, toAffectedRun, ({ lastSeen, key }) => ({ at: lastSeen, key })),
   )
 
   serve('listAffectedAgents', (given) =>
-    listPart(given, {
-      name: 'affected agents',
-      read: (environmentId, id, page) => storage.listAffectedAgents(environmentId, id, page),
-      toItem: toAffectedAgent,
-      placeOf: ({ lastSeen, key }) => ({ at: lastSeen, key }),
-    }),
+    listPart(given, storage.listAffectedAgents, toAffectedAgent, ({ lastSeen, key }) => ({ at: lastSeen, key })),
   )
 
   serve('listIssueActivity', (given) =>
-    listPart(given, {
-      name: 'issue activity',
-      read: (environmentId, id, page) => storage.listIssueActivity(environmentId, id, page),
-      toItem: toActivity,
-      placeOf: ({ at, id }) => ({ at, key: id }),
-    }),
+    listPart(given, storage.listIssueActivity, toActivity, ({ at, id }) => ({ at, key: id })),
   )
 
+  function listOccurrences(given: PartRequest, kind: 'DETECTION' | 'RECOVERY') {
+    return listPart(
+      given,
+      (environmentId, id, page) => storage.listIssueOccurrences(environmentId, id, kind, page),
+      toIssueRecord,
+      ({ seenAt, id }) => ({ at: seenAt, key: id }),
+    )
+  }
+
   async function listPart<Row, Item>(
-    { params, query, environment: { id: environmentId } }: PartRequest,
-    { name, read, toItem, placeOf }: Part<Row, Item>,
-  ): Promise<{ items: Item[]; nextCursor: string | null }> {
-    const issueId = params.issueId.toLowerCase()
-    const { rows, nextCursor } = await readPage(cursors, query, {
-      of: [environmentId, name, issueId],
-      read: (page) => read(environmentId, issueId, page),
-      placeOf,
-    })
-    if (rows.length === 0 && !(await storage.findIssue(environmentId, issueId))) throw NO_ISSUE
-    return { items: rows.map(toItem), nextCursor }
+    { params: { issueId }, environment, walk }: PartRequest,
+    read: (environmentId: string, issueId: string, page: PageBySeen) => Promise<Page<Row>>,
+    toItem: (row: Row) => Item,
+    placeOf: (row: Row) => Place,
+  ) {
+    const page = await listPage(walk, (asked) => read(environment.id, issueId, asked), toItem, placeOf)
+    if (page.items.length === 0) found(await storage.findIssue(environment.id, issueId), NO_ISSUE)
+    return page
   }
 }

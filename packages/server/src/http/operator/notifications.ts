@@ -17,10 +17,9 @@ import {
 import type { BrowserRow } from '../../storage/notifications.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
-import { checkTexts, refuseField } from '../field.ts'
-import { refuse } from '../reply-error.ts'
+import { refuseField } from '../field.ts'
+import { found, refuse } from '../reply-error.ts'
 import { actorOf } from './access.ts'
-import { auditOf } from './audit.ts'
 import { sessionOf } from './sessions.ts'
 import type { OperatorDeps } from './serve.ts'
 
@@ -29,24 +28,22 @@ const NO_ACCOUNT = refuse('not_found', 'The account does not exist')
 const NO_SUBJECT = refuse('not_found', 'The approval, alert or issue does not exist')
 const COUNTED = 100
 
-export function notificationsRoutes({ serve, storage, now, checkWebhookUrl, pushPublicKey }: OperatorDeps): void {
+export function notificationsRoutes({ serve, storage, checkWebhookUrl, pushPublicKey }: OperatorDeps): void {
   serve('readNotificationSettings', ({ request }) => settingsOf(request))
 
-  serve('changeNotificationSettings', async ({ body, request }) => {
+  serve('changeNotificationSettings', async ({ body, request, audit }) => {
     const { operator } = sessionOf(request)
     const { quietHours } = body
     if (quietHours) checkQuietHours(quietHours)
     const choices = body.environments && (await choicesOf(request, body.environments))
-    const target = { kind: 'operator', id: operator.id }
-    const audit = [auditOf(request, now(), 'notifications.change', target, { environments: choices, quietHours })]
-    const isChanged = await storage.changeNotificationSettings(operator.id, { choices, quietHours }, audit)
+    const entries = audit(operator.id, { environments: choices, quietHours })
+    const isChanged = await storage.changeNotificationSettings(operator.id, { choices, quietHours }, entries)
     return isChanged ? settingsOf(request) : NO_ACCOUNT
   })
 
-  serve('addNotifiedBrowser', async ({ body, request }) => {
+  serve('addNotifiedBrowser', async ({ body, request, at, audit }) => {
     const session = sessionOf(request)
     const { endpoint, keys, renew = false } = body
-    const at = now()
     const row: BrowserRow = {
       id: uuidv7(at),
       operatorId: session.operator.id,
@@ -60,37 +57,37 @@ export function notificationsRoutes({ serve, storage, now, checkWebhookUrl, push
       openedAt: at,
       notifiedAt: null,
     }
-    checkTexts({ endpoint })
     if (!isPublicKey(keys.p256dh)) throw refuseField('keys.p256dh', 'must be a point of the curve P-256')
     if (renew) {
-      const renewed = await storage.renewBrowser(row.operatorId, row)
-      return renewed ? toNotifiedBrowser(renewed, session.sessionId) : NO_BROWSER
+      const renewed = found(await storage.renewBrowser(row.operatorId, row), NO_BROWSER)
+      return toNotifiedBrowser(renewed, session.sessionId)
     }
     const fault = endpointFault(endpoint) ?? (await checkWebhookUrl(endpoint))
     if (fault !== null) throw refuseField('endpoint', fault)
-    const audit = [auditOf(request, at, 'browser.add', { kind: 'browser', id: row.id }, hostOf(row))]
-    const added = await storage.addBrowser(row, audit)
+    const added = await storage.addBrowser(row, audit(row.id, { host: hostOf(row) }))
     if (added === 'gone') return NO_ACCOUNT
     if (added === 'too_many') return refuse('conflict', `An account has at most ${LIMITS.notifiedBrowsers} browsers`)
     return toNotifiedBrowser(row, session.sessionId)
   })
 
-  serve('removeNotifiedBrowser', async ({ params, request }) => {
+  serve('removeNotifiedBrowser', async ({ params, request, audit }) => {
     const { operator, sessionId } = sessionOf(request)
     const id = params.browserId.toLowerCase()
-    const audit = [auditOf(request, now(), 'browser.remove', { kind: 'browser', id })]
-    const row = await storage.removeBrowser(operator.id, id, audit)
-    return row ? toNotifiedBrowser(row, sessionId) : NO_BROWSER
+    const row = found(await storage.removeBrowser(operator.id, id, audit(id)), NO_BROWSER)
+    return toNotifiedBrowser(row, sessionId)
   })
 
-  serve('readNotification', async ({ params, environment: { id: environmentId, name: environment, workspaceId } }) => {
-    const { event } = params
-    const at = now()
-    const [notice] = await storage.findNotices(environmentId, event, [params.subjectId.toLowerCase()], at)
-    if (!notice) return NO_SUBJECT
-    const waiting = event === 'approval.requested' ? await storage.countWaitingApprovals(environmentId, at, COUNTED) : 0
-    return notificationText(event, notice, { environment, url: `/w/${workspaceId}/${environmentId}` }, waiting)
-  })
+  serve(
+    'readNotification',
+    async ({ params, environment: { id: environmentId, name: environment, workspaceId }, at }) => {
+      const { event } = params
+      const [notice] = await storage.findNotices(environmentId, event, [params.subjectId.toLowerCase()], at)
+      if (!notice) return NO_SUBJECT
+      const waiting =
+        event === 'approval.requested' ? await storage.countWaitingApprovals(environmentId, at, COUNTED) : 0
+      return notificationText(event, notice, { environment, url: `/w/${workspaceId}/${environmentId}` }, waiting)
+    },
+  )
 
   async function settingsOf(request: FastifyRequest): Promise<NotificationSettings> {
     const { operator, sessionId }: SessionRow = sessionOf(request)
@@ -124,7 +121,7 @@ function checkQuietHours({ fromMinute, toMinute, timeZone }: NonNullable<Notific
 }
 
 /** The path is a secret of the browser. */
-const hostOf = ({ endpoint }: BrowserRow) => ({ host: new URL(endpoint).host })
+const hostOf = ({ endpoint }: BrowserRow): string => new URL(endpoint).host
 
 function userAgentOf({ headers }: FastifyRequest): string {
   return (headers['user-agent'] ?? '').slice(0, LIMITS.userAgentChars)

@@ -2,35 +2,24 @@ import type { NewPolicyVersion } from '@tacho/contract/operator/policy.ts'
 import { compileCondition } from '@tacho/policy/compile.ts'
 import { diffFields } from '../../domain/diff.ts'
 import { toPolicy, toPolicyVersion } from '../../domain/policy.ts'
-import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPolicyVersionRow, PolicyVersionRow } from '../../storage/policies.ts'
-import { refuse } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
+import { found, refuse } from '../reply-error.ts'
 import { newerVersion } from './versions.ts'
-import { listPage, byId, byNumber } from '../paging.ts'
-import { checkTexts } from '../field.ts'
+import { listById, listPage, byNumber } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
-const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
+export const NO_POLICY = refuse('not_found', 'The workspace does not have this policy')
 const NO_VERSION = refuse('not_found', 'The policy does not have this version')
 
-export function policiesRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
-  serve('listPolicies', async ({ query, workspace: { id: workspaceId } }) => {
-    const withArchived = query.archived === 'true'
-    return listPage(cursors, query, {
-      of: ['policies', workspaceId, withArchived],
-      read: (page) => storage.listPolicies(workspaceId, page, withArchived),
-      toItem: toPolicy,
-      placeOf: byId,
-    })
-  })
+export function policiesRoutes({ serve, storage }: OperatorDeps): void {
+  serve('listPolicies', ({ query, workspace, walk }) =>
+    listById(walk, (page) => storage.listPolicies(workspace.id, page, query.archived === 'true'), toPolicy),
+  )
 
-  serve('createPolicy', async ({ body, request, workspace }) => {
-    checkVersion(body)
-    const audit = auditOf(request, now(), 'policy.create', target(body.policyId), auditDetail(body))
-    const first = newVersion(body.policyId, body, audit)
-    const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: audit.at }
-    const outcome = await storage.createPolicy(policy, first, [audit])
+  serve('createPolicy', async ({ body, workspace, actor, at, audit }) => {
+    const first = newVersion(body.policyId, body, actor.name, at)
+    const policy = { id: body.policyId, workspaceId: workspace.id, createdAt: at }
+    const outcome = await storage.createPolicy(policy, first, audit(policy.id, auditDetail(body)))
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'id_taken') return refuse('conflict', 'The workspace already has a policy with this id')
     const newest = { policyId: policy.id, number: 1, importedAt: null, ...first }
@@ -41,24 +30,16 @@ export function policiesRoutes({ serve, storage, cursors, now }: OperatorDeps): 
     return toPolicy(await find(workspace.id, params.policyId))
   })
 
-  serve('listPolicyVersions', async ({ params, query, workspace }) => {
+  serve('listPolicyVersions', async ({ params, workspace, walk }) => {
     const { workspaceId, id } = await find(workspace.id, params.policyId)
-    return listPage(cursors, query, {
-      of: ['policy versions', workspaceId, id],
-      read: (page) => storage.listPolicyVersions(workspaceId, id, page),
-      toItem: toPolicyVersion,
-      placeOf: byNumber,
-    })
+    return listPage(walk, (page) => storage.listPolicyVersions(workspaceId, id, page), toPolicyVersion, byNumber)
   })
 
-  serve('createPolicyVersion', async ({ params, body, request, workspace }) => {
-    const { policyId } = params
-    checkVersion(body)
-    const audit = auditOf(request, now(), 'policy.write_version', target(policyId), auditDetail(body))
-    const version = newVersion(policyId, body, audit)
+  serve('createPolicyVersion', async ({ params: { policyId: id }, body, workspace, actor, at, audit }) => {
+    const version = newVersion(id, body, actor.name, at)
     const follows = body.follows === undefined ? null : Number(body.follows)
-    const saved = await storage.createPolicyVersion(workspace.id, policyId, version, follows, [audit])
-    if (saved === null) return NO_POLICY
+    const entries = audit(id, auditDetail(body))
+    const saved = found(await storage.createPolicyVersion(workspace.id, id, version, follows, entries), NO_POLICY)
     if (saved.outcome === 'conflict') return newerVersion(toPolicyVersion(saved.version))
     return { ...toPolicyVersion(saved.version), isNew: saved.outcome === 'created' }
   })
@@ -74,26 +55,19 @@ export function policiesRoutes({ serve, storage, cursors, now }: OperatorDeps): 
   })
 
   async function find(workspaceId: string, policyId: string) {
-    const found = await storage.findPolicy(workspaceId, policyId)
-    if (found === null) throw NO_POLICY
-    return found
+    return found(await storage.findPolicy(workspaceId, policyId), NO_POLICY)
   }
 
   async function findVersion(workspaceId: string, policyId: string, version: string) {
-    const found = await storage.findPolicyVersion(workspaceId, policyId, Number(version))
-    if (found === null) throw NO_VERSION
-    return found
+    return found(await storage.findPolicyVersion(workspaceId, policyId, Number(version)), NO_VERSION)
   }
 }
 
-function newVersion(policyId: string, body: NewPolicyVersion, { actorName, at }: AuditEntry): NewPolicyVersionRow {
+function newVersion(policyId: string, body: NewPolicyVersion, author: string, createdAt: number): NewPolicyVersionRow {
   const { name, description, condition, severity, action, note } = body
-  const written = { author: actorName, note: note ?? null, createdAt: at }
+  checkCondition(condition)
+  const written = { author, note: note ?? null, createdAt }
   return { name: name ?? policyId, description: description ?? null, condition, severity, action, ...written }
-}
-
-function target(id: string) {
-  return { kind: 'policy', id }
 }
 
 function auditDetail({ severity, action }: NewPolicyVersion) {
@@ -102,11 +76,6 @@ function auditDetail({ severity, action }: NewPolicyVersion) {
 
 function contentOf({ condition, severity, action, name, description }: PolicyVersionRow) {
   return { condition, severity, action, name, description }
-}
-
-function checkVersion({ name, description, condition, note }: NewPolicyVersion): void {
-  checkTexts({ name, description, condition, note })
-  checkCondition(condition)
 }
 
 export function checkCondition(condition: string): void {

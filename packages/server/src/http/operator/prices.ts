@@ -5,40 +5,33 @@ import { isoTime } from '../../storage/iso-time.ts'
 import { estimatorOf, tableName } from '../../prices/estimator.ts'
 import type { PriceRow } from '../../storage/prices.ts'
 import { TOKEN_PARTS } from '../../storage/uncosted.ts'
-import { refuse } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
-import { refuseField, checkTexts } from '../field.ts'
+import { found, refuse } from '../reply-error.ts'
+import { refuseField } from '../field.ts'
 import { windowOf } from './window.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const TOO_MANY = refuse('conflict', `The workspace has reached its limit of ${LIMITS.prices} prices`)
 
 export function pricesRoutes(deps: OperatorDeps): void {
-  const { serve, storage, prices, now } = deps
+  const { serve, storage, prices } = deps
 
   serve('listPrices', async ({ workspace }) => {
     const rows = await storage.listPrices(workspace.id)
     return { priceTable: tableName(prices, rows), items: rows.map(toPrice) }
   })
 
-  serve('setPrice', async ({ body, request, workspace }) => {
+  serve('setPrice', async ({ body, workspace, at, audit }) => {
     const { model, input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext } = body
-    checkTexts({ model })
-    const changedAt = now()
     const rates = { input, output, cacheRead, cacheWrite, cacheWrite1h, reasoning, call, longContext }
     const given = Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined))
-    const row: PriceRow = { model, rates: given as PriceRow['rates'], changedAt }
-    const target = { kind: 'price', id: model }
-    const audit = [auditOf(request, changedAt, 'price.set', target, { ...given })]
-    if ((await storage.setPrice(workspace.id, row, audit)) === 'too_many') return TOO_MANY
+    const row: PriceRow = { model, rates: given as PriceRow['rates'], changedAt: at }
+    if ((await storage.setPrice(workspace.id, row, audit(model, given))) === 'too_many') return TOO_MANY
     return toPrice(row)
   })
 
-  serve('removePrice', async ({ body: { model }, request, workspace }) => {
-    checkTexts({ model })
-    const audit = [auditOf(request, now(), 'price.remove', { kind: 'price', id: model })]
-    const row = await storage.removePrice(workspace.id, model, audit)
-    return row === null ? refuse('not_found', 'The workspace has no price for this model') : toPrice(row)
+  serve('removePrice', async ({ body: { model }, workspace, audit }) => {
+    const row = await storage.removePrice(workspace.id, model, audit(model))
+    return toPrice(found(row, refuse('not_found', 'The workspace has no price for this model')))
   })
 
   serve('listUnpricedModels', async ({ query, environment }) => {

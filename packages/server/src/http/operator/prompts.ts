@@ -5,40 +5,30 @@ import { toPrompt, toPromptResult, toPromptVersion, toPromptVersionRow } from '.
 import { isStorableText } from '../../domain/text.ts'
 import { estimatorOf } from '../../prices/estimator.ts'
 import { uuidv7 } from '../../storage/uuid.ts'
-import type { AuditEntry } from '../../storage/audit.ts'
 import type { NewPromptVersionRow } from '../../storage/prompts.ts'
-import { refuse } from '../reply-error.ts'
-import { auditOf } from './audit.ts'
-import { refuseField, checkTexts } from '../field.ts'
+import { found, refuse } from '../reply-error.ts'
+import { refuseField } from '../field.ts'
 import { newerVersion } from './versions.ts'
-import { listPage, byId, byNumber, NOTHING } from '../paging.ts'
+import { listById, listPage, byNumber, NOTHING } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
-const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
+export const NO_PROMPT = refuse('not_found', 'The workspace does not have this prompt')
 const NO_VERSION = refuse('not_found', 'The prompt does not have this version')
 
 export function promptsRoutes(deps: OperatorDeps): void {
-  const { serve, storage, cursors, now } = deps
+  const { serve, storage } = deps
 
-  serve('listPrompts', ({ query, workspace: { id } }) => {
+  serve('listPrompts', ({ query, workspace: { id }, walk }) => {
     const name = query.name ?? null
     if (name !== null && !isStorableText(name)) return NOTHING
-    const withArchived = query.archived === 'true'
-    return listPage(cursors, query, {
-      of: ['prompts', id, name, withArchived],
-      read: (page) => storage.listPrompts(id, name, page, withArchived),
-      toItem: toPrompt,
-      placeOf: byId,
-    })
+    return listById(walk, (page) => storage.listPrompts(id, name, page, query.archived === 'true'), toPrompt)
   })
 
-  serve('createPrompt', async ({ body, request, workspace }) => {
-    checkTexts({ name: body.name })
-    checkVersion(body)
-    const createdAt = now()
-    const prompt = { id: uuidv7(createdAt), workspaceId: workspace.id, name: body.name, createdAt }
-    const audit = auditOf(request, createdAt, 'prompt.create', target(prompt.id), { name: body.name })
-    const outcome = await storage.createPrompt(prompt, newVersion(body, audit), [audit])
+  serve('createPrompt', async ({ body, workspace, actor, at, audit }) => {
+    const { name } = body
+    const prompt = { id: uuidv7(at), workspaceId: workspace.id, name, createdAt: at }
+    const version = newVersion(body, actor.name, at)
+    const outcome = await storage.createPrompt(prompt, version, audit(prompt.id, { name }))
     if (outcome === 'no_workspace') return refuse('not_found', 'The workspace does not exist')
     if (outcome === 'name_taken') return refuse('conflict', 'The workspace already has a prompt with this name')
     return toPrompt(await find(workspace.id, prompt.id))
@@ -46,24 +36,15 @@ export function promptsRoutes(deps: OperatorDeps): void {
 
   serve('readPrompt', async ({ params, workspace }) => toPrompt(await find(workspace.id, params.promptId)))
 
-  serve('listPromptVersions', async ({ params, query, workspace }) => {
-    const prompt = await find(workspace.id, params.promptId)
-    return listPage(cursors, query, {
-      of: ['prompt versions', prompt.id],
-      read: (page) => storage.listPromptVersions(prompt.workspaceId, prompt.id, page),
-      toItem: toPromptVersionRow,
-      placeOf: byNumber,
-    })
+  serve('listPromptVersions', async ({ params, workspace, walk }) => {
+    const { workspaceId, id } = await find(workspace.id, params.promptId)
+    return listPage(walk, (page) => storage.listPromptVersions(workspaceId, id, page), toPromptVersionRow, byNumber)
   })
 
-  serve('createPromptVersion', async ({ params, body, request, workspace }) => {
-    checkVersion(body)
-    const id = params.promptId.toLowerCase()
-    const audit = auditOf(request, now(), 'prompt.write_version', target(id))
-    const version = newVersion(body, audit)
+  serve('createPromptVersion', async ({ params: { promptId: id }, body, workspace, actor, at, audit }) => {
+    const version = newVersion(body, actor.name, at)
     const follows = body.follows === undefined ? null : Number(body.follows)
-    const saved = await storage.createPromptVersion(workspace.id, id, version, follows, [audit])
-    if (saved === null) return NO_PROMPT
+    const saved = found(await storage.createPromptVersion(workspace.id, id, version, follows, audit(id)), NO_PROMPT)
     if (saved.outcome === 'conflict') return newerVersion(toPromptVersionRow(saved.version))
     return { ...toPromptVersionRow(saved.version), isNew: saved.outcome === 'created' }
   })
@@ -91,31 +72,21 @@ export function promptsRoutes(deps: OperatorDeps): void {
   })
 
   async function find(workspaceId: string, promptId: string) {
-    const found = await storage.findPrompt(workspaceId, promptId.toLowerCase())
-    if (found === null) throw NO_PROMPT
-    return found
+    return found(await storage.findPrompt(workspaceId, promptId), NO_PROMPT)
   }
 
   async function findVersion(workspaceId: string, promptId: string, version: string) {
-    const found = await storage.findPromptVersion(workspaceId, promptId.toLowerCase(), Number(version))
-    if (found === null) throw NO_VERSION
-    return found
+    return found(await storage.findPromptVersion(workspaceId, promptId, Number(version)), NO_VERSION)
   }
 }
 
-function target(id: string) {
-  return { kind: 'prompt', id }
-}
-
 function newVersion(
-  { content, note }: { content: string; note?: string | null },
-  { actorName, at }: AuditEntry,
+  { content, note = null }: { content: string; note?: string | null },
+  author: string,
+  createdAt: number,
 ): NewPromptVersionRow {
-  return { id: randomUUID(), content, author: actorName, note: note ?? null, createdAt: at }
-}
-
-function checkVersion({ content, note }: { content: string; note?: string | null }): void {
-  checkTexts({ content, note })
-  if (Buffer.byteLength(content) <= LIMITS.promptContentBytes) return
-  throw refuseField('content', `must have at most ${LIMITS.promptContentBytes} bytes of UTF-8`)
+  if (Buffer.byteLength(content) > LIMITS.promptContentBytes) {
+    throw refuseField('content', `must have at most ${LIMITS.promptContentBytes} bytes of UTF-8`)
+  }
+  return { id: randomUUID(), content, author, note, createdAt }
 }

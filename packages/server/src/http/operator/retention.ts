@@ -1,50 +1,44 @@
 import type {
-  PinnedRun,
   Retention,
   RetentionChange,
   RetentionPreview,
   RetentionPreviewQuery,
   RetentionSettings,
 } from '@tacho/contract/operator/retention.ts'
-import type { FastifyRequest } from 'fastify'
 import { isoTime } from '../../storage/iso-time.ts'
 import { KEEP_ALL, SETTING_NAMES } from '../../storage/retention.ts'
 import type { CountedRows, CountedRuns, RetentionProgressRow, RetentionRow } from '../../storage/retention.ts'
-import type { Refusal } from '../reply-error.ts'
-import { NO_RUN, runOf } from '../runs.ts'
-import { environmentOf } from './access.ts'
-import { auditOf } from './audit.ts'
+import { found } from '../reply-error.ts'
+import { NO_RUN } from '../runs.ts'
 import { refuseField } from '../field.ts'
 import { pick, isoOf } from '../../domain/shown.ts'
-import type { OperatorDeps } from './serve.ts'
+import type { OperatorDeps, OperatorRequestOf } from './serve.ts'
 
 export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): void {
   serve('readRetention', async ({ environment: { id: environmentId, workspaceId } }) => {
     return toRetention(await storage.readRetention({ workspaceId, environmentId }))
   })
 
-  serve('changeRetention', async ({ body, request, environment: { id: environmentId, workspaceId } }) => {
-    const target = { kind: 'environment', id: environmentId }
+  serve('changeRetention', async ({ body, environment: { id: environmentId, workspaceId }, at, audit }) => {
     for (;;) {
       const before = await storage.readRetention({ workspaceId, environmentId })
       const settings = changed(before.settings, body)
       checkSettings(settings)
       const change = { before: before.settings, settings }
-      const audit = [auditOf(request, now(), 'retention.change', target, detailOf(change))]
-      if (!(await storage.changeRetention(workspaceId, environmentId, change, now(), audit))) continue
+      const entries = audit(environmentId, detailOf(change))
+      if (!(await storage.changeRetention(workspaceId, environmentId, change, at, entries))) continue
       work.wake('retain')
       return toRetention({ ...before, settings, source: 'environment' })
     }
   })
 
-  serve('inheritRetention', async ({ request, environment: { id: environmentId, workspaceId } }) => {
-    const target = { kind: 'environment', id: environmentId }
+  serve('inheritRetention', async ({ environment: { id: environmentId, workspaceId }, at, audit }) => {
     for (;;) {
       const row = await storage.readRetention({ workspaceId, environmentId })
       if (row.source !== 'environment') return toRetention(row)
       const [before, settings] = [row.settings, (await storage.readWorkspaceRetention(workspaceId)) ?? KEEP_ALL]
-      const audit = [auditOf(request, now(), 'retention.inherit', target, detailOf({ before, settings }))]
-      if (await storage.changeRetention(workspaceId, environmentId, { before, settings: null }, now(), audit)) {
+      const entries = audit(environmentId, detailOf({ before, settings }))
+      if (await storage.changeRetention(workspaceId, environmentId, { before, settings: null }, at, entries)) {
         work.wake('retain')
       }
     }
@@ -70,29 +64,23 @@ export function retentionRoutes({ serve, storage, now, work }: OperatorDeps): vo
     return ofWorkspace(await storage.readWorkspaceRetention(workspace.id))
   })
 
-  serve('changeWorkspaceRetention', async ({ body, request, workspace: { id } }) => {
-    const target = { kind: 'workspace', id }
+  serve('changeWorkspaceRetention', async ({ body, workspace: { id }, at, audit }) => {
     for (;;) {
       const before = (await storage.readWorkspaceRetention(id)) ?? KEEP_ALL
       const settings = changed(before, body)
       checkSettings(settings)
-      const audit = [auditOf(request, now(), 'retention.change', target, detailOf({ before, settings }))]
-      if (!(await storage.changeRetention(id, null, { before, settings }, now(), audit))) continue
+      const entries = audit(id, detailOf({ before, settings }))
+      if (!(await storage.changeRetention(id, null, { before, settings }, at, entries))) continue
       work.wake('retain')
       return ofWorkspace(settings)
     }
   })
 
-  serve('pinRun', ({ params, request }) => pin(request, params.runId, now()))
-  serve('unpinRun', ({ params, request }) => pin(request, params.runId, null))
+  serve('pinRun', (asked) => pin(asked, asked.at))
+  serve('unpinRun', (asked) => pin(asked, null))
 
-  async function pin(request: FastifyRequest, runId: string, at: number | null): Promise<PinnedRun | Refusal> {
-    const environmentId = environmentOf(request).id
-    const run = await runOf(storage, environmentId, runId)
-    const target = { kind: 'run', id: run.id }
-    const audit = [auditOf(request, now(), at === null ? 'run.unpin' : 'run.pin', target, { runId: run.runId })]
-    const pinned = await storage.pinRun(environmentId, run.id, at, audit)
-    if (pinned === null) return NO_RUN
+  async function pin({ run: { id, runId }, environment, audit }: OperatorRequestOf<'pinRun'>, at: number | null) {
+    const pinned = found(await storage.pinRun(environment.id, id, at, audit(id, { runId })), NO_RUN)
     return { ...pinned, pinnedAt: isoTime(pinned.pinnedAt) }
   }
 }

@@ -15,7 +15,7 @@ export function runFilterOf(query: RunFilterQuery, now: number): RunFilter {
   const score = query.score === undefined ? undefined : readScoreFilter(query.score)
   if (score === null) throw refuseField('score', 'must be a name, or a name and a comparison such as helpful<0.5')
   const { unscored, share } = query
-  const found = { agentId: agentId?.toLowerCase(), agent, sessionId, status, from, to, search: q, stalledAt }
+  const found = { agentId, agent, sessionId, status, from, to, search: q, stalledAt }
   const hasGaps = query.completeness === 'GAPS' || undefined
   return { ...found, hasGaps, approvalsLookedAt, sift: siftOf(query), score, unscored, share }
 }
@@ -52,7 +52,7 @@ function siftOf(query: RunFilterQuery): RunSift | undefined {
       ...(tool !== undefined && { tool }),
       ...(model !== undefined && { model }),
       ...(policyId !== undefined && { policy: policyId }),
-      ...(promptVersionId !== undefined && { prompt: promptVersionId.toLowerCase() }),
+      ...(promptVersionId !== undefined && { prompt: promptVersionId }),
     },
   }
 }

@@ -2,28 +2,23 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import { toEventRow } from '../../domain/run.ts'
 import { isStorableText } from '../../domain/text.ts'
 import type { TimelinePlace } from '../../storage/events.ts'
-import { placeAt } from '../paging.ts'
-import { runOf } from '../runs.ts'
 import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import type { OperatorDeps } from './serve.ts'
 
 /** Between two pieces, other requests get their turn. */
 const PIECE = { limit: 250, pageBytes: 524_288 }
 
-export function runSearchRoutes({ serve, storage, cursors }: OperatorDeps): void {
+export function runSearchRoutes({ serve, storage }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches of runs')
 
-  serve('searchRun', async ({ params, query, reply, environment }) => {
-    const { q, limit = LIMITS.searchPageDefault, cursor } = query
-    const run = await runOf(storage, environment.id, params.runId)
-    const of = [environment.id, 'search of a run', run.id, q]
-    const after = placeAt<TimelinePlace>(cursors, of, cursor)
+  serve('searchRun', async ({ query: { q }, reply, environment, run, walk: { limit, ...walk } }) => {
+    const after = walk.after<TimelinePlace>()
     if (!isStorableText(q)) return { items: [], examined: 0, nextCursor: null }
     const bounds = { events: LIMITS.eventsLookedAt, bytes: LIMITS.searchedPayloadBytes, piece: PIECE }
     const { rows, examined, lookedTo } = await takeTurn(reply, () =>
       storage.searchRun(environment.id, run.id, { text: q, limit, after, bounds }),
     )
     const items = rows.map(({ event, snippet }) => ({ event: toEventRow(run, event), snippet }))
-    return { items, examined, nextCursor: lookedTo === null ? null : cursors.write(of, lookedTo) }
+    return { items, examined, nextCursor: lookedTo === null ? null : walk.cursorAt(lookedTo) }
   })
 }

@@ -1,16 +1,13 @@
 import { includesRole } from '@tacho/contract/operator/access.ts'
 import { LIMITS } from '@tacho/contract/limits.ts'
-import type { FastifyRequest } from 'fastify'
 import { isoTime } from '../../storage/iso-time.ts'
 import { toGroupedSums, toScore, valueOf } from '../../domain/score.ts'
-import type { RunRow } from '../../storage/runs.ts'
 import { scoreId, type ScoreRow } from '../../storage/scores.ts'
-import { checkTexts, refuseField } from '../field.ts'
-import { byId, listPage } from '../paging.ts'
-import { refuse } from '../reply-error.ts'
-import { NO_RUN, runOf } from '../runs.ts'
+import { refuseField } from '../field.ts'
+import { listById } from '../paging.ts'
+import { found, refuse } from '../reply-error.ts'
+import { NO_RUN } from '../runs.ts'
 import { createTurnsOfWorkspaces } from '../shared-turns.ts'
-import { auditOf } from './audit.ts'
 import { windowOf } from './window.ts'
 import type { OperatorDeps } from './serve.ts'
 
@@ -22,41 +19,31 @@ const TOO_MANY = refuse(
 const SENT = refuse('conflict', 'A client sent this score as an event, which stays. The client can send another value')
 const FOREIGN = refuse('conflict', "This is someone else's score. Withdrawing it requires the role admin")
 
-export function scoresRoutes({ serve, storage, cursors, now }: OperatorDeps): void {
+export function scoresRoutes({ serve, storage }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.scoreSumsAtOnce, 'sums of scores')
 
-  serve('listScores', async ({ params, query, environment }) => {
-    const run = await runOf(storage, environment.id, params.runId)
-    return listPage(cursors, query, {
-      of: [environment.id, 'scores', run.id],
-      read: (page) => storage.listScores(environment.id, run.id, page),
-      toItem: toScore,
-      placeOf: byId,
-    })
-  })
+  serve('listScores', ({ environment, run, walk }) =>
+    listById(walk, (page) => storage.listScores(environment.id, run.id, page), toScore),
+  )
 
-  serve('giveScore', async ({ params, body, request, environment: { id: environmentId }, actor }) => {
+  serve('giveScore', async ({ run: { id, runId }, body, environment, actor, at, audit }) => {
     const { name, value, comment = null, eventId = null } = body
     const read = valueOf(value)
-    checkTexts({ name, comment, eventId })
     if (read === null) return refuseField('value', 'must be a number, true, false or a text that can be stored')
     if (eventId === '') return refuseField('eventId', 'must not be empty')
-    const run = await runOf(storage, environmentId, params.runId)
-    const of = { run: run.id, eventId, name, authorKind: actor.kind, authorId: actor.id }
-    const given = { authorName: actor.name, ...read, comment: comment === '' ? null : comment, scoredAt: now() }
+    const of = { run: id, eventId, name, authorKind: actor.kind, authorId: actor.id }
+    const given = { authorName: actor.name, ...read, comment: comment === '' ? null : comment, scoredAt: at }
     const score: ScoreRow = { id: scoreId(of), ...of, ...given, sentAs: null, importedAt: null }
-    const outcome = await storage.giveScore(environmentId, score, audited(request, 'score', run, { name, value }))
+    const outcome = await storage.giveScore(environment.id, score, audit(id, { runId, name, value }))
     if (outcome === 'no_run') return NO_RUN
     return outcome === 'too_many' ? TOO_MANY : toScore(score)
   })
 
-  serve('withdrawScore', async ({ params, request, environment: { id: environmentId }, workspace, actor }) => {
-    const run = await runOf(storage, environmentId, params.runId)
+  serve('withdrawScore', async ({ params: { scoreId: id }, run, environment, workspace, actor, audit }) => {
     const role = actor.roleIn(workspace.id)
     const by = role !== null && includesRole(role, 'admin') ? null : actor.id
-    const audit = audited(request, 'withdraw_score', run, { scoreId: params.scoreId })
-    const score = await storage.withdrawScore(environmentId, run.id, params.scoreId, by, audit)
-    if (score === null) return NO_SCORE
+    const entries = audit(run.id, { runId: run.runId, scoreId: id })
+    const score = found(await storage.withdrawScore(environment.id, run.id, id, by, entries), NO_SCORE)
     return score === 'sent' ? SENT : score === 'foreign' ? FOREIGN : toScore(score)
   })
 
@@ -74,8 +61,4 @@ export function scoresRoutes({ serve, storage, cursors, now }: OperatorDeps): vo
     )
     return { items: toGroupedSums(rows), isCut }
   })
-
-  function audited(request: FastifyRequest, verb: string, run: RunRow, detail: Record<string, unknown>) {
-    return [auditOf(request, now(), `run.${verb}`, { kind: 'run', id: run.id }, { runId: run.runId, ...detail })]
-  }
 }

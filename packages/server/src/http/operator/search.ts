@@ -9,23 +9,20 @@ import { createTurnsOfWorkspaces } from '../shared-turns.ts'
 import { refuse } from '../reply-error.ts'
 import { auditOf } from './audit.ts'
 import { refuseField, timeOf } from '../field.ts'
-import { placeAt } from '../paging.ts'
 import type { OperatorDeps } from './serve.ts'
 
 const OFF = refuse('conflict', 'Search is off in this environment. An admin can switch it on: `tacho search --enable`')
 const REMOVING = refuse('conflict', 'The previous index is still being deleted. Try again when its state is OFF')
 
-export function searchRoutes({ serve, storage, cursors, now, work }: OperatorDeps): void {
+export function searchRoutes({ serve, storage, work }: OperatorDeps): void {
   const takeTurn = createTurnsOfWorkspaces(LIMITS.searchesAtOnce, 'searches')
 
-  serve('searchEvents', async ({ query, reply, environment }) => {
-    const { q, limit = LIMITS.searchPageDefault, cursor } = query
-    const parsed = parseSearchQuery(q)
+  serve('searchEvents', async ({ query, reply, environment, at, walk: { limit, ...walk } }) => {
+    const parsed = parseSearchQuery(query.q)
     if (!parsed.ok) return refuseField('q', `${parsed.message} (at character ${parsed.position})`)
-    const range = rangeOf(query, now())
-    // Without `to`, the first page says where the range ends.
-    const of = [environment.id, 'search', parsed.clauses, query.from, query.to]
-    const after = placeAt<SearchPlace & { from: number }>(cursors, of, cursor)
+    const range = rangeOf(query, at)
+    // Without `from` and `to`, the first page says where the range begins.
+    const after = walk.after<SearchPlace & { from: number }>()
     const settings = await storage.readSearchSettings(environment.id)
     if (settings?.state !== 'ON') return OFF
     const { from, to } = { ...range, ...(after && { from: after.from }) }
@@ -33,13 +30,12 @@ export function searchRoutes({ serve, storage, cursors, now, work }: OperatorDep
       storage.searchEvents(environment.id, { clauses: parsed.clauses, from, to, limit, after }),
     )
     const last = lookedTo ?? rows.at(-1)?.place
-    return { items: rows.map(toHit), nextCursor: more && last ? cursors.write(of, { ...last, from }) : null }
+    return { items: rows.map(toHit), nextCursor: more && last ? walk.cursorAt({ ...last, from }) : null }
   })
 
   serve('readSearchSettings', async ({ environment }) => toSettings(await storage.readSearchSettings(environment.id)))
 
-  serve('switchSearch', async ({ body: { enabled }, request, environment: { id } }) => {
-    const at = now()
+  serve('switchSearch', async ({ body: { enabled }, request, environment: { id }, at }) => {
     const audit = auditOf(request, at, `search.switch_${enabled ? 'on' : 'off'}`, { kind: 'environment', id })
     const outcome = await storage.switchSearch(id, enabled, at, [audit])
     if (outcome === 'removing') return REMOVING

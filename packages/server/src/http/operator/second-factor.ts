@@ -4,9 +4,7 @@ import { sessionCredential } from '../../domain/credential.ts'
 import { cookieHeader, SESSION_COOKIE, sessionTokenIn, setCookies } from './sign-in/session-cookie.ts'
 import { codeRefusal, libraryHeaders, readAnswer } from './sign-in/answer.ts'
 import type { Attempts } from './sign-in/attempts.ts'
-import { auditOf } from './audit.ts'
 import { DONE, checkPassword, sessionOf } from './sessions.ts'
-import { checkTexts } from '../field.ts'
 import type { OperatorDeps } from './serve.ts'
 
 export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void {
@@ -14,7 +12,6 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
 
   serve('addSecondFactor', async ({ request, body: { password } }) => {
     const session = sessionOf(request)
-    checkTexts({ password })
     await checkPassword(deps, attempts, request, session, password)
     const library = await signIn.passwords()
     const headers = libraryHeaders(request, sessionCookie(request))
@@ -31,7 +28,7 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
     return { uri: totpURI, recoveryCodes: backupCodes.map(String) }
   })
 
-  serve('confirmSecondFactor', async ({ request, reply, body }) => {
+  serve('confirmSecondFactor', async ({ request, reply, body, audit }) => {
     const session = sessionOf(request)
     const { operator } = session
     if (operator.twoFactor === 1) return refuse('conflict', 'The second factor is already confirmed')
@@ -51,8 +48,7 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
     }
     attempts.succeeded(operator.email, request.ip)
     setCookies(request, reply, answer.setCookies, config.publicUrl)
-    const target = { kind: 'operator', id: operator.id }
-    await storage.appendAudit([auditOf(request, now(), 'operator.confirm_second_factor', target)])
+    await storage.appendAudit(audit(operator.id))
     // Other sessions began without the second factor. The library may have replaced the own one.
     const token = sessionTokenIn(answer.setCookies)
     const own = token === null ? session : await storage.findSession(sessionCredential(token).hash)
@@ -61,14 +57,11 @@ export function secondFactorRoutes(deps: OperatorDeps, attempts: Attempts): void
     return DONE
   })
 
-  serve('removeSecondFactor', async ({ request, body: { password } }) => {
+  serve('removeSecondFactor', async ({ request, body: { password }, at, audit }) => {
     const session = sessionOf(request)
-    checkTexts({ password })
     await checkPassword(deps, attempts, request, session, password)
     const { id } = session.operator
-    const at = now()
-    const audit = auditOf(request, at, 'operator.remove_second_factor', { kind: 'operator', id })
-    await storage.removeSecondFactor(id, at, [audit])
+    await storage.removeSecondFactor(id, at, audit(id))
     await refreshCredentials()
     return DONE
   })

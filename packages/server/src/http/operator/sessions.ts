@@ -1,31 +1,30 @@
 import type { Done } from '@tacho/contract/operator/sign-in.ts'
 import type { FastifyRequest } from 'fastify'
 import { hashPassword, verifyPassword } from '../../domain/password.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
 import type { SessionRow } from '../../storage/operators.ts'
 import type { Deps } from '../deps.ts'
 import { refuse } from '../reply-error.ts'
 import { expireSessionCookie } from './sign-in/session-cookie.ts'
 import type { Attempts } from './sign-in/attempts.ts'
-import { auditOf } from './audit.ts'
-import { checkTexts } from '../field.ts'
 import { isoOf } from '../../domain/shown.ts'
 import type { OperatorDeps } from './serve.ts'
 
 export const DONE: Done = { done: true }
 
 export function sessionsRoutes(deps: OperatorDeps, attempts: Attempts): void {
-  const { serve, storage, now, refreshCredentials } = deps
+  const { serve, storage, refreshCredentials } = deps
 
-  serve('signOut', async ({ request, reply }) => {
+  serve('signOut', async ({ request, reply, audit }) => {
     const session = sessionOf(request)
-    await end(request, session, session.sessionId, 'operator.sign_out')
+    await end(session, session.sessionId, audit(session.sessionId))
     expireSessionCookie(request, reply, deps.config.publicUrl)
     return DONE
   })
 
-  serve('listSessions', async ({ request }) => {
+  serve('listSessions', async ({ request, at }) => {
     const session = sessionOf(request)
-    const rows = await storage.listSessions(session.operator.id, now())
+    const rows = await storage.listSessions(session.operator.id, at)
     const items = rows.map((row) => ({
       id: row.id,
       current: row.id === session.sessionId,
@@ -36,29 +35,23 @@ export function sessionsRoutes(deps: OperatorDeps, attempts: Attempts): void {
     return { items }
   })
 
-  serve('endSession', async ({ request, params }) => {
-    const session = sessionOf(request)
-    const ended = await end(request, session, params.sessionId.toLowerCase(), 'operator.end_session')
+  serve('endSession', async ({ request, params: { sessionId: id }, audit }) => {
+    const ended = await end(sessionOf(request), id, audit(id))
     return ended > 0 ? DONE : refuse('not_found', 'The session does not exist')
   })
 
-  serve('changePassword', async ({ request, body }) => {
-    const { password, newPassword } = body
+  serve('changePassword', async ({ request, body: { password, newPassword }, at, audit }) => {
     const session = sessionOf(request)
-    checkTexts({ password, newPassword })
     await checkPassword(deps, attempts, request, session, password)
     const { id } = session.operator
-    const at = now()
-    const audit = auditOf(request, at, 'operator.change_password', { kind: 'operator', id })
     const hash = await attempts.inTurn(request, () => hashPassword(newPassword))
-    await storage.setPassword(id, hash, at, session.sessionId, [audit])
+    await storage.setPassword(id, hash, at, session.sessionId, audit(id))
     await refreshCredentials()
     return DONE
   })
 
-  async function end(request: FastifyRequest, session: SessionRow, id: string, action: string): Promise<number> {
-    const audit = auditOf(request, now(), action, { kind: 'session', id })
-    const ended = await storage.endSessions(session.operator.id, { id }, [audit])
+  async function end({ operator }: SessionRow, id: string, entries: AuditEntry[]): Promise<number> {
+    const ended = await storage.endSessions(operator.id, { id }, entries)
     await refreshCredentials()
     return ended
   }

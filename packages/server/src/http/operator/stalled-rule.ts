@@ -3,26 +3,18 @@ import type { RunActivity } from '@tacho/contract/words.ts'
 import type { RunRow } from '../../storage/runs.ts'
 import { closeAfterMinutes, DEFAULT_STALLED_RULE, type StalledRuleRow } from '../../storage/stalled.ts'
 import type { Storage } from '../../storage/storage.ts'
-import { auditOf } from './audit.ts'
 import type { OperatorDeps } from './serve.ts'
 
-export function stalledRuleRoutes({ serve, storage, now, work }: OperatorDeps): void {
+export function stalledRuleRoutes({ serve, storage, work }: OperatorDeps): void {
   serve('readStalledRule', async ({ environment }) => {
     return toRule(await storage.readStalledRule(environment.id))
   })
 
-  serve('changeStalledRule', async ({ body, request, environment: { id } }) => {
+  serve('changeStalledRule', async ({ body, environment: { id }, at, audit }) => {
     const before = (await storage.readStalledRule(id)) ?? DEFAULT_STALLED_RULE
     const { idleMinutes = before.idleMinutes, closeAs = before.closeAs } = body
     const rule = { idleMinutes, closeAs }
-    const audit = auditOf(
-      request,
-      now(),
-      'stalled_rule.change',
-      { kind: 'environment', id },
-      { from: before, to: rule },
-    )
-    await storage.changeStalledRule(id, rule, now(), [audit])
+    await storage.changeStalledRule(id, rule, at, audit(id, { from: before, to: rule }))
     work.wake('close_stalled')
     return toRule(rule)
   })

@@ -23,25 +23,25 @@ type PartPlace = NonNullable<UsagePointPage['after']> & { part: number }
 const WINDOW_MS = 31 * DAY_MS
 
 export function usageRoutes(deps: OperatorDeps): void {
-  const { serve, storage, cursors } = deps
+  const { serve, storage } = deps
 
-  serve('readUsage', async ({ query, environment }) => {
+  serve('readUsage', async ({ query, environment, walk }) => {
     const window = windowOf(query)
     const { from } = window
     const to = window.to - HOUR_MS
     if (Date.parse(query.to) - Date.parse(query.from) > WINDOW_MS) {
       return refuseField('to', 'must be at most 31 days after from')
     }
-    const { rows, nextCursor } = await readPage(cursors, query, {
-      of: [environment.id, 'usage', from, to],
-      read: (page) => storage.readUsage(environment.id, from, to, page),
-      placeOf: ({ hour, agentId, modelKey }: UsageHourRow) => ({ hour, agentId, modelKey }),
-    })
+    const { rows, nextCursor } = await readPage(
+      walk,
+      (page) => storage.readUsage(environment.id, from, to, page),
+      ({ hour, agentId, modelKey }: UsageHourRow) => ({ hour, agentId, modelKey }),
+    )
     const estimator = await estimatorFor(environment, rows)
     return { items: rows.map((row) => toUsageHour(row, estimator)), nextCursor }
   })
 
-  serve('readUsagePoints', async ({ query, environment }) => {
+  serve('readUsagePoints', async ({ query, environment, walk }) => {
     const hours = windowOf(query)
     const { by, step, sort } = query
     if (sort !== undefined && step !== 'window') return refuseField('sort', 'needs the step window')
@@ -49,13 +49,13 @@ export function usageRoutes(deps: OperatorDeps): void {
     const steps = parts.reduce((sum, { from, to, stepMs }) => sum + Math.ceil((to - from) / stepMs), 0)
     if (steps > LIMITS.usageSteps) return refuseField('to', `must be at most ${LIMITS.usageSteps} steps after from`)
     const tenant = { environmentId: environment.id, workspaceId: environment.workspaceId }
-    const { rows, nextCursor } = await readPage(cursors, query, {
-      of: [environment.id, 'usage points', by, step, sort, hours],
-      read: readParts,
-      placeOf: ({ row: { step: last, key, value, totalTokens }, part }: PartRow): PartPlace => {
+    const { rows, nextCursor } = await readPage(
+      walk,
+      readParts,
+      ({ row: { step: last, key, value, totalTokens }, part }: PartRow): PartPlace => {
         return { part, step: last, key, ...(sort && { value, totalTokens }) }
       },
-    })
+    )
     const estimator = await estimatorFor(
       environment,
       rows.map(({ row }) => row),

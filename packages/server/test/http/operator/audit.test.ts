@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import type { OperatorRoute } from '@tacho/contract/operator/access.ts'
+import { OPERATOR_ROUTES } from '@tacho/contract/operator/routes.ts'
 import { startService, type Service } from '../../setup/service.ts'
 import { refusalOf, replyOf } from './contract.ts'
 
@@ -13,6 +15,33 @@ after(() => service.close())
 
 const list = async (query = '') =>
   replyOf('listAudit', await service.operator(`/workspaces/${tenant.workspaceId}/audit${query}`))
+
+const WITHOUT_DECLARED_ENTRY = [
+  // The person is not known before the handler runs.
+  'signIn',
+  'signInWithCode',
+  'signInWithRecoveryCode',
+  'startOidc',
+  'openInvitation',
+  'acceptInvitation',
+  // They change nothing that counts yet.
+  'addSecondFactor',
+  'openSlackLink',
+  'previewErasure',
+  // The body chooses the action.
+  'decideApproval',
+  'decideApprovals',
+  'switchSearch',
+]
+
+test('every route that changes something declares its entry: a noun, a verb and a target', () => {
+  const routes: [string, OperatorRoute][] = Object.entries(OPERATOR_ROUTES)
+  const without = routes.filter(([, { method, audit }]) => method === 'POST' && !audit).map(([name]) => name)
+  assert.deepEqual(without.toSorted(), WITHOUT_DECLARED_ENTRY.toSorted())
+  for (const [name, { audit }] of routes) {
+    assert.match(audit ? `${audit.action} ${audit.target}` : 'a.b c', /^[a-z_]+\.[a-z_]+ [a-z_]+$/, name)
+  }
+})
 
 test('every change of a workspace is logged, newest first: who, when, what, and the request id', async () => {
   const keys = `/environments/${tenant.environmentId}/keys`

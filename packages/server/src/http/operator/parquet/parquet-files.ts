@@ -20,7 +20,7 @@ export function createParquetFiles(idleMs = IDLE_MS) {
       const file = ++lastFile
       return {
         add: (rows: ParquetRows) => thread.call({ file, table, rows }),
-        end: () => thread.call({ file, table, rows: null }),
+        end: () => thread.call({ file, table, rows: 'end' }),
         close(): void {
           thread.tell({ file, table, rows: 'forget' })
           threads.leave()

@@ -7,11 +7,10 @@ import { createTableWriter } from './table-writer.ts'
 export type ParquetTable = 'events' | 'runs'
 export type ParquetRows = readonly ParquetEvent[] | readonly OperatorRun[]
 
-/** Null ends the file. */
 export interface ParquetTask {
   file: number
   table: ParquetTable
-  rows: ParquetRows | null | 'forget'
+  rows: ParquetRows | 'end' | 'forget'
 }
 
 type Writer = ReturnType<typeof createTableWriter<never>>
@@ -38,5 +37,5 @@ function perform({ file, table, rows }: ParquetTask): Uint8Array<ArrayBuffer> {
     return new Uint8Array()
   }
   const writer = writerOf(file, table)
-  return rows === null ? writer.end() : writer.add(rows as readonly never[])
+  return rows === 'end' ? writer.end() : writer.add(rows as readonly never[])
 }
