@@ -58,7 +58,7 @@ async function createPolicyVersion(
   const policy = await findPolicy(sql, workspaceId, policyId)
   if (policy === null) return null
   const { newest } = policy
-  if (saysTheSame(newest, version)) return { outcome: 'unchanged', version: newest }
+  if (CONTENT.every((field) => newest[field] === version[field])) return { outcome: 'unchanged', version: newest }
   if (follows !== null && follows !== newest.number) return { outcome: 'conflict', version: newest }
   const saved: PolicyVersionRow = { policyId, number: newest.number + 1, importedAt: null, ...version }
   await insertRows(sql, 'policy_versions', [{ workspaceId, ...saved }])
@@ -69,10 +69,6 @@ async function createPolicyVersion(
 }
 
 const CONTENT = ['name', 'description', 'condition', 'severity', 'action'] as const
-
-function saysTheSame(one: NewPolicyVersionRow, other: NewPolicyVersionRow): boolean {
-  return CONTENT.every((field) => one[field] === other[field])
-}
 
 async function listPolicies(sql: Sql, workspaceId: string, { limit, after }: PageById, withArchived = false) {
   const used = withArchived ? '' : ' AND p.archived_at IS NULL'

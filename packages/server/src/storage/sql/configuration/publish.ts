@@ -12,7 +12,7 @@ import type { AuditEntry } from '../../audit.ts'
 import type { Change, Intent, Item, ItemVersion, NewPublication, Published } from '../../deployments.ts'
 import { uuidv7 } from '../../uuid.ts'
 import { insertAudit } from '../audit.ts'
-import { chunksOf, inChunks } from '../rows/chunks.ts'
+import { allIn, chunksOf } from '../rows/chunks.ts'
 import { keepConfiguration, lockConfiguration } from './configurations.ts'
 import { findEnvironment } from '../environments.ts'
 import { insertRows } from '../rows/insert-rows.ts'
@@ -77,9 +77,8 @@ interface Named {
 async function readNames(sql: Sql, workspaceId: string, items: Item[]): Promise<Map<string, Named>> {
   const names = new Map<string, Named>()
   for (const kind of DEPLOYABLE_KINDS) {
-    const rows = await inChunks(idsOf(kind, items), (chunk) =>
-      sql.all<Named & { id: string }>(NAMES_OF[kind], { workspaceId, ids: chunk }),
-    )
+    const ids = idsOf(kind, items)
+    const rows = await allIn<Named & { id: string }>(sql, NAMES_OF[kind], { workspaceId, ids })
     for (const { id, ...named } of rows) names.set(keyOf({ kind, id }), named)
   }
   return names

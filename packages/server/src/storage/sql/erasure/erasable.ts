@@ -1,7 +1,7 @@
 import type { ErasurePreview } from '@tacho/contract/operator/erasure.ts'
 import type { Erasable, ErasableRun, ErasureRow, ErasureSubject } from '../../erasures.ts'
 import { look, read } from '../act.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
 import { findErasure, type Searched } from './erasure-rows.ts'
 import { eventEnvironment } from '../events.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -96,9 +96,8 @@ async function walk(sql: Sql, erasure: ErasureRow & Searched, limit: number, not
   if (kind !== 'client') return { ...slice, runs: next.map((run) => ({ ...run, isFound: false })) }
   const bySender = `SELECT DISTINCT run FROM events WHERE environment_id = ${eventEnvironment(sql)} AND run IN (:runs)
     AND envelope IN (SELECT number FROM envelopes WHERE environment_id = :env AND client_id = :subject)`
-  const query = (runs: number[]) => sql.all<{ run: number }>(bySender, { env: environmentId, runs, subject })
-  const examined = next.map(({ number }) => number)
-  const sent = await inChunks(examined, query)
+  const runs = next.map(({ number }) => number)
+  const sent = await allIn<{ run: number }>(sql, bySender, { env: environmentId, runs, subject })
   const numbers = new Set(sent.map(({ run }) => run))
   return { ...slice, runs: next.filter(({ number }) => numbers.has(number)).map((run) => ({ ...run, isFound: true })) }
 }

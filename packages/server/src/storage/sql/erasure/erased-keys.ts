@@ -1,5 +1,5 @@
 /** On PostgreSQL, appends of an environment share a lock, which a removal holds alone until its transaction ends. */
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { agentKey, textKey } from '../keys.ts'
 import type { Sql } from '../sql.ts'
@@ -68,8 +68,7 @@ function keysOf({ runId, sessionId, agentId, agentName, clientId }: Named): stri
 
 async function erasedUntil(sql: Sql, environmentId: string, keys: string[]): Promise<Map<string, number>> {
   const text = `SELECT erased_key AS key, until FROM erased_keys WHERE environment_id = :env AND erased_key IN (:keys)`
-  const query = (chunk: string[]) => sql.all<{ key: string; until: number }>(text, { env: environmentId, keys: chunk })
-  const rows = await inChunks(keys, query)
+  const rows = await allIn<{ key: string; until: number }>(sql, text, { env: environmentId, keys })
   return new Map(rows.map((row) => [row.key, row.until]))
 }
 

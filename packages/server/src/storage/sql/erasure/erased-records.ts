@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { IssueRecordRow } from '../../issue-records.ts'
 import { noteRemoval } from '../approvals/approvals.ts'
 import { eraseDecisionsOf, eraseDetails } from '../audit.ts'
-import { chunksOf, inChunks } from '../rows/chunks.ts'
+import { allIn, chunksOf } from '../rows/chunks.ts'
 import { namedAgents } from './erasable.ts'
 import { addErasedKeys, erasedKey, FOR_EVER } from './erased-keys.ts'
 import { agentKey, textKey } from '../keys.ts'
@@ -19,11 +19,12 @@ export interface RemovedRecords {
 
 export type NamedBy = 'run' | 'session' | 'agent' | 'client'
 
-const COLUMNS: Record<NamedBy, { approvals: string; records: string }> = {
-  run: { approvals: 'run_key', records: 'run_id' },
-  session: { approvals: 'session_id', records: 'session_id' },
-  agent: { approvals: 'agent_id', records: 'agent_id' },
-  client: { approvals: 'client_id', records: 'sdk_instance_id' },
+/** `message`: a member of a message about an approval. It names no client. */
+const PLACES: Record<NamedBy, { approvals: string; records: string; message: string | null }> = {
+  run: { approvals: 'run_key', records: 'run_id', message: 'runId' },
+  session: { approvals: 'session_id', records: 'session_id', message: 'sessionId' },
+  agent: { approvals: 'agent_id', records: 'agent_id', message: 'agentId' },
+  client: { approvals: 'client_id', records: 'sdk_instance_id', message: null },
 }
 
 /** Most approvals, and most records, of one call. A full result means that there may be more. */
@@ -33,9 +34,8 @@ export const RECORDS_AT_ONCE = 500
 function findNamed<Row>(sql: Sql, environmentId: string, selected: string, column: string, names: readonly string[]) {
   const isHashed = sql.dialect === 'postgres' && !column.endsWith('_key')
   const text = `${selected} WHERE environment_id = :env AND ${isHashed ? `md5(${column})` : column} IN (:names) LIMIT :limit`
-  const of = { env: environmentId, limit: RECORDS_AT_ONCE }
   const sought = isHashed ? names.map((name) => hash('md5', name)) : names
-  return inChunks(sought, (chunk) => sql.all<Row>(text, { ...of, names: chunk }))
+  return allIn<Row>(sql, text, { env: environmentId, names: sought, limit: RECORDS_AT_ONCE })
 }
 
 export async function removeRecords(
@@ -45,9 +45,9 @@ export async function removeRecords(
   names: readonly string[],
 ): Promise<RemovedRecords> {
   if (names.length === 0) return { approvals: 0, issueRecords: 0, issues: 0 }
-  const columns = COLUMNS[by]
-  const approvals = await removeApprovals(sql, environmentId, columns.approvals, names)
-  const { records, issues } = await removeIssueRecords(sql, environmentId, columns.records, names)
+  const places = PLACES[by]
+  const approvals = await removeApprovals(sql, environmentId, places.approvals, names)
+  const { records, issues } = await removeIssueRecords(sql, environmentId, places.records, names)
   await eraseDetails(sql, environmentId, 'approval', approvals)
   if (by === 'run') await eraseDecisionsOf(sql, environmentId, names)
   await removeDeliveries(sql, environmentId, new Set([...approvals, ...issues]), by, names)
@@ -169,9 +169,6 @@ async function recountOrDelete(sql: Sql, environmentId: string, issueId: string)
 
 const STATUSES = ['PENDING', 'DELIVERED', 'FAILED'] as const
 
-/** Members of a message about an approval. It names no client. */
-const QUOTED = { run: 'runId', session: 'sessionId', agent: 'agentId', client: null } as const
-
 /** Also messages that quote a name, because retention may have removed their approvals. */
 async function removeDeliveries(
   sql: Sql,
@@ -180,7 +177,7 @@ async function removeDeliveries(
   by: NamedBy,
   names: readonly string[],
 ): Promise<void> {
-  const member = QUOTED[by]
+  const member = PLACES[by].message
   if (ids.size === 0 && member === null) return
   const named = new Set(names)
   // Alerts name agents by their internal ids.

@@ -50,26 +50,20 @@ function toRow({ inviterKind: kind, inviterId: id, ...row }: Stored): Invitation
   return { ...row, inviter: kind === null || id === null ? null : { kind, id } }
 }
 
-/** In the scope of the invitation and in the whole installation, as far as the inviter still has them. */
-async function rolesOfInviter(sql: Sql, { inviter, workspaceId }: InvitationRow, now: number) {
-  if (inviter === null) return { inScope: 'owner', everywhere: 'owner' } as const
+/** Null: the inviter can no longer give the role, neither in the scope of the invitation nor everywhere. */
+async function standing(sql: Sql, { inviter, workspaceId, role }: InvitationRow, now: number) {
+  if (inviter === null) return { createsAccount: true }
   const { id, kind } = inviter
+  const scope = scopeOf(workspaceId)
   const text =
     kind === 'token'
       ? `SELECT COALESCE(workspace_id, '${INSTALLATION}') AS scope, role FROM operator_tokens
           WHERE id = :id AND revoked_at IS NULL AND COALESCE(expires_at > :now, 1 = 1)`
       : `SELECT scope, role FROM operator_roles WHERE scope IN (:scope, '${INSTALLATION}') AND operator_id = :id`
-  const params = kind === 'token' ? { id, now } : { id, scope: scopeOf(workspaceId) }
-  const rows = await sql.all<{ scope: string; role: Role }>(text, params)
-  const roleIn = (scope: string) => rows.find((row) => row.scope === scope)?.role ?? null
-  return { inScope: roleIn(scopeOf(workspaceId)), everywhere: roleIn(scopeOf(null)) }
-}
-
-/** Null: the inviter can no longer give the role. */
-async function standing(sql: Sql, row: InvitationRow, now: number): Promise<{ createsAccount: boolean } | null> {
-  const { inScope, everywhere } = await rolesOfInviter(sql, row, now)
-  const stands = [inScope, everywhere].some((role) => role !== null && ROLES.indexOf(role) >= ROLES.indexOf(row.role))
-  return stands ? { createsAccount: everywhere !== null } : null
+  const held = await sql.all<{ scope: string; role: Role }>(text, kind === 'token' ? { id, now } : { id, scope })
+  const valid = held.filter((one) => one.scope === scope || one.scope === INSTALLATION)
+  const isEnough = valid.some((one) => ROLES.indexOf(one.role) >= ROLES.indexOf(role))
+  return isEnough ? { createsAccount: valid.some((one) => one.scope === INSTALLATION) } : null
 }
 
 async function listInvitations(sql: Sql, workspaceId: string | null, { limit, after }: PageById) {

@@ -107,17 +107,6 @@ async function removeBrowser(sql: Sql, operatorId: string, id: string, audit: Au
   return browser
 }
 
-export async function removeBrowsersOf(
-  sql: Sql,
-  operatorId: string,
-  sessions: { id: string } | { exceptId: string | null },
-): Promise<void> {
-  const [condition, id] =
-    'id' in sessions ? ['session_id = :id', sessions.id] : ['session_id <> :id', sessions.exceptId]
-  const text = `DELETE FROM notified_browsers WHERE operator_id = :operatorId AND ${condition}`
-  await sql.run(text, { operatorId, id: id ?? '' })
-}
-
 type StoredTold = Omit<ToldBrowser, 'quietHours'> & (StoredQuietHours | Record<keyof StoredQuietHours, null>)
 const withKinds = withJson<StoredTold>('kinds')
 

@@ -3,7 +3,6 @@ import { LIMITS } from '@tacho/contract/limits.ts'
 import type { AuditEntry } from '../../audit.ts'
 import type { OperatorRow, SessionListRow, SessionRow } from '../../operators.ts'
 import { insertAudit } from '../audit.ts'
-import { removeBrowsersOf } from './notifications.ts'
 import { OPERATOR, rolesOf } from './operators.ts'
 import { textKey } from '../keys.ts'
 import { auditControl } from '../revision.ts'
@@ -36,10 +35,10 @@ async function endSessions(
   which: { id: string } | { exceptId: string | null },
   audit: AuditEntry[],
 ): Promise<number> {
-  const [condition, id] = 'id' in which ? ['id = :id', which.id] : ['id <> :id', which.exceptId ?? '']
-  const text = `DELETE FROM operator_sessions WHERE operator_id = :operatorId AND ${condition}`
-  const ended = await sql.run(text, { operatorId, id })
-  await removeBrowsersOf(sql, operatorId, which)
+  const [is, id] = 'id' in which ? ['=', which.id] : ['<>', which.exceptId ?? '']
+  const of = { operatorId, id }
+  const ended = await sql.run(`DELETE FROM operator_sessions WHERE operator_id = :operatorId AND id ${is} :id`, of)
+  await sql.run(`DELETE FROM notified_browsers WHERE operator_id = :operatorId AND session_id ${is} :id`, of)
   if (ended === 0) return 0
   await auditControl(sql, audit)
   return ended

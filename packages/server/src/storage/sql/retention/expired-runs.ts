@@ -16,7 +16,7 @@ import type {
 } from '../../retention.ts'
 import type { RunPlace, RunRow } from '../../runs.ts'
 import { read, write } from '../act.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
 import { findEnvironment } from '../environments.ts'
 import { textKey } from '../keys.ts'
 import { lockRuns } from '../runs/runs-by-key.ts'
@@ -96,7 +96,7 @@ async function ofOpenIssues(sql: Sql, environmentId: string, keys: string[]): Pr
       AND seen.subject_key = a.subject_key
       AND (SELECT COUNT(*) FROM (${newer}) page) < :kept`
   const params = { env: environmentId, ...from, kept: LIMITS.keptRunsOfIssue }
-  const found = await inChunks(keys, (chunk) => sql.all<{ key: string }>(text, { ...params, keys: chunk }))
+  const found = await allIn<{ key: string }>(sql, text, { ...params, keys })
   return new Set(found.map(({ key }) => key))
 }
 

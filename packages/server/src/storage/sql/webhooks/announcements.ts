@@ -17,15 +17,16 @@ export async function announceApprovals(
   at: number,
   decidedBy?: string,
 ): Promise<void> {
-  const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
-  const names = new Map(agentIds.length > 0 ? await findAgentNames(sql, environmentId, agentIds) : [])
-  const news = approvals.map((approval) => {
-    const agentName = names.get(approval.agentId ?? '') ?? null
-    return { at, data: approvalData(approval, agentName) }
-  })
+  const news = (await dataOfApprovals(sql, environmentId, approvals)).map((data) => ({ at, data }))
   await announce(sql, environmentId, event, news, decidedBy)
   const ids = approvals.map(({ id }) => id)
   await queueNotices(sql, environmentId, event, ids, at)
+}
+
+export async function dataOfApprovals(sql: Sql, environmentId: string, approvals: readonly ApprovalRow[]) {
+  const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
+  const names = new Map(agentIds.length > 0 ? await findAgentNames(sql, environmentId, agentIds) : [])
+  return approvals.map((approval) => approvalData(approval, names.get(approval.agentId ?? '') ?? null))
 }
 
 export async function announceIssues(

@@ -19,7 +19,7 @@ import type { DeliveryAttempt, DeliveryHold, DeliveryOrder, DeliveryRow, NewDeli
 import type { NewWork, WorkHold } from '../../work.ts'
 import { insertAudit } from '../audit.ts'
 import { keepRemovalsWaiting } from '../erasure/erased-keys.ts'
-import { chunksOf, inChunks } from '../rows/chunks.ts'
+import { allIn, chunksOf } from '../rows/chunks.ts'
 import { insertRows } from '../rows/insert-rows.ts'
 import { OF_UUID } from '../runs/runs.ts'
 import { selectList, type Sql } from '../sql.ts'
@@ -119,9 +119,8 @@ async function dropOldest(sql: Sql, { environmentId, webhookId, createdAt: now }
   // Keep deliveries that a node is sending now.
   const free = `DELETE FROM work WHERE kind = 'deliver_webhook' AND environment_id = :env AND subject_id IN (:ids)
     AND (lease_owner IS NULL OR due_at <= :now) RETURNING subject_id AS id`
-  const query = (chunk: string[]) => sql.all<{ id: string }>(free, { env: environmentId, ids: chunk, now })
   const pending = excess.map(({ id }) => id)
-  const dropped = await inChunks(pending, query)
+  const dropped = await allIn<{ id: string }>(sql, free, { env: environmentId, ids: pending, now })
   const ids = dropped.map(({ id }) => id)
   const remove = `DELETE FROM webhook_deliveries WHERE environment_id = :env AND webhook_id = :webhookId AND id IN (:ids)`
   for (const chunk of chunksOf(ids)) await sql.run(remove, { ...of, ids: chunk })

@@ -1,14 +1,12 @@
 import type { NotificationEvent } from '@tacho/contract/operator/notification.ts'
 import type { Severity } from '@tacho/contract/runtime-config.ts'
-import { approvalData } from '../../approvals.ts'
 import type { NoticeRow } from '../../notifications.ts'
 import { look, read } from '../act.ts'
-import { findAgentNames } from '../agent-list.ts'
 import { findAlert } from '../alerts.ts'
 import { findApprovals } from '../approvals/approval-rows.ts'
-import { inChunks } from '../rows/chunks.ts'
+import { allIn } from '../rows/chunks.ts'
 import { countOf, type Sql } from '../sql.ts'
-import { findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
+import { dataOfApprovals, findAgentName, ISSUE, issueData, type IssueNews } from './announcements.ts'
 
 export const noticeSubjectsActs = {
   ...look({ countWaitingApprovals }),
@@ -36,24 +34,21 @@ const NOTHING = { until: null, policySeverity: null, alert: null }
 
 async function approvalNotices(sql: Sql, environmentId: string, ids: string[], now: number): Promise<NoticeRow[]> {
   const approvals = await findApprovals(sql, environmentId, ids)
-  const agentIds = approvals.flatMap(({ agentId }) => agentId ?? [])
-  const names = new Map(await findAgentNames(sql, environmentId, agentIds))
-  const policyIds = approvals.flatMap(({ policyId }) => policyId ?? [])
+  const data = await dataOfApprovals(sql, environmentId, approvals)
+  const of = { env: environmentId, ids: approvals.flatMap(({ policyId }) => policyId ?? []) }
   const inForce = `SELECT d.item_id AS id, v.severity FROM deployments d JOIN environments e ON e.id = d.environment_id
     JOIN policy_versions v ON v.workspace_id = e.workspace_id AND v.policy_id = d.item_id AND v.number = d.version
     WHERE d.environment_id = :env AND d.kind = 'policy' AND d.item_id IN (:ids)`
-  const severities = await inChunks(policyIds, (ids) =>
-    sql.all<{ id: string; severity: Severity }>(inForce, { env: environmentId, ids }),
-  )
+  const severities = await allIn<{ id: string; severity: Severity }>(sql, inForce, of)
   const severityOf = new Map(severities.map(({ id, severity }) => [id, severity]))
-  return approvals.map((approval) => ({
+  return approvals.map((approval, index) => ({
     ...NOTHING,
     id: approval.id,
     at: approval.createdAt,
     until: approval.expiresAt,
     isCurrent: approval.status === 'PENDING' && approval.expiresAt > now && approval.importedAt === null,
     policySeverity: severityOf.get(approval.policyId ?? '') ?? null,
-    data: approvalData(approval, names.get(approval.agentId ?? '') ?? null),
+    data: data[index] ?? {},
   }))
 }
 
