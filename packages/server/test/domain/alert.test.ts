@@ -60,6 +60,11 @@ test('a budget tells 50, 80 and 100 percent once in each period', () => {
     'OK',
   ])
   assert.deepEqual(told(budget, [900, 900]), ['budget.reached', 'OK'], 'only the highest of several')
+  assert.deepEqual(
+    told(budget, [160, 99, 160, 120, 160]),
+    ['budget.reached', 'OK', 'OK', 'OK', 'OK'],
+    'falls and rises',
+  )
   const lastMinute = Date.UTC(2026, 10, 30, 23, 59)
   assert.deepEqual(told(budget, [150, 10, 150], lastMinute), ['budget.reached', 'OK', 'budget.reached'])
   assert.deepEqual(told({ ...budget, period: 'day' }, [150, 150], lastMinute), ['budget.reached', 'budget.reached'])

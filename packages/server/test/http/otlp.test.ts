@@ -132,13 +132,18 @@ test('a run belongs to the agent that a span names, although the span of the age
 test('invalid spans are counted and reported, the others are stored', async () => {
   const good = span()
   const old = span({ startTimeUnixNano: nanos(Date.now() - LIMITS.eventPastMs - 60_000) })
-  const { status, body } = await send(
-    request([good, old, { ...span(), spanId: '' }, { ...span(), spanId: 'no hex' }, { ...span(), attributes: 'x' }, 7]),
-  )
+  const named = span({ attributes: { 'tacho.run.id': 'zeros' } })
+  const zeros = [
+    { ...named, traceId: '0'.repeat(32) },
+    { ...named, spanId: '0'.repeat(16), parentSpanId: '' },
+  ]
+  const unreadable = [{ ...span(), spanId: '' }, { ...span(), spanId: 'no hex' }, { ...span(), attributes: 'x' }, 7]
+  const { status, body } = await send(request([good, old, ...zeros, ...unreadable]))
   assert.equal(status, 200)
-  assert.equal(body.partialSuccess?.rejectedSpans, '5')
+  assert.equal(body.partialSuccess?.rejectedSpans, '7')
   assert.match(body.partialSuccess?.errorMessage ?? '', /30 days in the past/)
   assert.equal((await timeline(good.traceId)).events.length, 1)
+  assert.equal((await service.api('/runs/zeros')).status, 404)
   const found = await service.operator<{ outcome: string; rejection: { code: string } }>(
     `/environments/${service.environmentId}/runs/${old.traceId}/events/${old.spanId}/trace`,
   )
